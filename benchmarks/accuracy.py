@@ -30,10 +30,10 @@ from benchmarks import (
 from benchmarks.measuring import ROOT, put
 from simcore.cluster import AskedCluster, choose_cluster, group_shape
 from simcore.collectives import collective_done
-from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Asked, Parameters
-from simcore.replay import measured_results
+from simcore.runs.measured import measured_results
+from simcore.sources.inputs import open_input
 from tests.collectives import test_astra2_golden as astra2
 from tests.engine import test_policies as astra1
 from tests.measured.naive_replay import naive_ns, read_set

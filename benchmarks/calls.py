@@ -60,8 +60,9 @@ async def measured() -> tuple[set[CodeType], set[CodeType]]:
     """What the start calls, from opening the file, and what a cursor key of the timeline calls."""
     with counted() as start:
         from simcore.parameters import Parameters
+        from simcore.runs import results_of
         from tui.app import WltuiApp
-        from tui.commands.opened import open_input, results_of
+        from tui.commands.opened import open_input
         from tui.session import Session
 
         session = Session(results_of(Given(open_input(SEED_002), Parameters())))

@@ -35,11 +35,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.measuring import ROOT, number_of
 from simcore.diagnostics import InputError, UsageError
-from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Asked, Parameters
-from simcore.replay import measured_results
-from simcore.report.pages import run_json, run_page
+from simcore.render.report.pages import run_json, run_page
+from simcore.runs.measured import measured_results
+from simcore.sources.inputs import open_input
 from tests.fuzz.mutants import NUMBERS, UNSAFE
 from tests.hostile.names import NASTY
 

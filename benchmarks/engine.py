@@ -28,11 +28,11 @@ from benchmarks.measuring import (
     succeeded,
 )
 from simcore.engine import Engine
+from simcore.engine.pricing import Prices
 from simcore.folding import Folding, fold
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
 from simcore.parameters import Parameters
-from simcore.pricing import Prices
 from simcore.program import Program, build_program
 from simcore.setup import Setup
 from simcore.simulation import simulate

@@ -85,8 +85,8 @@ def stored_runs(table: Table) -> None:
         return
     from simcore.chakra import find_set, open_set
     from simcore.diagnostics import InputError, UsageError
-    from simcore.executing import executed_results
     from simcore.executing.executed import Execution
+    from simcore.runs.executed import executed_results
     from tests.executing.test_astra2_golden import parameters_of
 
     ours = theirs = 0.0

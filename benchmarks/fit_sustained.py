@@ -25,14 +25,14 @@ from benchmarks import published_more, published_steps
 from simcore.model.gpu import find_gpu
 from simcore.model.maker import ModelMaker
 from simcore.model.sizes import Model
+from simcore.model.toml_text import parse_toml
 from simcore.model.training import resolve
 from simcore.model.trust import kind_of
 from simcore.names import GPU_NAMES
 from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.setup import Setup
-from simcore.step_time import StepTimes
-from simcore.toml_text import parse_toml
+from simcore.sweep.step_time import StepTimes
 from simcore.workload import Workload
 from simcore.workload.model import AskedModel
 

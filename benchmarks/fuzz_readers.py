@@ -114,19 +114,19 @@ help = "F1"
 
 def workload(path: str, data: bytes) -> Any:
     """The file, and what a check says of it."""
-    from simcore.checking import check_file_of
-    from simcore.inputs import read_input
+    from simcore.sources.checking import check_file_of
+    from simcore.sources.inputs import read_input
 
     return check_file_of(lambda: read_input(BytesIO(data), name=path))
 
 
 def profile(path: str, data: bytes) -> Any:
     """A profiler's file, with all that a page makes of it."""
-    from simcore.inputs import open_input
     from simcore.measured import MeasuredRun
     from simcore.parameters import Parameters
-    from simcore.replay import measured_results
-    from simcore.report.pages import run_page
+    from simcore.render.report.pages import run_page
+    from simcore.runs.measured import measured_results
+    from simcore.sources.inputs import open_input
 
     found = open_input(path)
     if isinstance(found, MeasuredRun):
@@ -140,10 +140,10 @@ def traces(path: str, data: bytes) -> Any:
     """
     from simcore.chakra import find_set, open_set
     from simcore.diagnostics import InputError, UsageError
-    from simcore.executing import executed_results
     from simcore.executing.executed import Execution
     from simcore.parameters import Parameters
-    from simcore.report.pages import run_page
+    from simcore.render.report.pages import run_page
+    from simcore.runs.executed import executed_results
 
     beside, second = Path(f"{path}-pair.0.et"), Path(f"{path}-pair.1.et")
     Path(f"{path}.0.et").write_bytes(data)
@@ -225,13 +225,13 @@ def system(path: str, data: bytes) -> Any:
 
 
 def busbw(path: str, data: bytes) -> Any:
-    from simcore.networks.busbw import BusbwFile
+    from simcore.compat.simai_busbw import BusbwFile
 
     return BusbwFile(path)
 
 
 def parameters(path: str, data: bytes) -> Any:
-    from simcore.parameters_file import read_parameters
+    from simcore.asked.parameters_file import read_parameters
 
     return read_parameters(path)
 

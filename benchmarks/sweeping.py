@@ -17,11 +17,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.engine import bare_heap_seconds
 from benchmarks.measuring import WLTUI, Table, finished, number_of, process
-from simcore.inputs import open_model
 from simcore.parameters import Parameters
 from simcore.setup import Setup
 from simcore.simulation import simulate
-from simcore.step_time import StepTimes
+from simcore.sources.inputs import open_model
+from simcore.sweep.step_time import StepTimes
 
 # 45 points a second where a whole run made 13 of them, and the yardstick took 12 ms: a point in 1.8 of it.
 MOST_YARDSTICKS = 1.8

@@ -19,11 +19,11 @@ import contextlib
 import itertools
 
 from benchmarks.measuring import SEED_002, Table, finished, number_of
-from simcore.analysis import Results
 from simcore.analysis.rerun import Rerun
 from simcore.analysis.what_if.knobs import knobs
 from simcore.diagnostics import Cancelled
 from simcore.parameters import Parameters
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 

@@ -68,12 +68,12 @@ def with_row(page: str) -> str:
 
 def life_of_a_row() -> str:
     """What becomes of a row of the example, from its text to a cell of the screen."""
-    from simcore.analysis import Results
     from simcore.analysis.span_words import origin
-    from simcore.inputs import open_input, workload_of
     from simcore.parameters import Parameters
     from simcore.program.ops import STREAMS, CollectiveCost
+    from simcore.runs.simulated import Results
     from simcore.simulation import simulate
+    from simcore.sources.inputs import open_input, workload_of
     from simcore.sources.simulated import ACCOUNTS
     from simcore.units import duration, plural
     from tui.frame import BLOCKS, text_of

@@ -18,13 +18,13 @@ import shtab
 from argparse_manpage.manpage import Manpage
 
 from simcore import __version__
-from simcore.choices import choices
+from simcore.asked.choices import choices
 from simcore.cluster.presets import PRESETS
 from simcore.collectives import NAMES
-from simcore.export import FORMATS
 from simcore.model.operations.alone import KINDS, PRECISIONS
 from simcore.parameters import FLAGS
 from simcore.program.schedules import SCHEDULES
+from simcore.render.export import FORMATS
 from tui.cli import COMMANDS
 from tui.commands import view
 from tui.screens import SCREENS

@@ -250,7 +250,7 @@ class Parameters(Struct, frozen=True):
 class Flag(Struct, frozen=True):
     """One parameter as users meet it: its flag, group, unit, and one line of help.
 
-    choices: what one of kind `word` may be, but for those of a registry (`simcore.choices` has all).
+    choices: what one of kind `word` may be, but for those of a registry (`simcore.asked.choices` has all).
     in_file: where nobody gives it, the file states it. of: which inputs it changes. named: whether its
     words begin with names of the file, which may have blanks.
     """

@@ -16,15 +16,15 @@ from simcore.cluster import (
     changes_of_default,
     choose_cluster,
 )
+from simcore.compat.simai_network import least_forward_bytes
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.layout import Layout, resolve_layout
 from simcore.names import Dialect
 from simcore.networks import NETWORKS, AskedNetwork, Network, network_model
 from simcore.networks.model import NetworkModel
-from simcore.networks.simai import least_forward_bytes
-from simcore.overrides import AskedOverrides, Overrides, parse_overrides
 from simcore.parameters import Given, Input
-from simcore.policies import chosen_dialect, policy_layout, with_scopes
+from simcore.program.overrides import AskedOverrides, Overrides, parse_overrides
+from simcore.program.policies import chosen_dialect, policy_layout, with_scopes
 from simcore.program.schedule_choice import AskedSchedule, with_stages_of_schedule
 from simcore.records import NamedTuple, replace
 from simcore.workload import Workload

@@ -13,21 +13,21 @@ from simcore.cluster import Cluster, TransferShape, group_shape
 from simcore.collectives import NAMES
 from simcore.collectives.exact import scaled
 from simcore.diagnostics import Diagnostic, InputError, UsageError
+from simcore.engine.pricing import rounds_phases
+from simcore.engine.running import DurationChange, PricedRun
+from simcore.engine.timeline import Timeline
 from simcore.folding import Folding, fold
 from simcore.layout import Layout
-from simcore.memory import check_memory, run_bytes
 from simcore.networks import Network, PlacedCollective, Sharing, check_flags
 from simcore.parameters import OfSetup, Parameters
-from simcore.pricing import rounds_phases
 from simcore.program import SCHEDULES, Program, build_policy_program, build_program
 from simcore.program.building import MOST_OPS
 from simcore.program.ops import BesideCost, CollectiveCost, TransferCost
 from simcore.records import Struct, replace
-from simcore.running import DurationChange, PricedRun
 from simcore.setup import Setup
-from simcore.timeline import Timeline
 from simcore.units import number, plural
 from simcore.workload import Workload
+from simcore.workload.memory import check_memory, run_bytes
 from simcore.workload.model import GroupKind
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _simulated(setup: Setup, cancelled: Callable[[], bool]) -> Simulation:
     changes: list[DurationChange] = []
     if overrides.time_scales:
         # Imported here: few runs have one.
-        from simcore.time_scales import time_changes
+        from simcore.engine.time_scales import time_changes
 
         changes = time_changes(overrides.time_scales, program, workload.name)
     folding = fold(layout, cluster, program, overrides, setup.unfolded)

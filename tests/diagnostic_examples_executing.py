@@ -8,11 +8,11 @@ from typing import Any
 
 from simcore.chakra import find_set, open_set
 from simcore.diagnostics import Diagnostic, InputError
-from simcore.executing import executed_results
 from simcore.executing.executed import Execution
-from simcore.export import FORMATS, Request
 from simcore.measured import open_directory
 from simcore.parameters import Parameters
+from simcore.render.export import FORMATS, Request
+from simcore.runs.executed import executed_results
 from tests.diagnostic_examples_measured import Example, relative
 from tests.executing.encoding import COLL, COMP, LOAD, RECV, SEND, et_bytes, field, varint, write_set
 from tests.measured.traces import Op

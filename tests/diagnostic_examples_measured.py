@@ -8,11 +8,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from simcore.diagnostics import Diagnostic, InputError
-from simcore.inputs import open_input
 from simcore.measured import open_directory, reading
 from simcore.measured.reading import LONGEST_LINE
 from simcore.parameters import Parameters
-from simcore.replay import measured_results
+from simcore.runs.measured import measured_results
+from simcore.sources.inputs import open_input
 from tests.measured.traces import Op, Sub, step, write_set
 
 Example = Callable[[Path], list[Diagnostic]]

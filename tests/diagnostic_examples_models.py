@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from simcore.diagnostics import Diagnostic, InputError
-from simcore.inputs import open_model
 from simcore.model.gpu import find_gpu
 from simcore.model.huggingface import read_config
 from simcore.model.maker import ModelMaker
@@ -16,6 +15,7 @@ from simcore.model.opening import MODELS, read_model
 from simcore.model.operations.alone import price_file
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
+from simcore.sources.inputs import open_model
 from simcore.workload import open_workload
 
 Example = Callable[[Path], list[Diagnostic]]

@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 import pytest
 
 from simcore.diagnostics import Diagnostic, InputError
-from simcore.inputs import open_input
 from simcore.parameters import Asked
+from simcore.sources.inputs import open_input
 from tests.diagnostic_examples_measured import relative
 
 Example = Callable[[Path], list[Diagnostic]]

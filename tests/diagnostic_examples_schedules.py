@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from simcore.checking import check_schedule
 from simcore.diagnostics import Diagnostic
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
+from simcore.sources.checking import check_schedule
 from tests.diagnostic_examples_measured import Example, relative
 from tests.workload.texts import read, row, text_of
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from simcore.engine.timeline import Span, Timeline
 from simcore.program.ops import STREAMS
-from simcore.timeline import Span, Timeline
 
 
 def stream_spans(timeline: Timeline, number: int, stream: str) -> Iterator[Span]:

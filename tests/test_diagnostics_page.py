@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from simcore.analysis import Results
-from simcore.checking import check_file_of
+from simcore.asked.parameters_file import read_parameters
 from simcore.cluster import AskedCluster, choose_cluster
 from simcore.diagnostics import Diagnostic, InputError
-from simcore.export import FORMATS, Request, save
 from simcore.model.aicb import AicbTimes, aicb_text
 from simcore.model.aicb_arguments import AicbArguments
 from simcore.parameters import Parameters
-from simcore.parameters_file import read_parameters
 from simcore.program import building
+from simcore.render.export import FORMATS, Request, save
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.sources.checking import check_file_of
 from simcore.workload import open_workload
 from simcore.workload import source as workload_source
 from tests.diagnostic_examples_executing import EXECUTING

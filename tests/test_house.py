@@ -90,3 +90,84 @@ def test_values_are_kept_on_objects_by_one_helper() -> None:
         if isinstance(node, ast.Attribute) and node.attr == "__dict__"
     }
     assert found == {_KEPT_IN}
+
+
+# The classes of runs: which kind a run is, sources and words know, and nobody tests it.
+_MOST_MEMBERS = 25
+_VARIABLES = {"run", "results", "current", "opened", "against", "shown", "a", "b"}
+
+
+@cache
+def run_classes() -> set[str]:
+    """The names of the classes of runs: `Run` and what stands below it."""
+    below = {"Run"}
+    classes = [node for tree in trees().values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    while more := {
+        one.name for one in classes
+        if any(isinstance(base, ast.Name) and base.id in below for base in one.bases)
+    } - below:  # fmt: skip
+        below |= more
+    return below
+
+
+def test_a_run_has_few_members_and_says_to_nobody_where_it_came_from() -> None:
+    tree = trees()["simcore/trace/run.py"]
+    (run,) = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == "Run")
+    members = {node.name for node in run.body if isinstance(node, ast.FunctionDef)}
+    members |= {name.id for node in run.body if isinstance(node, ast.Assign) for name in node.targets
+                if isinstance(name, ast.Name)}  # fmt: skip
+    assert len({name for name in members if not name.startswith("_")}) <= _MOST_MEMBERS
+    named = {
+        item.name
+        for tree in trees().values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and node.name in run_classes()
+        for item in node.body
+        if isinstance(item, ast.FunctionDef)
+    }
+    assert "origin" not in named
+
+
+def asked_for_its_kind(tree: ast.AST, classes: set[str]) -> Iterator[str]:
+    """What in a file tests the class of a run, compares its kind, or takes its attributes by name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            names = {name.id for one in node.args[1:] for name in ast.walk(one) if isinstance(name, ast.Name)}
+            if node.func.id in ("isinstance", "issubclass") and names & classes:
+                yield ast.unparse(node)
+            if node.func.id in ("getattr", "hasattr") and node.args:
+                first = node.args[0]
+                if isinstance(first, ast.Attribute):
+                    first = ast.Name(first.attr)
+                if isinstance(first, ast.Name) and first.id in _VARIABLES:
+                    yield ast.unparse(node)
+        if isinstance(node, ast.Compare):
+            for side in (node.left, *node.comparators):
+                if (
+                    isinstance(side, ast.Attribute)
+                    and side.attr == "kind"
+                    and "figures" in ast.unparse(side.value)
+                ):
+                    yield ast.unparse(node)
+        if isinstance(node, ast.match_case) and any(
+            isinstance(one, ast.MatchClass) and ast.unparse(one.cls) in classes
+            for one in ast.walk(node.pattern)
+        ):
+            yield ast.unparse(node)
+
+
+def test_nobody_asks_a_run_where_it_came_from() -> None:
+    found = {path: [*asked_for_its_kind(tree, run_classes())] for path, tree in trees().items()}
+    assert {path: places for path, places in found.items() if places} == {}
+
+
+def test_each_way_of_asking_is_seen() -> None:
+    text = """
+isinstance(x, (int, Results))
+getattr(run, name)
+run.figures.kind == "simulated"
+"executed" in (a.figures.kind,)
+match run:
+    case Results(): pass
+"""
+    assert len([*asked_for_its_kind(ast.parse(text), {"Results"})]) == 4

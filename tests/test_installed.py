@@ -30,9 +30,9 @@ DATA = {
     "simcore/model/operations/products.toml",
     "simcore/model/operations/servers.toml",
     "simcore/model/published.csv",
-    "simcore/networks/simai_ratio.csv",
-    "simcore/page/page.css",
-    "simcore/page/page.js",
+    "simcore/compat/simai_ratio.csv",
+    "simcore/render/page/page.css",
+    "simcore/render/page/page.js",
 }
 # Where the shells and `man` look below the prefix: put there by the wheel.
 SHELL = {

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from simcore.analysis import Results
-from simcore.checking import check_file_of
-from simcore.inputs import open_input
 from simcore.parameters import Parameters
-from simcore.report.pages import run_json, run_page
+from simcore.render.report.pages import run_json, run_page
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.sources.checking import check_file_of
+from simcore.sources.inputs import open_input
 from simcore.workload import Workload
 from tests.workload.texts import SHARED
 

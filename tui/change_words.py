@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from simcore.kernel_names import shown_name
-from simcore.run.findings import FOR_OVERLAP, NO_MORE_MEMORY, dimension_change
+from simcore.trace.findings import FOR_OVERLAP, NO_MORE_MEMORY, dimension_change
 from simcore.units import change_percent, duration
 from tui.frame import cells
 
 if TYPE_CHECKING:
     from simcore.cluster import Dimension
-    from simcore.run.findings import WhatIf
+    from simcore.trace.findings import WhatIf
 
 # What `better10_ns` of what is no change is with.
 LESS_TIME = "10 % less time"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from simcore.run.figures import Stepped, is_other_work, per_work, without_each
+from simcore.trace.figures import Stepped, is_other_work, per_work, without_each
 from simcore.units import change_percent, plural, signed
 from tui.frame import Line, cells, fitted, spread, text_of, width_of
 from tui.screens import SCREENS
@@ -177,7 +177,7 @@ def _step(session: Session, short: bool = False, with_model: bool = True, agains
     if session.current is not session.opened:
         is_other = session.current.model.other_model != session.opened.model.other_model
         # Of measured runs and execution traces no rows are made.
-        anew = bool(getattr(session.current, "rescaled", "")) and not getattr(session.opened, "rescaled", "")
+        anew = bool(session.current.model.rescaled) and not session.opened.model.rescaled
         alone = short or is_other or anew
         other_run = session.against_words() if against else ""
         difference_line = run_difference(session.opened.shape, session.current.shape, alone, other_run)

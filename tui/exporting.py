@@ -16,7 +16,7 @@ from simcore.diagnostics import Cancelled, InputError, UsageError, printable
 from tui.frame import cells
 
 if TYPE_CHECKING:
-    from simcore.export import Request
+    from simcore.render.export import Request
     from tui.host import Host
 
 
@@ -39,7 +39,7 @@ class FileQuestion:
         self._app.push_screen(Prompt(question, path, form=form), self._typed)
 
     def _typed(self, typed: str | None) -> None:
-        from simcore.export.saving import check_file
+        from simcore.render.export.saving import check_file
         from tui.prompt import Prompt
 
         if not typed or not typed.strip():
@@ -107,7 +107,7 @@ class Exporting:
         return f"exporting to {cells(path, 100)}"
 
     def _save_picture(self, path: str, force: bool) -> None:
-        from simcore.export import save
+        from simcore.render.export import save
 
         try:
             save(path, [as_svg(self._app).encode()], force)
@@ -117,7 +117,7 @@ class Exporting:
             self._app.say(f"saved: {cells(path, 200)}")
 
     def _work(self, path: str, name: str, request: Request, force: bool) -> None:
-        from simcore.export import FORMATS, compressed, save
+        from simcore.render.export import FORMATS, compressed, save
         from simcore.units import byte_size
 
         worker = get_current_worker()
@@ -143,7 +143,7 @@ class Exporting:
             )
 
     def _request(self, name: str) -> Request:
-        from simcore.export import Request
+        from simcore.render.export import Request
 
         current = self._app.session.current
         if name != "html":

@@ -15,7 +15,7 @@ from tui.session import Run
 if TYPE_CHECKING:
     from simcore.cluster import Dimension
     from simcore.parameters import Given
-    from simcore.run.findings import Spot, WhatIf
+    from simcore.trace.findings import Spot, WhatIf
 
 
 # Rows that both lists of the what-if table need: one of each, and the heading between them.

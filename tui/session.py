@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from simcore.diagnostics import Diagnostic
 from simcore.parameters import Given, Parameters
 from simcore.records import NamedTuple
-from simcore.run.contexts import Work
-from simcore.run.figures import microbatch_ns, without_each
+from simcore.trace.contexts import Work
+from simcore.trace.figures import microbatch_ns, without_each
 from simcore.trace.run import Run, as_read, held_spans
 from simcore.units import duration
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from simcore.choices import choices
+from simcore.asked.choices import choices
 from simcore.diagnostics import UsageError
 from simcore.units import duration
 from tui.frame import cells

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from simcore.collectives import WITH_COPIES
+from simcore.engine.timeline import Timeline
 from simcore.program.ops import (
     CollectiveCost,
     TransferCost,
 )
 from simcore.simulation import Simulation
-from simcore.timeline import Timeline
 
 IDLE_OP = -1
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from simcore.engine.timeline import Timeline
 from simcore.folding import RankClass
 from simcore.program.ops import COMPUTE, KIND_OF_STREAM, TO_NEXT
 from simcore.ranks import RankSet
 from simcore.records import Struct
-from simcore.run.accounts import Accounts
 from simcore.sources.simulated import WAIT
-from simcore.timeline import Timeline
+from simcore.trace.accounts import Accounts
 from simcore.trace.waits import waits_by_sums
 from simcore.units import largest
 from simcore.workload.model import GroupKind

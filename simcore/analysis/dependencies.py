@@ -29,13 +29,13 @@ from simcore.program.ops import (
     TransferCost,
 )
 from simcore.records import NamedTuple, Struct
-from simcore.run.accounts import Accounts
-from simcore.run.graph import JOINED, QUEUED, RECEIVED, START
-from simcore.run.graph import Cause as GraphCause
-from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation
 from simcore.sources.simulated import simulated_graph
+from simcore.sources.simulated_graph import SimulatedGraph
 from simcore.trace import reasons
+from simcore.trace.accounts import Accounts
+from simcore.trace.graph import JOINED, QUEUED, RECEIVED, START
+from simcore.trace.graph import Cause as GraphCause
 from simcore.units import duration
 
 # What they are called here.
@@ -125,7 +125,7 @@ NONE = -1
 class OpCause(NamedTuple):
     """What ended at the instant at which something else could start.
 
-    kind: which reason it is. why: of simcore.run.graph. number, op: its rank class and op, IDLE_OP for a
+    kind: which reason it is. why: of simcore.trace.graph. number, op: its rank class and op, IDLE_OP for a
     state change. start_ns, end_ns: of the part that was waited for. member: the class that came late to a
     collective because of this, NONE where the waiting op's own class did.
     """

@@ -17,10 +17,10 @@ from simcore.collectives.exact import scaled
 from simcore.collectives.phases import DimensionLoad, collective_loads, transfer_loads
 from simcore.folding.graph import PortFactors, RankClass
 from simcore.networks.analytical import Analytical
-from simcore.overrides import factors_on
 from simcore.program.ops import STREAMS, TO_NEXT, CollectiveCost, Cost, TransferCost
-from simcore.run.contexts import DimensionUse, KindUse, PortUse
+from simcore.program.overrides import factors_on
 from simcore.simulation import Simulation
+from simcore.trace.contexts import DimensionUse, KindUse, PortUse
 from simcore.units import how_much, largest, listed
 from simcore.workload.model import base_name
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from fractions import Fraction
 
+from simcore.analysis.finished import Finished
 from simcore.analysis.layers import (
     LayerCell,
     LayerGroup,
@@ -14,10 +15,9 @@ from simcore.analysis.layers import (
     layer_factor,
     layer_groups,
 )
-from simcore.analysis.results import Results
 from simcore.collectives import cell_name
 from simcore.diagnostics import UsageError, printable
-from simcore.overrides import factors_on
+from simcore.program.overrides import factors_on
 from simcore.simulation import Simulation, explain_alone
 from simcore.units import digits, duration, number, plural
 from simcore.workload.model import PHASES, Phase, base_name
@@ -27,7 +27,7 @@ _LINES = 6
 _CLOSE = 3
 
 
-def explained(results: Results, asked: str) -> list[str]:
+def explained(results: Finished, asked: str) -> list[str]:
     """Lines of text on the rows that `asked` names, equal rows together.
 
     asked: NAME or NAME:PHASE, NAME as in the file, or without its number for all such rows.
@@ -43,7 +43,7 @@ def explained(results: Results, asked: str) -> list[str]:
     return lines
 
 
-def _asked(results: Results, asked: str) -> tuple[LayerRows, tuple[Phase, ...]]:
+def _asked(results: Finished, asked: str) -> tuple[LayerRows, tuple[Phase, ...]]:
     names = results.simulation.workload.name
     name, colon, phase = asked.rpartition(":")
     attempts: list[tuple[str, tuple[Phase, ...]]] = [(asked, PHASES)]
@@ -64,7 +64,7 @@ def _asked(results: Results, asked: str) -> tuple[LayerRows, tuple[Phase, ...]]:
     raise UsageError(f"--explain {printable(asked, _NAME_CELLS)}: no row has this name{fitting}")
 
 
-def _group(results: Results, group: LayerGroup, phases: tuple[Phase, ...]) -> list[str]:
+def _group(results: Finished, group: LayerGroup, phases: tuple[Phase, ...]) -> list[str]:
     simulation = results.simulation
     rows = group.rows
     places = ", ".join(str(row.line) for row in rows[:_LINES]) + (", ..." if len(rows) > _LINES else "")

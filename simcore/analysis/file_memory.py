@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic
 from simcore.records import NamedTuple
-from simcore.run.contexts import FileMemory, ModelUse
 from simcore.simulation import Simulation
+from simcore.trace.contexts import FileMemory, ModelUse
 from simcore.trace.run import Run
 from simcore.units import byte_size, plural
 from simcore.workload.model import base_name

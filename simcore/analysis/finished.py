@@ -31,15 +31,15 @@ from simcore.analysis.variants import Variants
 from simcore.diagnostics import Cancelled, Diagnostic, UsageError
 from simcore.once import forget, once
 from simcore.program.ops import COMPUTE, RANK_STREAMS, STREAMS, TO_NEXT
-from simcore.run.contexts import DimensionUse, PortUse
-from simcore.run.figures import StreamUse
-from simcore.run.track import Track, in_order
 from simcore.setup import Setup
 from simcore.simulation import Simulation, simulate, taken_for_granted
+from simcore.trace.contexts import DimensionUse, PortUse
+from simcore.trace.figures import StreamUse
 from simcore.trace.run import Run
 from simcore.trace.spans import Trace
 from simcore.trace.streams import TrackStreams, mean_use, track_streams
 from simcore.trace.tables import SpentByLabel, Table
+from simcore.trace.track import Track, in_order
 from simcore.workload.model import Workload, base_name
 from simcore.workload.traffic import traffic_warnings
 
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from simcore.analysis.model_figures import Fastest
     from simcore.analysis.path_words import SimulatedPath
     from simcore.messages.network import LinkHeat, LinkUse
-    from simcore.run.gradients import Gradient
-    from simcore.trace.graph import TraceGraph
+    from simcore.trace.gradients import Gradient
+    from simcore.trace.trace_graph import TraceGraph
 
 
 Figure = TypeVar("Figure")
@@ -325,7 +325,7 @@ class Finished(Run):
     def compute_slacks(self, cancelled: Callable[[], bool]) -> Sequence[array[int]] | None:
         if not self.has_slack:
             return None
-        from simcore.trace.graph import slack
+        from simcore.trace.trace_graph import slack
 
         slacks = slack(self._known_graph(cancelled), cancelled)
         if self.folded() is not self.simulation:

@@ -14,8 +14,8 @@ from simcore.analysis.span_words import SimulatedSpanWords, pass_words
 from simcore.collectives import WITH_COPIES
 from simcore.program.ops import COMPUTE, IG, PHASES, STREAMS, TO_NEXT, CollectiveCost
 from simcore.ranks import RankSet, place_words
-from simcore.run.lanes import COMPUTE_STREAM, KINDS, LaneOrder, Searched, Spans, TimeStretch, codes
 from simcore.sources.simulated import ACCOUNTS, BUBBLE, FIRST_EXPOSED, NAMES, WAIT
+from simcore.trace.lane_spans import COMPUTE_STREAM, KINDS, LaneOrder, Searched, Spans, TimeStretch, codes
 from simcore.trace.lanes import (
     LEAST_BUSY,
     MOST_BUBBLE,

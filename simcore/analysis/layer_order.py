@@ -7,9 +7,9 @@ from operator import add
 
 from simcore.analysis.layers import LayerGroups, LayerRows
 from simcore.collectives import cell_name
+from simcore.engine.timeline import Timeline
 from simcore.program.ops import PHASES as OP_PHASES
 from simcore.records import NamedTuple, Struct, field
-from simcore.timeline import Timeline
 from simcore.workload.model import PHASES, base_name
 
 # The slack of what takes no part in the step: more than any.

@@ -14,11 +14,11 @@ from operator import add
 
 from simcore.collectives import algorithm_bandwidth, bus_bandwidth
 from simcore.collectives.exact import scaled
-from simcore.overrides import factors_on
 from simcore.program import Program
+from simcore.program.overrides import factors_on
 from simcore.records import Struct
-from simcore.run.figures import OnDemand
 from simcore.simulation import Simulation, collective_alone_ns
+from simcore.trace.figures import OnDemand
 from simcore.trace.tables import Table
 from simcore.workload.model import PHASES, GroupKind, Phase, base_name
 

@@ -13,10 +13,10 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 
+from simcore.engine.timeline import Timeline
 from simcore.program import Ops
 from simcore.program.ops import COMPUTE, FWD, ActionOps
 from simcore.records import NamedTuple
-from simcore.timeline import Timeline
 
 
 class Pass(NamedTuple):

@@ -22,10 +22,10 @@ from simcore.names import TWO_WAY_SCHEDULES, V_SCHEDULES
 from simcore.program.ops import FWD, IG, RECOMPUTE
 from simcore.program.schedules import SCHEDULES
 from simcore.records import NamedTuple, replace
-from simcore.run.accounts import Accounts
-from simcore.run.contexts import Imbalance, MemoryLane, ModelFigures, Throughput
 from simcore.simulation import Simulation
 from simcore.sources.simulated import ACCOUNTS
+from simcore.trace.accounts import Accounts
+from simcore.trace.contexts import Imbalance, MemoryLane, ModelFigures, Throughput
 
 # What a schedule can hide, by kind of group.
 _HIDDEN = ("dp", "dp_ep", "dp_shard", "dp_replicate", "pp")

@@ -7,11 +7,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from simcore.analysis.file_memory import file_memory
-from simcore.run.contexts import FileMemory
 from simcore.simulation import Simulation
+from simcore.trace.contexts import FileMemory
 
 if TYPE_CHECKING:
-    from simcore.run.contexts import Imbalance, MemoryLane, ModelFigures
+    from simcore.trace.contexts import Imbalance, MemoryLane, ModelFigures
 
 
 class SimulatedModel:
@@ -62,6 +62,11 @@ class SimulatedModel:
     def other_model(self) -> str:
         """In what it is not the model of its file: rows are not rescaled."""
         return other_model(self._simulation)
+
+    @property
+    def rescaled(self) -> str:
+        """That its rows were made anew for other degrees."""
+        return rescaled_words(self._simulation)
 
 
 def other_model(simulation: Simulation) -> str:

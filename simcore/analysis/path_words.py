@@ -8,9 +8,9 @@ from simcore.analysis.accounts import IDLE_OP, op_kind
 from simcore.analysis.dependencies import Dependencies
 from simcore.analysis.layers import NOT_MODELLED
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, ComputeCost, Ops
-from simcore.run.figures import PathSegment
 from simcore.simulation import Simulation
 from simcore.trace.critical_path import CriticalPath, LegOf, PathSource
+from simcore.trace.figures import PathSegment
 from simcore.workload.model import base_name
 
 IDLE_KIND = "idle"

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from simcore.folding import RankClass
 from simcore.layout import Layout
 from simcore.ranks import RankSet
-from simcore.run.accounts import Accounts
-from simcore.run.contexts import MapRow
 from simcore.sources.simulated import IDLE
+from simcore.trace.accounts import Accounts
+from simcore.trace.contexts import MapRow
 
 # What a map can show, as a share of the step: its name -> ns of a rank class.
 MEASURES: dict[str, Callable[[Accounts], int]] = {

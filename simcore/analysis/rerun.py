@@ -15,12 +15,12 @@ from itertools import compress
 from simcore.analysis.dependencies import Dependencies
 from simcore.cluster import Cluster
 from simcore.diagnostics import never
+from simcore.engine.running import DurationChange, PricedRun, is_fixed, jitter_of
+from simcore.engine.time_scales import time_changes
 from simcore.networks import Network
 from simcore.program import StageProgram
-from simcore.running import DurationChange, PricedRun, is_fixed, jitter_of
 from simcore.simulation import Simulation
-from simcore.time_scales import time_changes
-from simcore.trace.graph import retimed
+from simcore.trace.trace_graph import retimed
 
 # Of a stage's program, 1 for each op whose duration is changed.
 Chosen = Callable[[StageProgram], bytes]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from simcore.analysis.rank_map import rank_map
-from simcore.run.contexts import MapRow, StepShape, Work
-from simcore.run.track import Track
 from simcore.simulation import Simulation
+from simcore.trace.contexts import MapRow, StepShape, Work
+from simcore.trace.track import Track
 
 
 class SimulatedShape(StepShape):

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 
 from simcore.diagnostics import never
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT
-from simcore.run.gradients import Gradient
 from simcore.simulation import Simulation
-from simcore.trace.gradients import NO_KIND, Scale
-from simcore.trace.gradients import gradients as slopes
-from simcore.trace.graph import TraceGraph
+from simcore.trace.gradients import Gradient
+from simcore.trace.slopes import NO_KIND, Scale
+from simcore.trace.slopes import gradients as slopes
+from simcore.trace.trace_graph import TraceGraph
 from simcore.units import shifted
 from simcore.workload.model import base_name
 

@@ -17,10 +17,10 @@ from simcore.analysis.microbatch_passes import Pass, pass_at
 from simcore.collectives import WITH_COPIES, algorithm_bandwidth, bus_bandwidth
 from simcore.collectives.exact import scaled
 from simcore.diagnostics import in_short
+from simcore.engine.pricing import rounds_phases
 from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
 from simcore.networks import PlacedCollective, Sharing
-from simcore.pricing import rounds_phases
 from simcore.program.ops import (
     COMPUTE,
     FWD,
@@ -34,7 +34,6 @@ from simcore.program.ops import (
 )
 from simcore.ranks import RankSet, place_words
 from simcore.records import Struct
-from simcore.run.lanes import COMPUTE_STREAM, SpanSaid, Step, clock, microbatch_words
 from simcore.simulation import Simulation
 from simcore.sources.simulated import (
     ACCOUNTS,
@@ -42,6 +41,7 @@ from simcore.sources.simulated import (
     IDLE,
     WAIT,
 )
+from simcore.trace.lane_spans import COMPUTE_STREAM, SpanSaid, Step, clock, microbatch_words
 from simcore.trace.lanes import PHASE_WORDS, Lanes
 from simcore.units import byte_size, duration, number, plural
 from simcore.workload.model import PHASES as CELLS
@@ -82,7 +82,7 @@ def origin(simulation: Simulation, of: int, op: int, priced: _Priced | None = No
         words, expected_ns, factors = _transfer(simulation, of, op, cost)
     if simulation.setup.overrides.time_scales:
         # Imported here: few runs have one.
-        from simcore.time_scales import factors_of
+        from simcore.engine.time_scales import factors_of
 
         for factor in factors_of(simulation.setup.overrides.time_scales, ops, op, simulation.workload.name):
             # Each rounds once more, and what the file or the network gives may be kept for other rows.

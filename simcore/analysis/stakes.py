@@ -17,7 +17,7 @@ from simcore.workload.model import Workload
 from simcore.workload.traffic import OTHER_ROWS, with_backward_sent
 
 if TYPE_CHECKING:
-    from simcore.run.findings import WhatIf
+    from simcore.trace.findings import WhatIf
 
 # The note of a stage layout that nobody gave.
 LAYOUT_ASSUMED = "stage-layout-default"

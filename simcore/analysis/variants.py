@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import InputError, UsageError
+from simcore.engine.running import is_fixed
 from simcore.program.ops import IS_COMMUNICATION, StageProgram
 from simcore.records import replace
-from simcore.running import is_fixed
 from simcore.simulation import Simulation, simulate
 
 if TYPE_CHECKING:

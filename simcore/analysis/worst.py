@@ -12,8 +12,8 @@ from simcore.analysis.layer_order import longest_span
 from simcore.analysis.rank_map import last_end_ns
 from simcore.collectives import cell_name
 from simcore.diagnostics import printable
-from simcore.run.findings import Place
 from simcore.sources.simulated import BUBBLE, FIRST_EXPOSED, WAIT
+from simcore.trace.findings import Place
 from simcore.trace.waits import longest
 from simcore.units import duration, percent
 from simcore.workload.model import base_name

@@ -30,9 +30,9 @@ from simcore.layout import Layout
 from simcore.measured import MeasuredRun
 from simcore.measured.places import Degrees
 from simcore.networks import Sharing
-from simcore.overrides import ANY_ROW, layer_scales
+from simcore.program.overrides import ANY_ROW, layer_scales
 from simcore.records import NamedTuple, Struct, field, replace
-from simcore.replay.results import MeasuredResults
+from simcore.runs.measured import MeasuredResults
 from simcore.setup import Setup
 from simcore.simulation import Simulation, simulate
 from simcore.units import number, plural

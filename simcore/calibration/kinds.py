@@ -36,9 +36,9 @@ from simcore.measured.vocabulary import LAUNCH, POINT_TO_POINT, category_of_grou
 from simcore.networks import Network, PlacedCollective
 from simcore.program.ops import COMPUTE, FWD, OPT, STREAMS, TO_NEXT, CollectiveCost, TransferCost
 from simcore.records import Struct, field
-from simcore.replay.results import MeasuredResults
-from simcore.run.pieces import GAP
+from simcore.runs.measured import MeasuredResults
 from simcore.simulation import Simulation
+from simcore.sources.pieces import GAP
 
 COMPUTE_KINDS = ("forward", "backward", "optimizer")
 OTHER = "other"

@@ -24,8 +24,8 @@ from simcore.chakra.nodes import (
 )
 from simcore.chakra.opening import ExecutionSet
 from simcore.cluster import Cluster
+from simcore.compat.astra2 import RemoteMemory, System
 from simcore.diagnostics import Diagnostic, printable
-from simcore.executing.astra2 import RemoteMemory, System
 from simcore.messages.network import LinkHeat, LinkUse
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Given, Input

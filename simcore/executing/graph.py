@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Sequence
 
 from simcore.chakra.nodes import Nodes
-from simcore.run.graph import BUSY, JOINED, RECEIVED, START, Graph
+from simcore.trace.graph import BUSY, JOINED, RECEIVED, START, Graph
 
 NONE = -1
 # What a duration of the graph is of.

@@ -10,7 +10,7 @@ from simcore.diagnostics import in_short
 from simcore.executing.span_words import NOTHING, TraceSpanWords
 from simcore.executing.trace import NAMES, account_of
 from simcore.ranks import RankSet
-from simcore.run.lanes import KINDS, Searched, Spans, TimeStretch, codes
+from simcore.trace.lane_spans import KINDS, Searched, Spans, TimeStretch, codes
 from simcore.trace.lanes import (
     LEAST_BUSY,
     MOST_BUBBLE,

@@ -9,8 +9,8 @@ from simcore.diagnostics import in_short
 from simcore.executing.columns import node_name, node_stream, pattern_of
 from simcore.executing.executed import Executed
 from simcore.executing.trace import ACCOUNTS, account_of, phase_of_node
-from simcore.run.figures import PathSegment
 from simcore.trace.critical_path import CriticalPath, LegOf, PathSource
+from simcore.trace.figures import PathSegment
 from simcore.trace.reasons import BUSY, FIRST, LATE, NAMES, NEEDS, REASONS, RECEIVED, Facts
 
 # What they are called here.

@@ -17,14 +17,14 @@ from simcore.executing.graph import NONE, ExecutedGraph, build_graph
 from simcore.executing.path_words import ExecutedPath
 from simcore.executing.trace import executed_graph, executed_trace
 from simcore.ranks import RankSet
-from simcore.run.accounts import Accounts
-from simcore.run.contexts import Links, StepShape
-from simcore.run.figures import GroupUse, NameUse
-from simcore.run.track import Track
-from simcore.trace.graph import TraceGraph
+from simcore.trace.accounts import Accounts
+from simcore.trace.contexts import Links, StepShape
+from simcore.trace.figures import GroupUse, NameUse
 from simcore.trace.run import Run
 from simcore.trace.spans import Trace
 from simcore.trace.tables import Table, counted, counted_on
+from simcore.trace.trace_graph import TraceGraph
+from simcore.trace.track import Track
 from simcore.units import percent, plural
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from simcore.executing.columns import pattern_of
 from simcore.executing.executed import Executed, Execution
 from simcore.executing.graph import COLLECTIVE, GAP, MESSAGE, OWN, ExecutedGraph
 from simcore.executing.ran import RanTraces
-from simcore.overrides import time_scales
+from simcore.program.overrides import time_scales
 from simcore.records import replace
-from simcore.trace.graph import retimed
+from simcore.trace.trace_graph import retimed
 
 _MOST_LISTED = 12
 ALL_COMPUTE, ALL_COMMUNICATION, ALL_CPU = "all compute", "all communication", "all cpu"

@@ -30,8 +30,9 @@ from simcore.cluster import (
     transfer_shape,
 )
 from simcore.collectives import collective_ns, transfer_ns
+from simcore.compat.astra2 import RemoteMemory, System
+from simcore.compat.astra2_system import read_astra_system, read_groups, read_memory
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.executing.astra2 import RemoteMemory, System
 from simcore.executing.executed import (
     WLTUI,
     Executed,
@@ -55,10 +56,9 @@ from simcore.executing.fifo import (
     run_fifo,
 )
 from simcore.executing.folded import units_of
-from simcore.executing.system_file import read_astra_system, read_groups, read_memory
 from simcore.names import ASTRA_SIM_2
-from simcore.overrides import slow_ranks_of
 from simcore.parameters import flag_of
+from simcore.program.overrides import slow_ranks_of
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple
 
@@ -89,7 +89,7 @@ def execute(setup: Execution) -> Executed:
         raise UsageError(f"--network {shown}: execution traces run on analytical or links")
     if parameters.dialect == ASTRA_SIM_2:
         # Imported here: wltui's rules send no messages.
-        from simcore.executing.astra_rules import by_astra
+        from simcore.compat.astra2_rules import by_astra
 
         return by_astra(setup)
     if parameters.dialect is not None:
@@ -105,7 +105,7 @@ def values_in_force(setup: Execution, world: int) -> tuple[Cluster, Mapping[str,
     file says, else a default. Raises `UsageError`, InputError.
     """
     if setup.parameters.dialect == ASTRA_SIM_2:
-        from simcore.executing.astra_rules import astra_values
+        from simcore.compat.astra2_rules import astra_values
 
         return astra_values(setup, world)
     cluster = choose_cluster(setup.parameters.part(AskedCluster)).cluster(world)

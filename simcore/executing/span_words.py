@@ -11,9 +11,9 @@ from simcore.chakra.nodes import RECV
 from simcore.diagnostics import in_short
 from simcore.executing.path_words import taken_by
 from simcore.ranks import RankSet
-from simcore.run.findings import Leg
-from simcore.run.lanes import SpanSaid, Step
 from simcore.trace.critical_path import path_legs
+from simcore.trace.findings import Leg
+from simcore.trace.lane_spans import SpanSaid, Step
 from simcore.trace.lanes import Lanes
 from simcore.units import byte_size, duration, plural
 

@@ -24,8 +24,7 @@ from simcore.executing.executed import Executed
 from simcore.executing.graph import ExecutedGraph
 from simcore.names import GROUP_KINDS
 from simcore.records import NamedTuple
-from simcore.run.accounts import account_names
-from simcore.trace.graph import TraceGraph, first_rows
+from simcore.trace.accounts import account_names
 from simcore.trace.spans import (
     BESIDE,
     COMMUNICATES,
@@ -41,6 +40,7 @@ from simcore.trace.spans import (
     Trace,
     Waits,
 )
+from simcore.trace.trace_graph import TraceGraph, first_rows
 
 COMPUTE = ("forward", "backward", "optimizer")
 NAMES = account_names(

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from simcore.chakra.nodes import COLL, COLLECTIVES, RECV, SEND, integer
 from simcore.cluster import Dimension
+from simcore.compat.astra2_rules import collective_rules
 from simcore.diagnostics import Cancelled, Diagnostic, InputError, UsageError
-from simcore.executing.astra_rules import collective_rules
 from simcore.executing.executed import Executed, Execution
 from simcore.executing.ran import RanTraces
 from simcore.executing.retimed import ALL_CPU, TraceParts
@@ -18,8 +18,8 @@ from simcore.messages.alone import estimate, rules_of
 from simcore.messages.collectives import Rules
 from simcore.names import COLLECTIVES as COLLECTIVE_NAMES
 from simcore.records import NamedTuple, replace
-from simcore.run.findings import WORTH, Change, WhatIf
-from simcore.trace.graph import retimed
+from simcore.trace.findings import WORTH, Change, WhatIf
+from simcore.trace.trace_graph import retimed
 from simcore.units import change_percent, duration, plural
 
 # 10 % less time; 10 % faster is 1 / 0.9 of the bandwidth.

@@ -18,12 +18,12 @@ from simcore.folding.graph import (
     listed_graph,
 )
 from simcore.layout import Layout
-from simcore.memory import check_memory, run_bytes
-from simcore.overrides import Overrides
 from simcore.program import Program
 from simcore.program.ops import CollectiveCost, ComputeCost, TransferCost
+from simcore.program.overrides import Overrides
 from simcore.ranks import RankSet
 from simcore.units import plural
+from simcore.workload.memory import check_memory, run_bytes
 from simcore.workload.model import GroupKind
 
 # Refinement then lists every rank: about 20 us each.

@@ -11,7 +11,7 @@ import math
 
 from simcore.cluster import Cluster, GroupShape, TransferShape, group_shape, transfer_shape
 from simcore.layout import BY_REMAINDER, DATA_FASTEST, Layout
-from simcore.overrides import Overrides
+from simcore.program.overrides import Overrides
 from simcore.ranks import Block, RankSet
 from simcore.records import NamedTuple, Struct, field
 from simcore.workload.model import GroupKind

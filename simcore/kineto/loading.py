@@ -19,10 +19,10 @@ from simcore.kineto.progress import LEAST_BYTES, ReadingLine
 from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import Recording
 from simcore.kineto.sets import ProfilerFile
-from simcore.memory import free_bytes
 from simcore.records import NamedTuple
 from simcore.units import byte_size
 from simcore.workload.formats import Format, format_of
+from simcore.workload.memory import free_bytes
 from simcore.workload.opening import read_beginning, read_file
 from simcore.workload.source import MOST_BYTES
 

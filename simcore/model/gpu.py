@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, meant, printable
+from simcore.model.toml_text import TomlProblem, parse_toml, place_in_table, read_text
 from simcore.names import GPU_NAMES, PRECISIONS
 from simcore.ranks import ranks_of_domain
 from simcore.records import Struct
-from simcore.toml_text import TomlProblem, parse_toml, place_in_table, read_text
 from simcore.workload.model import GivenNetwork
 
 _EXPECTED = "constants of a GPU"

@@ -88,7 +88,7 @@ def _drawn(text: str, experts: int, seed: int) -> list[int]:
     # Imported here, as decimal is: most runs draw nothing.
     from decimal import Decimal, localcontext
 
-    from simcore.hashed import OF_EXPERT, normal
+    from simcore.model.hashed import OF_EXPERT, normal
 
     sigma = plain_number(text[len(LOGNORMAL) :])
     if sigma is None or not 0 <= sigma <= _MOST_SIGMA:

@@ -16,7 +16,7 @@ from typing import Any
 from simcore.diagnostics import Diagnostic, UsageError
 from simcore.model.huggingface import name_of, refusal, shown
 from simcore.model.sizes import BIASES, Mla, Model, Moe, checked
-from simcore.toml_text import TomlProblem, as_written, parse_toml, place_in_table
+from simcore.model.toml_text import TomlProblem, as_written, parse_toml, place_in_table
 
 _COUNTS = ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq", "positions")
 _SWITCHES = ("gated", "tied_embeddings", "dropout", "norm_bias", "qk_norm")

@@ -22,11 +22,11 @@ from simcore.parameters import FLAGS
 _BUSBW_FLAGS = ("gpus_per_server", "overlap")
 _AUTO_FLAGS = (*_BUSBW_FLAGS, "nvlink", "nic", "nics_per_server", "gpu_type", "nic_type")
 NETWORKS: dict[str, NetworkModel] = {
-    "analytical": NetworkModel("analytical", queues=True),
-    "shared": NetworkModel("shared"),
-    "busbw": NetworkModel("busbw", "FILE", _BUSBW_FLAGS, one_place, lifts_forward=True),
-    "simai-auto": NetworkModel("simai_auto", None, _AUTO_FLAGS, servers, lifts_forward=True),
-    "links": NetworkModel("links", unfolded=True),
+    "analytical": NetworkModel("networks.analytical", queues=True),
+    "shared": NetworkModel("networks.shared"),
+    "busbw": NetworkModel("compat.simai_busbw", "FILE", _BUSBW_FLAGS, one_place, lifts_forward=True),
+    "simai-auto": NetworkModel("compat.simai_auto", None, _AUTO_FLAGS, servers, lifts_forward=True),
+    "links": NetworkModel("networks.links", unfolded=True),
 }
 
 

@@ -190,7 +190,7 @@ class NetworkModel(NamedTuple):
     def open(self, asked: AskedNetwork, layout: Layout, cluster: Cluster) -> Network:
         """The network of a run. Raises `UsageError`, and `InputError` for a file that cannot be read."""
         # Loaded here: `--help` names all models, and a run has one.
-        module = import_module(f"{__package__}.{self.module}")
+        module = import_module(f"simcore.{self.module}")
         network: Network = module.opened(asked, layout, cluster)
         return network
 

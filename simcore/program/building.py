@@ -18,9 +18,7 @@ from itertools import zip_longest
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, meant, printable
 from simcore.layout import Layout
-from simcore.memory import check_memory, run_bytes
 from simcore.names import STAGE_LAYOUTS
-from simcore.overrides import ANY_ROW
 from simcore.parameters import FLAGS
 from simcore.program.blocks import Structure, find_structure, is_embedding, is_layer, whole_file
 from simcore.program.op_table import build_table_program, find_layer
@@ -36,6 +34,7 @@ from simcore.program.ops import (
     Wait,
 )
 from simcore.program.order import Action, Shape
+from simcore.program.overrides import ANY_ROW
 from simcore.program.plan import ONE_LOOP, Plan, ScheduleDefaults, schedule_defaults
 from simcore.program.policy_builder import PolicyBuilder
 from simcore.program.schedule_choice import (
@@ -52,6 +51,7 @@ from simcore.program.stage_builder import StageBuilder
 from simcore.records import NamedTuple
 from simcore.units import byte_size, digits, plural
 from simcore.workload import Workload
+from simcore.workload.memory import check_memory, run_bytes
 from simcore.workload.model import base_name
 from simcore.workload.traffic import activation_between_stages
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from simcore.layout import Layout
 from simcore.names import STAGE_LAYOUTS
-from simcore.overrides import ANY_ROW
 from simcore.program.blocks import Structure, is_embedding, is_layer
 from simcore.program.ops import (
     BEGIN,
@@ -34,6 +33,7 @@ from simcore.program.ops import (
     PartCost,
 )
 from simcore.program.order import ONE_PLACE, Placement
+from simcore.program.overrides import ANY_ROW
 from simcore.records import NamedTuple, Struct, field
 from simcore.units import shares
 from simcore.workload import Cells, Workload

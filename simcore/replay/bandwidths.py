@@ -11,7 +11,7 @@ from simcore.measured.matching import Call
 from simcore.measured.vocabulary import buffer_bytes
 from simcore.records import NamedTuple
 from simcore.replay.timed import Timed
-from simcore.run.ties import NONE
+from simcore.sources.ties import NONE
 
 
 class Bandwidth(NamedTuple):

@@ -29,8 +29,10 @@ from simcore.measured.vocabulary import CATEGORIES, GROUPS, category_of_group
 from simcore.ranks import RankSet, place_words
 from simcore.replay.span_words import MeasuredSpanWords
 from simcore.replay.waits import waited_ns
-from simcore.run.accounts import Ranges
-from simcore.run.lanes import (
+from simcore.sources.measured import NAMES
+from simcore.sources.pieces import GAP
+from simcore.trace.accounts import Ranges
+from simcore.trace.lane_spans import (
     COMPUTE_STREAM,
     COMPUTING,
     KINDS,
@@ -44,8 +46,6 @@ from simcore.run.lanes import (
     microbatch_words,
     order_axis,
 )
-from simcore.run.pieces import GAP
-from simcore.sources.measured import NAMES
 from simcore.trace.lanes import (
     ALIKE_WORDS,
     LEAST_BUSY,

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from simcore.measured.matching import Call, name_of
 from simcore.records import NamedTuple, Struct
-from simcore.run.accounts import Accounts
-from simcore.run.measured import MeasuredGraph
 from simcore.sources.measured import BUBBLE, WAIT
+from simcore.sources.measured_graph import MeasuredGraph
+from simcore.trace.accounts import Accounts
 
 
 class Late(NamedTuple):

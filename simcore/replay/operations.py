@@ -17,7 +17,7 @@ from simcore.once import is_known
 from simcore.records import NamedTuple, Struct, replace
 from simcore.replay.timed import Timed
 from simcore.replay.waits import Wait, waits_by_item
-from simcore.run.ties import NONE
+from simcore.sources.ties import NONE
 from simcore.trace.tables import Spent, Use, first_seen
 
 # (operation, sub-operation of equal ones); None for what of the operations lies in no sub-operation.

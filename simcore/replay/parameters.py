@@ -12,8 +12,8 @@ from simcore.kernel_names import short_name
 from simcore.measured.run import MeasuredRun
 from simcore.measured.vocabulary import COPY
 from simcore.names import GROUP_KINDS
-from simcore.overrides import TRACE_FORMS, parse_factor, slow_ranks_of
 from simcore.parameters import Given, Input, Parameters, flag_of
+from simcore.program.overrides import TRACE_FORMS, parse_factor, slow_ranks_of
 from simcore.records import Struct, field
 from simcore.units import number
 

@@ -13,7 +13,7 @@ from simcore.measured.run import MeasuredRun
 from simcore.measured.vocabulary import POINT_TO_POINT, RECEIVES, category_of_group
 from simcore.ranks import RankSet
 from simcore.records import Struct
-from simcore.run.measured import MeasuredGraph
+from simcore.sources.measured_graph import MeasuredGraph
 from simcore.units import plural
 
 _LISTED = 6

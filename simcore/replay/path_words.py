@@ -9,13 +9,12 @@ from typing import Protocol
 
 from simcore.replay.idle import CALL, HostGap, gap_in, gap_reason
 from simcore.replay.piece_names import IDLE_NAME, InPieces, piece_name
-from simcore.run.figures import PathSegment
-from simcore.run.measured import MeasuredGraph
-from simcore.run.pieces import GAP
-from simcore.run.ties import Ties
 from simcore.sources.measured import ACCOUNTS, IDLE, own_account
+from simcore.sources.measured_graph import MeasuredGraph
+from simcore.sources.pieces import GAP
+from simcore.sources.ties import Ties
 from simcore.trace.critical_path import CriticalPath, LegOf, PathSource
-from simcore.trace.graph import TraceGraph
+from simcore.trace.figures import PathSegment
 from simcore.trace.reasons import (
     BEHIND,
     BUSY,
@@ -29,6 +28,7 @@ from simcore.trace.reasons import (
     WAS_IDLE,
     Reason,
 )
+from simcore.trace.trace_graph import TraceGraph
 
 # What they are called here: a stream is that of the collectives of a group.
 WORDS = REASONS | {BUSY: "waiting for the collective before it"}

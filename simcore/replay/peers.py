@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator
 
 from simcore.measured.device_messages import is_transfer
 from simcore.measured.vocabulary import category_of_group
-from simcore.run.ties import Ties
+from simcore.sources.ties import Ties
 
 # Groups whose ranks do the same work, also where they send to each other.
 _SAME_WORK = ("tp", "dp", "expert")

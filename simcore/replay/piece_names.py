@@ -6,8 +6,8 @@ from typing import Protocol
 
 from simcore.measured.matching import Call, name_of
 from simcore.measured.run import MeasuredRun
-from simcore.run.pieces import GAP
-from simcore.run.ties import Ties
+from simcore.sources.pieces import GAP
+from simcore.sources.ties import Ties
 
 IDLE_NAME = "idle"
 

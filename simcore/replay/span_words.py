@@ -32,12 +32,12 @@ from simcore.replay.idle import CALL, call_lane, called_words, gap_in, gap_words
 from simcore.replay.path_words import WORDS, kind_behind, words_of
 from simcore.replay.piece_names import piece_name
 from simcore.replay.waits import Wait, waits_by_item
-from simcore.run.findings import Leg
-from simcore.run.graph import BUSY, START, Cause
-from simcore.run.lanes import COMPUTE_STREAM, SpanSaid, Step, microbatch_words
-from simcore.run.pieces import GAP
-from simcore.run.ties import NONE
+from simcore.sources.pieces import GAP
+from simcore.sources.ties import NONE
 from simcore.trace.critical_path import path_legs
+from simcore.trace.findings import Leg
+from simcore.trace.graph import BUSY, START, Cause
+from simcore.trace.lane_spans import COMPUTE_STREAM, SpanSaid, Step, microbatch_words
 from simcore.trace.lanes import Lanes
 from simcore.trace.reasons import BEHIND
 from simcore.units import byte_size, duration, plural

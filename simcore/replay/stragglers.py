@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from simcore.records import NamedTuple
 from simcore.replay.idle import CALL, HostGap, cause_of
 from simcore.replay.parameters import Scales, rounded
-from simcore.run.pieces import GAP
-from simcore.run.ties import NONE
 from simcore.sources.measured import FIRST_EXPOSED, IDLE
+from simcore.sources.pieces import GAP
+from simcore.sources.ties import NONE
 from simcore.units import largest
 
 if TYPE_CHECKING:

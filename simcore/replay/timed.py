@@ -25,20 +25,20 @@ from simcore.replay.parameters import Replay, Scales, parameters_of
 from simcore.replay.partners import Partners, circles_note, unmatched_note
 from simcore.replay.path_words import MeasuredPath
 from simcore.replay.peers import peers_of
-from simcore.run.contexts import StepShape
-from simcore.run.measured import MeasuredGraph, PieceTimes, flights
-from simcore.run.pieces import AWAIT, GAP, MEET, TRANSFER, Pieces
-from simcore.run.ties import Ties, ties_of
-from simcore.run.track import Track, in_order
 from simcore.sources.measured import measured_graph, measured_trace
-from simcore.trace.graph import TraceGraph, slack
+from simcore.sources.measured_graph import MeasuredGraph, PieceTimes, flights
+from simcore.sources.pieces import AWAIT, GAP, MEET, TRANSFER, Pieces
+from simcore.sources.ties import Ties, ties_of
+from simcore.trace.contexts import StepShape
 from simcore.trace.run import Run
 from simcore.trace.spans import Trace
 from simcore.trace.tables import Table
+from simcore.trace.trace_graph import TraceGraph, slack
+from simcore.trace.track import Track, in_order
 
 if TYPE_CHECKING:
-    from simcore.run.gradients import Gradient
-    from simcore.trace.gradients import Scale
+    from simcore.trace.gradients import Gradient
+    from simcore.trace.slopes import Scale
 
 # What a scale is about: compute; the host's operations; communication; a host gap; communication without a
 # partner, of which nobody knows how much is waiting: its name alone changes it; what nothing changes; and of
@@ -103,7 +103,7 @@ class Durations:
 
         A kind is a part of one rank, or of no rank alone: of a collective, of a message.
         """
-        from simcore.trace.gradients import NO_KIND, Scale
+        from simcore.trace.slopes import NO_KIND, Scale
 
         ranks, parts = self.ties.run.ranks, list(self.numbers)
         width = len(ranks) + 1
@@ -278,7 +278,7 @@ class Timed(Run):
     @cached_property
     def gradients(self) -> list[Gradient]:
         """Those of `base`; a scale that nothing is on is left out."""
-        from simcore.trace.gradients import gradients
+        from simcore.trace.slopes import gradients
 
         kind_of, scales_of = self.durations.scales()
         return gradients(self.base.trace_graph, self.base.taken, kind_of, scales_of)

@@ -12,7 +12,7 @@ from simcore.once import kept_on
 from simcore.records import Struct
 from simcore.replay.late import Late, waits_of
 from simcore.replay.piece_names import piece_name
-from simcore.run.pieces import GAP, TRANSFER
+from simcore.sources.pieces import GAP, TRANSFER
 
 if TYPE_CHECKING:
     from simcore.replay.timed import Timed

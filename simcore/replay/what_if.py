@@ -19,8 +19,8 @@ from simcore.replay.stragglers import (
     slow_ranks,
     stragglers,
 )
-from simcore.run.findings import WhatIf
 from simcore.sources.measured import EXPOSED
+from simcore.trace.findings import WhatIf
 from simcore.units import change_percent, duration
 
 if TYPE_CHECKING:

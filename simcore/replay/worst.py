@@ -10,13 +10,13 @@ from simcore.measured.vocabulary import said_op
 from simcore.ranks import RankSet
 from simcore.replay.piece_names import piece_name
 from simcore.replay.stragglers import stragglers
-from simcore.run.findings import Place
 from simcore.sources.measured import (
     BUBBLE,
     FIRST_EXPOSED,
     IDLE,
     WAIT,
 )
+from simcore.trace.findings import Place
 from simcore.trace.waits import longest
 from simcore.units import duration, percent
 

@@ -16,15 +16,15 @@ from simcore.measured.columns import RankTrace
 from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, KERNEL, category_of_group
 from simcore.names import GROUP_KINDS
-from simcore.run.accounts import account_names
-from simcore.run.graph import START, Cause
-from simcore.run.measured import MeasuredGraph, flights
-from simcore.run.pieces import AWAIT, GAP, LAUNCH, MEET, TRANSFER
-from simcore.run.ties import Ties
-from simcore.trace.graph import TraceGraph, first_rows
+from simcore.sources.measured_graph import MeasuredGraph, flights
+from simcore.sources.pieces import AWAIT, GAP, LAUNCH, MEET, TRANSFER
+from simcore.sources.ties import Ties
+from simcore.trace.accounts import account_names
+from simcore.trace.graph import START, Cause
 from simcore.trace.named_work import OneCall
 from simcore.trace.reasons import BEHIND, BUSY, FIRST, JOINED, LATE, kind_of
 from simcore.trace.spans import COMMUNICATES, COMPUTES, LAUNCHED, NONE, UNDER, Column, Spans, Trace, Waits
+from simcore.trace.trace_graph import TraceGraph, first_rows
 
 EXPOSED = (*GROUP_KINDS, COPY)
 # What profiler traces alone have: it is said only where there is some.

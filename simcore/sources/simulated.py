@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING
 
+from simcore.engine.timeline import Timeline
 from simcore.program import Ops
 from simcore.program.ops import (
     COMPUTE,
@@ -32,16 +33,15 @@ from simcore.program.ops import (
     Wait,
 )
 from simcore.records import NamedTuple
-from simcore.run.accounts import account_names
-from simcore.timeline import Timeline
+from simcore.trace.accounts import account_names
 from simcore.trace.spans import COMMUNICATES, COMPUTES, NEVER, NONE, Column, Repeat, Spans, Trace, Waits
 from simcore.units import shifted
 from simcore.workload.model import base_name
 
 if TYPE_CHECKING:
-    from simcore.run.graph import Cause
-    from simcore.run.simulated import SimulatedGraph
-    from simcore.trace.graph import TraceGraph
+    from simcore.sources.simulated_graph import SimulatedGraph
+    from simcore.trace.graph import Cause
+    from simcore.trace.trace_graph import TraceGraph
 
 EXPOSED_KINDS = ("tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard", "dp_replicate", "offload", "pp")
 NAMES = account_names(PHASES, EXPOSED_KINDS, ("wait", "bubble", "idle"), {
@@ -163,7 +163,7 @@ def simulated_graph(
 ) -> TraceGraph:  # fmt: skip
     """Returns the graph of a trace. rank_of, shown: see there."""
     # Imported here: the screen opens without.
-    from simcore.trace.graph import TraceGraph
+    from simcore.trace.trace_graph import TraceGraph
 
     timeline = built.timeline
     numbers = range(len(timeline.classes))

@@ -182,7 +182,7 @@ def slurm_arguments(path: str) -> tuple[dict[str, Any], int]:
     """(the arguments of dask-jobqueue, how many jobs) of a TOML file. Raises `UsageError`, and `InputError`
     for a file that cannot be read.
     """
-    from simcore.toml_text import TomlProblem, parse_toml, read_text
+    from simcore.model.toml_text import TomlProblem, parse_toml, read_text
 
     named = f"--engine slurm:{printable(path, 60)}"
     try:

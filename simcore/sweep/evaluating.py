@@ -10,6 +10,7 @@ from typing import Any
 
 from simcore import __version__
 from simcore.analysis.fitting import schedule_of
+from simcore.asked.values import Unfit, plain_value
 from simcore.diagnostics import InputError, UsageError, printable
 from simcore.model.gpu import find_gpu
 from simcore.model.maker import ModelMaker
@@ -18,12 +19,11 @@ from simcore.model.training import Training, resolve
 from simcore.parameters import FLAGS, Parameters, flag_of
 from simcore.records import Struct, replace
 from simcore.setup import Setup
-from simcore.step_time import StepTimes
 from simcore.sweep.bound import Bounds
 from simcore.sweep.peaks import PeakMemory
 from simcore.sweep.point import CANNOT_BE, FAILED, NO_MEMORY, SCHEMA, Point, bound_words
 from simcore.sweep.space import Candidate, Space
-from simcore.values import Unfit, plain_value
+from simcore.sweep.step_time import StepTimes
 from simcore.workload import Workload
 from simcore.workload.model import AskedModel
 

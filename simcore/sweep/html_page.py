@@ -6,8 +6,8 @@ import math
 import shlex
 from collections.abc import Sequence
 
-from simcore.page.blocks import element, escaped, section
-from simcore.page.document import commands_section, document, facts_section
+from simcore.render.page.blocks import element, escaped, section
+from simcore.render.page.document import commands_section, document, facts_section
 from simcore.sweep.front import AlikePoints, measures, per_work
 from simcore.sweep.outcome import Outcome, label, shown
 from simcore.sweep.pages import ASSUMED, columns_of, point_table

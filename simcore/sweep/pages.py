@@ -10,7 +10,7 @@ from typing import Any
 
 from simcore.diagnostics import printable
 from simcore.records import asdict
-from simcore.report.section import Column, table
+from simcore.render.report.section import Column, table
 from simcore.sweep.front import AlikePoints, groups_of, measures, per_work
 from simcore.sweep.outcome import Outcome, alike_words, label, reason_words, shown
 from simcore.sweep.point import Point

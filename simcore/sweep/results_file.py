@@ -172,8 +172,8 @@ def merged(paths: Sequence[str]) -> list[Point]:
 
 
 def write_all(path: str, points: Iterable[Point], force: bool) -> int:
-    """Writes all points as a new file at once, and gives its bytes. Raises as `simcore.export.save` does."""
-    from simcore.export import save
+    """Writes all points as a new file at once, and gives its bytes. Raises as `save` does."""
+    from simcore.render.export import save
 
     return save(path, (line_of(point) for point in points), force)
 

@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from simcore.choices import choices, is_one_of, may_be_file
+from simcore.asked.choices import choices, is_one_of, may_be_file
+from simcore.asked.values import check_item
 from simcore.diagnostics import UsageError, meant, printable
 from simcore.parameters import FLAGS, Flag, Parameters, flag_of, least_count, parse_value
 from simcore.records import Struct, replace
 from simcore.sweep.where import Condition
-from simcore.values import check_item
 
 # Ranks that hold the same weights: no parameter, as world = tp x cp x pp x dp.
 DP = "dp"
@@ -99,7 +99,7 @@ class Space(Struct, frozen=True):
 
     def grouped(self) -> Iterator[Candidate]:
         """The same, those behind one another that differ in prices alone: what they share
-        is made once (`simcore.step_time`).
+        is made once (`simcore.sweep.step_time`).
         """
         axes = sorted(enumerate(self.axes), key=lambda numbered_axis: numbered_axis[1].field not in _ORDERING)
         strides = [math.prod(len(axis.values) for axis in self.axes[place + 1 :]) for place, _ in axes]

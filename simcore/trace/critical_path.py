@@ -18,13 +18,13 @@ from typing import TypeVar
 
 from simcore.diagnostics import never
 from simcore.records import NamedTuple
-from simcore.run.figures import PathSegment
-from simcore.run.findings import Leg, LegKey, stretches
-from simcore.run.graph import BEFORE, Cause, ChainStep
-from simcore.run.repeats import Way
-from simcore.trace.graph import TraceGraph
+from simcore.trace.figures import PathSegment
+from simcore.trace.findings import Leg, LegKey, stretches
+from simcore.trace.graph import BEFORE, Cause, ChainStep
 from simcore.trace.reasons import BEHIND, FIRST, Reason
+from simcore.trace.repeats import Way
 from simcore.trace.spans import NONE
+from simcore.trace.trace_graph import TraceGraph
 from simcore.units import differences, shifted
 
 Part = TypeVar("Part", int, str)

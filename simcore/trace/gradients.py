@@ -1,44 +1,357 @@
-"""Slopes of the step of a trace over scales: factors on durations of some kinds, with the order frozen."""
+"""Gradients: how the step time answers to a factor on some durations, with the order of the run frozen.
+
+The step is the longest path of the graph, so over a factor f on some durations it is a convex line of
+straight pieces. At f = 1 it has a left and a right slope: the least and the most of these durations that a
+critical path has; where paths tie they differ. The left one holds down to the factor at which another path
+becomes the longest.
+
+Nodes that hang on each other alone are one chain here: a pass costs what the meetings and messages cost.
+"""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import compress
+from operator import add, ne, or_
+from typing import TypeVar
 
-from simcore.diagnostics import never
-from simcore.records import NamedTuple
-from simcore.run.gradients import Chains, Gradient
-from simcore.trace.graph import TraceGraph
+from simcore.diagnostics import Cancelled, never
+from simcore.records import NamedTuple, Struct
+from simcore.trace.graph import START, Graph
+from simcore.trace.repeats import Pattern, Work
 
-# The kind of durations that no scale is on.
-NO_KIND = 0
+Time = TypeVar("Time", int, float)
+# Times of a pass at a factor are floats: below this share of the step two of them are equal.
+_EQUAL = 1e-12
+_MOST_PIECES = 64
+# Of a factor; behind them floats differ with the order of sums.
+_PLACES = 9
 
 
-class Scale(NamedTuple):
-    """A factor by its name. family, place: which scales stand before others: the least of those of its kinds,
-    of equal ones that of the lesser kind.
+class Slopes(NamedTuple):
+    """What the step time does with a factor f on some durations, at f = 1.
+
+    left_ns, right_ns: ns a unit of the factor, for less and for more. until: the factor below 1 down to which
+    `left_ns` holds; 0 where it holds until they take nothing.
     """
 
-    family: int
-    place: int
-    name: str
+    left_ns: int
+    right_ns: int
+    until: float
 
 
-def gradients(
-    of: TraceGraph, durations: array[int], kind_of: array[int], scales_of: Callable[[int], Iterable[Scale]],
-    cancelled: Callable[[], bool] = never,
-) -> list[Gradient]:  # fmt: skip
-    """Returns the gradient of each scale that some time is on. Raises `Cancelled`.
+class Gradient(Struct, frozen=True):
+    """The slopes of the step time over one scale.
 
-    durations: as of `Graph.flat`. kind_of: of each the number of its kind. scales_of: gives the scales that a
-    kind is under.
+    scale: `compute`, `comm`, `comm tp`, `layer mlp_row`, `ranks 0-63`, of traces `op forward_step`, `host
+    gaps`; raw text of the file may be in it. The others: see `Slopes`.
     """
-    chains = Chains(of.graph, durations, kind_of, of.last)
-    kinds_of: dict[str, list[int]] = {}
-    places: dict[str, tuple[int, int]] = {}
-    for kind in sorted(chains.kinds.keys() - {NO_KIND}):
-        for family, place, name in scales_of(kind):
-            kinds_of.setdefault(name, []).append(kind)
-            places.setdefault(name, (family, place))
-    ordered = sorted(kinds_of, key=places.__getitem__)
-    return [Gradient(name, *chains.slopes(kinds_of[name], cancelled)) for name in ordered]
+
+    scale: str
+    left_ns: int
+    right_ns: int
+    until: float
+
+
+def _summed(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
+    """ns by kind; without what takes none."""
+    sums: dict[int, int] = {}
+    for kind, ns in pairs:
+        if ns:
+            sums[kind] = sums.get(kind, 0) + ns
+    return sums
+
+
+def _ends(first: Iterable[int], second: Iterable[int], totals: Iterable[Time]) -> list[Time]:
+    """When chains end that begin when both that they wait for have ended; entry 0 is 0."""
+    end: list[Time] = [0]
+    append = end.append
+    for chain, other, total in zip(first, second, totals, strict=True):
+        before, beside = end[chain], end[other]
+        append((before if before > beside else beside) + total)
+    return end
+
+
+def _breaks(graph: Graph, begin: int, end: int) -> list[int]:
+    """The places begin..end-1 of the nodes that do not hang on the one before them alone."""
+    waits = map(or_, map(ne, graph.first[begin:end], range(begin, end)), graph.second[begin:end])
+    return list(compress(range(begin, end), waits))
+
+
+class _Part(NamedTuple):
+    """Some of the chains with their own numbers from 1 on: columns as those of `Chains`.
+
+    chains: their numbers there. What waits for a chain that is not here begins with the step.
+    works: (place, number) of those with a repeat: which of `Chains.works` it is.
+    """
+
+    chains: list[int]
+    first: list[int]
+    second: list[int]
+    total: list[int]
+    last: list[int]
+    works: list[tuple[int, int]]
+
+    def step_at(
+        self, factor: float, chosen: Sequence[int], at_factor: Sequence[tuple[float, int]]
+    ) -> tuple[float, int]:
+        """(the step with the chosen durations times `factor`, how much of them its path has).
+
+        at_factor: of each of `Chains.works` how much longer it takes, and how much of the chosen its way has;
+        nothing where none has any.
+        """
+        less = factor - 1
+        totals: list[float] = [*self.total]
+        for place in compress(range(len(chosen)), chosen):
+            totals[place] += less * chosen[place]
+        slopes = chosen
+        if at_factor:
+            slopes = [*chosen]
+            for place, work in self.works:
+                more, slope = at_factor[work]
+                totals[place] += more
+                slopes[place] += slope
+        end = _ends(self.first, self.second, totals)
+        chain = max(self.last, key=end.__getitem__)
+        step, slope = end[chain], 0
+        while chain:
+            slope += slopes[chain - 1]
+            first, second = self.first[chain - 1], self.second[chain - 1]
+            chain = first if end[first] > end[second] else second
+        return step, slope
+
+
+class Chains:
+    """A graph with its chains as single nodes, and what each kind of duration takes of them.
+
+    first, second: the chains that a chain waits for, 0 for none, each behind those that it waits for.
+    total: ns of a chain. kinds: by kind of duration, ns by chain, without what repeats: works has that, each
+    unlike one once, the last part of a chain.
+    """
+
+    def __init__(self, graph: Graph, durations: array[int], kind_of: array[int], last: Iterable[int]) -> None:
+        """durations: of `Graph.flat`. kind_of: of each duration the number of its kind. last: the nodes with
+        which the tracks are over.
+        """
+        count = len(graph)
+        last = list(last)
+        # A node hangs on the one before it alone, or it breaks a chain; with a repeat a chain ends.
+        breaks: list[int] = []
+        inside = bytearray(count + 1)
+        begun = 0
+        for repeat in graph.repeats:
+            breaks += _breaks(graph, begun, repeat.before)
+            inside[repeat.before + 1 : repeat.last + 1] = b"\1" * len(repeat.pattern)
+            begun = repeat.last
+        breaks += _breaks(graph, begun, count)
+        ends = {graph.first[at] for at in breaks}
+        ends.update(graph.second[at] for at in breaks)
+        ends.update(breaks, last, (count,))
+        repeat_to = {repeat.last: repeat for repeat in graph.repeats}
+        # What one repeat alone hangs on is of one chain with it.
+        for repeat in graph.repeats:
+            if repeat.entry != repeat.before:
+                ends.update((repeat.before, repeat.entry))
+        ends = {node for node in ends if not inside[node]}
+        ends.update(repeat_to)
+        ends.discard(START)
+        tails = sorted(ends)
+        number = {START: 0} | {tail: index for index, tail in enumerate(tails, 1)}
+        # Who waits for another node of a repeat begins behind its exit all the same.
+        inner = {repeat.exit: number[repeat.last] for repeat in graph.repeats}
+
+        def chain_of(node: int) -> int:
+            return inner.get(node, 0) if inside[node] else number[node]
+
+        # Lists: each scale goes over all of them, and an array makes its numbers anew each time.
+        self.first: list[int] = []
+        self.second: list[int] = []
+        self.total: list[int] = []
+        self.kinds: dict[int, dict[int, int]] = {}
+        self._known: dict[tuple[bytes, bytes], dict[int, int]] = {}
+        self.works: list[Work] = []
+        # Of the chains with a repeat, which of `works` it is.
+        self._work_of: dict[int, int] = {}
+        known_works: dict[tuple[Pattern, bytes, bytes], int] = {}
+        head = 0
+        for chain, tail in enumerate(tails, 1):
+            repeat_here, end, total = repeat_to.get(tail), tail, 0
+            if repeat_here is not None:
+                taken, kinds = repeat_here.own(durations), repeat_here.own(kind_of)
+                key = repeat_here.pattern, taken.tobytes(), kinds.tobytes()
+                work = known_works.setdefault(key, len(self.works))
+                if work == len(self.works):
+                    self.works.append(Work(repeat_here.pattern, taken, kinds))
+                self._work_of[chain] = work
+                end, total = repeat_here.before, self.works[work].total
+            if repeat_here is not None and head == end:
+                self.first.append(chain_of(repeat_here.entry))
+                self.second.append(0)
+            else:
+                self.first.append(chain_of(graph.first[head]))
+                self.second.append(chain_of(graph.second[head]))
+            sums = self._sums(graph.duration[head:end], durations, kind_of)
+            self.total.append(total + sum(sums.values()))
+            for kind, ns in sums.items():
+                self.kinds.setdefault(kind, {})[chain] = ns
+            head = tail
+        for kind in {kind for one in self.works for kind in one.kinds}:
+            self.kinds.setdefault(kind, {})
+        self.last = [chain_of(node) for node in last]
+        self._known.clear()
+        self._ends = _ends(self.first, self.second, self.total)
+        self.step_ns = max(self._ends[chain] for chain in self.last)
+        self._critical = self._tight()
+        self._through = self._longest_through()
+        self._by_length = sorted(self._through)
+        # By how many chains they have.
+        self._parts: dict[int, _Part] = {}
+
+    def _sums(self, numbers: array[int], durations: array[int], kind_of: array[int]) -> dict[int, int]:
+        """ns by kind of the durations with these numbers."""
+        # Joins take nothing: mostly one, with which a chain begins.
+        begun = next((index for index, number in enumerate(numbers) if number > 0), len(numbers))
+        numbers = numbers[begun:]
+        if not numbers:
+            return {}
+        first, after = numbers[0], numbers[-1] + 1
+        if after - first != len(numbers):
+            # Others are between.
+            kinds = [(kind_of[number], durations[number]) for number in numbers if number > 0]
+            return _summed(kinds)
+        # Micro-batches repeat each other: one of many is summed.
+        key = (kind_of[first:after].tobytes(), durations[first:after].tobytes())
+        sums = self._known.get(key)
+        if sums is None:
+            sums = self._known[key] = _summed(zip(kind_of[first:after], durations[first:after], strict=True))
+        return sums
+
+    def _longest_through(self) -> list[int]:
+        """By chain the longest path that it is on, ns; of one that no track is over with, below 0."""
+        behind = [-1 - self.step_ns] * (len(self.total) + 1)
+        for chain in self.last:
+            behind[chain] = 0
+        for chain in range(len(self.total), 0, -1):
+            ns = behind[chain] + self.total[chain - 1]
+            first, second = self.first[chain - 1], self.second[chain - 1]
+            if ns > behind[first]:
+                behind[first] = ns
+            if ns > behind[second]:
+                behind[second] = ns
+        return list(map(add, self._ends[1:], behind[1:]))
+
+    def _close(self, within_ns: int) -> _Part:
+        """The chains on paths that are at most so much shorter than the step."""
+        least = self.step_ns - within_ns
+        count = len(self._through) - bisect_left(self._by_length, least)
+        if count in self._parts:
+            return self._parts[count]
+        close = [ns >= least for ns in self._through]
+        chains = list(compress(range(1, len(close) + 1), close))
+        number_of = [0] * (len(close) + 1)
+        for number, chain in enumerate(chains, 1):
+            number_of[chain] = number
+        part = self._parts[count] = _Part(
+            chains,
+            [number_of[chain] for chain in compress(self.first, close)],
+            [number_of[chain] for chain in compress(self.second, close)],
+            list(compress(self.total, close)),
+            [number_of[chain] for chain in self.last if number_of[chain]],
+            [(number_of[chain] - 1, work) for chain, work in self._work_of.items() if number_of[chain]],
+        )
+        return part
+
+    def _tight(self) -> tuple[list[tuple[int, list[int]]], list[int]]:
+        """The chains of all critical paths in order, each with those right before it by their places among
+        these; and the places of those with which the step is over.
+        """
+        ends = self._ends
+        asked = [chain for chain in self.last if ends[chain] == self.step_ns and chain]
+        over = set(asked)
+        before: dict[int, list[int]] = {}
+        while asked:
+            chain = asked.pop()
+            if chain not in before:
+                begin = ends[chain] - self.total[chain - 1]
+                waits = (self.first[chain - 1], self.second[chain - 1])
+                # On a critical path START is waited for by what begins with the step alone.
+                before[chain] = [wait for wait in waits if wait and ends[wait] == begin]
+                asked += before[chain]
+        number_of = {chain: number for number, chain in enumerate(sorted(before))}
+        critical = [(chain, [number_of[earlier] for earlier in before[chain]]) for chain in number_of]
+        return critical, [number_of[chain] for chain in over]
+
+    def slopes(self, kinds: Collection[int], cancelled: Callable[[], bool] = never) -> Slopes:
+        """What a factor on these kinds of durations does. Raises `Cancelled`."""
+        if cancelled():
+            raise Cancelled
+        chosen = [0] * len(self.total)
+        for kind in kinds:
+            for chain, ns in self.kinds.get(kind, {}).items():
+                chosen[chain - 1] += ns
+        wanted = set(kinds)
+        of_works = [work.chosen(wanted) for work in self.works]
+        if not any(of_works):
+            of_works = []
+        left, right = self._slopes_at_one(chosen, of_works)
+        return Slopes(left, right, self._until(chosen, of_works, left, cancelled) if left else 0.0)
+
+    def _slopes_at_one(self, chosen: Sequence[int], of_works: Sequence[Sequence[int]]) -> tuple[int, int]:
+        least: list[int] = []
+        most: list[int] = []
+        critical, over = self._critical
+        works = {self._work_of[chain] for chain, _ in critical if chain in self._work_of}
+        at_one = {work: self.works[work].at_one(of_works[work]) for work in works if of_works}
+        for chain, before in critical:
+            low = high = chosen[chain - 1]
+            if at_one and chain in self._work_of:
+                less, more = at_one[self._work_of[chain]]
+                low, high = low + less, high + more
+            if len(before) == 1:
+                # Of 135 critical chains of seed 002 all but the first.
+                (only,) = before
+                least.append(low + least[only])
+                most.append(high + most[only])
+            else:
+                least.append(low + min((least[earlier] for earlier in before), default=0))
+                most.append(high + max((most[earlier] for earlier in before), default=0))
+        return min((least[last] for last in over), default=0), max((most[last] for last in over), default=0)
+
+    def _until(
+        self,
+        chosen: Sequence[int],
+        of_works: Sequence[Sequence[int]],
+        left: int,
+        cancelled: Callable[[], bool],
+    ) -> float:
+        """The least factor at which the step is still on the line that it leaves 1 with, downwards.
+
+        From 0 on, each time by the piece that is the longest path there, to where that meets the line.
+        The step is never below that line, and no path gets longer: one that is shorter than the step by more
+        than `left` is never the longest.
+        """
+        part = self._close(left)
+        own = [chosen[chain - 1] for chain in part.chains]
+
+        def step_at(factor: float) -> tuple[float, int]:
+            at = []
+            for work, some in zip(self.works, of_works, strict=False):
+                ns, slope = work.at(factor, some)
+                at.append((ns - work.total, slope))
+            return part.step_at(factor, own, at)
+
+        step, slope = step_at(0)
+        if step == self.step_ns - left:
+            return 0.0
+        factor = 0.0
+        for _ in range(_MOST_PIECES):
+            if cancelled():
+                raise Cancelled
+            line = self.step_ns - left * (1 - factor)
+            if step - line <= _EQUAL * self.step_ns or slope >= left:
+                break
+            factor += (step - line) / (left - slope)
+            step, slope = step_at(factor)
+        return min(round(factor, _PLACES), 1.0)

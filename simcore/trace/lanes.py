@@ -12,8 +12,8 @@ from itertools import compress, count
 from typing import TYPE_CHECKING, Protocol
 
 from simcore.records import NamedTuple
-from simcore.run.accounts import AccountNames, Accounts, Ranges
-from simcore.run.lanes import (
+from simcore.trace.accounts import AccountNames, Accounts, Ranges
+from simcore.trace.lane_spans import (
     KINDS,
     TIME,
     Figure,
@@ -25,7 +25,7 @@ from simcore.run.lanes import (
     TimeAxis,
     TimeStretch,
 )
-from simcore.run.track import Track
+from simcore.trace.track import Track
 
 if TYPE_CHECKING:
     from simcore.ranks import RankSet

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from simcore.records import NamedTuple, Struct
-from simcore.run.accounts import Accounts
-from simcore.run.track import ALIKE, COMPUTE
+from simcore.trace.accounts import Accounts
 from simcore.trace.spans import NONE, Trace
+from simcore.trace.track import ALIKE, COMPUTE
 from simcore.units import differences
 
 # All compute is one account: a name is the same work in every phase.

@@ -8,8 +8,8 @@ gives the facts that the words name.
 from __future__ import annotations
 
 from simcore.records import NamedTuple
-from simcore.run import graph
-from simcore.run.graph import Cause
+from simcore.trace import graph
+from simcore.trace.graph import Cause
 
 # The step begins; another member came last to the collective; a message; a queue, or what a stream or a
 # channel is for, was busy with another; it was waited for; the track was busy before.

@@ -1,7 +1,8 @@
 """A run of any source: its setup and its trace, and what follows of them, each computed once.
 
 A kind of run is a class below this one that gives what it alone can: its trace and graph, its words, how it
-is made again, and what it has beside a trace (`simcore/run/contexts.py`). Nobody else asks which kind it is.
+is made again, and what it has beside a trace (`simcore/trace/contexts.py`). Nobody else asks which kind it
+is.
 """
 
 from __future__ import annotations
@@ -14,23 +15,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from simcore.diagnostics import Diagnostic
 from simcore.once import kept_on, once
-from simcore.run.accounts import AccountNames, Accounts, told_accounts
-from simcore.run.contexts import NO_NETWORK, ModelUse, NetworkUse, Recording, StepShape
-from simcore.run.figures import NodeTables, Origin, PathSegment, Said, StreamUse, TrackUse, WaitFor
-from simcore.run.findings import Leg, Place, Spot, WhatIf
-from simcore.run.track import TimedPass, Track, in_same_words
-from simcore.trace.accounts import accounts_of
+from simcore.trace.account_walk import accounts_of
+from simcore.trace.accounts import AccountNames, Accounts, told_accounts
+from simcore.trace.contexts import NO_NETWORK, ModelUse, NetworkUse, Recording, StepShape
+from simcore.trace.figures import NodeTables, Origin, PathSegment, Said, StreamUse, TrackUse, WaitFor
+from simcore.trace.findings import Leg, Place, Spot, WhatIf
 from simcore.trace.spans import Trace
+from simcore.trace.track import TimedPass, Track, in_same_words
 
 if TYPE_CHECKING:
     from simcore.parameters import Given, Parameters
-    from simcore.run.contexts import EstimateLine
-    from simcore.run.gradients import Gradient
+    from simcore.trace.contexts import EstimateLine
     from simcore.trace.critical_path import CriticalPath, PathSource
-    from simcore.trace.graph import TraceGraph
+    from simcore.trace.gradients import Gradient
     from simcore.trace.lanes import Lanes
     from simcore.trace.named_work import NamedWork
     from simcore.trace.tables import LayerUse
+    from simcore.trace.trace_graph import TraceGraph
 
 R = TypeVar("R", bound="Run")
 
@@ -176,7 +177,7 @@ class Run(ABC):
     @once
     def compute_slacks(self, cancelled: Callable[[], bool]) -> Sequence[array[int]] | None:
         """The slacks, computed now unless they are known. Raises `Cancelled`."""
-        from simcore.trace.graph import slack
+        from simcore.trace.trace_graph import slack
 
         return slack(self._known_graph(cancelled), cancelled)
 
@@ -394,7 +395,7 @@ def mean_of_ranks(run: Run, figure: Callable[[Accounts], int]) -> int:
 
 
 def common_ns(run: Run, track: Track) -> list[int]:
-    """Returns ns of one rank of a track by `simcore.run.track.ALIKE`: they sum to the step."""
+    """Returns ns of one rank of a track by `simcore.trace.track.ALIKE`: they sum to the step."""
     return in_same_words(run.accounts[track.number].total_ns, run.trace.categories.alike)
 
 

@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from simcore.records import NamedTuple, Struct, field
-from simcore.run.accounts import AccountNames
+from simcore.trace.accounts import AccountNames
 
 NONE = -1
 

@@ -13,8 +13,8 @@ from itertools import accumulate, compress
 from operator import gt, le
 
 from simcore.records import NamedTuple
-from simcore.run.accounts import Accounts
-from simcore.run.figures import StreamUse
+from simcore.trace.accounts import Accounts
+from simcore.trace.figures import StreamUse
 from simcore.trace.spans import COMMUNICATES, LAUNCHED, NONE, Column, Repeat, Spans, Trace
 from simcore.units import shifted
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from simcore.once import is_known
 from simcore.records import NamedTuple, Struct
-from simcore.run.accounts import Accounts
+from simcore.trace.accounts import Accounts
 from simcore.trace.spans import NONE, Column, Trace
 
 # (track, span, ns) of each segment of the critical path, in the order of time.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import compress, count
 
 from simcore.records import NamedTuple
-from simcore.run.accounts import Accounts
+from simcore.trace.accounts import Accounts
 from simcore.units import differences
 
 

@@ -38,7 +38,7 @@ class Cells(Struct, frozen=True):
     lets nobody take part in. bytes: the whole buffer (gathered result, input of a
     reduce-scatter, one rank's buffer otherwise). As a reader leaves them, groups are by suffix
     and an ALLGATHER has the size of the file: a shard in dialect astra-sim-1
-    (`simcore.policies` makes a run's cells of them). asynchronous: rows whose collective
+    (`simcore.program.policies` makes a run's cells of them). asynchronous: rows whose collective
     compute does not wait for, whatever its phase.
     """
 

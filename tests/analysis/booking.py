@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from simcore.analysis import ACCOUNTS, Results
 from simcore.analysis.span_words import OpFacts, op_facts
 from simcore.parameters import Parameters
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
+from simcore.sources.simulated import ACCOUNTS
 from tests.strategies import Row, make_workload
 from tests.stream_spans import stream_spans
 

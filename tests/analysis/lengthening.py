@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from simcore.engine import Engine
 from simcore.program.ops import KIND_OF_STREAM
-from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation
+from simcore.sources.simulated_graph import SimulatedGraph
 
 
 def frozen_durations(simulation: Simulation) -> list[list[int]]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from simcore.engine.timeline import Timeline
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, Receive
 from simcore.sources.simulated import ACCOUNTS
-from simcore.timeline import Timeline
 
 Booked = list[tuple[int, int, str]]
 

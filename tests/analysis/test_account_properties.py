@@ -11,8 +11,10 @@ from itertools import pairwise
 
 from hypothesis import given, settings
 
-from simcore.analysis import ACCOUNTS, Accounts, Results
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.sources.simulated import ACCOUNTS
+from simcore.trace.accounts import Accounts
 from tests.analysis.naive_accounts import merged, naive_accounts, total_ns
 from tests.strategies import Case, cases
 

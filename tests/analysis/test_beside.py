@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from simcore.analysis import Results
-from simcore.analysis.beside import Beside, notices, why_words
+from simcore.compare.beside import Beside, notices, why_words
 from simcore.diagnostics import UsageError
 from simcore.measured import read_run
 from simcore.parameters import Parameters
-from simcore.replay import MeasuredResults
+from simcore.render.report.comparison import comparison_json, comparison_page
 from simcore.replay.parameters import Scales
-from simcore.report.comparison import comparison_json, comparison_page
-from simcore.run.track import ALIKE, mean_ns
+from simcore.runs.measured import MeasuredResults
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.trace.track import ALIKE, mean_ns
 from tests.measured.made_steps import Factors, Layout, actions, made_run, simulated, trace_text
 from tests.measured.traces import STAMP, Op
 from tests.strategies import Cell, Row, make_workload

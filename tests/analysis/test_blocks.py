@@ -2,13 +2,13 @@
 for; figures by a run of their own.
 """
 
-from simcore.analysis import Results
 from simcore.analysis.blocks import line_words, surplus_blocks, unequal_blocks
-from simcore.analysis.sentences.model import Facts
 from simcore.parameters import Parameters
 from simcore.records import replace
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
 from simcore.units import duration
+from simcore.words.sentences.model import Facts
 from simcore.workload import open_workload
 from simcore.workload.without_lines import without_rows
 from tests.analysis.booking import run

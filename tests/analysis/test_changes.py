@@ -12,7 +12,6 @@ from functools import cache
 import pytest
 from hypothesis import given, settings
 
-from simcore.analysis import Results
 from simcore.analysis.file_memory import memory_bytes
 from simcore.analysis.what_if.changes import _schedules
 from simcore.diagnostics import UsageError
@@ -20,8 +19,9 @@ from simcore.layout import with_gathered_buffer
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, PHASES
 from simcore.program.schedules import SCHEDULES
-from simcore.run.findings import WhatIf
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
+from simcore.trace.findings import WhatIf
 from simcore.trace.run import mean_busy_ns
 from simcore.units import change_percent, duration
 from simcore.workload import open_workload

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
-from simcore.analysis.compare import Comparison
-from simcore.analysis.compare.matching import class_pairs, matched_ops, row_names, rows_in
-from simcore.analysis.compare.movers import Mover
-from simcore.analysis.compare.words import side_words
+from simcore.compare import Comparison
+from simcore.compare.matching import class_pairs, matched_ops, row_names, rows_in
+from simcore.compare.movers import Mover
+from simcore.compare.words import side_words
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, PHASES
-from simcore.report.comparison import comparison_json, comparison_page, slower_words
-from simcore.report.pages import run_json
+from simcore.render.report.comparison import comparison_json, comparison_page, slower_words
+from simcore.render.report.pages import run_json
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
 from simcore.workload import Workload, open_workload
 from tests.analysis.booking import run

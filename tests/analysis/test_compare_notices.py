@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from simcore.analysis import Results
-from simcore.analysis.compare import Comparison
+from simcore.compare import Comparison
 from simcore.parameters import Parameters
-from simcore.report.comparison import comparison_page
+from simcore.render.report.comparison import comparison_page
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 

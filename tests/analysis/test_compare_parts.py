@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
-from simcore.analysis.compare import AccountPart, Comparison, leading_parts
-from simcore.analysis.compare.parts import PART_ACCOUNTS
+from simcore.compare import AccountPart, Comparison, leading_parts
+from simcore.compare.parts import PART_ACCOUNTS
 from simcore.parameters import Parameters
-from simcore.report.comparison import comparison_json, comparison_page
+from simcore.render.report.comparison import comparison_json, comparison_page
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.trace.run import mean_busy_ns, path_sums
 from simcore.workload import open_workload

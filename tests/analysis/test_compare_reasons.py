@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis.compare import Comparison
-from simcore.analysis.compare.reasons import REASONS
-from simcore.analysis.compare.words import cost_words
+from simcore.compare import Comparison
+from simcore.compare.reasons import REASONS
+from simcore.compare.words import cost_words
 from simcore.parameters import FLAGS
-from simcore.report.comparison import comparison_json
+from simcore.render.report.comparison import comparison_json
 from simcore.simulation import simulate
 from tests.analysis.booking import run
 from tests.analysis.test_compare import AGAINST_EACH_OTHER, CHANGES, changed, compared, seed, seed_run

@@ -2,10 +2,10 @@
 
 from hypothesis import given, settings
 
-from simcore.analysis import Results
-from simcore.analysis.sentences.model import Facts
 from simcore.parameters import Parameters
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.words.sentences.model import Facts
 from tests.analysis.booking import run
 from tests.strategies import Case, cases, layer, make_workload
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 
-from simcore.analysis import Results
 from simcore.analysis.accounts import IDLE_OP
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, KIND_OF_STREAM
-from simcore.run.graph import QUEUED
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
 from simcore.trace.critical_path import by_rank, sums
+from simcore.trace.graph import QUEUED
 from simcore.workload.model import GroupKind
 from tests.analysis.lengthening import lengthened
 from tests.engine.policy_cases import PolicyCase, policy_cases

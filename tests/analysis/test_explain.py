@@ -5,11 +5,11 @@ import re
 import pytest
 from hypothesis import given, settings
 
-from simcore.analysis import Results
 from simcore.analysis.explain import explained
 from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
-from simcore.report.pages import run_json, run_page
+from simcore.render.report.pages import run_json, run_page
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from simcore.analysis import Results
-from simcore.export.format import Request
-from simcore.export.simai import export_model
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
 from simcore.parameters import Parameters
-from simcore.run.contexts import FileMemory
+from simcore.render.export.format import Request
+from simcore.render.export.simai import export_model
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.trace.contexts import FileMemory
 from simcore.workload import open_workload
 from simcore.workload.formats.simai_text import read
 from tests.command_line.running import ROOT

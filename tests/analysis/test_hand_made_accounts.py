@@ -2,9 +2,10 @@
 
 from itertools import pairwise
 
-from simcore.analysis import ACCOUNTS, Results
 from simcore.parameters import Parameters
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
+from simcore.sources.simulated import ACCOUNTS
 from tests.analysis.booking import booked, pair_ns, run, spans
 from tests.engine.test_policies import made
 from tests.strategies import Cell, Row, layer, make_workload

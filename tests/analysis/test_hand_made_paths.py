@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from simcore.analysis import Results
-from simcore.report.pages import run_page
+from simcore.render.report.pages import run_page
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation
 from simcore.trace.run import path_sums
 from tests.analysis.booking import pair_ns, run

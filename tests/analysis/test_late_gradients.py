@@ -1,15 +1,15 @@
 """Gradients that come after the last backward: which is named, what hides it, and what is still left."""
 
-from simcore.analysis import Results
-from simcore.analysis.sentences.model import Facts
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, WG
 from simcore.records import replace
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
 from simcore.trace.run import mean_busy_ns
 from simcore.units import duration
+from simcore.words.sentences.model import Facts
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
 from tests.analysis.test_sentences import BLOCK, SEED_002, first, late_gradients, said

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results, layers
+from simcore.analysis import layers
 from simcore.analysis.accounts import row_of
 from simcore.parameters import Parameters
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, collective_alone_ns, simulate
 from simcore.sources.simulated import NAMES
 from simcore.workload.model import GroupKind, base_name

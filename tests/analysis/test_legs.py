@@ -10,12 +10,12 @@ from itertools import pairwise
 
 from hypothesis import given, settings
 
-from simcore.analysis import Results
 from simcore.analysis.layers import NOT_MODELLED
 from simcore.parameters import Parameters
 from simcore.program.ops import ComputeCost
-from simcore.run.findings import Leg
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.trace.findings import Leg
 from simcore.trace.run import legs_of
 from simcore.workload import open_workload
 from tests.engine.test_policies import made

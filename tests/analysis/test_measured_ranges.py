@@ -17,7 +17,7 @@ from tests.tui.pseudo_terminal import ROOT
 @cache
 def seed() -> MeasuredRun:
     """One rank of a measured step."""
-    from simcore.inputs import open_input
+    from simcore.sources.inputs import open_input
 
     run = open_input(str(ROOT / "fixtures/004_megatron_rank7_trace.txt"), None)
     assert isinstance(run, MeasuredRun)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
 from simcore.analysis.alike import waited_for
 from simcore.analysis.microbatch_passes import Pass, pass_at
 from simcore.layout import GROUP_KINDS, Layout
+from simcore.runs.simulated import Results
 from simcore.sources.simulated import ACCOUNTS, WAIT
 from tests.strategies import degrees, layer, make_workload
 from tests.tui.made_runs import run, seed, seed_workload, small, two_stages

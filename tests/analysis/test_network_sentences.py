@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from simcore.analysis import Results
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
 from simcore.parameters import Parameters
 from simcore.records import replace
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
 from simcore.sources.simulated import ACCOUNTS
 from simcore.trace.run import mean_busy_ns, mean_ns

@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
 from simcore.analysis.dimensions import class_use, dimension_use
 from simcore.cluster import Cluster, Dimension, group_shape
 from simcore.collectives.phases import chunk_bytes, collective_loads
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, RECEIVING, STREAMS
-from simcore.report.pages import run_json, run_page
+from simcore.render.report.pages import run_json, run_page
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run

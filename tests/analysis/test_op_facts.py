@@ -2,10 +2,10 @@
 
 from hypothesis import given, settings
 
-from simcore.analysis import Results
 from simcore.analysis.accounts import IDLE_OP
 from simcore.analysis.span_words import OpFacts, op_facts, origin
 from simcore.program.ops import PHASES
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from tests.analysis.booking import facts, pair_ns, run
 from tests.strategies import Case, Cell, Row, cases, layer

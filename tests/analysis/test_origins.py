@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from simcore.analysis.span_words import OpFacts, origin
+from simcore.engine.time_scales import TimeParts
 from simcore.program.ops import TransferCost
 from simcore.simulation import Simulation, simulate
-from simcore.time_scales import TimeParts
 from simcore.units import duration
 from tests.analysis.booking import facts, pair_ns, run
 from tests.engine.test_folding_with_overrides import overridden

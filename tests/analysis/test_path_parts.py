@@ -7,10 +7,10 @@ from functools import cache
 
 import pytest
 
-from simcore.analysis import Results
-from simcore.analysis.figures import SimulatedFigures
 from simcore.analysis.path_words import NO_LAYER
+from simcore.runs.simulated import Results
 from simcore.trace.run import longest_of_part, path_sums
+from simcore.words.simulated import SimulatedFigures
 from simcore.workload.model import base_name
 from tests.tui.made_runs import lonely, seed, small
 

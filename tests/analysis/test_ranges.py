@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
-from simcore.run.accounts import RangeSums, longest_in
+from simcore.runs.simulated import Results
 from simcore.sources.simulated import ACCOUNTS
+from simcore.trace.accounts import RangeSums, longest_in
 from tests.tui.made_runs import lonely, seed, small
 
 RUNS = (seed, small, lonely, lambda: lonely(1))

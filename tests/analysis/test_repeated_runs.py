@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
 from simcore.engine.event_queue import Engine
 from simcore.model.maker import ModelMaker
 from simcore.model.sizes import Model
@@ -22,9 +21,10 @@ from simcore.parameters import Parameters
 from simcore.program.ops import StageProgram
 from simcore.program.stage_builder import StageBuilder
 from simcore.records import replace
-from simcore.report.pages import run_json
-from simcore.run.repeats import Pattern
-from simcore.run.simulated import SimulatedGraph
+from simcore.render.report.pages import run_json
+from simcore.runs.simulated import Results
+from simcore.sources.simulated_graph import SimulatedGraph
+from simcore.trace.repeats import Pattern
 from tests.export.reading import exported
 from tests.model.test_megatron import EXPERTS, SMALL, run
 

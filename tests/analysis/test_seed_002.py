@@ -4,8 +4,8 @@ from functools import cache
 
 import pytest
 
-from simcore.analysis import Results
 from simcore.parameters import Parameters
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload
 from tests.stream_spans import stream_spans

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from simcore.analysis import Results
-from simcore.analysis.sentences import RULES, Sentence
-from simcore.analysis.sentences.model import Facts
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
 from simcore.model.sizes import Model
 from simcore.parameters import Parameters
-from simcore.report.pages import run_page
+from simcore.render.report.pages import run_page
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
 from simcore.units import change_percent, duration, percent
+from simcore.words.sentences import RULES, Sentence
+from simcore.words.sentences.model import Facts
 from simcore.workload import open_workload
 from simcore.workload.traffic import with_backward_sent
 from tests.analysis.booking import pair_ns, run

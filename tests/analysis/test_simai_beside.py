@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from simcore.analysis import Results
-from simcore.analysis.simai_estimate import EstimateLine, beside_estimate
+from simcore.compat.simai_estimate import EstimateLine, beside_estimate
 from simcore.parameters import Parameters
-from simcore.report.pages import run_json, run_page
+from simcore.render.report.pages import run_json, run_page
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.strategies import Cell, Row, layer, make_workload

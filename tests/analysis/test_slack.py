@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
 from simcore.analysis.dependencies import Dependencies
 from simcore.diagnostics import Cancelled
 from simcore.parameters import Parameters
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
-from simcore.trace.graph import slack as slacks_of
+from simcore.trace.trace_graph import slack as slacks_of
 from simcore.workload import open_workload
 from tests.analysis.lengthening import frozen_durations, lengthened
 from tests.engine.policy_cases import PolicyCase, policy_cases

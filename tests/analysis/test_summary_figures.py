@@ -15,21 +15,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from simcore.analysis import ACCOUNTS, Results
 from simcore.analysis.dimensions import _loads, class_use
 from simcore.analysis.rank_map import MEASURES, last_end_ns
 from simcore.analysis.worst import _stages
 from simcore.parameters import Parameters
 from simcore.program.ops import STREAMS
-from simcore.report.pages import run_json, run_page
-from simcore.run.findings import Place
+from simcore.render.report.pages import run_json, run_page
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.sources.simulated import (
+    ACCOUNTS,
     BUBBLE,
     FIRST_EXPOSED,
     IDLE,
     WAIT,
 )
+from simcore.trace.findings import Place
 from simcore.trace.run import account_ns, mean_busy_ns, sum_ns
 from simcore.workload.opening import open_workload
 from tests.engine.test_policies import made

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
-from simcore.analysis.compare import Comparison
+from simcore.compare import Comparison
 from simcore.diagnostics import Cancelled, UsageError, by_weight
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
@@ -19,8 +18,9 @@ from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, FWD, IG, OPT, STREAMS
 from simcore.program.schedules import SCHEDULES
 from simcore.records import replace
-from simcore.replay import measured_results
-from simcore.report.pages import run_json, run_page
+from simcore.render.report.pages import run_json, run_page
+from simcore.runs.measured import measured_results
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
 from simcore.units import change_percent, duration
 from simcore.workload import open_workload

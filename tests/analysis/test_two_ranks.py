@@ -17,22 +17,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
-from simcore.analysis.beside import Beside
-from simcore.analysis.compare import AccountChange
-from simcore.analysis.name_changes import NameChange, in_one_compute
-from simcore.analysis.two_ranks import RankOf, TwoRanks
+from simcore.compare import AccountChange
+from simcore.compare.beside import Beside
+from simcore.compare.name_changes import NameChange, in_one_compute
+from simcore.compare.two_ranks import RankOf, TwoRanks
 from simcore.diagnostics import UsageError
-from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
-from simcore.replay import MeasuredResults
+from simcore.render.report.comparison import comparison_json, comparison_page
+from simcore.render.report.two_ranks import ranks_json, ranks_page
 from simcore.replay.parameters import Scales
-from simcore.report.comparison import comparison_json, comparison_page
-from simcore.report.two_ranks import ranks_json, ranks_page
-from simcore.run.track import ALIKE
+from simcore.runs.measured import MeasuredResults
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.sources.inputs import open_input
 from simcore.trace.run import Run, common_ns
+from simcore.trace.track import ALIKE
 from tests.analysis.test_beside import made_simulation, made_trace
 from tests.executing.test_changes import collective, compute, opened
 from tests.kineto.corpus import GLOO, HTA, NSYS, needs_corpus

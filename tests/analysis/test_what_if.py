@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from simcore.analysis import Results
 from simcore.analysis.dependencies import Dependencies
 from simcore.analysis.rerun import Rerun
 from simcore.analysis.what_if.changes import changes
@@ -26,10 +25,11 @@ from simcore.diagnostics import Cancelled
 from simcore.engine import Engine
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, KIND_OF_STREAM, PHASES, STREAMS, StageProgram
-from simcore.report.pages import run_json, run_page
-from simcore.run.findings import Change, WhatIf
-from simcore.run.simulated import SimulatedGraph
+from simcore.render.report.pages import run_json, run_page
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
+from simcore.sources.simulated_graph import SimulatedGraph
+from simcore.trace.findings import Change, WhatIf
 from simcore.workload import Workload, open_workload
 from simcore.workload.model import base_name
 from tests.analysis.booking import run

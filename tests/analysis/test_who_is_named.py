@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from msgspec.structs import replace
 
-from simcore.analysis import Results
-from simcore.analysis.sentences.model import Facts, stage_words
 from simcore.parameters import Parameters
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
 from simcore.units import duration
+from simcore.words.sentences.model import Facts, stage_words
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
 from tests.analysis.test_sentences import SEED_002, said

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from simcore.asked.parameters_file import read_parameters, toml_of
 from simcore.calibration import calibrate, calibrate_run
 from simcore.diagnostics import Cancelled
 from simcore.parameters import Parameters
-from simcore.parameters_file import read_parameters, toml_of
 from simcore.setup import Setup
 from simcore.simulation import Simulation, simulate
 from simcore.workload import Workload

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from simcore.calibration import calibrate
 from simcore.diagnostics import UsageError
-from simcore.inputs import measured_of as measured_of_file
-from simcore.inputs import open_input
 from simcore.model.maker import ModelMaker
 from simcore.model.sizes import Model
 from simcore.parameters import Parameters
 from simcore.setup import Setup
 from simcore.simulation import simulate
+from simcore.sources.inputs import measured_of as measured_of_file
+from simcore.sources.inputs import open_input
 from tests.calibration.closed_loop import measured_of
 from tests.command_line.running import ROOT
 from tui.cli import main

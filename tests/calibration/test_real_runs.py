@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from simcore.calibration import calibrate
-from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.setup import Setup
+from simcore.sources.inputs import open_input
 from tests.strategies import Cell, Row, make_workload
 from tests.workload.texts import shared_folder
 

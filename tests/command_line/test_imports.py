@@ -66,8 +66,8 @@ def test_a_workload_does_not_pay_for_the_room_of_the_traces(words: list[str]) ->
 
 # What the words of `--help` need: the parameters, and the names in the registries.
 NAMES = {
-    "simcore", "simcore.choices", "simcore.diagnostics", "simcore.names", "simcore.networks",
-    "simcore.networks.model", "simcore.parameters", "simcore.program",
+    "simcore", "simcore.asked", "simcore.asked.choices", "simcore.diagnostics", "simcore.names",
+    "simcore.networks", "simcore.networks.model", "simcore.parameters", "simcore.program",
     "simcore.program.schedules", "simcore.records", "simcore.units", "tui", "tui.cli", "tui.commands",
     "tui.commands.arguments", "tui.commands.opened", "tui.commands.parser",
 }  # fmt: skip
@@ -75,10 +75,11 @@ HELP = {
     "": {"tui.commands.on_screen", "tui.commands.view", "tui.screens"},
     "report": {"tui.commands.report"},
     "check": {"tui.commands.check"},
-    "compare": {"tui.commands.compare", "tui.commands.opened"},
+    "compare": {"simcore.runs", "tui.commands.compare", "tui.commands.opened"},
     "export": {
-        "simcore.export", "simcore.export.format", "simcore.export.saving", "simcore.ranks",
-        "tui.commands.arguments", "tui.commands.export",
+        "simcore.render", "simcore.render.export", "simcore.render.export.format",
+        "simcore.render.export.saving", "simcore.ranks", "simcore.runs", "tui.commands.arguments",
+        "tui.commands.export",
     },
     "keys": {"tui.commands.keys"},
 }  # fmt: skip
@@ -96,33 +97,27 @@ def test_the_version_imports_a_number() -> None:
 
 
 # The rooms that a workload goes through, with what stands beside them.
-ROOMS = {
-    "simcore", "simcore.choices", "simcore.cluster", "simcore.collectives",
-    "simcore.diagnostics",
-    "simcore.engine", "simcore.folding", "simcore.inputs", "simcore.layout", "simcore.memory",
-    "simcore.names",
-    "simcore.networks", "simcore.overrides", "simcore.parameters", "simcore.policies", "simcore.pricing",
-    "simcore.once", "simcore.program", "simcore.ranks", "simcore.running", "simcore.setup",
-    "simcore.simulation", "simcore.timeline",
-    "simcore.records", "simcore.time_scales", "simcore.units", "simcore.workload", "tui", "tui.cli",
-    "tui.commands",
+FILES = {
+    "simcore", "simcore.diagnostics", "simcore.layout", "simcore.names", "simcore.parameters",
+    "simcore.program", "simcore.records", "simcore.sources", "simcore.units", "simcore.workload", "tui",
+    "tui.cli", "tui.commands",
 }  # fmt: skip
-READING = {
-    "simcore", "simcore.checking", "simcore.diagnostics", "simcore.inputs", "simcore.layout",
-    "simcore.memory", "simcore.names", "simcore.overrides", "simcore.parameters", "simcore.policies",
-    "simcore.program", "simcore.records", "simcore.units",
-    "simcore.workload", "tui", "tui.cli", "tui.commands",
+ROOMS = FILES | {
+    "simcore.asked", "simcore.cluster", "simcore.collectives", "simcore.compat", "simcore.engine",
+    "simcore.folding", "simcore.networks", "simcore.once", "simcore.ranks", "simcore.runs", "simcore.setup",
+    "simcore.simulation",
 }  # fmt: skip
-TRACES = {"simcore.run", "simcore.sources", "simcore.trace"}
-SHOWING = ROOMS | TRACES | {"simcore.kernel_names", "simcore.analysis", "simcore.report"}
-EXPORTING = ROOMS | TRACES | {"simcore.analysis", "simcore.export", "simcore.json_text"}
+SHOWING = ROOMS | {
+    "simcore.analysis", "simcore.kernel_names", "simcore.render", "simcore.trace", "simcore.words"
+}  # fmt: skip
+EXPORTING = ROOMS | {"simcore.analysis", "simcore.render", "simcore.trace"}
 COMMANDS = [
     # It names the model behind the rows.
-    (["check", SEED_002], READING | {"simcore.model", "simcore.recovery", "simcore.toml_text"}),
+    (["check", SEED_002], FILES | {"simcore.model", "simcore.recovery"}),
     (["report", SEED_002], SHOWING),
-    (["report", SEED_002, "--json"], SHOWING | {"simcore.json_text"}),
-    (["compare", SEED_002, "--with", "--schedule gpipe"], SHOWING),
-    (["export", SEED_002, "--format", "simai", "-o", "OUT"], ROOMS | {"simcore.export"}),
+    (["report", SEED_002, "--json"], SHOWING),
+    (["compare", SEED_002, "--with", "--schedule gpipe"], SHOWING | {"simcore.compare"}),
+    (["export", SEED_002, "--format", "simai", "-o", "OUT"], ROOMS | {"simcore.render"}),
     (["export", SEED_002, "--format", "csv", "-o", "OUT"], EXPORTING),
     (["export", SEED_002, "--format", "chrome", "-o", "OUT"], EXPORTING),
 ]
@@ -144,8 +139,8 @@ def test_a_command_imports_the_rooms_it_goes_through_and_no_other(
 def test_an_export_goes_without_the_graph(tmp_path: Path, format: str) -> None:
     words = ["export", SEED_002, "--format", format, "-o", str(tmp_path / "out")]
     found = loaded(OURS.format(words=words))
-    assert "simcore.export" in found
-    assert "simcore.run.graph" not in found
+    assert "simcore.render.export" in found
+    assert "simcore.trace.graph" not in found
 
 
 def test_simcore_imports_nothing_of_the_screen() -> None:

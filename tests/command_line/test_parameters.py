@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from simcore.choices import choices
+from simcore.asked.choices import choices
 from simcore.diagnostics import UsageError
 from simcore.parameters import FLAGS, Flag, Parameters, flag_of, parse_value
 from simcore.program.schedules import SCHEDULES

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from simcore.choices import choices
+from simcore.asked.choices import choices
+from simcore.asked.parameters_file import read_parameters, toml_of
 from simcore.diagnostics import InputError
 from simcore.parameters import FLAGS, Flag, Parameters
-from simcore.parameters_file import read_parameters, toml_of
 from simcore.program.schedules import SCHEDULES
 from tests.command_line.running import SEED_001, wltui, wltui_here
 

@@ -12,8 +12,8 @@ import pytest
 from docs.pictures import with_schedules
 from simcore.diagnostics import InputError, UsageError
 from simcore.program.schedules import SCHEDULES
-from simcore.report.schedule import pictures_text
-from simcore.report.schedule_picture import PictureAsked, UnitTimes, picture_of
+from simcore.render.report.schedule import pictures_text
+from simcore.render.report.schedule_picture import PictureAsked, UnitTimes, picture_of
 from tests.command_line.running import ROOT
 from tui.commands import schedule
 

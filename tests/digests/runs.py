@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Given
-from simcore.run.lanes import KINDS, NAMELESS
-from simcore.run.pieces import GAP
-from simcore.run.track import ranks_of
+from simcore.runs import results_of
+from simcore.sources.pieces import GAP
+from simcore.trace.lane_spans import KINDS, NAMELESS
 from simcore.trace.run import legs_of, path_sums, spot_of
+from simcore.trace.track import ranks_of
 from tui.commands.arguments import asked_of, parameters_from
-from tui.commands.opened import open_input, results_of
+from tui.commands.opened import open_input
 from tui.commands.report import build_parser
 
 if TYPE_CHECKING:
-    from simcore.run.accounts import Accounts
-    from simcore.run.findings import Spot
-    from simcore.run.lanes import Spans, StretchFigures
+    from simcore.trace.accounts import Accounts
+    from simcore.trace.findings import Spot
+    from simcore.trace.lane_spans import Spans, StretchFigures
     from simcore.trace.lanes import Lanes
     from simcore.trace.named_work import NamedWork
     from simcore.trace.run import Run

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from simcore.analysis import Results
 from simcore.records import replace
+from simcore.runs.simulated import Results
 from simcore.trace.run import legs_of
 
 from . import __main__ as command

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from simcore.cluster import Cluster, group_shape, transfer_shape
 from simcore.collectives import collective_ns, transfer_ns
 from simcore.layout import Layout
-from simcore.overrides import Overrides
 from simcore.program import Program, StageProgram
 from simcore.program.ops import CollectiveCost, ComputeCost, Receive, TransferCost
+from simcore.program.overrides import Overrides
 from simcore.simulation import Simulation
 
 Group = tuple[int, ...]

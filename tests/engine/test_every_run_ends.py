@@ -13,10 +13,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from simcore.analysis import Results
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.program import SCHEDULES
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from tests.strategies import Case, Cell, Row, cases, make_workload
 

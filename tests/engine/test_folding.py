@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from simcore.analysis import Results
 from simcore.folding import Folding
 from simcore.folding.graph import is_aligned
 from simcore.parameters import Parameters
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload
 from tests.engine.reference_simulator import class_of_ranks
@@ -195,9 +195,7 @@ def nested_expert_cases(draw: st.DrawFn) -> Case:
         slow_rank=tuple(f"{rank}=1.5" for rank in draw(ranks)),
         slow_link=tuple(f"{draw(st.integers(0, 1))}:{rank}=0.5" for rank in draw(ranks)),
     )
-    workload = make_workload(
-        rows * 2, tp=tp, ep=ep, pp=pp, all_gpus=world, pp_comm=900, whole_experts=whole
-    )
+    workload = make_workload(rows * 2, tp=tp, ep=ep, pp=pp, all_gpus=world, pp_comm=900, whole_experts=whole)
     return Case(workload, parameters)
 
 

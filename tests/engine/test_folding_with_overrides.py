@@ -16,10 +16,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from simcore.analysis import Results
 from simcore.parameters import Parameters
 from simcore.program.blocks import find_structure
 from simcore.program.schedules import SCHEDULES
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.engine.reference_simulator import class_of_ranks, reference_of
@@ -170,7 +170,7 @@ def test_the_tp_peers_of_a_slow_rank_are_named_as_those_who_wait_for_it() -> Non
     longest = results.waiting[0]
     assert classes[longest.early].ranks.text() == "32-36,38-39"
     assert (classes[longest.late].ranks.text(), longest.kind) == ("37", "tp")
-    from simcore.report.pages import run_page
+    from simcore.render.report.pages import run_page
 
     rows = [row.split() for row in run_page(results).splitlines()]
     assert ["32-36,38-39", "37", "tp", "collectives", "2.112", "s", "14.2", "%"] in rows

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
 from simcore.analysis.span_words import op_facts, origin
 from simcore.chakra import find_set, open_set
 from simcore.cluster import AskedCluster, choose_cluster
 from simcore.diagnostics import UsageError
-from simcore.executing import executed_results
 from simcore.executing.executed import Execution
-from simcore.export import FORMATS, Request, save_folder
 from simcore.messages.alone import collective_alone
 from simcore.messages.network import Busy, LinkHeat
 from simcore.parameters import Parameters
 from simcore.program.ops import TO_NEXT
-from simcore.report.pages import run_json, run_page
+from simcore.render.export import FORMATS, Request, save_folder
+from simcore.render.report.pages import run_json, run_page
+from simcore.runs.executed import executed_results
+from simcore.runs.simulated import Results
 from simcore.simulation import collective_alone_ns, simulate
 from simcore.workload import open_workload
 from tests.strategies import Cell, Row, make_workload

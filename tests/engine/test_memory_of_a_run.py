@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from simcore import memory, simulation
+from simcore import simulation
 from simcore.diagnostics import InputError, UsageError
-from simcore.inputs import open_input
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
-from simcore.workload import Workload
+from simcore.sources.inputs import open_input
+from simcore.workload import Workload, memory
 from tests.command_line.running import HEADER, ROOT, SEED_002, Done, environment, process, workload_file
 
 SMALL = "mlp_layer -1 5 ALLREDUCE 1000 6 NONE 0 7 ALLREDUCE 500 100"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from simcore.analysis import Results
 from simcore.parameters import Parameters
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
 from tests.strategies import Cell, Row, make_workload
 

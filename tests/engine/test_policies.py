@@ -21,10 +21,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from simcore.analysis import Results
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, STREAMS, CollectiveCost
-from simcore.report.pages import run_json
+from simcore.render.report.pages import run_json
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, collective_alone_ns, simulate
 from simcore.sources.simulated import ACCOUNTS, FIRST_EXPOSED, WAIT
 from tests.engine.policy_cases import PolicyCase, policy_cases

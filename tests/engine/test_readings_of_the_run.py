@@ -5,9 +5,9 @@ Each test's name is a sentence of docs/semantics.md, Readings of the rules.
 
 import pytest
 
-from simcore.analysis import Results
 from simcore.collectives.exact import scaled
 from simcore.parameters import Parameters
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from tests.analysis.booking import booked, pair_ns, run, spans
 from tests.strategies import Cell, Row, layer, make_workload

@@ -7,11 +7,11 @@ simulator of `naive_pipeline.py` says what a schedule takes.
 
 import pytest
 
-from simcore.analysis import Results
 from simcore.parameters import Parameters
 from simcore.program.ops import TO_NEXT, TransferCost
 from simcore.program.order import Shape
 from simcore.program.schedules import SCHEDULES
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
 from tests.engine.naive_pipeline import Times, naive_pipeline
 from tests.strategies import Cell, Row, make_workload

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from simcore.analysis import Results
 from simcore.analysis.span_words import op_facts, origin
+from simcore.engine.pricing import Prices
+from simcore.engine.running import jitter_of
 from simcore.networks import Sharing
 from simcore.parameters import Parameters
-from simcore.pricing import Prices
 from simcore.program.ops import COMPUTE, TO_NEXT
-from simcore.running import jitter_of
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, collective_alone_ns, simulate
 from simcore.workload import open_workload
 from tests.engine.reference_simulator import Reference, reference_of

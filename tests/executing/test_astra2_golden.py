@@ -19,9 +19,9 @@ import pytest
 
 from simcore.chakra import find_set, open_set
 from simcore.diagnostics import InputError
-from simcore.executing import executed_results
 from simcore.executing.executed import Execution
 from simcore.parameters import Parameters
+from simcore.runs.executed import executed_results
 from tests.executing.stored_runs import RUNS, unpack
 
 FLAGS = {

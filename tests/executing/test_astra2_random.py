@@ -15,8 +15,8 @@ import pytest
 
 from simcore.chakra import find_set, open_set
 from simcore.cluster import AskedCluster, choose_cluster
-from simcore.executing.astra2 import AstraRun, RemoteMemory, System
-from simcore.executing.system_file import read_astra_system
+from simcore.compat.astra2 import AstraRun, RemoteMemory, System
+from simcore.compat.astra2_system import read_astra_system
 from simcore.messages.clock import Clock
 from simcore.messages.collectives import Rules
 from simcore.messages.network import LinkByLink, Unshared

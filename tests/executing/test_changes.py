@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from simcore.chakra import find_set, open_set
 from simcore.diagnostics import InputError, UsageError
-from simcore.executing import TraceResults, executed_results, what_if
+from simcore.executing import what_if
 from simcore.executing.executed import Execution
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters, flag_of
 from simcore.records import asdict, replace
-from simcore.report.pages import run_page
-from simcore.run.findings import WORTH, Change, WhatIf
+from simcore.render.report.pages import run_page
+from simcore.runs.executed import TraceResults, executed_results
+from simcore.trace.findings import WORTH, Change, WhatIf
 from simcore.units import change_percent
 from tests.executing.encoding import COLL, COMP, RECV, SEND, write_network, write_set
 from tests.executing.test_retimed import RULES, ran

@@ -16,11 +16,11 @@ import pytest
 from simcore.chakra import find_set, open_set
 from simcore.chakra.opening import structure_of
 from simcore.diagnostics import InputError, UsageError
-from simcore.executing import executed_results
 from simcore.executing.executed import Execution
 from simcore.parameters import Parameters
 from simcore.records import replace
-from simcore.report.pages import run_json, run_page
+from simcore.render.report.pages import run_json, run_page
+from simcore.runs.executed import executed_results
 from tests.executing.encoding import (
     COLL,
     COMP,

@@ -16,10 +16,10 @@ from simcore.chakra import ExecutionSet, find_set, open_set
 from simcore.chakra.opening import Reader
 from simcore.chakra.wire import TextTable, read_columns
 from simcore.diagnostics import InputError
-from simcore.executing import TraceResults, executed_results
 from simcore.executing.executed import Execution
 from simcore.parameters import Parameters
 from simcore.records import replace
+from simcore.runs.executed import TraceResults, executed_results
 from simcore.trace.run import mean_ns
 from tests.executing.encoding import COLL, COMP, RECV, SEND, et_bytes, write_json, write_network
 

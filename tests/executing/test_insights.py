@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from simcore.analysis.two_runs import compared
 from simcore.chakra import find_set, open_set
-from simcore.executing import TraceResults, executed_results
+from simcore.compare.two_runs import compared
 from simcore.executing.executed import NO_PRICES, Execution
 from simcore.parameters import Parameters
 from simcore.records import replace
-from simcore.report.pages import run_page
+from simcore.render.report.pages import run_page
+from simcore.runs.executed import TraceResults, executed_results
 from simcore.trace.run import path_parts
 from tests.executing.encoding import COLL, COMP, LOAD, RECV, SEND, write_json, write_set
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from simcore.analysis import Results
 from simcore.chakra import find_set, open_set
-from simcore.executing import TraceResults, executed_results
 from simcore.executing.executed import Execution
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters
+from simcore.runs.executed import TraceResults, executed_results
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.trace.run import legs_of
 from simcore.workload import open_workload

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from simcore.chakra import find_set, open_set
 from simcore.diagnostics import InputError, UsageError
-from simcore.executing import TraceResults, executed_results
 from simcore.executing.executed import Execution
 from simcore.executing.retimed import TraceParts, run_at_scales
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters
 from simcore.records import replace
+from simcore.runs.executed import TraceResults, executed_results
 from tests.executing.test_folded import grid_set
 
 # Each row of a table is a run of its own.

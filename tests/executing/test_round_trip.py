@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from simcore.analysis import Results
 from simcore.chakra import find_set, open_set
-from simcore.executing import TraceResults, executed_results
 from simcore.executing.executed import Execution
-from simcore.export import FORMATS, Request, save_folder
 from simcore.parameters import Parameters
 from simcore.program.schedules import SCHEDULES
-from simcore.run.track import ALIKE
+from simcore.render.export import FORMATS, Request, save_folder
+from simcore.runs.executed import TraceResults, executed_results
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.trace.run import common_ns
+from simcore.trace.track import ALIKE
 from simcore.workload import open_workload
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"

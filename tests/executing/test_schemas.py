@@ -11,9 +11,9 @@ import pytest
 
 from simcore.chakra import find_set, open_set
 from simcore.diagnostics import InputError
-from simcore.executing import TraceResults, executed_results
 from simcore.executing.executed import Execution
 from simcore.parameters import Parameters
+from simcore.runs.executed import TraceResults, executed_results
 from tests.executing.encoding import COLL, COMP, et_bytes, write_set
 from tests.executing.old_schemas import OLD
 

@@ -11,9 +11,9 @@ import pytest
 
 from simcore.chakra import find_set, open_set
 from simcore.diagnostics import Diagnostic, InputError
-from simcore.executing import executed_results
 from simcore.executing.executed import Execution
 from simcore.parameters import Parameters
+from simcore.runs.executed import executed_results
 from tests.executing.encoding import COLL, write_network, write_set
 
 SUM: dict[str, Any] = {

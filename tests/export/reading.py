@@ -9,10 +9,10 @@ from collections import defaultdict
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from simcore.export import FORMATS, Export, Request
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.ranks import RankSet
+from simcore.render.export import FORMATS, Export, Request
 from simcore.workload import Workload
 
 BY_NAME = {one.name: one for one in FORMATS}

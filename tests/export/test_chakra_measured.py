@@ -17,17 +17,17 @@ from hypothesis import strategies as st
 
 from simcore.chakra import find_set, open_set
 from simcore.diagnostics import Diagnostic, UsageError
-from simcore.executing import TraceResults, executed_results
 from simcore.executing.executed import Execution
-from simcore.export import FORMATS, Request, save_folder
-from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
-from simcore.replay import measured_results
+from simcore.render.export import FORMATS, Request, save_folder
 from simcore.replay.timed import Timed
-from simcore.run.track import ALIKE, in_same_words
+from simcore.runs.executed import TraceResults, executed_results
+from simcore.runs.measured import measured_results
+from simcore.sources.inputs import open_input
 from simcore.sources.measured import NAMES
 from simcore.trace.run import common_ns
+from simcore.trace.track import ALIKE, in_same_words
 from tests.kineto.test_second_replay import made_set
 from tests.kineto.test_second_replay import written as profiler_files
 from tests.measured.damaged import DAMAGED

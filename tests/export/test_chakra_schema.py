@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from simcore.export import FORMATS, Request, save_folder
 from simcore.parameters import Parameters
+from simcore.render.export import FORMATS, Request, save_folder
 from simcore.workload import open_workload
 
 protobuf = pytest.importorskip("google.protobuf", reason="google.protobuf is not installed")

@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore import __version__
-from simcore.analysis import Results
 from simcore.diagnostics import UsageError
-from simcore.export.spans import disjoint_rows, nested_rows
-from simcore.json_text import microseconds
 from simcore.layout import GROUP_KINDS
 from simcore.parameters import Parameters
+from simcore.render.export.spans import disjoint_rows, nested_rows
+from simcore.render.report.json_text import microseconds
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
 from simcore.workload import Workload, open_workload
 from tests.export.reading import Span, Trace, common, covered, exported, is_nested, length, load, read_trace

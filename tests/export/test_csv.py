@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.diagnostics import UsageError, printable
-from simcore.export.csv import COLUMNS, field
 from simcore.parameters import Parameters
 from simcore.program.ops import STREAMS
+from simcore.render.export.csv import COLUMNS, field
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.export.reading import exported, read_lines

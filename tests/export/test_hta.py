@@ -10,9 +10,9 @@ import re
 
 from hypothesis import given, settings
 
-from simcore.analysis import Results
-from simcore.export import Export
 from simcore.parameters import Parameters
+from simcore.render.export import Export
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.export.reading import Event, Span, common, covered, exported, length, load, ns

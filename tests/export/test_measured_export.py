@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from simcore.diagnostics import UsageError
-from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
-from simcore.replay import measured_results
+from simcore.runs.measured import measured_results
+from simcore.sources.inputs import open_input
 from tests.export.reading import exported, is_nested, load, read_lines, read_trace
 from tests.measured.traces import Op, Sub, read, step, write_set
 from tests.workload.texts import REPOSITORY
@@ -152,7 +152,7 @@ REFUSED = [
         {"parameters": Parameters(world=8)},
         "--world has no meaning for a trace; its replay takes --compute-scale, --comm-scale, --layer-scale, "
         "--slow-rank, --replay, --gap-scale, --slow-host, --host-scale, "
-         "--kind-scale and --stage-scale",
+        "--kind-scale and --stage-scale",
     ),
 ]
 

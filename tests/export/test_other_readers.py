@@ -21,12 +21,12 @@ from typing import Any
 
 import pytest
 
-from simcore.analysis import Results
-from simcore.export import RankFile, compressed, save, save_folder
-from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
+from simcore.render.export import RankFile, compressed, save, save_folder
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.sources.inputs import open_input
 from simcore.workload import open_workload
 from tests.command_line.running import environment, process
 from tests.export.reading import exported

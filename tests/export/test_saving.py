@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from simcore.diagnostics import InputError, UsageError
-from simcore.export import RankFile, compressed, save, save_folder
+from simcore.render.export import RankFile, compressed, save, save_folder
 
 
 def refused(path: Path | str, force: bool = False) -> str:

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from simcore.diagnostics import UsageError
-from simcore.export import FORMATS
-from simcore.export.format import Request
 from simcore.parameters import Parameters
+from simcore.render.export import FORMATS
+from simcore.render.export.format import Request
 from simcore.simulation import simulate
 from simcore.workload import Cells, Header, Workload
 from simcore.workload.formats.cell import KINDS

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Asked, Parameters
-from simcore.replay import MeasuredResults, measured_results
+from simcore.runs.measured import MeasuredResults, measured_results
+from simcore.sources.inputs import open_input
 
 COMPUTE, COMM = 7, 20
 

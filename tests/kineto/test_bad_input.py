@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from simcore.diagnostics import InputError, UsageError
-from simcore.inputs import open_input
 from simcore.kineto.reading import read_file_events
 from simcore.measured import MeasuredRun
 from simcore.parameters import Asked, Parameters
-from simcore.replay import measured_results
-from simcore.report.pages import run_json, run_page
+from simcore.render.report.pages import run_json, run_page
+from simcore.runs.measured import measured_results
+from simcore.sources.inputs import open_input
 from tests.kineto.corpus import CORPUS, NSYS, every_file, needs_corpus
 
 

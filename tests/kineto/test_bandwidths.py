@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
-from simcore.replay import measured_results
-from simcore.report.pages import run_json, run_page
+from simcore.render.report.pages import run_json, run_page
+from simcore.runs.measured import measured_results
+from simcore.sources.inputs import open_input
 from tests.command_line.running import wltui
 from tests.kineto.test_bad_input import event
 

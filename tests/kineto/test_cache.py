@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from simcore.inputs import open_input
 from simcore.kineto import cache, loading
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import DeviceColumns, RankTrace
 from simcore.parameters import Asked
+from simcore.sources.inputs import open_input
 from tests.command_line.running import wltui_here
 from tests.kineto.corpus import CORPUS, DLRM, GLOO, NSYS, needs_corpus, raw
 from tests.kineto.test_bad_input import event

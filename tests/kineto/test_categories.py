@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from simcore.diagnostics import InputError
-from simcore.inputs import open_input
 from simcore.kineto.reading import read_file_events
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
-from simcore.replay import measured_results
-from simcore.report.pages import run_json
+from simcore.render.report.pages import run_json
+from simcore.runs.measured import measured_results
+from simcore.sources.inputs import open_input
 from tests.kineto.test_bad_input import event, opened
 from tests.kineto.test_libraries import CASES, notes
 

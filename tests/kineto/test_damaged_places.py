@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from simcore.diagnostics import Diagnostic, InputError
-from simcore.inputs import open_input
 from simcore.kineto.damage import MOST_LOST
 from simcore.kineto.reading import read_file_events
 from simcore.measured import MeasuredRun
+from simcore.sources.inputs import open_input
 
 # Texts on both sides of a damaged place are told apart from it by no more.
 NEAR = 25

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from simcore.inputs import open_input
 from simcore.kineto import cache
 from simcore.kineto.loading import HowRead
 from simcore.measured import MeasuredRun
 from simcore.parameters import Asked, Parameters
 from simcore.ranks import RankSet
-from simcore.replay import measured_results
-from simcore.run.lanes import KINDS
+from simcore.runs.measured import measured_results
+from simcore.sources.inputs import open_input
+from simcore.trace.lane_spans import KINDS
 from simcore.trace.lanes import Lanes
 from simcore.trace.run import legs_of
 from tests.kineto.corpus import DLRM, needs_corpus

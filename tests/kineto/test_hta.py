@@ -15,7 +15,7 @@ import pytest
 
 from simcore.kineto import open_profile
 from simcore.parameters import Asked, Parameters
-from simcore.replay import measured_results
+from simcore.runs.measured import measured_results
 from tests.command_line.running import environment, process
 from tests.export.test_other_readers import HTA, needs_hta
 from tests.kineto.corpus import GLOO, every_file, needs_corpus

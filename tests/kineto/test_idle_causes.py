@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from simcore.inputs import open_input
 from simcore.kineto import cache
 from simcore.kineto.gaps import LEAST_NS, PART, SHARE
 from simcore.kineto.reading import read_file_events
 from simcore.measured import MeasuredRun
 from simcore.parameters import Asked, Parameters
 from simcore.ranks import RankSet
-from simcore.replay import MeasuredResults, measured_results
+from simcore.render.report.pages import run_json, run_page
 from simcore.replay.idle import CALL, NO_CALL, QUEUED, HostGap, gap_words
-from simcore.replay.insights import insight_lines
 from simcore.replay.parameters import Scales
 from simcore.replay.stragglers import Straggler, stragglers
-from simcore.report.pages import run_json, run_page
+from simcore.runs.measured import MeasuredResults, measured_results
+from simcore.sources.inputs import open_input
 from simcore.trace.run import legs_of
+from simcore.words.measured_sentences import insight_lines
 from tests.kineto.corpus import DLRM, every_file, needs_corpus, raw
 from tests.kineto.test_bad_input import event
 from tests.kineto.test_layers import around, kernel, launch

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.measured.facts import device_facts
 from simcore.parameters import Parameters
-from simcore.replay import measured_results
+from simcore.render.report.pages import run_json, run_page
 from simcore.replay.operations import Operations, groupings
-from simcore.report.pages import run_json, run_page
+from simcore.runs.measured import measured_results
+from simcore.sources.inputs import open_input
 from tests.kineto.corpus import CORPUS, needs_corpus
 from tests.kineto.test_bad_input import event, shown
 

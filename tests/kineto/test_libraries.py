@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from simcore.inputs import open_input
 from simcore.kineto.libraries import KernelNames, identifier_of, kernel_kind, said_collective
 from simcore.measured import MeasuredRun
 from simcore.parameters import Asked, Parameters
-from simcore.replay import measured_results
-from simcore.report.pages import run_json
+from simcore.render.report.pages import run_json
+from simcore.runs.measured import measured_results
+from simcore.sources.inputs import open_input
 from tests.command_line.running import wltui
 from tests.kineto.test_bad_input import event, opened
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from simcore.diagnostics import InputError
-from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Asked, Parameters
-from simcore.replay import measured_results
-from simcore.replay.insights import insight_lines
 from simcore.replay.parameters import Scales
+from simcore.runs.measured import measured_results
+from simcore.sources.inputs import open_input
+from simcore.words.measured_sentences import insight_lines
 from tests.kineto.corpus import NSYS, needs_corpus, union_ns
 
 _KERNELS, _CALLS = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"

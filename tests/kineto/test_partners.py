@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from simcore.replay.parameters import Scales
-from simcore.run.ties import NONE
+from simcore.sources.ties import NONE
 from tests.export.reading import exported
 from tests.export.test_chakra_measured import accounts_of, read_again
 from tests.export.test_chakra_measured import exported as written

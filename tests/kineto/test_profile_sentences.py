@@ -16,7 +16,7 @@ _ALL = in_group("all", range(4))
 
 
 def _words(results: Any) -> str:
-    return " ".join(results.words)
+    return " ".join(results.figures.words)
 
 
 # -- phases that are not known ----------------------------------------------------------

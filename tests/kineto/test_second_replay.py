@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
-from simcore.replay import measured_results
 from simcore.replay.parameters import Scales
+from simcore.runs.measured import measured_results
+from simcore.sources.inputs import open_input
 
 _RANKS, _COLLECTIVES = 3, 5
 

@@ -15,16 +15,16 @@ import pytest
 
 from simcore.calibration import calibrate
 from simcore.diagnostics import InputError, UsageError
-from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.measured.run import RecordedStep
 from simcore.parameters import Asked, Parameters
-from simcore.replay import MeasuredResults, measured_results
 from simcore.replay.parameters import Scales
-from simcore.replay.run_words import facts, format_words, steps_words
 from simcore.replay.stragglers import on_time, stragglers
+from simcore.runs.measured import MeasuredResults, measured_results
 from simcore.setup import Setup
+from simcore.sources.inputs import open_input
 from simcore.units import duration, percent
+from simcore.words.measured_run import facts, format_words, steps_words
 from simcore.workload.model import Workload
 from tests.export.reading import exported
 from tests.kineto.corpus import DLRM, GLOO, HTA, device_spans, needs_corpus, raw, union_ns

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from simcore.analysis import Results
 from simcore.diagnostics import Diagnostic, InputError, UsageError
-from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Asked, Parameters
-from simcore.replay import MeasuredResults, measured_results
+from simcore.runs.measured import MeasuredResults, measured_results
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.sources.inputs import open_input
 from simcore.trace.run import path_sums
 from simcore.workload import open_workload
 from simcore.workload.formats import span_csv

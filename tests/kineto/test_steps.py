@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcore.diagnostics import UsageError
-from simcore.inputs import open_input
 from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import Recording
 from simcore.measured import MeasuredRun
 from simcore.measured.run import RecordedStep
 from simcore.parameters import Asked, Parameters
 from simcore.ranks import RankSet
-from simcore.replay import measured_results
+from simcore.runs.measured import measured_results
+from simcore.sources.inputs import open_input
 from tests.command_line.running import wltui_here
 from tests.kineto.corpus import CORPUS, needs_corpus
 from tests.kineto.test_layers import around, kernel, launch

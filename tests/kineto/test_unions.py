@@ -12,8 +12,8 @@ import pytest
 from simcore.kineto import open_profile
 from simcore.parameters import Asked, Parameters
 from simcore.records import replace
-from simcore.replay import measured_results
-from simcore.report.pages import run_json
+from simcore.render.report.pages import run_json
+from simcore.runs.measured import measured_results
 from tests.kineto.corpus import GLOO, device_spans, every_file, needs_corpus, raw, union_ns
 from tests.kineto.test_bad_input import event
 

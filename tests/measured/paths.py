@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from simcore.replay import MeasuredResults
 from simcore.replay.path_words import named_track
+from simcore.runs.measured import MeasuredResults
 
 
 class PathRow(NamedTuple):

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from simcore.measured import MeasuredRun, open_directory
-from simcore.replay import MeasuredResults
 from simcore.replay.parameters import Scales
+from simcore.runs.measured import MeasuredResults
 from tests.workload.texts import shared_folder
 
 from .traces import Op, Sub, later, noted, said, write_set

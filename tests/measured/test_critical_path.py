@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.replay import MeasuredResults
 from simcore.replay.parameters import Scales
 from simcore.replay.span_words import causes, effects
-from simcore.run.pieces import AWAIT, LAUNCH
+from simcore.runs.measured import MeasuredResults
 from simcore.sources.measured import FIRST_EXPOSED
+from simcore.sources.pieces import AWAIT, LAUNCH
 from simcore.trace.reasons import BUSY, LATE, RECEIVED
 from simcore.trace.run import legs_of
 

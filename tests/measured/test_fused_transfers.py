@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from simcore.measured.summary import op_figures
-from simcore.replay import MeasuredResults
 from simcore.replay.parameters import Scales
 from simcore.replay.piece_names import piece_name
+from simcore.runs.measured import MeasuredResults
 
 from .test_replay_by_hand import MS, op, run_of
 
@@ -58,6 +58,4 @@ def test_a_send_and_a_receive_in_one_wait_in_the_receive(names: tuple[str, str])
 def piece_at(results: MeasuredResults, time_ns: int) -> tuple[int, int]:
     """What rank 0 is at."""
     one = results.accounts[0]
-    return 0, max((edge, piece) for edge, piece in zip(one.edge, one.op, strict=False) if edge <= time_ns)[
-        1
-    ]
+    return 0, max((edge, piece) for edge, piece in zip(one.edge, one.op, strict=False) if edge <= time_ns)[1]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
-from simcore.replay import MeasuredResults
-from simcore.replay.insights import insight_lines
-from simcore.run.findings import Place
+from simcore.runs.measured import MeasuredResults
+from simcore.sources.inputs import open_input
 from simcore.sources.measured import IDLE
+from simcore.trace.findings import Place
 from simcore.trace.run import legs_of
+from simcore.words.measured_sentences import insight_lines
 from tests.kineto.corpus import DLRM, needs_corpus
 from tests.measured.paths import path_rows
 from tests.measured.test_replay_by_hand import MS, SLOW_RANK, SLOW_STAGE, op, run_of

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.measured import MeasuredRun
-from simcore.replay import MeasuredResults
+from simcore.render.report.pages import run_json, run_page
 from simcore.replay.parameters import Scales
-from simcore.report.pages import run_json, run_page
-from simcore.run.findings import WhatIf
+from simcore.runs.measured import MeasuredResults
+from simcore.trace.findings import WhatIf
 
 from .damaged import DAMAGED
 from .made_steps import Factors, Layout, actions, made_run, run_apart, simulated, trace_text

@@ -15,9 +15,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from simcore.measured import MeasuredRun
-from simcore.replay import MeasuredResults
+from simcore.render.report.pages import run_json, run_page
 from simcore.replay.parameters import Scales
-from simcore.report.pages import run_json, run_page
+from simcore.runs.measured import MeasuredResults
 from tests.report.test_json_report import seed_report
 
 from .made_steps import Factors, Layout, actions, made_run, simulated, trace_text

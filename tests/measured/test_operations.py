@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.replay import MeasuredResults
+from simcore.render.report.pages import run_json
 from simcore.replay.operations import Operations
 from simcore.replay.parameters import Scales
-from simcore.report.pages import run_json
+from simcore.runs.measured import MeasuredResults
 from simcore.sources.measured import BUBBLE, IDLE, WAIT
 
 from .made_steps import Factors, Layout, actions, made_run, run_apart, simulated, trace_text

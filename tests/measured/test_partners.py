@@ -6,9 +6,9 @@ import pytest
 
 from simcore.measured import MeasuredRun, read_run
 from simcore.measured.matching import Call
-from simcore.replay import MeasuredResults
+from simcore.render.report.pages import run_json, run_page
 from simcore.replay.parameters import Scales
-from simcore.report.pages import run_json, run_page
+from simcore.runs.measured import MeasuredResults
 
 from .test_replay_by_hand import MS, SLOW_RANK, op, run_of
 from .traces import STAMP

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import MEASURED, RankTrace
 from simcore.measured.lanes import lane_kinds, lane_spans, rank_spans
 from simcore.measured.summary import rank_times
 from simcore.parameters import Asked
+from simcore.sources.inputs import open_input
 from tests.workload.texts import FIXTURES, shared_folder
 
 from .traces import noted

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from simcore.diagnostics import UsageError
-from simcore.inputs import open_input
 from simcore.measured import MeasuredRun, open_directory, read_run
 from simcore.parameters import Parameters
-from simcore.replay import MeasuredResults, measured_results
-from simcore.replay.insights import differences, insight_lines
 from simcore.replay.parameters import Scales
+from simcore.runs.measured import MeasuredResults, measured_results
+from simcore.sources.inputs import open_input
 from simcore.units import duration
+from simcore.words.measured_sentences import differences, insight_lines
 from tests.measured.paths import path_rows
 
 from .traces import STAMP, Op, Sub, noted, said, step, write_set

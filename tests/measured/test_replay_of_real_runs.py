@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from simcore.analysis.beside import Beside, why_words
-from simcore.inputs import open_input
+from simcore.compare.beside import Beside, why_words
 from simcore.measured import MeasuredRun
 from simcore.parameters import Asked, Parameters
-from simcore.replay import MeasuredResults, measured_results
-from simcore.replay.insights import insight_lines
 from simcore.replay.late import waits_of
 from simcore.replay.parameters import Scales, rounded
 from simcore.replay.piece_names import piece_name
 from simcore.replay.stragglers import balanced_beside_slow_ranks
 from simcore.replay.waits import late_waits_itself, wait_stretches, waited_in_the_end
+from simcore.runs.measured import MeasuredResults, measured_results
+from simcore.sources.inputs import open_input
 from simcore.sources.measured import BUBBLE, WAIT
 from simcore.units import duration
+from simcore.words.measured_sentences import insight_lines
 from tests.workload.texts import shared_folder
 
 from .naive_replay import fine_ns, naive_ns, read_set

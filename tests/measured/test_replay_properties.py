@@ -7,8 +7,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.replay import MeasuredResults
 from simcore.replay.parameters import Scales
+from simcore.runs.measured import MeasuredResults
 
 from .damaged import DAMAGED
 from .made_steps import Action, Factors, Layout, Times, actions, made_run, simulated, trace_text

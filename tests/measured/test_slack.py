@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.replay import MeasuredResults
-from simcore.report.pages import run_json
-from simcore.run.graph import START
+from simcore.render.report.pages import run_json
+from simcore.runs.measured import MeasuredResults
+from simcore.trace.graph import START
 
 from .damaged import DAMAGED
 from .made_steps import Factors, Layout, actions, made_run, run_apart, simulated, trace_text

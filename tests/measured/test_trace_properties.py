@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.diagnostics import InputError, printable
-from simcore.inputs import read_input
 from simcore.measured import MeasuredRun, read_run
 from simcore.measured.columns import PLACED, RankTrace
 from simcore.measured.lanes import lane_kinds, lane_spans, rank_spans
 from simcore.measured.summary import op_figures, rank_times, sub_figures
 from simcore.measured.vocabulary import GROUPS
-from simcore.replay import MeasuredResults
+from simcore.render.report.pages import run_json, run_page
 from simcore.replay.parameters import Scales
-from simcore.report.pages import run_json, run_page
+from simcore.runs.measured import MeasuredResults
+from simcore.sources.inputs import read_input
 from simcore.sources.measured import IDLE
 from simcore.trace.run import path_sums
 from tests.measured.paths import path_rows

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from simcore.diagnostics import InputError, UsageError
-from simcore.inputs import open_input
 from simcore.measured import MeasuredRun, open_directory
 from simcore.measured.opening import read_name
 from simcore.measured.places import Degrees
 from simcore.parameters import Asked
+from simcore.sources.inputs import open_input
 
 from .traces import STAMP, Op, Sub, read, refused, said, step, write_set
 

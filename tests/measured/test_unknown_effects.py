@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from simcore.inputs import open_input
 from simcore.measured import MeasuredRun, open_directory
-from simcore.replay import MeasuredResults
+from simcore.render.report.pages import run_json, run_page
 from simcore.replay.parameters import Scales
-from simcore.report.pages import run_json, run_page
-from simcore.run.findings import WhatIf
+from simcore.runs.measured import MeasuredResults
+from simcore.sources.inputs import open_input
+from simcore.trace.findings import WhatIf
 from tests.measured.test_partners import LINES
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.measured.traces import write_set

@@ -7,10 +7,10 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.replay import MeasuredResults
+from simcore.render.report.measured import OPERATIONS
+from simcore.render.report.section import PageAsked
 from simcore.replay.waits import Wait, waits_by_item
-from simcore.report.measured import OPERATIONS
-from simcore.report.section import PageAsked
+from simcore.runs.measured import MeasuredResults
 from simcore.sources.measured import BUBBLE, WAIT
 from tests.measured.made_steps import Factors, Layout, actions, made_run, simulated, trace_text
 from tests.measured.test_replay_by_hand import MS, SLOW_RANK, op, run_of

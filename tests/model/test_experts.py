@@ -10,16 +10,16 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
 from simcore.analysis.model_figures import made_of, memory_lane, model_figures
-from simcore.analysis.sentences import sentences_of
 from simcore.diagnostics import InputError, UsageError
 from simcore.model.imbalance import ExpertLoads, expert_loads
 from simcore.model.opening import MODELS
 from simcore.model.sizes import Model, Moe
 from simcore.parameters import Parameters
 from simcore.program.ops import CollectiveCost, ComputeCost
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.words.sentences import sentences_of
 from simcore.workload.model import AskedModel
 from tests.model.test_megatron import SMALL, report, run
 from tui.cli import main

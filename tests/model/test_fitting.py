@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from simcore.analysis import Results
 from simcore.analysis.fitting import held_chunks
 from simcore.analysis.model_figures import made_of, model_figures
 from simcore.analysis.what_if.changes import _caveats
 from simcore.model.opening import MODELS
 from simcore.records import replace
-from simcore.run.findings import WhatIf
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.trace.findings import WhatIf
 from tests.model.test_megatron import SMALL, run
 
 

@@ -10,7 +10,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from benchmarks import published_fsdp
-from simcore.analysis import Results
 from simcore.diagnostics import UsageError
 from simcore.model.costs import Op, Row, RowOps, nanoseconds
 from simcore.model.maker import ModelMaker
@@ -20,11 +19,12 @@ from simcore.model.sizes import Model, Moe
 from simcore.model.training import Training
 from simcore.parameters import Parameters
 from simcore.program.ops import STREAMS
+from simcore.runs.simulated import Results
 from simcore.setup import Setup
 from simcore.simulation import Simulation, simulate
-from simcore.step_time import StepTimes
 from simcore.sweep.bound import Bounds
 from simcore.sweep.space import Candidate
+from simcore.sweep.step_time import StepTimes
 from simcore.workload import Cells, Header, Workload
 from simcore.workload.model import PHASES, AskedModel, StageRows
 from tests.model.test_megatron import EXPERTS, SMALL, run

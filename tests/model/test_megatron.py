@@ -8,7 +8,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
 from simcore.analysis.model_figures import made_of, model_figures
 from simcore.diagnostics import UsageError
 from simcore.model.maker import ModelMaker
@@ -20,6 +19,7 @@ from simcore.names import TWO_WAY_SCHEDULES, V_SCHEDULES
 from simcore.parameters import Parameters
 from simcore.program.schedules import SCHEDULES
 from simcore.records import replace
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
 from simcore.trace.run import mean_ns
 from simcore.workload import open_workload
@@ -179,8 +179,8 @@ def layouts(draw: st.DrawFn) -> tuple[Model, dict[str, Any]]:
 def test_the_file_of_a_model_takes_the_same_nanoseconds(
     tmp_path_factory: pytest.TempPathFactory, case: tuple[Model, dict[str, Any]]
 ) -> None:
-    from simcore.export.format import Request
-    from simcore.export.simai import export_model
+    from simcore.render.export.format import Request
+    from simcore.render.export.simai import export_model
 
     model, layout = case
     dims = ("switch:8:300:500", "switch:2:50:1000")
@@ -442,8 +442,8 @@ def test_a_v_and_both_ways_run_the_layers_of_the_model(schedule: str, recompute:
 
 @pytest.mark.parametrize("schedule", ["1f1b", "gpipe", "zb-h1", "zb-v", "dualpipev"])
 def test_the_memory_lane_reaches_the_figure_and_comes_down_again(schedule: str) -> None:
-    from simcore.analysis import Results
     from simcore.analysis.model_figures import memory_lane
+    from simcore.runs.simulated import Results
 
     results = Results(run(EXPERTS, pp=3, world=6, ep=2, global_batch=12, schedule=schedule, gpu="h100"))
     figures = results.model.model_figures
@@ -458,8 +458,8 @@ def test_the_memory_lane_reaches_the_figure_and_comes_down_again(schedule: str) 
 
 
 def test_the_timeline_has_the_memory_of_the_lane_at_the_cursor() -> None:
-    from simcore.analysis import Results
     from simcore.analysis.model_figures import memory_lane
+    from simcore.runs.simulated import Results
     from tui.frame import BLOCKS
     from tui.timeline.margins import MemoryRow
     from tui.timeline.window import Window

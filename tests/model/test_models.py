@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.diagnostics import InputError, UsageError
-from simcore.inputs import open_input
 from simcore.model.huggingface import _KINDS, read_config
 from simcore.model.opening import MODELS, find_model, named_model
 from simcore.model.sizes import Mla, Model, Moe
 from simcore.model.toml_file import model_toml, read_toml_model
+from simcore.sources.inputs import open_input
 from tui.cli import main
 
 # As their authors or configurations state them, billions.

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
 from simcore.analysis.model_figures import memory_lane, model_figures
 from simcore.diagnostics import UsageError
 from simcore.model.maker import ModelMaker
@@ -17,11 +16,12 @@ from simcore.model.memory import layer_activations
 from simcore.model.sizes import Model
 from simcore.parameters import Parameters
 from simcore.program.ops import OFFLOAD, PHASES
+from simcore.runs.simulated import Results
 from simcore.setup import Setup
 from simcore.simulation import Simulation
-from simcore.step_time import StepTimes
 from simcore.sweep.bound import Bounds
 from simcore.sweep.space import Candidate
+from simcore.sweep.step_time import StepTimes
 from simcore.workload.model import AskedModel
 from tests.model.test_experts import MODEL
 from tests.model.test_megatron import SMALL, run

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
 from simcore.diagnostics import UsageError
 from simcore.model.maker import ModelMaker
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, CollectiveCost
+from simcore.runs.simulated import Results
 from simcore.setup import Setup
 from simcore.simulation import Simulation, simulate
-from simcore.step_time import StepTimes
 from simcore.sweep.bound import Bounds
 from simcore.sweep.space import Candidate
+from simcore.sweep.step_time import StepTimes
 from simcore.workload import Cells, Header, Workload
 from simcore.workload.model import AskedModel, PiecedCell, StageRows
 from tests.model.test_megatron import EXPERTS, SMALL, run

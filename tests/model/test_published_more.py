@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from benchmarks import published_more, published_steps, published_trust
-from simcore.analysis.results import Results
 from simcore.model import trust
 from simcore.model.gpu import find_gpu
 from simcore.model.training import resolve
-from simcore.report.pages import run_json, run_page
+from simcore.render.report.pages import run_json, run_page
+from simcore.runs.simulated import Results
 from simcore.workload.model import AskedModel
 from tests.model.test_megatron import SMALL, run
 from tui.frame import BLOCKS, text_of

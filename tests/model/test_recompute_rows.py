@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
 from simcore.analysis.model_figures import model_figures
 from simcore.diagnostics import UsageError
 from simcore.model.training import ROW_KINDS
 from simcore.program.ops import PHASES
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation
 from tests.model.test_experts import MODEL
 from tests.model.test_megatron import EXPERTS, SMALL, run

@@ -8,7 +8,7 @@ import math
 import struct
 from pathlib import Path
 
-RATIOS = Path(__file__).resolve().parents[2] / "simcore" / "networks" / "simai_ratio.csv"
+RATIOS = Path(__file__).resolve().parents[2] / "simcore" / "compat" / "simai_ratio.csv"
 SMALL_US = {2: 10, 4: 12, 8: 15, 16: 66, 32: 135, 64: 200, 128: 320}
 
 

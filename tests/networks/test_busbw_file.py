@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simcore.compat.simai_busbw import BusbwFile
 from simcore.diagnostics import InputError, printable
-from simcore.networks.busbw import BusbwFile
 
 INPUTS = Path(__file__).parent / "simai"
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from simcore.analysis import Results
 from simcore.parameters import Parameters
-from simcore.report.pages import run_json, run_page
+from simcore.render.report.pages import run_json, run_page
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.workload import Header, Workload, open_workload
 from tests.strategies import Cell, Row, make_workload

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from simcore.analysis import Results
 from simcore.parameters import Parameters
-from simcore.report.pages import run_json
+from simcore.render.report.pages import run_json
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.workload import Workload, open_workload
 from tests.workload.texts import FIXTURES, read, shared_folder

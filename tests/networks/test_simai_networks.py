@@ -16,17 +16,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
 from simcore.analysis.span_words import op_facts, origin
+from simcore.compat.simai_auto import SimaiAuto, ratio
+from simcore.compat.simai_busbw import Busbw
+from simcore.compat.simai_network import SimaiNetwork
 from simcore.diagnostics import InputError, UsageError, printable
 from simcore.layout import Layout
 from simcore.networks import AskedNetwork, network_model
-from simcore.networks.busbw import Busbw
 from simcore.networks.model import one_place
-from simcore.networks.simai import SimaiNetwork
-from simcore.networks.simai_auto import SimaiAuto, ratio
 from simcore.parameters import Parameters
 from simcore.program.ops import TransferCost
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, explain_alone, simulate
 from simcore.workload import open_workload
 from tests.engine.reference_simulator import class_of_ranks, place
@@ -188,7 +188,7 @@ def test_a_small_forward_collective_counts_as_4096_bytes_under_simais_networks_a
     lifted = simulate(whole, Parameters(network=FIXED))
     costs = [cost.bytes for cost in lifted.program.costs]  # type: ignore[union-attr]
     assert costs == sorted({counted, size}, reverse=True) if size else costs == []
-    from simcore.analysis import Results
+    from simcore.runs.simulated import Results
 
     row = Results(lifted).layers[1].cells
     assert (row["fwd"].bytes, row["wg"].bytes) == (size, size)

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from simcore.analysis import Results
-from simcore.export import FORMATS, Request
 from simcore.parameters import Parameters
+from simcore.render.export import FORMATS, Request
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.trace.run import Run
 from simcore.workload import open_workload

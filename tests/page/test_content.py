@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from simcore.analysis import Results
-from simcore.analysis.two_runs import compared
-from simcore.inputs import open_input
+from simcore.compare.two_runs import compared
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
-from simcore.replay import measured_results
-from simcore.report.comparison import comparison_json
-from simcore.report.pages import run_json, run_page
-from simcore.run.lanes import KINDS
+from simcore.render.report.comparison import comparison_json
+from simcore.render.report.pages import run_json, run_page
+from simcore.runs.measured import measured_results
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.sources.inputs import open_input
+from simcore.trace.lane_spans import KINDS
 from simcore.trace.run import Run
 from simcore.units import duration
 from tests.page.opened import ROOT, data_of, page_of, seed, tables_of, text_of, whole_page
@@ -142,7 +142,7 @@ def test_the_words_of_a_page_are_those_of_the_report() -> None:
 
 
 def test_a_page_of_two_runs_has_both_on_one_axis(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("simcore.page.packing.MOST_SPANS", 1)  # one lane of each
+    monkeypatch.setattr("simcore.render.page.packing.MOST_SPANS", 1)  # one lane of each
     a, b = seed("002", schedule="1f1b"), seed("002", schedule="zb-h1")
     page = page_of(b, a)
     data, text = data_of(page), text_of(page)
@@ -187,7 +187,7 @@ def test_where_no_change_gains_none_is_named() -> None:
 
 
 def test_the_figures_of_a_comparison_are_those_of_the_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("simcore.page.packing.MOST_SPANS", 1)  # one lane of each
+    monkeypatch.setattr("simcore.render.page.packing.MOST_SPANS", 1)  # one lane of each
     a, b = seed("002", microbatches=4), seed("002", schedule="zb-h1", microbatches=4)
     values, page = comparison_json(compared(a, b)), page_of(b, a)
     text = re.sub(r"\s+", " ", text_of(page)["verdict"])
@@ -282,7 +282,7 @@ def test_what_a_file_is_called_stays_text(tmp_path: Path) -> None:
 
 
 def test_lanes_that_find_no_room_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("simcore.page.packing.MOST_SPANS", 1_500)
+    monkeypatch.setattr("simcore.render.page.packing.MOST_SPANS", 1_500)
     page = page_of(seed("002", microbatches=2))
     shown = len(data_of(page)["runs"][0]["tracks"])
     assert 0 < shown < 16

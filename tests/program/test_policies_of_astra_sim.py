@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from simcore.analysis import Results
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, STREAMS
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
 from tests.workload.texts import read
 

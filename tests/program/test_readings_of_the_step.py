@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
+from simcore.runs.simulated import Results
 from tests.analysis.booking import pair_ns, run, spans
 from tests.program.expected_step import flattened
 from tests.strategies import Cell, Row, layer

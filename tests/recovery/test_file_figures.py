@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from simcore.analysis import Results
 from simcore.analysis.model_figures import memory_lane, training_of
 from simcore.parameters import Parameters
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.workload.opening import open_workload
 from tests.command_line.running import ROOT, SEED_002

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from simcore.analysis import Results
 from simcore.parameters import FLAGS, Parameters
 from simcore.program.ops import PHASES
-from simcore.report.pages import run_json
-from simcore.run.track import OF_FEW
+from simcore.render.report.pages import run_json
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.sources.simulated import EXPOSED_KINDS
+from simcore.trace.track import OF_FEW
 from simcore.workload import Workload, open_workload
 from tests.analysis.booking import run
 from tests.layout.rank_text import ranks_of_text

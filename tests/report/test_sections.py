@@ -11,17 +11,16 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from simcore.analysis.two_runs import compared
+from simcore.compare.two_runs import compared
 from simcore.executing.executed import Execution
-from simcore.json_text import json_text
 from simcore.kineto import read_profile
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
 from simcore.parameters import Asked as Choice
 from simcore.parameters import Parameters
-from simcore.replay import MeasuredResults, measured_results
-from simcore.report import comparison, pages
-from simcore.report.section import (
+from simcore.render.report import comparison, pages
+from simcore.render.report.json_text import json_text
+from simcore.render.report.section import (
     Field,
     PageAsked,
     Section,
@@ -32,6 +31,7 @@ from simcore.report.section import (
     table,
     wrapped,
 )
+from simcore.runs.measured import MeasuredResults, measured_results
 from simcore.simulation import simulate
 from simcore.trace.run import Run
 from simcore.units import column_unit, in_unit
@@ -53,12 +53,12 @@ def of(kind: str) -> Run:
     if kind == "simulated":
         return run(two_stages(), slow_rank=("1=2",))
     if kind == "model":
-        from simcore.analysis import Results
+        from simcore.runs.simulated import Results
 
         opened = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).opened()
         return Results(simulate(opened, Parameters(world=4, pp=2, global_batch=4, gpu="h100")))
     if kind == "experts":
-        from simcore.analysis import Results
+        from simcore.runs.simulated import Results
 
         opened = ModelMaker("mixtral-8x7b", MODELS["mixtral-8x7b"]).opened()
         given = Parameters(world=4, ep=4, gpu="h100", expert_imbalance="lognormal:0.5")
@@ -68,7 +68,7 @@ def of(kind: str) -> Run:
     if kind == "links":
         return run(two_stages(), network="links", dim=("switch:8:50:500",))
     if kind == "simai":
-        from simcore.analysis import Results
+        from simcore.runs.simulated import Results
 
         workload = open_workload("fixtures/002_gpt_1024npu.txt")
         return Results(simulate(workload, Parameters(network="simai-auto")))
@@ -94,7 +94,7 @@ def of(kind: str) -> Run:
 def executed() -> Run:
     """Two ranks of execution traces, of which one comes late to a collective."""
     from simcore.chakra import find_set, open_set
-    from simcore.executing import executed_results
+    from simcore.runs.executed import executed_results
 
     attributes = {"comm_type": 0, "comm_size": 4000}
     ranks = [
@@ -147,7 +147,7 @@ def test_every_section_says_something_of_some_run() -> None:
 @pytest.mark.parametrize("kind", ["simulated", "measured", "replayed", "executed"])
 def test_the_text_and_the_json_have_the_same_figures(kind: str) -> None:
     """The table of streams: each cell of time is the figure of the JSON in the unit of its column."""
-    from simcore.report.usage import USAGE
+    from simcore.render.report.usage import USAGE
 
     found = of(kind)
     lines = [line.split() for line in USAGE.lines(found, PageAsked())]

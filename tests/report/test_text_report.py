@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given, settings
 from msgspec import structs
 
-from simcore.analysis import Results
-from simcore.analysis.run_words import layout_words
 from simcore.diagnostics import Diagnostic, UsageError
 from simcore.layout import Layout
 from simcore.parameters import Parameters
-from simcore.report.pages import run_page
-from simcore.report.section import Column, table
+from simcore.render.report.pages import run_page
+from simcore.render.report.section import Column, table
+from simcore.runs.simulated import Results
 from simcore.setup import Setup
 from simcore.simulation import Simulation, simulate
 from simcore.units import duration
+from simcore.words.simulated_run import layout_words
 from simcore.workload import open_workload
 from tests.analysis.booking import run
 from tests.strategies import Case, Cell, Row, cases, layer, make_workload

@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 
 from simcore.diagnostics import Cancelled
-from simcore.replay import MeasuredResults
 from simcore.replay.parameters import Scales
+from simcore.runs.measured import MeasuredResults
 from simcore.trace.run import Run, account_ns, legs_of, longest_of_part, path_parts, path_sums, spot_of
 from tests.measured.made_steps import Layout, run_apart
 from tests.measured.test_replay_by_hand import SLOW_RANK, SLOW_STAGE, run_of

@@ -12,12 +12,12 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 
-from simcore.analysis import Results
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT
-from simcore.run.gradients import Chains, Gradient
-from simcore.run.graph import JOINED, Graph
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.trace.gradients import Chains, Gradient
+from simcore.trace.graph import JOINED, Graph
 from simcore.workload import open_workload
 from simcore.workload.model import base_name
 from tests.engine.policy_cases import PolicyCase, policy_cases

@@ -12,10 +12,10 @@ from array import array
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
-from simcore.run.graph import START
-from simcore.run.simulated import SimulatedGraph
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.sources.simulated_graph import SimulatedGraph
+from simcore.trace.graph import START
 from tests.engine.test_folding_with_overrides import overridden
 from tests.strategies import Case, cases
 

@@ -6,14 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
-from simcore.analysis.two_runs import compared
+from simcore.compare.two_runs import compared
 from simcore.parameters import Parameters
 from simcore.records import Struct
-from simcore.report.comparison import SIDES
-from simcore.report.pages import run_page
-from simcore.run.contexts import Work
-from simcore.run.figures import (
+from simcore.render.report.comparison import SIDES
+from simcore.render.report.pages import run_page
+from simcore.runs.simulated import Results
+from simcore.simulation import simulate
+from simcore.trace.contexts import Work
+from simcore.trace.figures import (
     alike_work_ns,
     each_words,
     is_other_work,
@@ -21,7 +22,6 @@ from simcore.run.figures import (
     per_work,
     throughput_words,
 )
-from simcore.simulation import simulate
 from simcore.units import change_percent, duration, signed
 from simcore.workload import open_workload
 from tui.change_words import change_name, name_and_share

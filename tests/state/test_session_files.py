@@ -13,7 +13,7 @@ import pytest
 
 from simcore.parameters import Parameters
 from simcore.records import replace
-from simcore.replay import MeasuredResults
+from simcore.runs.measured import MeasuredResults
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.tui.made_runs import lonely
 from tests.tui.pseudo_terminal import ROOT

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcore.choices import choices
+from simcore.asked.choices import choices
 from simcore.parameters import FLAGS, Flag, Parameters
 from simcore.program.schedules import SCHEDULES
-from simcore.run.contexts import Work
+from simcore.trace.contexts import Work
 from tui.frame import cells
 from tui.state.checking import MOST_NS, Damaged
 from tui.state.files import Identity

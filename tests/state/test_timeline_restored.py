@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcore.replay import MeasuredResults
+from simcore.runs.measured import MeasuredResults
 from tests.tui.made_runs import lonely, plain, seed, small
 from tests.tui.test_arrangement import each_rank, measured
 from tui.frame import BLOCKS

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from simcore.inputs import open_model
 from simcore.parameters import Parameters
+from simcore.sources.inputs import open_model
 from simcore.sweep.evaluating import Definition, Evaluator
 from simcore.sweep.point import SCHEMA, Point
 from simcore.sweep.space import Space, axis_of, conditions

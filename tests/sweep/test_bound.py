@@ -11,13 +11,13 @@ from typing import Any
 from hypothesis import given, settings
 
 from simcore.diagnostics import InputError, UsageError
-from simcore.inputs import open_model
 from simcore.model.training import resolve
 from simcore.parameters import Parameters
 from simcore.setup import Setup
-from simcore.step_time import StepTimes
+from simcore.sources.inputs import open_model
 from simcore.sweep.bound import Bounds
 from simcore.sweep.space import Candidate
+from simcore.sweep.step_time import StepTimes
 from simcore.workload.model import AskedModel
 from tests.sweep.test_step_time import (
     _MODELS,

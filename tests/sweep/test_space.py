@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from simcore.diagnostics import UsageError
-from simcore.inputs import open_model
 from simcore.parameters import Parameters
+from simcore.sources.inputs import open_model
 from simcore.sweep.layouts import layouts_of
 from simcore.sweep.space import Space, axis_of, listed
 from simcore.workload.model import AskedModel

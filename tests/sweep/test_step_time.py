@@ -19,16 +19,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.diagnostics import InputError, UsageError
-from simcore.inputs import open_input, open_model
 from simcore.model.maker import ModelMaker
 from simcore.model.sizes import Model, Moe
 from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.setup import Setup
 from simcore.simulation import simulate
-from simcore.step_time import StepTimes
+from simcore.sources.inputs import open_input, open_model
 from simcore.sweep.layouts import layouts_of
 from simcore.sweep.space import Space
+from simcore.sweep.step_time import StepTimes
 from simcore.workload import Workload
 from tests.command_line.running import ROOT
 from tests.engine.test_folding_with_overrides import overridden

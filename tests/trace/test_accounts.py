@@ -5,8 +5,8 @@ Seen to fail: with LAUNCHED as a level that never counts; with segments cut wher
 
 from array import array
 
-from simcore.run.accounts import account_names
-from simcore.trace.accounts import accounts_of
+from simcore.trace.account_walk import accounts_of
+from simcore.trace.accounts import account_names
 from simcore.trace.spans import COMPUTES, LAUNCHED, NONE, UNDER, Spans, Trace, Waits
 
 NAMES = account_names(("forward",), ("dp",), ("wait", "bubble", "idle"), {"compute forward": "forward"})

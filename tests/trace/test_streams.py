@@ -7,9 +7,9 @@ from array import array
 
 import pytest
 
-from simcore.run.accounts import account_names
-from simcore.run.figures import StreamUse
-from simcore.trace.accounts import accounts_of
+from simcore.trace.account_walk import accounts_of
+from simcore.trace.accounts import account_names
+from simcore.trace.figures import StreamUse
 from simcore.trace.spans import COMMUNICATES, COMPUTES, NEVER, NONE, Column, Repeat, Spans, Trace, Waits
 from simcore.trace.streams import Times, joined, mean_use, track_streams
 

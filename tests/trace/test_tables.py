@@ -5,8 +5,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
-from simcore.run.accounts import account_names
-from simcore.trace.accounts import accounts_of
+from simcore.trace.account_walk import accounts_of
+from simcore.trace.accounts import account_names
 from simcore.trace.named_work import Calls, named_work
 from simcore.trace.spans import COMMUNICATES, COMPUTES, NONE, Column, Spans, Trace, Waits
 from simcore.trace.tables import Counted, Spent, Table, Use, counted, first_seen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simcore.run.accounts import Accounts, account_names
+from simcore.trace.accounts import Accounts, account_names
 from simcore.trace.waits import GroupWait, Stretch, longest, waits_by_sums
 
 NAMES = account_names(("forward",), ("tp",), ("wait", "bubble", "idle"), {"compute forward": "forward"})

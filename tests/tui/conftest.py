@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from simcore.analysis import Results
 from simcore.analysis.what_if import what_if
-from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
-from simcore.replay import MeasuredResults
-from simcore.run.findings import WhatIf
+from simcore.runs.measured import MeasuredResults
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
+from simcore.sources.inputs import open_input
+from simcore.trace.findings import WhatIf
 from simcore.workload import Workload
 from tests.tui.made_runs import seed
 from tui.app import WltuiApp

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
 from simcore.parameters import Parameters
-from simcore.replay import MeasuredResults, measured_results
-from simcore.run.findings import WhatIf
+from simcore.runs.measured import MeasuredResults, measured_results
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.trace.findings import WhatIf
 from simcore.workload import open_workload
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.tui.conftest import MakeApp

@@ -6,16 +6,16 @@ import re
 
 import pytest
 
-from simcore.analysis import Results
 from simcore.analysis.file_memory import more_memory
 from simcore.diagnostics import Diagnostic
 from simcore.parameters import Parameters
 from simcore.ranks import RankSet
 from simcore.records import replace
-from simcore.replay import MeasuredResults
-from simcore.run.findings import WhatIf, different_changes
-from simcore.run.track import Track
+from simcore.runs.measured import MeasuredResults
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.trace.findings import WhatIf, different_changes
+from simcore.trace.track import Track
 from simcore.units import byte_size, duration
 from simcore.workload import open_workload
 from simcore.workload.formats.simai_text import read

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from syrupy.assertion import SnapshotAssertion
 
-from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
-from simcore.replay import MeasuredResults
-from simcore.report.pages import run_json
+from simcore.render.report.pages import run_json
+from simcore.runs.measured import MeasuredResults
+from simcore.sources.inputs import open_input
 from tests.kineto.corpus import DLRM, needs_corpus
 from tests.kineto.test_bad_input import event
 from tests.tui.conftest import MakeApp

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
-from simcore.inputs import read_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
-from simcore.replay import MeasuredResults
+from simcore.runs.measured import MeasuredResults
+from simcore.runs.simulated import Results
+from simcore.sources.inputs import read_input
 from tests.measured.traces import step
 from tests.strategies import layer, make_workload
 from tests.tui.made_runs import reveal, run, seed, small, two_stages

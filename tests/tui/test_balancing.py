@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from simcore.parameters import Parameters
-from simcore.replay import MeasuredResults
 from simcore.replay.stragglers import compute_by_stage
+from simcore.runs.measured import MeasuredResults
 from tests.measured.test_replay_by_hand import SLOW_RANK, SLOW_STAGE, run_of
 from tests.measured.traces import read
 from tests.tui.conftest import MakeApp

@@ -8,8 +8,8 @@ from functools import cache
 import pytest
 
 from simcore.parameters import Parameters
-from simcore.replay import MeasuredResults, measured_results
 from simcore.replay.parameters import Scales
+from simcore.runs.measured import MeasuredResults, measured_results
 from simcore.units import change_percent, duration, signed
 from tests.measured.test_replay_by_hand import SLOW_RANK, SLOW_STAGE, op, run_of
 from tests.measured.test_replay_of_real_runs import opened

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcore.analysis.shares import Shares
-from simcore.run.lanes import Spans
+from simcore.trace.lane_spans import Spans
 from tui.timeline.margins import filled_ns
 
 

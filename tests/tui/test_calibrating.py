@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from simcore.analysis import Results
 from simcore.calibration import Calibration, calibrate_run
 from simcore.diagnostics import Cancelled
-from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
-from simcore.replay import MeasuredResults
+from simcore.runs.measured import MeasuredResults
+from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
+from simcore.sources.inputs import open_input
 from simcore.workload import Workload
 from tests.measured.traces import Op, Sub
 from tests.tui.conftest import MakeApp, MakePair, calibrating_of

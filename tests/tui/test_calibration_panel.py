@@ -8,7 +8,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from simcore.calibration import Calibration
-from simcore.report.calibration import calibration_text, saved_text
+from simcore.render.report.calibration import calibration_text, saved_text
 from tests.tui.conftest import MakePair, calibrating_of
 from tests.tui.screen_reading import press, run_over, screen_rows
 from tests.tui.test_text_frames import SIZES, frame_after

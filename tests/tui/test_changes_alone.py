@@ -13,8 +13,8 @@ from textual.pilot import Pilot
 
 from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
-from simcore.run.contexts import Work
 from simcore.simulation import simulate
+from simcore.trace.contexts import Work
 from simcore.units import change_percent, duration
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import run, seed, small, two_stages

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from simcore.analysis import Results
 from simcore.parameters import Parameters
-from simcore.report.pages import run_page
-from simcore.run.figures import without_each
+from simcore.render.report.pages import run_page
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.trace.figures import without_each
 from simcore.workload import open_workload
 from tests.program.test_op_table_step import PP, RING
 from tests.tui.made_runs import line_text, lonely, run, seed, seed_workload, small
@@ -81,7 +81,8 @@ def test_the_report_and_the_screen_say_a_schedule_alike() -> None:
         (seed(), "1f1b, 16 micro-batches", "1f1b 16 mb"),
         (run(seed_workload(), microbatches=1), "1f1b, 1 micro-batch", "1f1b 1 mb"),
         (
-            seed(schedule="interleaved", virtual_stages=4), "interleaved, 16 micro-batches, 4 virtual stages",
+            seed(schedule="interleaved", virtual_stages=4),
+            "interleaved, 16 micro-batches, 4 virtual stages",
             "interleaved x4 16 mb",
         ),
         (table, "layer-loop", "layer-loop"),
@@ -190,9 +191,7 @@ def test_what_is_open_is_said_in_the_first_row() -> None:
 
 def test_eighty_columns_have_the_same_in_short() -> None:
     first, second = (line_text(line) for line in heading(session_of(seed()), "notes", 80))
-    assert " ".join(first.split()) == (
-        "002_gpt_10... 1024: tp 8 dp 8 pp 16 1f1b 16 mb step 14.774 s 8 notes"
-    )
+    assert " ".join(first.split()) == ("002_gpt_10... 1024: tp 8 dp 8 pp 16 1f1b 16 mb step 14.774 s 8 notes")
     assert len(first) == 80
     screens = "  1 Summary  2 Timeline  3 Layers  4 Why  5 Params  6 Compare  7 Sweep [! Notes]"
     assert second.rstrip() == screens

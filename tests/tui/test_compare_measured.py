@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from simcore.measured import open_directory
-from simcore.replay import MeasuredResults
 from simcore.replay.parameters import Scales
+from simcore.runs.measured import MeasuredResults
 from tests.analysis.test_beside import beside, made_simulation, made_trace
 from tests.measured.made_steps import Layout
 from tests.measured.test_partners import LINES

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 from syrupy.assertion import SnapshotAssertion
 
-from simcore.analysis.beside import Beside
-from simcore.replay import MeasuredResults
+from simcore.compare.beside import Beside
 from simcore.replay.parameters import Scales
+from simcore.runs.measured import MeasuredResults
 from tests.analysis.test_two_ranks import SLOW, job
 from tests.tui.conftest import MakeApp
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text

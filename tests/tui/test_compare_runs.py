@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from simcore.analysis import Results
 from simcore.parameters import Parameters
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp

@@ -9,9 +9,9 @@ from itertools import pairwise
 
 import pytest
 
-from simcore.analysis import Results
-from simcore.analysis.compare import Alike, Comparison
-from simcore.run.lanes import COMPUTING
+from simcore.compare import Alike, Comparison
+from simcore.runs.simulated import Results
+from simcore.trace.lane_spans import COMPUTING
 from simcore.units import signed
 from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from simcore.analysis import Results
+from simcore.runs.simulated import Results
 from simcore.sources.simulated import ACCOUNTS
 from simcore.units import duration
 from tests.strategies import layer, make_workload

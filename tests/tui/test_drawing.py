@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
-from simcore.run.lanes import KINDS, NAMELESS
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.trace.lane_spans import KINDS, NAMELESS
 from tests.strategies import Case, cases, layer, make_workload
 from tests.tui.made_runs import (
     all_lanes,

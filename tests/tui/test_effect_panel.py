@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcore.analysis import Results
+from simcore.runs.simulated import Results
 from simcore.workload import open_workload
 from tests.tui.made_runs import lonely, run, seed, small, some_runs, two_stages
 from tests.tui.pseudo_terminal import ROOT

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from simcore.chakra import find_set, open_set
-from simcore.executing import TraceResults, executed_results
 from simcore.executing.executed import Execution
 from simcore.parameters import Parameters
 from simcore.records import replace
+from simcore.runs.executed import TraceResults, executed_results
 from tests.executing.encoding import COMP, write_json, write_set
 from tui.parameters.execution_form import ExecutionForm
 

@@ -9,11 +9,11 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from simcore.chakra import find_set, open_set
-from simcore.executing import TraceResults, executed_results
 from simcore.executing.executed import Execution
 from simcore.executing.untaken import taken
 from simcore.parameters import Parameters
 from simcore.records import replace
+from simcore.runs.executed import TraceResults, executed_results
 from simcore.trace.run import path_parts
 from tests.executing.encoding import COLL, COMP, RECV, SEND, write_set
 from tests.executing.test_untaken import folder_of

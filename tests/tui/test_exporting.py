@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from simcore.analysis import Results
-from simcore.export import FORMATS, Request
 from simcore.parameters import Parameters
-from simcore.replay import MeasuredResults, measured_results
+from simcore.render.export import FORMATS, Request
+from simcore.runs.measured import MeasuredResults, measured_results
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from tests.page.opened import data_of, page_of
 from tests.tui.conftest import MakeApp

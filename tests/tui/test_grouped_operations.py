@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 
 from simcore.parameters import Parameters
-from simcore.replay import measured_results
 from simcore.replay.operations import Operations
+from simcore.runs.measured import measured_results
 from tests.kineto.test_bad_input import event
 from tests.kineto.test_layers import run_of, two_blocks
 from tui.app import WltuiApp

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from simcore.analysis import Results
+from simcore.runs.simulated import Results
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, screen_rows

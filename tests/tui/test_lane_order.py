@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
 from simcore.analysis.rank_map import last_end_ns
-from simcore.replay import MeasuredResults
+from simcore.runs.measured import MeasuredResults
+from simcore.runs.simulated import Results
 from tests.tui.made_runs import seed, small
 from tests.tui.test_arrangement import SOURCES, groups_of, measured, opened
 from tui.frame import ASCII, BLOCKS, Glyphs, text_of, width_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
 from simcore.program.ops import STREAMS, TO_NEXT
-from simcore.run.lanes import KINDS
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.trace.lane_spans import KINDS
 from tests.strategies import Case, Cell, Row, cases, make_workload
 from tests.stream_spans import stream_spans
 from tests.tui.made_runs import all_lanes, lane_of, lonely, run, seed, small, some_runs

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from simcore.analysis import Results
 from simcore.analysis.layer_order import NO_SLACK
-from simcore.report.pages import run_json
+from simcore.render.report.pages import run_json
+from simcore.runs.simulated import Results
 from simcore.units import digits
 from simcore.workload import Workload
 from tests.strategies import Cell, Row, layer, make_workload

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
 from simcore.analysis.layer_order import longest_span
 from simcore.parameters import Parameters
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.trace import tables
 from simcore.workload import open_workload

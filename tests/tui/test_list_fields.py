@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from textual.widgets import Label
 
+from simcore.asked.values import FORMS, check_item
 from simcore.diagnostics import UsageError
 from simcore.parameters import FLAGS, Parameters, flag_of
-from simcore.values import FORMS, check_item
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import run, small, two_stages
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text

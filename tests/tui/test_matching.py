@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
 from simcore.analysis.span_words import op_facts
+from simcore.runs.simulated import Results
 from simcore.sources.simulated import ACCOUNTS
 from tests.tui.made_runs import all_lanes, lane_of, lonely, run, seed, small, two_stages
 from tui.timeline.lanes import Lane

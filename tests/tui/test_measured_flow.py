@@ -8,8 +8,8 @@ import pytest
 
 from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
-from simcore.replay import MeasuredResults
 from simcore.replay.parameters import Scales
+from simcore.runs.measured import MeasuredResults
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.measured.traces import STAMP
 from tests.tui.pseudo_terminal import wltui

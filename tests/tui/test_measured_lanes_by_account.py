@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
-from simcore.replay import MeasuredResults
 from simcore.replay.parameters import Scales
-from simcore.run.lanes import COMPUTING, KINDS
+from simcore.runs.measured import MeasuredResults
+from simcore.sources.inputs import open_input
 from simcore.sources.measured import ACCOUNTS
+from simcore.trace.lane_spans import COMPUTING, KINDS
 from tests.analysis.test_measured_ranges import seed
 from tests.measured.made_steps import Factors, Layout, actions, made_run, simulated, trace_text
 from tests.measured.test_replay_by_hand import MS, SLOW_RANK, op, run_of

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from syrupy.assertion import SnapshotAssertion
 
 from simcore.diagnostics import InputError
-from simcore.inputs import open_input, read_input
 from simcore.measured import MeasuredRun
-from simcore.replay import MeasuredResults
+from simcore.runs.measured import MeasuredResults
+from simcore.sources.inputs import open_input, read_input
 from tests.analysis.test_beside import made_simulation, two_stage_trace
 from tests.command_line.running import ROOT
 from tests.measured.made_steps import Layout

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from simcore.analysis import Results
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
 from simcore.parameters import Parameters
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from tests.tui.conftest import MakeApp
 from tests.tui.screen_reading import press, run_over, screen_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcore.measured import MeasuredRun
-from simcore.replay import MeasuredResults
+from simcore.runs.measured import MeasuredResults
 from tests.analysis.test_measured_ranges import seed
 from tests.tui.made_runs import line_text
 from tui.frame import BLOCKS, text_of

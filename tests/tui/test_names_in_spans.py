@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
+from simcore.runs.simulated import Results
 from tests.strategies import layer, make_workload
 from tests.tui.made_runs import lane_of, line_text, many_layers, run, seed, small, window_of
 from tui.frame import ASCII, BLOCKS

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from simcore.analysis import Results
 from simcore.parameters import Parameters
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from tests.program.test_op_table_step import DP, GPT, PP, RING, TP
 from tests.tui.screen_reading import press, run_over, screen_rows

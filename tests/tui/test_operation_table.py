@@ -15,9 +15,9 @@ from syrupy.assertion import SnapshotAssertion
 
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import MEASURED
-from simcore.replay import MeasuredResults
 from simcore.replay.operations import Operation, Operations
 from simcore.replay.parameters import Scales
+from simcore.runs.measured import MeasuredResults
 from simcore.units import duration
 from tests.measured.made_steps import Layout, made_run, run_apart
 from tests.measured.test_less_work import _LAYOUTS

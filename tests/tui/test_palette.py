@@ -9,7 +9,7 @@ from textual.binding import Binding
 from textual.events import Key
 
 from simcore.parameters import Parameters
-from simcore.replay import measured_results
+from simcore.runs.measured import measured_results
 from simcore.units import duration
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import four_stages, small

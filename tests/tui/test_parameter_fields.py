@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from simcore.choices import choices
+from simcore.asked.choices import choices
 from simcore.cluster import ALGORITHM_NAMES
 from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters

@@ -9,10 +9,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from simcore.analysis import Results
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.records import asdict, replace
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from tests.tui.made_runs import run, seed, two_stages
 from tests.tui.test_parameter_fields import drafted

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from simcore.run.lanes import microbatch_words, ordinal
 from simcore.sources.simulated import BUBBLE, WAIT
+from simcore.trace.lane_spans import microbatch_words, ordinal
 from tests.strategies import Cell, Row, make_workload
 from tests.tui.made_runs import line_text, lonely, reveal, run, seed, seed_workload, small
 from tui.timeline.jumps import longest_wait, step_pass

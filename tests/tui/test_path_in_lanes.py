@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcore.replay import MeasuredResults
-from simcore.report.pages import run_page
+from simcore.render.report.pages import run_page
+from simcore.runs.measured import MeasuredResults
 from simcore.trace.critical_path import by_rank
 from simcore.trace.run import legs_of
 from tests.tui.conftest import MakeApp

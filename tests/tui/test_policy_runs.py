@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given, settings
 from syrupy.assertion import SnapshotAssertion
 
-from simcore.analysis import Results
 from simcore.parameters import Parameters
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from tests.engine.policy_cases import PolicyCase, policy_cases
 from tests.tui.conftest import MakeApp

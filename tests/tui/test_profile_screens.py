@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from syrupy.assertion import SnapshotAssertion
 
 from simcore.measured import MeasuredRun
-from simcore.replay import MeasuredResults
+from simcore.runs.measured import MeasuredResults
 from tests.kineto.test_host_lane import events
 from tests.kineto.test_layers import run_of
 from tests.tui.conftest import MakeApp

@@ -6,11 +6,11 @@ import pytest
 
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
-from simcore.replay import MeasuredResults
+from simcore.render.report.comparison import comparison_page
+from simcore.render.report.pages import run_page
 from simcore.replay.parameters import Scales
-from simcore.replay.run_words import replay_words
-from simcore.report.comparison import comparison_page
-from simcore.report.pages import run_page
+from simcore.runs.measured import MeasuredResults
+from simcore.words.measured_run import replay_words
 from tests.analysis.test_beside import beside
 from tests.measured.made_steps import Layout, run_apart
 from tests.measured.test_replay_by_hand import SLOW_RANK, SLOW_STAGE, run_of

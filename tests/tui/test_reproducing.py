@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcore.parameters import Given
-from simcore.replay import MeasuredResults
 from simcore.replay.parameters import Scales
+from simcore.runs.measured import MeasuredResults
 from tests.analysis.test_beside import made_simulation
 from tests.command_line.running import ROOT
 from tests.measured.made_steps import Layout

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 import pytest
 from textual.pilot import Pilot
 
-from simcore.analysis import Results
 from simcore.diagnostics import Cancelled
 from simcore.parameters import Parameters
+from simcore.runs.simulated import Results
 from simcore.setup import Setup
 from simcore.simulation import simulate
 from tests.tui.conftest import MakeApp

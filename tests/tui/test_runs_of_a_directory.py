@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from simcore import inputs
 from simcore.parameters import Asked, Given, Parameters
+from simcore.runs import results_of
+from simcore.sources import inputs
 from tests.measured.traces import step, write_set
 from tests.tui.conftest import MakeApp
 from tests.tui.pseudo_terminal import wltui
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
 from tui.app import WltuiApp
-from tui.commands.opened import results_of
 from tui.session import Run, Session
 
 # The newest run is the one that opens; of each run how many times as long everything takes.

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from simcore import inputs
+from simcore.asked.parameters_file import read_parameters
 from simcore.parameters import Given, Parameters
-from simcore.parameters_file import read_parameters
+from simcore.runs import results_of
+from simcore.sources import inputs
 from tests.tui.conftest import MakeApp
 from tests.tui.pseudo_terminal import ROOT
 from tests.tui.screen_reading import press, run_over, screen_text
 from tui.app import WltuiApp
-from tui.commands.opened import results_of
 from tui.session import Session
 from tui.state.files import session_path
 from tui.state.keeper import Keeper, keeper_of

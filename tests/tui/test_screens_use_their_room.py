@@ -11,9 +11,9 @@ from itertools import pairwise
 
 import pytest
 
-from simcore.analysis import Results
-from simcore.analysis.compare import Comparison
+from simcore.compare import Comparison
 from simcore.parameters import Parameters
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.units import duration
 from simcore.workload import open_workload

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
+from simcore.runs.simulated import Results
 from tests.tui.made_runs import run, seed, seed_workload, small, two_stages
 from tui.frame import BLOCKS, text_of
 from tui.timeline.frame import TimelineFrame

@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
 from simcore.analysis.shares import Shares, columns_of_spans
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from tests.strategies import Case, cases
 from tests.tui.made_runs import all_lanes, naive_cell

@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import pytest
 
-from simcore.analysis import Results
 from simcore.analysis.blocks import rows_not_run
 from simcore.parameters import Parameters
-from simcore.replay import measured_results
-from simcore.report.pages import run_page
+from simcore.render.report.pages import run_page
+from simcore.runs.measured import measured_results
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.trace.run import path_sums
 from simcore.workload import open_workload

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from simcore.analysis import Results
-from simcore.replay import MeasuredResults
-from simcore.run.lanes import KINDS, Spans
+from simcore.runs.measured import MeasuredResults
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.trace.lane_spans import KINDS, Spans
 from tests.measured.made_steps import Factors, Layout, actions, made_run, simulated, trace_text
 from tests.strategies import Case, Cell, Row, cases, make_workload
 from tests.tui.made_runs import all_lanes, lane_of, line_text, run, seed

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 from syrupy.assertion import SnapshotAssertion
 
-from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
-from simcore.replay import MeasuredResults
+from simcore.runs.measured import MeasuredResults
+from simcore.sources.inputs import open_input
 from tests.tui.conftest import MakeApp
 from tests.tui.test_text_frames import SIZES, frame_after
 from tests.workload.texts import REPOSITORY

@@ -9,13 +9,13 @@ from functools import cache
 
 import pytest
 
-from simcore.analysis import Results
 from simcore.analysis.rank_map import MEASURES
 from simcore.diagnostics import Diagnostic, by_weight
 from simcore.parameters import Parameters
-from simcore.run.findings import WhatIf
+from simcore.runs.simulated import Results
 from simcore.setup import Setup
 from simcore.simulation import simulate
+from simcore.trace.findings import WhatIf
 from simcore.trace.run import account_ns, mean_busy_ns
 from simcore.units import change_percent, duration, whole_percent
 from simcore.workload import open_workload

@@ -11,12 +11,12 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 
-from simcore.analysis import Results
 from simcore.diagnostics import InputError, UsageError
-from simcore.inputs import open_model
 from simcore.parameters import Parameters
 from simcore.records import replace
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.sources.inputs import open_model
 from simcore.sweep.engines import HereEngine
 from simcore.sweep.evaluating import candidate_of
 from simcore.sweep.front import Rule

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
+from simcore.runs.simulated import Results
 from tests.strategies import Cell, Row, layer, make_workload
 from tests.tui.made_runs import line_text, lonely, run, seed, small, some_runs
 from tui.frame import ASCII, BLOCKS, Glyphs, text_of, width_of

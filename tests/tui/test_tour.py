@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from simcore.analysis import Results
 from simcore.parameters import Parameters
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp

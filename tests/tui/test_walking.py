@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from simcore.run.lanes import Step
+from simcore.trace.lane_spans import Step
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import lonely, seed
 from tests.tui.screen_reading import press, screen_text

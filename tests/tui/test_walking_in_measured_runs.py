@@ -7,9 +7,9 @@ from functools import cache
 
 import pytest
 
-from simcore.replay import MeasuredResults
+from simcore.render.report.pages import run_json
 from simcore.replay.parameters import Scales
-from simcore.report.pages import run_json
+from simcore.runs.measured import MeasuredResults
 from simcore.trace.run import legs_of, longest_of_part, path_sums
 from tests.measured.test_critical_path import beside
 from tests.measured.test_partners import without

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.reading import inputs
-from simcore.checking import check_file_of
-from simcore.inputs import open_input
+from simcore.sources.checking import check_file_of
+from simcore.sources.inputs import open_input
 
 SHARE = 0.01
 SECONDS = 2.0  # of this process; 20 s is the limit for the whole size

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from simcore.checking import check_file_of
 from simcore.diagnostics import InputError
-from simcore.inputs import open_input, read_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Asked
+from simcore.sources.checking import check_file_of
+from simcore.sources.inputs import open_input, read_input
 
 CASES = Path(__file__).parents[1] / "kineto" / "cases" / "refused"
 RAW = re.compile(r"\\u[dD][89a-fA-F]|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")

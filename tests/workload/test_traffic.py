@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from simcore.analysis import Results
 from simcore.parameters import Parameters
 from simcore.recovery.rescale import rescaled
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.units import change_percent, duration
 from simcore.workload import Workload, open_workload

@@ -15,17 +15,17 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
-from simcore.analysis.compare import Comparison
+from simcore.compare import Comparison
 from simcore.diagnostics import InputError, UsageError
-from simcore.export import Request
-from simcore.export.simai import export
 from simcore.parameters import Parameters
 from simcore.records import replace
-from simcore.run.figures import is_other_work, per_work
+from simcore.render.export import Request
+from simcore.render.export.simai import export
+from simcore.runs.simulated import Results
 from simcore.setup import Setup
 from simcore.simulation import simulate
-from simcore.step_time import StepTimes
+from simcore.sweep.step_time import StepTimes
+from simcore.trace.figures import is_other_work, per_work
 from simcore.workload import Workload, open_workload
 from simcore.workload.without_lines import line_range, without_lines
 from tests.workload.texts import read

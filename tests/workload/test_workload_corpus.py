@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from simcore.analysis import Results
 from simcore.parameters import Parameters
-from simcore.report.pages import run_json, run_page
+from simcore.render.report.pages import run_json, run_page
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 

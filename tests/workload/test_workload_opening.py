@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from simcore.diagnostics import InputError
-from simcore.inputs import read_input
+from simcore.sources.inputs import read_input
 from simcore.workload import open_workload
 
 from .texts import FIXTURES, HEADER, REPOSITORY, read, row, text_of

@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import TYPE_CHECKING, Any
 
-from simcore.choices import choices
+from simcore.asked.choices import choices
 from simcore.diagnostics import UsageError, meant, printable
 from simcore.parameters import FLAGS, Asked, Flag, Parameters, parse_value
 from tui.commands.parser import Parser
@@ -130,7 +130,7 @@ def parameters_from(arguments: argparse.Namespace) -> Parameters:
     values: dict[str, Any] = {}
     if getattr(arguments, "params", None) is not None:
         # Imported here: most runs have no such file.
-        from simcore.parameters_file import read_parameters
+        from simcore.asked.parameters_file import read_parameters
 
         values = read_parameters(arguments.params)
     for flag in FLAGS:

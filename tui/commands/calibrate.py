@@ -74,7 +74,7 @@ def main(words: list[str]) -> int:
     if arguments.force and arguments.output is None:
         raise UsageError("--force overwrites the FILE of --output: name one")
     if arguments.output is not None:
-        from simcore.export.saving import check_file
+        from simcore.render.export.saving import check_file
 
         check_file(arguments.output, arguments.force)
     parameters = parameters_from(arguments)
@@ -84,19 +84,19 @@ def main(words: list[str]) -> int:
     from simcore.setup import Setup
 
     calibration = calibrate(Setup(workload, parameters), measured)
-    from simcore.report.calibration import warnings
+    from simcore.render.report.calibration import warnings
 
     for warning in warnings(calibration):
         print(warning, file=sys.stderr)
     if arguments.output is not None:
         _save(calibration, arguments.output, arguments.force)
     if arguments.json:
-        from simcore.json_text import json_text
-        from simcore.report.calibration import calibration_json
+        from simcore.render.report.calibration import calibration_json
+        from simcore.render.report.json_text import json_text
 
         print(json_text(calibration_json(calibration)))
         return 0
-    from simcore.report.calibration import calibration_text, saved_text
+    from simcore.render.report.calibration import calibration_text, saved_text
 
     print(calibration_text(calibration), end="")
     if calibration.is_fitted:
@@ -112,7 +112,7 @@ def _fit_one_step(arguments: argparse.Namespace) -> int:
         raise UsageError("--measured-step stands instead of TRACE: give one of the two")
     measured_ns = parse_duration("--measured-step", arguments.measured_step)
     parameters = parameters_from(arguments)
-    from simcore.inputs import workload_of
+    from simcore.sources.inputs import workload_of
 
     workload = workload_of(open_input(arguments.workload), "calibrate: WORKLOAD")
     from simcore.calibration.one_step import fit_step
@@ -121,7 +121,7 @@ def _fit_one_step(arguments: argparse.Namespace) -> int:
 
     fit = fit_step(Setup(workload, parameters), measured_ns)
     if arguments.json:
-        from simcore.json_text import json_text
+        from simcore.render.report.json_text import json_text
 
         figures = {
             "schema": "wltui.calibrate-step/1",
@@ -139,8 +139,8 @@ def _fit_one_step(arguments: argparse.Namespace) -> int:
         print(f"  compute scale {fit.scale:g}: {duration(after)} ({off_after} left)")
         print("One step decides one factor: whether compute or the network is off, a trace says.")
     if arguments.output is not None:
-        from simcore.export.saving import save
-        from simcore.parameters_file import toml_of
+        from simcore.asked.parameters_file import toml_of
+        from simcore.render.export.saving import save
 
         save(arguments.output, [toml_of(fit.after.parameters.stated_values()).encode()], arguments.force)
     elif not arguments.json:
@@ -150,7 +150,7 @@ def _fit_one_step(arguments: argparse.Namespace) -> int:
 
 def _inputs(workload_path: str, trace_path: str, asked: Asked) -> tuple[Workload, MeasuredRun]:
     """What the two arguments name. Raises `UsageError` where one is the other's kind of file."""
-    from simcore.inputs import measured_of, workload_of
+    from simcore.sources.inputs import measured_of, workload_of
 
     workload = workload_of(open_input(workload_path), "calibrate: WORKLOAD")
     return workload, measured_of(open_input(trace_path, asked), "calibrate: TRACE")
@@ -158,9 +158,9 @@ def _inputs(workload_path: str, trace_path: str, asked: Asked) -> tuple[Workload
 
 def _save(calibration: Calibration, path: str, force: bool) -> None:
     """Raises `UsageError` where nothing was fitted, and what `save` raises."""
-    from simcore.export.saving import save
-    from simcore.parameters_file import toml_of
-    from simcore.report.calibration import NOTHING_SAVED
+    from simcore.asked.parameters_file import toml_of
+    from simcore.render.export.saving import save
+    from simcore.render.report.calibration import NOTHING_SAVED
 
     if not calibration.is_fitted:
         raise UsageError(f"--output {printable(path)}: {NOTHING_SAVED}")

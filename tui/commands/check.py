@@ -9,7 +9,7 @@ from simcore.diagnostics import UsageError
 from tui.commands.parser import Parser
 
 if TYPE_CHECKING:
-    from simcore.checking import Checked
+    from simcore.sources.checking import Checked
 
 SCHEMA = "wltui.check/1"
 _INPUT_HAS_ERRORS = 1
@@ -37,8 +37,8 @@ def main(words: list[str]) -> int:
     """Check files. Exit status 0, or 1 when one has an error; wrong usage raises."""
     arguments = build_parser().parse_args(words)
     # Not before: --help must answer at once.
-    from simcore.checking import check_file_of, check_schedule
-    from simcore.inputs import is_schedule_file
+    from simcore.sources.checking import check_file_of, check_schedule
+    from simcore.sources.inputs import is_schedule_file
     from tui.commands.opened import STANDARD_INPUT, open_input
 
     paths: list[str] = arguments.files
@@ -58,7 +58,7 @@ def main(words: list[str]) -> int:
         for diagnostic in checked.diagnostics:
             print(diagnostic.text())
     if arguments.json:
-        from simcore.json_text import json_text
+        from simcore.render.report.json_text import json_text
 
         print(json_text({"schema": SCHEMA, "errors": errors, "files": listed}))
     return _INPUT_HAS_ERRORS if errors else 0

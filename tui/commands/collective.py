@@ -161,7 +161,7 @@ def _print_json(
     is_range: bool,
     links: list[LinkUse] | None,
 ) -> None:
-    from simcore.json_text import json_text
+    from simcore.render.report.json_text import json_text
 
     rows: list[dict[str, Any]] = [
         {

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 from simcore.diagnostics import UsageError, printable
 from simcore.parameters import FLAGS, Given
 from simcore.records import replace
+from simcore.runs import results_of
 from simcore.units import plain_number
 from tui.commands.arguments import Parser, add_parameters, add_profile, asked_of, parameters_from
-from tui.commands.opened import open_input, own_of, results_of, say_warnings
+from tui.commands.opened import open_input, own_of, say_warnings
 
 if TYPE_CHECKING:
     import argparse
 
-    from simcore.analysis.beside import Beside
-    from simcore.analysis.compare import Comparison
-    from simcore.analysis.two_ranks import TwoRanks
+    from simcore.compare import Comparison
+    from simcore.compare.beside import Beside
+    from simcore.compare.two_ranks import TwoRanks
     from simcore.parameters import Asked
 
 _SLOWER = 1
@@ -110,20 +111,20 @@ def main(words: list[str]) -> int:
         raise UsageError(f"--with: {error}") from None
     a = changed if of_one_run else results_of(mine)
     if ranks is None:
-        from simcore.analysis.two_runs import compared
+        from simcore.compare.two_runs import compared
 
         comparison = compared(a, changed)
         say_warnings(first, second)
         _print(comparison, arguments)
     else:
-        from simcore.analysis.two_ranks import RankOf, TwoRanks
+        from simcore.compare.two_ranks import RankOf, TwoRanks
 
         two_ranks = TwoRanks(RankOf(a, ranks[0]), RankOf(changed, ranks[1]))
         say_warnings(first, second)
         _print_ranks(two_ranks, arguments)
     if limit is None:
         return 0
-    from simcore.report.comparison import slower_words
+    from simcore.render.report.comparison import slower_words
 
     slower = slower_words(a.step_time_ns, changed.step_time_ns, limit)
     if slower is None:
@@ -144,10 +145,10 @@ def _asked_of_b(arguments: argparse.Namespace) -> Asked:
 
 def _print(comparison: Comparison | Beside, arguments: argparse.Namespace) -> None:
     """The page, or the JSON."""
-    from simcore.report.comparison import comparison_json, comparison_page
+    from simcore.render.report.comparison import comparison_json, comparison_page
 
     if arguments.json:
-        from simcore.json_text import json_text
+        from simcore.render.report.json_text import json_text
 
         print(json_text(comparison_json(comparison)))
     else:
@@ -155,10 +156,10 @@ def _print(comparison: Comparison | Beside, arguments: argparse.Namespace) -> No
 
 
 def _print_ranks(ranks: TwoRanks, arguments: argparse.Namespace) -> None:
-    from simcore.report.two_ranks import ranks_json, ranks_page
+    from simcore.render.report.two_ranks import ranks_json, ranks_page
 
     if arguments.json:
-        from simcore.json_text import json_text
+        from simcore.render.report.json_text import json_text
 
         print(json_text(ranks_json(ranks)))
     else:

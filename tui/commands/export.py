@@ -10,7 +10,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, TextIO
 
 from simcore.diagnostics import UsageError, meant, printable
-from simcore.export import (
+from simcore.render.export import (
     FORMATS,
     Export,
     Progress,
@@ -22,6 +22,7 @@ from simcore.export import (
     save,
     save_folder,
 )
+from simcore.runs import results_of
 from simcore.units import byte_size, plural
 from tui.commands.arguments import (
     Parser,
@@ -31,15 +32,15 @@ from tui.commands.arguments import (
     parameters_from,
     parse_ranks,
 )
-from tui.commands.opened import is_results, open_given, open_input, own_of, results_of
+from tui.commands.opened import is_results, open_given, open_input, own_of
 
 if TYPE_CHECKING:
     import argparse
 
     from simcore.chakra import ExecutionSet
-    from simcore.export import ExportFormat
     from simcore.measured import MeasuredRun
     from simcore.parameters import Given
+    from simcore.render.export import ExportFormat
     from simcore.workload import Workload
 
 # What takes less is over before it could be read.
@@ -192,7 +193,7 @@ def _of_runs(
 ) -> tuple[Workload | MeasuredRun | ExecutionSet, Request]:
     """(what was opened, the request for a page of its run, beside that of --against or --with)."""
     # Loaded here: the other formats have no runs.
-    from simcore.analysis.two_runs import compared
+    from simcore.compare.two_runs import compared
     from tui.commands.compare import given_over
 
     if arguments.per_rank:

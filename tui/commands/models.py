@@ -48,14 +48,14 @@ def main(words: list[str]) -> int:
         for said in diagnostics:
             print(said.text(), file=sys.stderr)
     if arguments.save is not None:
-        from simcore.export import save
+        from simcore.render.export import save
 
         size = save(arguments.save, [model_toml(models[0]).encode()], arguments.force)
         print(f"{printable(arguments.save)}: {printable(models[0].name)}, {size} B")
         return 0
     if arguments.json:
-        from simcore.json_text import json_text
         from simcore.records import asdict
+        from simcore.render.report.json_text import json_text
 
         listed = [
             {**asdict(model), "moe": model.moe and asdict(model.moe), "mla": model.mla and asdict(model.mla),
@@ -96,7 +96,7 @@ def _from_file(path: str, arguments: Namespace) -> int:
     if recovered.model is not None and recovered.config is not None:
         toml = f"# {layout_words(recovered.config)}\n{model_toml(recovered.model)}"
     if arguments.save is not None:
-        from simcore.export import save
+        from simcore.render.export import save
 
         if not toml:
             raise UsageError(f"--save: {printable(path, 60)} is {recovered.line()}")
@@ -105,7 +105,7 @@ def _from_file(path: str, arguments: Namespace) -> int:
             print(f"{printable(arguments.save)}: {recovered.line()}, {size} B")
             return 0
     if arguments.json:
-        from simcore.json_text import json_text
+        from simcore.render.report.json_text import json_text
 
         values = {**recovered.values(), "odd": [oddity.values() for oddity in oddities(workload, recovered)]}
         print(json_text({"schema": "wltui.model-of-file/1", "file": path, **values}))

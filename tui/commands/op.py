@@ -96,7 +96,7 @@ def main(words: list[str]) -> int:
     else:
         priced = price_file(find_gpu(arguments.gpu), kind, arguments.file, arguments.precision)
     if arguments.json:
-        from simcore.json_text import json_pieces
+        from simcore.render.report.json_text import json_pieces
 
         head = {"schema": SCHEMA, "operation": kind, "gpu": priced.gpu.name}
         sys.stdout.writelines(json_pieces({**head, "operations": priced.rows()}))

@@ -15,31 +15,7 @@ if TYPE_CHECKING:
     from simcore.chakra import ExecutionSet
     from simcore.measured import MeasuredRun
     from simcore.parameters import Asked
-    from simcore.trace.run import Run
     from simcore.workload import Workload
-
-
-def results_of(given: Given) -> Run:
-    """A workload simulated with its parameters; a trace as measured, or replayed if they change it.
-
-    Raises `UsageError` for parameters that it does not have.
-    """
-    from simcore.workload import Workload
-
-    source, parameters = given.opened, given.parameters
-    if isinstance(source, Workload):
-        from simcore.analysis import Results
-        from simcore.simulation import simulate
-
-        return Results(simulate(source, parameters))
-    if source.source == "executed":
-        from simcore.executing import executed_results
-        from simcore.executing.executed import Execution
-
-        return executed_results(Execution(source, parameters))
-    from simcore.replay import measured_results
-
-    return measured_results(source, parameters)
 
 
 def own_of(given: Given, other: Workload | MeasuredRun | ExecutionSet) -> Given:
@@ -76,7 +52,7 @@ def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun 
     Raises: InputError when it cannot be read, UsageError when there is no such run to choose.
     """
     # Not before: --help must answer at once.
-    from simcore import inputs
+    from simcore.sources import inputs
 
     if path == STANDARD_INPUT:
         return inputs.read_input(sys.stdin.buffer if sys.stdin is not None else None, asked)
@@ -112,6 +88,6 @@ def open_given(arguments: argparse.Namespace, host: bool = False) -> Workload | 
         raise UsageError("the following arguments are required: FILE, or --model NAME|FILE")
     if arguments.run is not None:
         raise UsageError("--run: found a model, expected a directory of traces")
-    from simcore import inputs
+    from simcore.sources import inputs
 
     return inputs.open_model(arguments.model)

@@ -18,7 +18,7 @@ from tui.commands.opened import open_given
 
 if TYPE_CHECKING:
     from simcore.cluster.choice import ClusterChoice
-    from simcore.run.findings import WhatIf
+    from simcore.trace.findings import WhatIf
     from simcore.trace.run import Run
 
 _DESCRIPTION = "Simulate one step of a workload, or read a measured one, and say where it goes."
@@ -74,10 +74,10 @@ def main(words: list[str]) -> int:
 
 
 def _print_explained(given: Given, asked: str) -> None:
-    from simcore.analysis import Results
     from simcore.analysis.explain import explained
-    from simcore.inputs import workload_of
+    from simcore.runs.simulated import Results
     from simcore.simulation import simulate
+    from simcore.sources.inputs import workload_of
 
     workload = workload_of(given.opened, "--explain:")
     print("\n".join(explained(Results(simulate(workload, given.parameters)), asked)))
@@ -95,17 +95,17 @@ def print_report(
     what_if: whether it is asked what would help.
     every_layer: all rows of the file in the layer table, in the page alone.
     """
-    from tui.commands.opened import results_of
+    from simcore.runs import results_of
 
     cluster, given = _cluster_beside(given)
     results = results_of(given)
     if what_if:
         _find_what_if(results)
     # Not before: what cannot be read or simulated has no page.
-    from simcore.report.pages import run_json, run_page
+    from simcore.render.report.pages import run_json, run_page
 
     if as_json:
-        from simcore.json_text import json_pieces
+        from simcore.render.report.json_text import json_pieces
 
         sys.stdout.writelines(json_pieces(run_json(results, what_if, cluster)))
         print()

@@ -12,7 +12,7 @@ from simcore.program.schedules import SCHEDULES
 from tui.commands.parser import Parser
 
 if TYPE_CHECKING:
-    from simcore.report.schedule_picture import Picture, PictureAsked, UnitTimes
+    from simcore.render.report.schedule_picture import Picture, PictureAsked, UnitTimes
 
 SCHEMA = "wltui.schedule/1"
 _NAMES = ", ".join(name for name, schedule in SCHEDULES.items() if schedule.pipelined)
@@ -69,7 +69,7 @@ def main(words: list[str]) -> int:
     """Draw schedules. Exit status 0; errors raise."""
     arguments = build_parser().parse_args(words)
     # Not before: --help must answer at once.
-    from simcore.report.schedule_picture import PictureAsked, picture_of
+    from simcore.render.report.schedule_picture import PictureAsked, picture_of
 
     names = [*arguments.schedules, *filter(None, (arguments.compare or "").split(","))]
     if not names:
@@ -93,14 +93,14 @@ def main(words: list[str]) -> int:
     pictures = [picture_of(asked[0])]
     pictures += _beside(asked, pictures[0]) if arguments.equal_memory else map(picture_of, asked[1:])
     if arguments.json:
-        from simcore.json_text import json_text
-        from simcore.report.schedule_picture import pictures_json
+        from simcore.render.report.json_text import json_text
+        from simcore.render.report.schedule_picture import pictures_json
 
         print(json_text({"schema": SCHEMA, "schedules": pictures_json(pictures)}))
     elif arguments.svg:
         _write_svg(pictures, arguments.svg, arguments.force)
     else:
-        from simcore.report.schedule import pictures_text
+        from simcore.render.report.schedule import pictures_text
 
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
         sys.stdout.write(pictures_text(pictures, width, colour))
@@ -109,7 +109,7 @@ def main(words: list[str]) -> int:
 
 def _beside(asked: list[PictureAsked], first: Picture) -> list[Picture]:
     """The others with the memory of the first."""
-    from simcore.report.schedule_picture import at_equal_memory, picture_of
+    from simcore.render.report.schedule_picture import at_equal_memory, picture_of
 
     pictures = []
     for picture_asked in asked[1:]:
@@ -125,8 +125,8 @@ def _beside(asked: list[PictureAsked], first: Picture) -> list[Picture]:
 
 
 def _write_svg(pictures: list[Picture], output: str, force: bool) -> None:
-    from simcore.export import save
-    from simcore.report.schedule import pictures_svg
+    from simcore.render.export import save
+    from simcore.render.report.schedule import pictures_svg
 
     data = pictures_svg(pictures).encode()
     if output == "-":
@@ -145,7 +145,7 @@ def _count(option: str, text: str | None, most: int) -> int | None:
 
 
 def _times(text: str | None) -> UnitTimes:
-    from simcore.report.schedule_picture import UnitTimes
+    from simcore.render.report.schedule_picture import UnitTimes
     from simcore.units import plain_number
 
     if text is None:

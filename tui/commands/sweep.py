@@ -299,7 +299,7 @@ def _print(
     from simcore.sweep.pages import json_values, text_page
 
     if arguments.json:
-        from simcore.json_text import json_text
+        from simcore.render.report.json_text import json_text
 
         print(json_text(json_values(outcome, excluded, rest)))
         return
@@ -449,7 +449,7 @@ def _shard(text: str | None) -> Shard:
 
 def _evaluator(arguments: argparse.Namespace, space: Space, rule: tuple[Rule, bool]) -> Evaluator:
     """What runs the points of the input. Raises as opening it does."""
-    from simcore.inputs import workload_of
+    from simcore.sources.inputs import workload_of
     from simcore.sweep.evaluating import Definition, Evaluator, input_hash
     from tui.commands.opened import open_given
 

@@ -65,7 +65,7 @@ _COMMANDS = (
 
 def _session(path: str, given: Given, asked: Asked) -> Session:
     """The session over a workload, simulated, or over a measured run, replayed if that is asked for."""
-    from tui.commands.opened import results_of
+    from simcore.runs import results_of
     from tui.session import Session
 
     def read(label: str) -> Run:
@@ -79,8 +79,9 @@ def _opened(given: Given, arguments: argparse.Namespace) -> Session:
     path, parameters = given.opened, given.parameters
     if arguments.against is None:
         return _session(path, Given(open_given(arguments, True), parameters), asked_of(arguments, True))
-    from simcore.analysis.two_runs import compared
-    from tui.commands.opened import own_of, results_of
+    from simcore.compare.two_runs import compared
+    from simcore.runs import results_of
+    from tui.commands.opened import own_of
 
     mine, other = open_given(arguments, True), open_input(arguments.against)
     session = _session(path, own_of(Given(mine, parameters), other), asked_of(arguments, True))
@@ -93,9 +94,10 @@ def _opened(given: Given, arguments: argparse.Namespace) -> Session:
 
 def _print_compared(given: Given, arguments: argparse.Namespace) -> None:
     """The page of `wltui compare`, where there is no terminal."""
-    from simcore.analysis.two_runs import compared
-    from simcore.report.comparison import comparison_page
-    from tui.commands.opened import own_of, results_of, say_warnings
+    from simcore.compare.two_runs import compared
+    from simcore.render.report.comparison import comparison_page
+    from simcore.runs import results_of
+    from tui.commands.opened import own_of, say_warnings
 
     mine, other = open_given(arguments, True), open_input(arguments.against)
     a = results_of(own_of(Given(other, given.parameters), mine))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from simcore.calibration import Calibration
 from simcore.diagnostics import InputError, UsageError
-from simcore.report.calibration import (
+from simcore.render.report.calibration import (
     fitted_lines,
     fitted_title,
     kind_lines,
@@ -23,8 +23,8 @@ from tui.exporting import FileQuestion
 from tui.frame import Glyphs, Line, cells, page_of, rule, wrapped
 
 if TYPE_CHECKING:
-    from simcore.analysis import Results
     from simcore.measured import MeasuredRun
+    from simcore.runs.simulated import Results
     from tui.runs.runs import RunsHost
 
 
@@ -176,7 +176,7 @@ class Calibrating:
 
     def save(self) -> None:
         """Ask for a file, and write the fitted parameters to it: also while their run is on the screen."""
-        from simcore.report.calibration import NOTHING_SAVED
+        from simcore.render.report.calibration import NOTHING_SAVED
 
         calibration = self._tried_here or self._fitted(NOTHING_SAVED)
         if calibration is not None:
@@ -186,8 +186,8 @@ class Calibrating:
             question.ask("save the fitted parameters as", self._path)
 
     def _write(self, calibration: Calibration, path: str, force: bool) -> str:
-        from simcore.export.saving import save
-        from simcore.parameters_file import toml_of
+        from simcore.asked.parameters_file import toml_of
+        from simcore.render.export.saving import save
 
         save(path, [toml_of(calibration.after.parameters.stated_values()).encode()], force)
         self._path, self._saved = path, (calibration, path)

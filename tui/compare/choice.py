@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simcore.analysis import two_runs
+from simcore.compare import two_runs
 from simcore.records import NamedTuple
 from simcore.trace.run import as_read
 from tui.compare.source import Compared

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
-from simcore.analysis.compare import AccountChange
-from simcore.run.figures import is_other_work, microbatch_ns, per_work
-from simcore.run.lanes import COMPUTING, clock
+from simcore.compare import AccountChange
+from simcore.trace.figures import is_other_work, microbatch_ns, per_work
+from simcore.trace.lane_spans import COMPUTING, clock
 from simcore.units import column_unit, difference, duration, plural, signed, whole_percent
 from tui.change_words import flags_in
 from tui.compare.model import A_ALONE, B_ALONE, BOTH, MOVERS, PAIRS, CompareModel

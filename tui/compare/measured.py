@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
-from simcore.analysis.beside import (
+from simcore.compare import AccountChange, Alike
+from simcore.compare.beside import (
     Beside,
     LanePair,
     notices,
@@ -15,12 +16,11 @@ from simcore.analysis.beside import (
     where_words,
     why_words,
 )
-from simcore.analysis.compare import AccountChange, Alike
-from simcore.analysis.name_changes import NameChange
+from simcore.compare.name_changes import NameChange
 from simcore.kernel_names import short_name
-from simcore.run.lanes import KINDS
-from simcore.run.track import Track, busy_ns
+from simcore.trace.lane_spans import KINDS
 from simcore.trace.run import Run, common_ns
+from simcore.trace.track import Track, busy_ns
 from tui.compare.source import Compared, DifferenceRow
 from tui.frame import cells
 from tui.timeline.lanes import SpanLane

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from simcore.analysis.compare import Alike
+from simcore.compare import Alike
 from tui.compare.source import Compared
 from tui.timeline.window import Window
 

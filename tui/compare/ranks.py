@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
-from simcore.analysis.beside import LanePair, matched_passes
-from simcore.analysis.compare import AccountChange, Alike
-from simcore.analysis.two_ranks import RankOf, TwoRanks
-from simcore.run.track import busy_ns
+from simcore.compare import AccountChange, Alike
+from simcore.compare.beside import LanePair, matched_passes
+from simcore.compare.two_ranks import RankOf, TwoRanks
 from simcore.trace.run import common_ns
+from simcore.trace.track import busy_ns
 from simcore.workload.model import base_name
 from tui.compare.measured import name_rows, told_at
 from tui.compare.source import Compared, DifferenceRow

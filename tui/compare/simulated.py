@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
-from simcore.analysis.compare import AccountChange, Alike, Comparison
-from simcore.analysis.compare.matching import ClassPair
-from simcore.analysis.compare.words import (
+from simcore.analysis.span_words import op_facts
+from simcore.compare import AccountChange, Alike, Comparison
+from simcore.compare.matching import ClassPair
+from simcore.compare.words import (
     cost_words,
     matched_words,
     op_words,
     short_cost_words,
     side_words,
 )
-from simcore.analysis.span_words import op_facts
 from simcore.sources.simulated import ACCOUNTS
 from simcore.trace.lanes import PHASE_WORDS
 from tui.compare.source import Compared, DifferenceRow

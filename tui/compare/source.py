@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
-from simcore.analysis.compare import AccountChange, Alike
+from simcore.compare import AccountChange, Alike
 from simcore.records import NamedTuple
 from simcore.trace.run import Run
 from simcore.units import whole_percent

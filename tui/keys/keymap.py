@@ -18,7 +18,7 @@ from typing import Any
 from textual.binding import Binding, BindingType
 
 from simcore.diagnostics import Diagnostic, InputError, printable
-from simcore.toml_text import TomlProblem, as_written, parse_toml, place_in_table, read_text
+from simcore.model.toml_text import TomlProblem, as_written, parse_toml, place_in_table, read_text
 from tui.keys.actions import KeyAction, actions, key_name, key_of
 
 # By the id of an action, as Textual's `App.set_keymap` takes it. What is not here has the same key in both.

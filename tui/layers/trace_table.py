@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
-from simcore.executing.results import TraceResults
-from simcore.run.figures import NameUse
+from simcore.runs.executed import TraceResults
+from simcore.trace.figures import NameUse
 from simcore.units import duration, percent, plural
 from tui.frame import cells
 from tui.layers.table import RowTable, TablePlace, figure

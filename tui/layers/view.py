@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
 
-from simcore.analysis import Results
 from tui.frame import Line, rule
 from tui.frame_view import binding
 from tui.layers.table import Table
@@ -14,28 +13,37 @@ from tui.session import Run, Session
 from tui.table_view import TableView, table_bindings
 
 if TYPE_CHECKING:
-    from simcore.executing import TraceResults
-    from simcore.replay import MeasuredResults
+    from simcore.runs.executed import TraceResults
+    from simcore.runs.measured import MeasuredResults
+    from simcore.runs.simulated import Results
 
 
-def table_of(run: Run) -> Table:
-    """The rows of the file that was simulated, or the operations of a trace: equal ones together.
+def _workload_table(run: Run) -> Table:
+    from tui.layers.workload_table import WorkloadTable
 
-    The one place that tells a simulated from a measured run.
-    """
-    # Each kind of run loads what its own table needs: the prices of a simulation are no part of a trace.
-    if isinstance(run, Results):
-        from tui.layers.workload_table import WorkloadTable
+    return WorkloadTable(cast("Results", run), each=False)
 
-        return WorkloadTable(run, each=False)
-    if run.figures.kind == "executed":
-        from tui.layers.trace_table import TraceTable
 
-        return TraceTable(cast("TraceResults", run))
+def _trace_table(run: Run) -> Table:
     from simcore.replay.operations import Operations
     from tui.layers.op_table import OpTable
 
-    return OpTable(Operations(cast("MeasuredResults", run)), each=False)
+    return OpTable(Operations(cast("MeasuredResults", run.recording)), each=False)
+
+
+def _execution_table(run: Run) -> Table:
+    from tui.layers.trace_table import TraceTable
+
+    return TraceTable(cast("TraceResults", run))
+
+
+# By what was opened: the prices of a simulation are no part of a trace.
+_TABLES = {"workload": _workload_table, "trace": _trace_table, "execution": _execution_table}
+
+
+def table_of(run: Run) -> Table:
+    """The rows of the file that was simulated, or the operations of a trace: equal ones together."""
+    return _TABLES[run.setup.of](run)
 
 
 class LayersView(TableView):

@@ -10,14 +10,14 @@ from functools import cached_property
 from itertools import accumulate
 from operator import add
 
-from simcore.analysis import LayerGroup, Results
 from simcore.analysis.blocks import rows_not_run
 from simcore.analysis.explain import collective_factors, compute_factors
 from simcore.analysis.layer_order import NO_SLACK, LayerOrder, longest_span
-from simcore.analysis.layers import NOT_MODELLED, LayerCell, LayerRows
+from simcore.analysis.layers import NOT_MODELLED, LayerCell, LayerGroup, LayerRows
 from simcore.collectives import NAMES, cell_name
-from simcore.run.figures import OnDemand
+from simcore.runs.simulated import Results
 from simcore.simulation import explain_alone
+from simcore.trace.figures import OnDemand
 from simcore.units import digits, duration, percent, plural
 from simcore.workload.model import PHASES, base_name
 from tui.frame import cells, wrapped

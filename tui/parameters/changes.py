@@ -9,7 +9,7 @@ from typing import Any
 from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Given
 from simcore.records import NamedTuple
-from simcore.run.contexts import Work
+from simcore.trace.contexts import Work
 from simcore.trace.run import Run
 from tui.parameters.fields import FormField
 

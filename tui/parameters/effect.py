@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simcore.run.figures import each_words, per_work
-from simcore.run.track import Track
+from simcore.trace.figures import each_words, per_work
 from simcore.trace.run import Run, account_ns
+from simcore.trace.track import Track
 from simcore.units import change_percent, duration, plural, signed
 from tui.chrome import run_difference
 from tui.frame import ASCII, Glyphs, Line, cells, largest, width_of, wrapped

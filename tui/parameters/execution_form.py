@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simcore.choices import choices
+from simcore.asked.choices import choices
 from simcore.cluster import DEFAULT_PRESET, Cluster
 from simcore.diagnostics import InputError, UsageError
 from simcore.executing.executed import Execution
-from simcore.executing.results import TraceResults
 from simcore.executing.run import values_in_force
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import FLAGS, Given
 from simcore.records import NamedTuple
+from simcore.runs.executed import TraceResults
 from simcore.units import duration, number, signed
 from tui.frame import Line
 from tui.parameters.changes import ChangeTimes

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simcore.choices import choices
+from simcore.asked.choices import choices
+from simcore.asked.values import Unfit, check_item, form_of, text_value
 from simcore.cluster import (
     ALGORITHM_NAMES,
     DEFAULT_PRESET,
@@ -20,14 +21,13 @@ from simcore.cluster import (
     parameter_values,
     parse_dimension,
 )
+from simcore.compat.simai_network import simai_bandwidths
 from simcore.diagnostics import UsageError
 from simcore.names import WORKLOAD_DIALECTS
 from simcore.networks import NETWORKS, AskedNetwork, check_network, unused_fields
-from simcore.networks.simai import simai_bandwidths
 from simcore.parameters import FLAGS, Flag, belongs, flag_of, least_count, parse_value
 from simcore.records import replace
 from simcore.units import number, short_number
-from simcore.values import Unfit, check_item, form_of, text_value
 from tui.parameters.basis import (
     Basis,
     HasSetup,

@@ -15,7 +15,7 @@ from tui.parameters.source import FormSource, WorkloadForm
 from tui.session import Run, Session
 
 if TYPE_CHECKING:
-    from simcore.run.findings import WhatIf
+    from simcore.trace.findings import WhatIf
 
 
 def form_source(run: Run) -> FormSource:

@@ -12,12 +12,12 @@ from simcore.diagnostics import UsageError, printable
 from simcore.kernel_names import short_name
 from simcore.measured import MeasuredRun
 from simcore.measured.vocabulary import COPY
-from simcore.overrides import MOST_FACTOR
 from simcore.parameters import Flag, Given, flag_of
+from simcore.program.overrides import MOST_FACTOR
 from simcore.records import NamedTuple, asdict
-from simcore.replay import MeasuredResults
 from simcore.replay.parameters import parameters_of, rounded, stage_word
 from simcore.replay.what_if import balanced
+from simcore.runs.measured import MeasuredResults
 from simcore.sources.measured import EXPOSED
 from simcore.units import duration, number, plural, signed
 from tui.frame import Line, largest

@@ -17,7 +17,7 @@ from textual.events import Click
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.records import asdict, replace
-from simcore.run.findings import different_changes
+from simcore.trace.findings import different_changes
 from tui.change_words import LESS_TIME
 from tui.exporting import FileQuestion
 from tui.frame import Line, cells, rule, scrolled, wrapped
@@ -31,7 +31,7 @@ from tui.session import Run, Session
 from tui.summary.panels import help_line
 
 if TYPE_CHECKING:
-    from simcore.run.findings import WhatIf
+    from simcore.trace.findings import WhatIf
     from tui.runs.runs import Runs, RunsHost
 
 
@@ -112,8 +112,8 @@ class SavedParameters:
         FileQuestion(self._app, self._write, self._view.say_of_file).ask("save the parameters as", self._path)
 
     def _write(self, path: str, force: bool) -> str:
-        from simcore.export.saving import save
-        from simcore.parameters_file import toml_of
+        from simcore.asked.parameters_file import toml_of
+        from simcore.render.export.saving import save
 
         text = _HEAD + toml_of(self._view.session.draft.stated_values())
         save(path, [text.encode()], force)
@@ -129,7 +129,7 @@ class SavedParameters:
         self._app.push_screen(Prompt("load parameters from", self._path), self._load_from)
 
     def _load_from(self, typed: str | None) -> None:
-        from simcore.parameters_file import read_parameters
+        from simcore.asked.parameters_file import read_parameters
 
         if not typed or not typed.strip():
             return

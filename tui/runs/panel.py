@@ -13,8 +13,8 @@ from textual.worker import get_current_worker
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.records import NamedTuple
-from simcore.run.contexts import Work
-from simcore.run.figures import is_other_work, per_work
+from simcore.trace.contexts import Work
+from simcore.trace.figures import is_other_work, per_work
 from simcore.units import duration, plural
 from tui.chrome import difference, run_difference
 from tui.frame import Glyphs, Line, cells, fitted, width_of, wrapped

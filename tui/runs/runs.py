@@ -15,7 +15,7 @@ from tui.host import Host
 from tui.session import KeptRun, Run, Session
 
 if TYPE_CHECKING:
-    from simcore.run.findings import WhatIf
+    from simcore.trace.findings import WhatIf
     from tui.runs.panel import ChosenRuns
     from tui.sweep.sweeping import Sweeping
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from simcore.overrides import MOST_FACTOR
+from simcore.asked.values import Unfit, plain_value
 from simcore.parameters import FLAGS, Flag, Parameters
+from simcore.program.overrides import MOST_FACTOR
 from simcore.records import NamedTuple
-from simcore.run.contexts import Work
-from simcore.values import Unfit, plain_value
+from simcore.trace.contexts import Work
 from tui.screens import SCREENS
 from tui.state.checking import (
     MOST_RANKS,

@@ -8,9 +8,9 @@ from typing import Protocol
 
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple
-from simcore.run.findings import Spot
-from simcore.run.track import Track
+from simcore.trace.findings import Spot
 from simcore.trace.run import Run, account_ns
+from simcore.trace.track import Track
 from simcore.units import duration, far_apart, percent, whole_percent
 from tui.frame import Glyphs, Line, fitted, row_of
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from simcore.analysis.rank_map import MEASURES
 from simcore.ranks import RankSet
-from simcore.run.findings import Spot
+from simcore.trace.findings import Spot
 from simcore.trace.run import account_ns, mean_of_ranks
 from simcore.units import duration, percent, signed
 from tui.frame import Glyphs, Line, fitted, name_cut, rows_around
 
 if TYPE_CHECKING:
-    from simcore.replay import MeasuredResults
-    from simcore.replay.insights import RankDifference
-    from simcore.run.contexts import MapRow
+    from simcore.runs.measured import MeasuredResults
+    from simcore.trace.contexts import MapRow
     from simcore.trace.run import Run
+    from simcore.words.measured_sentences import RankDifference
 
 _MAP_ROLE = {"exposed": "comm", "wait": "wait", "computing": "bwd"}
 # Cells of a name that are worth a column of figures, and operations of a rank at most.
@@ -255,7 +255,7 @@ class Waits:
         """How each rank's replayed end differs from the measured one."""
         if self._differences is None:
             # Imported here: not before somebody looks at a replay.
-            from simcore.replay.insights import differences
+            from simcore.words.measured_sentences import differences
 
             self._differences = differences(self._run.base)
         return self._differences

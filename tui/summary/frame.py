@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, cast
 
-from simcore.run.figures import each_words
+from simcore.trace.figures import each_words
 from simcore.trace.run import Run
 from tui.change_words import BOTH_HOLD
 from tui.frame import Glyphs, Line, cells, rule
@@ -49,6 +49,8 @@ _LEAST_WORST, _LEAST_BARS, _FEW_WORDS = 2, 4, 6
 # Of a large one the bars with head, legend and frame, where stages or ranks share a row.
 _JOINED_BARS = 12
 _AROUND_BARS = 4
+
+
 def draw(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
     """The lines of the screen, at most `height` of them. progress: of the what-if table."""
     model.tells_where_all_are = True
@@ -412,8 +414,8 @@ class _Headings:
 def _order(model: SummaryModel, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """Of a plan there is an order and no time."""
     # Imported here: no other run has use for it.
-    from simcore.replay.run_words import order_title
-    from simcore.report.measured import order_lines
+    from simcore.render.report.measured import order_lines
+    from simcore.words.measured_run import order_title
 
     run = cast("MeasuredRun", model.results.setup.source)
     model.set_panels((NOTES,))

@@ -6,7 +6,7 @@ from collections.abc import Sequence, Sized
 from dataclasses import dataclass, field
 
 from simcore.diagnostics import Diagnostic, by_weight
-from simcore.run.findings import Spot, WhatIf, different_changes
+from simcore.trace.findings import Spot, WhatIf, different_changes
 from tui.panels import WHAT_IF, PanelCursor, with_most_a_microbatch
 from tui.session import Run
 from tui.summary.bars import Bars, bars_of

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic
-from simcore.run.figures import throughput_words
+from simcore.trace.figures import throughput_words
 from simcore.trace.run import mean_busy_ns
 from simcore.units import change_percent, duration, signed, unbroken, whole_percent
 from tui.change_words import UNKNOWN, name_and_share
@@ -21,7 +21,7 @@ from tui.summary.model import SummaryModel
 
 if TYPE_CHECKING:
     from simcore.cluster import Dimension
-    from simcore.run.findings import WhatIf
+    from simcore.trace.findings import WhatIf
     from simcore.trace.run import Run
 
 

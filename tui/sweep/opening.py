@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import os
 
-from simcore.analysis import Results
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.inputs import open_input, open_model, workload_of
 from simcore.model.opening import named_model
+from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.sources.inputs import open_input, open_model, workload_of
 from simcore.sweep.evaluating import Evaluator, candidate_of, opened_of
 from simcore.sweep.front import per_work
 from simcore.sweep.layouts import layouts_of

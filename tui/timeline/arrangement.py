@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 
 from simcore.records import NamedTuple
-from simcore.run.lanes import LaneOrder
+from simcore.trace.lane_spans import LaneOrder
 from tui.frame import scrolled
 from tui.timeline.filtering import matching
 from tui.timeline.groups import Group, GroupLane, all_groups, grouped

@@ -12,7 +12,7 @@ from itertools import compress, groupby, islice, takewhile
 from operator import add, and_, itemgetter, ne, sub
 
 from simcore.records import NamedTuple
-from simcore.run.lanes import COMPUTING, KINDS, NAMELESS
+from simcore.trace.lane_spans import COMPUTING, KINDS, NAMELESS
 from tui.frame import ASCII, Glyphs, Line
 from tui.timeline.critical import PathLanes, faded, mark_fills, mark_names
 from tui.timeline.lanes import SpanLane

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import compress
 
 from simcore.records import replace
-from simcore.run.lanes import Spans
+from simcore.trace.lane_spans import Spans
 from tui.frame import Line
 from tui.timeline.lanes import LaneKey, LaneSource, SpanLane
 from tui.timeline.query import Query, Word

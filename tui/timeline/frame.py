@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from simcore.records import NamedTuple
-from simcore.run.lanes import COMPUTING
+from simcore.trace.lane_spans import COMPUTING
 from simcore.trace.run import account_ns
 from simcore.units import duration, percent, plural
 from tui.frame import Glyphs, Line, cells, fitted, row_of, rule, shortened, text_of, width_of

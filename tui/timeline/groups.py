@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from simcore.analysis.shares import Shares
 from simcore.records import Struct
-from simcore.run.lanes import Spans
+from simcore.trace.lane_spans import Spans
 from simcore.units import far_apart, plural, whole_percent
 from tui.frame import Line, width_of
 from tui.timeline.lanes import LaneKey, LaneSource, SpanLane, busy_words

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 
 from simcore.records import NamedTuple
-from simcore.run.lanes import Step, ordinal
+from simcore.trace.lane_spans import Step, ordinal
 from simcore.units import duration, plural
 from tui.frame import in_cells
 from tui.timeline.arrangement import KeptArrangement

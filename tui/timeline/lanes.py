@@ -16,7 +16,7 @@ from operator import lt, sub
 from simcore.analysis.shares import Shares, columns_of_spans
 from simcore.ranks import Block, RankSet
 from simcore.records import NamedTuple
-from simcore.run.lanes import COMPUTE_STREAM, NAMELESS, LaneOrder, Searched, Spans
+from simcore.trace.lane_spans import COMPUTE_STREAM, NAMELESS, LaneOrder, Searched, Spans
 from simcore.trace.lanes import Lanes
 from simcore.units import percent, whole_percent
 from tui.frame import Line, cells, in_cells, width_of, wrapped

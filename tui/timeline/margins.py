@@ -16,7 +16,7 @@ from itertools import count as counted
 from operator import add, sub
 from typing import TYPE_CHECKING
 
-from simcore.run.lanes import TIME, Spans, StretchFigures, TimeAxis
+from simcore.trace.lane_spans import TIME, Spans, StretchFigures, TimeAxis
 from simcore.units import percent
 from tui.frame import ASCII, Glyphs, Line, cells, in_cells, width_of, wrapped
 from tui.timeline.lanes import Kind
@@ -25,7 +25,7 @@ from tui.timeline.window import Window
 
 if TYPE_CHECKING:
     from simcore.messages.network import LinkHeat
-    from simcore.run.contexts import MemoryLane
+    from simcore.trace.contexts import MemoryLane
     from simcore.trace.run import Run
 
 

@@ -17,7 +17,7 @@ from operator import sub
 
 from simcore.diagnostics import printable
 from simcore.records import NamedTuple, Struct
-from simcore.run.lanes import Searched, Spans
+from simcore.trace.lane_spans import Searched, Spans
 from simcore.units import plain_number
 
 # A word of the screen -> what it stands for. Matching turns these into spans of a run.

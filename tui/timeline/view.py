@@ -270,7 +270,7 @@ class TimelineView(ScreenView):
             host.say(_NO_A if a is None else _NO_RANK)
             return
         # Imported here: not before somebody compares.
-        from simcore.analysis.two_ranks import RankOf, TwoRanks
+        from simcore.compare.two_ranks import RankOf, TwoRanks
 
         try:
             TwoRanks(RankOf(self.session.current, a), RankOf(self.session.current, b))

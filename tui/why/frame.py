@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from simcore.kernel_names import shown_name
-from simcore.run.findings import Leg, Spot
-from simcore.run.lanes import clock
+from simcore.trace.findings import Leg, Spot
+from simcore.trace.lane_spans import clock
 from simcore.trace.run import legs_of, longest_of_part, path_sums, spot_of
 from simcore.units import duration, percent
 from tui.change_words import (
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from simcore.cluster import Dimension
-    from simcore.run.findings import WhatIf
+    from simcore.trace.findings import WhatIf
 
 
 SUMS, LEGS = "sums", "legs"

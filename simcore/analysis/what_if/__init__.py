@@ -13,8 +13,8 @@ from simcore.analysis.what_if.changes import Tried, changes, fitting, fixed, ste
 from simcore.analysis.what_if.knobs import BETTER, Cheaper, knobs
 from simcore.diagnostics import Cancelled
 from simcore.records import Struct, field
-from simcore.run.findings import Change, WhatIf
 from simcore.simulation import Simulation
+from simcore.trace.findings import Change, WhatIf
 
 # About as many changes as a run of a pipeline has, for the progress.
 _CHANGES = 15

@@ -20,9 +20,9 @@ from simcore.networks import Sharing
 from simcore.program.schedule_choice import fitting_chunks
 from simcore.program.schedules import FULL_GAIN, SCHEDULES
 from simcore.records import NamedTuple, asdict, replace
-from simcore.run.figures import alike_work_ns
-from simcore.run.findings import FOR_OVERLAP, NO_MORE_MEMORY, WORTH, Change, WhatIf
 from simcore.simulation import Simulation, simulate
+from simcore.trace.figures import alike_work_ns
+from simcore.trace.findings import FOR_OVERLAP, NO_MORE_MEMORY, WORTH, Change, WhatIf
 from simcore.units import change_percent, duration, plural
 from simcore.workload.model import AskedModel, base_name
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 
 from simcore.analysis.rerun import Chosen, Rerun
 from simcore.cluster import Cluster
+from simcore.engine.time_scales import TimeParts
 from simcore.program import StageProgram
 from simcore.records import Struct, replace
 from simcore.setup import Setup
 from simcore.simulation import simulated
-from simcore.time_scales import TimeParts
 
 # What takes 10 % less time takes 0.9 of it; 10 % faster is 1 / 0.9 of the bandwidth.
 BETTER = 0.9

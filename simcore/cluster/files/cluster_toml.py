@@ -16,9 +16,9 @@ from typing import Any
 from simcore.cluster.files.source import ClusterText, quoted
 from simcore.cluster.parsing import BANDWIDTHS, Settings, either, parse_algorithm, parse_dimension
 from simcore.diagnostics import InputError, UsageError
+from simcore.model.toml_text import TomlProblem, parse_toml, place_of_key
 from simcore.names import OPTIMIZATIONS, Optimization
 from simcore.parameters import MOST_CHUNKS
-from simcore.toml_text import TomlProblem, parse_toml, place_of_key
 
 _CODE = "cluster-toml"
 _KEYS = (

@@ -12,8 +12,8 @@ import stat
 from typing import Any
 
 from simcore.diagnostics import Diagnostic, InputError, printable
+from simcore.model.toml_text import place_at
 from simcore.records import NamedTuple
-from simcore.toml_text import place_at
 
 # A cluster is a page of text; more is another kind of file.
 _MOST_BYTES = 1 << 20

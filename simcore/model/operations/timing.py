@@ -8,9 +8,9 @@ from typing import Any
 
 from simcore.diagnostics import UsageError, printable
 from simcore.model.gpu import Gpu, find_gpu
+from simcore.model.toml_text import parse_toml
 from simcore.names import GPU_NAMES
 from simcore.records import NamedTuple
-from simcore.toml_text import parse_toml
 
 
 class OperationTime(NamedTuple):

@@ -1,0 +1,1 @@
+"""Parameters as people write them: their values, what a flag may be, their file."""

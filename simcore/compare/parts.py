@@ -1,0 +1,295 @@
+"""The parts of B - A: the difference of two critical paths by account, and what each path is made of.
+
+The path of a pipeline runs passes of micro-batches on top of those that a rank runs itself: fill and drain.
+Where these change, and not what ranks do themselves, the part is called so, whatever the passes consist of;
+in the JSON it has the account that ranks have meanwhile, the bubble.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from simcore.analysis.accounts import IDLE_OP
+from simcore.compare.matching import ClassPair
+from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT, Ops
+from simcore.records import NamedTuple, Struct, field
+from simcore.runs.simulated import Results
+from simcore.sources.simulated import ACCOUNTS, FIRST_EXPOSED
+from simcore.trace.critical_path import sums
+from simcore.units import signed
+from simcore.workload.model import base_name
+
+BUSY = "compute"
+STANDING, FILL, STILL = ACCOUNTS[-3:]
+# Compute is one account here, whatever its phase.
+PART_ACCOUNTS = (BUSY, *ACCOUNTS[FIRST_EXPOSED:])
+# What of a path stands where ranks have these accounts.
+_ON_PATHS = {FILL: "fill and drain", STANDING: "compute of slower ranks"}
+
+
+class AccountPart(NamedTuple):
+    """How much of B - A is of an account of PART_ACCOUNTS, ns."""
+
+    account: str
+    ns: int
+
+    @property
+    def words(self) -> str:
+        """`exposed tp +41.416 ms`."""
+        return f"{self.account} {signed(self.ns)}"
+
+
+class PathPart(AccountPart):
+    """A part of the difference of two critical paths, which run passes where ranks have bubbles: it is not
+    called by the account that stands beside it in tables of ranks, and has another figure there.
+    """
+
+    __slots__ = ()
+
+    @property
+    def words(self) -> str:
+        """`fill and drain -4.080 s`."""
+        return f"{_ON_PATHS.get(self.account, self.account)} {signed(self.ns)}"
+
+
+class OwnCompute(PathPart):
+    """Compute beside fill and drain, which is compute of micro-batches, too: what it counts is what a rank
+    runs itself, and no sum by kind of a path has that figure.
+    """
+
+    __slots__ = ()
+
+    @property
+    def words(self) -> str:
+        """`own compute -6.135 ms`."""
+        return f"own {self.account} {signed(self.ns)}"
+
+
+class _Cell(NamedTuple):
+    """Equal work in passes: rows of one name without digits, in one phase."""
+
+    account: str
+    name: str
+    phase: int
+
+
+class _Work(Struct):
+    """Ops of a cell, and what they take together, ns."""
+
+    ops: int = 0
+    ns: int = 0
+
+    def add(self, ns: int) -> None:
+        self.ops += 1
+        self.ns += ns
+
+    @property
+    def each_ns(self) -> float:
+        """What one of them takes, the mean; 0 of none."""
+        return self.ns / self.ops if self.ops else 0.0
+
+
+_NOTHING = _Work()
+
+
+class _Path(Struct):
+    """A critical path. ns: by account. passes: what it runs of micro-batches. computed: ns by rank class."""
+
+    ns: dict[str, int] = field(default_factory=dict)
+    passes: dict[_Cell, _Work] = field(default_factory=dict)
+    computed: dict[int, int] = field(default_factory=dict)
+
+
+def difference_parts(a: Results, b: Results, pairs: list[ClassPair]) -> list[AccountPart]:
+    """Returns B - A by account, what differs most first; the parts sum to it to the nanosecond.
+
+    pairs: the classes with ranks in common. Compute has a part only where some rank computes more or less:
+    else what the two paths differ by in compute is fill and drain (`bubble`) or, without a pipeline, that one
+    of them goes through a slower rank, which the others wait for (`wait`).
+    """
+    sides = _path(a), _path(b)
+    piped = is_pipeline(a) or is_pipeline(b)
+    ns_of = dict.fromkeys(PART_ACCOUNTS, 0)
+    for sign, side in zip((-1, 1), sides, strict=True):
+        for account, ns in side.ns.items():
+            ns_of[account] += sign * ns
+    elsewhere = _fill_and_drain(a, b, _longest_pair(pairs, sides), sides) if piped else {}
+    if compute_is_equal(a, b, pairs):
+        elsewhere[BUSY] = ns_of[BUSY]
+    for account, ns in elsewhere.items():
+        ns_of[account] -= ns
+        ns_of[FILL if piped else STANDING] += ns
+    # `Why` names both where neither is twice as much as the other.
+    of_own = OwnCompute if 2 * abs(ns_of[FILL]) >= abs(ns_of[BUSY]) else PathPart
+    parts = ((of_own if account == BUSY else PathPart)(account, ns) for account, ns in ns_of.items() if ns)
+    return sorted(parts, key=lambda part: -abs(part.ns))
+
+
+def is_pipeline(results: Results) -> bool:
+    """Whether stages of the run wait for each other."""
+    simulation = results.simulation
+    return simulation.layout.pp > 1 and simulation.program.has_pipeline_schedule
+
+
+def compute_is_equal(a: Results, b: Results, pairs: list[ClassPair]) -> bool:
+    """Whether each rank computes as long in B as in A: those of one place or, where B has other places,
+    all ranks of both.
+    """
+    here, there = a.simulation.layout, b.simulation.layout
+    if (here.tp, here.dp, here.pp) == (there.tp, there.dp, there.pp):
+        return all(a.accounts[pair.a].busy_ns == b.accounts[pair.b].busy_ns for pair in pairs)
+    return len({account.busy_ns for side in (a, b) for account in side.accounts}) == 1
+
+
+def _path(results: Results) -> _Path:
+    """The critical path by account, and its passes: ops of micro-batches that compute goes or waits for."""
+    path, timeline = results.critical_path, results.simulation.timeline
+    names = [*map(base_name, results.simulation.workload.name), ""]
+    sums = _Path()
+    # Whose compute the path went through last: a collective that comes then is named by any of its members.
+    computing = path.track[0] if len(path) else 0
+    for index, (number, op) in enumerate(zip(path.track, path.span, strict=True)):
+        ns = path.edge[index + 1] - path.edge[index]
+        if op == IDLE_OP:
+            sums.ns[STILL] = sums.ns.get(STILL, 0) + ns
+            continue
+        ops = timeline.stage_program(number).ops
+        account = _account(ops.stream[op])
+        hidden = 0
+        if account == BUSY:
+            computing = number
+            sums.computed[number] = sums.computed.get(number, 0) + ns
+        elif ops.stream[op] < TO_NEXT and not ops.blocking[op]:
+            hidden = _computes(results, computing, path.edge[index], path.edge[index + 1])
+            sums.ns[BUSY] = sums.ns.get(BUSY, 0) + hidden
+        sums.ns[account] = sums.ns.get(account, 0) + ns - hidden
+        if _is_of_pass(ops, op):
+            cell = _Cell(account, names[ops.row[op]], ops.phase[op])
+            sums.passes.setdefault(cell, _Work()).add(ns)
+    return sums
+
+
+def _fill_and_drain(a: Results, b: Results, pair: ClassPair, sides: tuple[_Path, _Path]) -> dict[str, int]:
+    """ns by account that the path of B runs more than that of A in passes other than those of a rank itself.
+
+    pair: whose passes are taken off. Counted are the passes that one of the two has more, at what they take
+    there: that those which both have take longer is no matter of the pipeline.
+    """
+    own = _own_passes(a, pair.a), _own_passes(b, pair.b)
+    ns_of: dict[str, float] = {}
+    # Sorted: sums of floats are the same, with the other sign, the other way round.
+    for cell in sorted({*sides[0].passes, *sides[1].passes}):
+        works = [
+            (path.passes.get(cell, _NOTHING), mine.get(cell, _NOTHING))
+            for path, mine in zip(sides, own, strict=True)
+        ]
+        if any(mine.ops and not mine.ns for _, mine in works):
+            # What takes no time is on no path, however often it runs.
+            continue
+        more = [on_path.ops - mine.ops for on_path, mine in works]
+        both = _in_both(*more)
+        a_ns, b_ns = (
+            (row_more - both) * (on_path.each_ns or mine.each_ns)
+            for row_more, (on_path, mine) in zip(more, works, strict=True)
+        )
+        ns_of[cell.account] = ns_of.get(cell.account, 0.0) + b_ns - a_ns
+    return {account: round(ns) for account, ns in ns_of.items()}
+
+
+def _in_both(a: int, b: int) -> int:
+    """What two counts, which may be below 0, have in common."""
+    if a > 0 < b:
+        return min(a, b)
+    return max(a, b) if a < 0 > b else 0
+
+
+def _computes(results: Results, number: int, start_ns: int, end_ns: int) -> int:
+    """How long class `number` computes from start_ns to end_ns."""
+    accounts = results.accounts[number]
+    computes = 0
+    for index in range(accounts.at(start_ns), accounts.at(end_ns) + 1):
+        if accounts.account[index] < FIRST_EXPOSED:
+            computes += max(0, min(accounts.edge[index + 1], end_ns) - max(accounts.edge[index], start_ns))
+    return computes
+
+
+def _own_passes(results: Results, number: int) -> dict[_Cell, _Work]:
+    """What a rank of class `number` runs of micro-batches."""
+    ops, start, end = results.simulation.timeline.columns(number)
+    names = [*map(base_name, results.simulation.workload.name), ""]
+    own_passes: dict[_Cell, _Work] = {}
+    for op in range(len(ops)):
+        if _is_of_pass(ops, op):
+            cell = _Cell(_account(ops.stream[op]), names[ops.row[op]], ops.phase[op])
+            own_passes.setdefault(cell, _Work()).add(end[op] - start[op])
+    return own_passes
+
+
+def _longest_pair(pairs: list[ClassPair], sides: tuple[_Path, _Path]) -> ClassPair:
+    """The ranks on which the two paths compute longest."""
+    a, b = (side.computed for side in sides)
+    return max(
+        pairs, key=lambda pair: (a.get(pair.a, 0) + b.get(pair.b, 0), [-place for place in pair.first])
+    )
+
+
+def _is_of_pass(ops: Ops, op: int) -> bool:
+    """Whether an op is of a micro-batch and holds its pass up; transfers stand between passes."""
+    return ops.microbatch[op] >= 0 and ops.stream[op] < TO_NEXT and (
+        ops.stream[op] == COMPUTE or ops.blocking[op] == 1
+    )  # fmt: skip
+
+
+def _account(stream: int) -> str:
+    """The account of a segment of a path, by its op's stream: nothing hides what is on it."""
+    if stream == COMPUTE:
+        return BUSY
+    return f"exposed {STREAMS[stream] if stream < TO_NEXT else 'pp'}"
+
+
+class AccountChange(NamedTuple):
+    """A figure of the one run and of the other, ns."""
+
+    name: str
+    a_ns: int
+    b_ns: int
+
+    @property
+    def ns(self) -> int:
+        """How much larger it is in the other run."""
+        return self.b_ns - self.a_ns
+
+
+class PathChanges(NamedTuple):
+    """ns of both critical paths by kind of segment, by stage, and by name of rows without digits.
+
+    Names are those of `CriticalPath.by_kind` and `Results.critical_by_layer`, a stage's is its
+    number. What changes most comes first, then what is longest.
+    """
+
+    kind: list[AccountChange]
+    stage: list[AccountChange]
+    layer: list[AccountChange]
+
+
+def path_changes(a: Results, b: Results) -> PathChanges:
+    """Each sums to the step times of the two runs."""
+    return PathChanges(
+        _changes(*(sums(side.critical_path, side.path_source.kind) for side in (a, b))),
+        _changes(*(_by_stage(side) for side in (a, b))),
+        _changes(a.critical_by_layer, b.critical_by_layer),
+    )
+
+
+def _by_stage(results: Results) -> dict[int, int]:
+    return sums(results.critical_path, lambda track, span: results.path_source.stage(track))
+
+
+def _changes(
+    a: Mapping[str, int] | Mapping[int, int], b: Mapping[str, int] | Mapping[int, int]
+) -> list[AccountChange]:
+    sums = [{str(name): ns for name, ns in side.items()} for side in (a, b)]
+    changes = [
+        AccountChange(name, sums[0].get(name, 0), sums[1].get(name, 0)) for name in {**sums[0], **sums[1]}
+    ]
+    return sorted(changes, key=lambda change: (-abs(change.ns), -max(change.a_ns, change.b_ns), change.name))

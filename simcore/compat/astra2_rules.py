@@ -1,0 +1,371 @@
+"""Runs a set of execution traces by the rules of ASTRA-sim 2.x, message by message."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+from simcore.chakra.nodes import (
+    BROADCAST,
+    COLL,
+    Nodes,
+    integer,
+    order,
+    ordered,
+)
+from simcore.chakra.opening import ExecutionFile, ExecutionSet, first_errors
+from simcore.chakra.wire import Columns, read_columns
+from simcore.cluster import AskedCluster, Cluster, choose_cluster
+from simcore.compat.astra2 import FREE, AstraOutcome, AstraRun, RemoteMemory, System
+from simcore.compat.astra2_system import AstraSystem, read_astra_system, read_groups, read_memory
+from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.executing.executed import Executed, Execution, alone, group_name, sends_of, without_times
+from simcore.executing.fifo import NEVER
+from simcore.executing.folded import units_of
+from simcore.messages.clock import Clock, Fault
+from simcore.messages.collectives import Rules
+from simcore.messages.network import LinkByLink, Unshared
+from simcore.names import ASTRA_SIM_2
+from simcore.parameters import flag_of
+from simcore.ranks import RankSet
+from simcore.records import replace
+from simcore.units import plural
+from simcore.workload.opening import read_file
+
+
+def by_astra(setup: Execution) -> Executed:
+    traces, parameters = setup.opened, setup.parameters
+    scales = ("compute_scale", "comm_scale", "slow_rank")
+    given = [flag_of(name).option for name in scales if getattr(parameters, name) != flag_of(name).default]
+    if given:
+        raise UsageError(f"{', '.join(given)}: not under --dialect {ASTRA_SIM_2}, which has no such factors")
+    world = _world_of(setup)
+    cluster = choose_cluster(_network_of(setup)).cluster(world)
+    dims = cluster.dims
+    if parameters.network == "links":
+        for dimension in dims:
+            if dimension.kind == "ring" and dimension.size == 2:
+                message = "--network links: ASTRA-sim aborts on a ring of 2 (R4.15); a switch would do"
+                path = parameters.cluster or traces.path
+                raise InputError(Diagnostic("error", "execution-stopped", message, path))
+    diagnostics: list[Diagnostic] = [*traces.diagnostics]
+    by_rank = {file.rank: file for file in traces.files}
+    nodes: list[Nodes] = []
+    by_shape: dict[int, Nodes] = {}
+    for rank in range(cluster.npus):
+        file = by_rank.get(rank)
+        if file is None:
+            path = f"{traces.prefix}.{rank}.et"
+            message = (
+                f"rank {rank}: there is no such file; the network has {plural(cluster.npus, 'NPU')} (R1.1)"
+            )
+            raise InputError(Diagnostic("error", "ranks-missing", message, path))
+        nodes.append(ordered(_as_there(file, traces), by_shape))
+        if file.columns.cut is not None:
+            at, reason = file.columns.cut
+            message = f"byte {at}: {reason}; what there is of it is taken, as in ASTRA-sim (R1.3)"
+            diagnostics.append(Diagnostic("warning", "damaged-trace", message, file.path))
+        diagnostics += [
+            Diagnostic(
+                "warning",
+                problem.code,
+                f"byte {problem.at}: {problem.message}; the last one counts (R1.6)",
+                file.path,
+            )
+            for problem in nodes[-1].problems[:8]
+            if problem.code == "node-twice"
+        ]
+    if len(by_rank) > cluster.npus:
+        message = (
+            f"{plural(len(by_rank), 'file')} found, the network has {plural(cluster.npus, 'NPU')}: the first "
+            f"are run"
+        )
+        diagnostics.append(Diagnostic("warning", "ranks-beyond", message, traces.path))
+    astra, rules, used = _astra_rules(setup, cluster)
+    groups = read_groups(parameters.comm_groups, cluster.npus) if parameters.comm_groups else None
+    memory = read_memory(parameters.remote_memory) if parameters.remote_memory else RemoteMemory()
+    clock = Clock(cluster.npus)
+    rendezvous = _truth(parameters.rendezvous_protocol)
+    links = LinkByLink(clock, dims, rendezvous) if parameters.network == "links" else None
+    network = links or Unshared(clock, dims, rendezvous)
+    custom = _Custom(astra.custom, parameters.system or "", traces)
+    run = AstraRun(nodes, traces.kinds, clock, network, rules, astra, memory, groups, custom.nodes)
+    outcome = run.outcome()
+    world = cluster.npus
+    if len(outcome.finished) < world:
+        raise _unfinished(outcome, traces, world)
+    if outcome.fault is not None:
+        message = f"all ranks have finished; then ASTRA-sim {outcome.fault.there}: {_told(outcome.fault)}"
+        diagnostics.append(Diagnostic("warning", "crash-behind-end", message, traces.path))
+    statistics = [fault for fault in outcome.swallowed if fault.node is None]
+    if statistics:
+        ranks = RankSet.of(sorted({statistic.rank for statistic in statistics})).text()
+        message = (
+            f"rank {ranks}: ASTRA-sim prints no statistics of ranks with CPU, memory or invalid nodes (R7.4)"
+        )
+        diagnostics.append(Diagnostic("note", "no-statistics", message, traces.path))
+    diagnostics += without_times(traces, nodes, astra, ASTRA_SIM_2)
+    said = tuple(diagnostics)
+    return _astra_executed(setup, cluster, run, outcome, links, groups, said, astra, used)
+
+
+def astra_values(setup: Execution, world: int) -> tuple[Cluster, dict[str, Any]]:
+    """See `values_in_force`."""
+    cluster = choose_cluster(_network_of(setup)).cluster(world)
+    return cluster, _astra_rules(setup, cluster)[2]
+
+
+def collective_rules(setup: Execution, cluster: Cluster) -> Rules:
+    """What is in force of collectives. Raises InputError."""
+    return _astra_rules(setup, cluster)[1]
+
+
+def _truth(word: str) -> bool:
+    if word not in ("true", "false"):
+        raise UsageError(f"--rendezvous-protocol {printable(word, 60)}: true or false is expected")
+    return word == "true"
+
+
+def _network_of(setup: Execution) -> AskedCluster:
+    """The system file is read as ASTRA-sim reads it."""
+    return replace(setup.parameters.part(AskedCluster), system=None)
+
+
+def _world_of(setup: Execution) -> int:
+    highest = max(file.rank for file in setup.opened.files)
+    choice = choose_cluster(_network_of(setup))
+    return choice.npus or highest + 1
+
+
+def _as_there(file: ExecutionFile, traces: ExecutionSet) -> Columns:
+    """The columns as ASTRA-sim reads them: the first message is lost, whatever it is, and gzip is not
+    opened.
+    """
+    if file.packed:
+        message = (
+            f"rank {file.rank}: the file is gzip, which ASTRA-sim does not open: it aborts, no node is free "
+            f"(R1.2)"
+        )
+        raise InputError(Diagnostic("error", "execution-stopped", message, file.path))
+    if file.headed and traces.schema == "0.0.4":
+        return file.columns
+    return read_columns(read_file(file.path), traces.table, 1)
+
+
+def _astra_rules(setup: Execution, cluster: Cluster) -> tuple[System, Rules, dict[str, Any]]:
+    """What the system file says, flags over it; without one, the defaults of wltui's cluster. The last: by
+    the names of parameters.
+    """
+    dims, parameters = cluster.dims, setup.parameters
+    if parameters.system is not None:
+        read = read_astra_system(parameters.system, len(dims))
+    else:
+        default = {"ring": "ring", "fully-connected": "direct", "switch": "halving-doubling"}
+        names = tuple(default[dim.kind] for dim in dims)
+        every = dict.fromkeys(("ALLREDUCE", "ALLGATHER", "REDUCESCATTER"), names)
+        every["ALLTOALL"] = ("direct",) * len(dims)
+        read = AstraSystem(every, 10, 1, 1, False, System(memory_bandwidth=1600.0))
+    algorithms = dict(read.algorithms)
+    if parameters.algorithm:
+        for kind, names in algorithms.items():
+            asked = cluster.algorithms_for(kind)
+            algorithms[kind] = tuple(mine or there for mine, there in zip(asked, names, strict=False))
+    memory = read.system.memory_bandwidth if parameters.local_mem_bw is None else parameters.local_mem_bw
+    delay = read.endpoint_delay_ns if parameters.endpoint_delay is None else parameters.endpoint_delay
+    baseline = read.baseline
+    if parameters.collective_optimization is not None:
+        baseline = parameters.collective_optimization == "baseline"
+    rules = Rules(
+        tuple(dim.size for dim in dims), algorithms, int(delay * parameters.injection_scale), memory,
+        parameters.splits or read.splits, parameters.active_chunks or read.active_chunks,
+        parameters.num_queues_per_dim, baseline,
+    )  # fmt: skip
+    used = {
+        "splits": rules.splits,
+        "active_chunks": rules.active_chunks,
+        "endpoint_delay": delay,
+        "local_mem_bw": memory,
+        "collective_optimization": "baseline" if baseline else "localBWAware",
+    }
+    return read.system._replace(memory_bandwidth=memory), rules, used
+
+
+class _Custom:
+    """The files of custom collectives, each read once."""
+
+    def __init__(self, prefixes: Mapping[str, str], system: str, traces: ExecutionSet) -> None:
+        self._prefixes = prefixes
+        self._folder = os.path.dirname(system)
+        self._traces = traces
+        self._known: dict[tuple[str, int], Nodes] = {}
+
+    def nodes(self, kind: str, position: int) -> Nodes:
+        """The nodes of a position's file: from where wltui runs, else beside the system file. Raises
+        InputError.
+        """
+        known = self._known.get((kind, position))
+        if known is None:
+            name = f"{self._prefixes[kind]}.{position}.et"
+            path = name if os.path.exists(name) else os.path.join(self._folder, name)
+            data = read_file(path)
+            known = order(read_columns(data, self._traces.table, 1))
+            self._known[kind, position] = known
+        return known
+
+
+def _told(fault: Fault) -> str:
+    where = f"rank {fault.rank}" + (f", node {fault.node}" if fault.node is not None else "")
+    return f"{where}: {fault.rule}"
+
+
+def _unfinished(outcome: AstraOutcome, traces: ExecutionSet, world: int) -> InputError:
+    """What stopped the run, or why each rank that did not finish waits."""
+    paths = {file.rank: file.path for file in traces.files}
+    done = len(outcome.finished)
+    errors = []
+    if outcome.fault is not None:
+        fault = outcome.fault
+        message = (
+            f"{_told(fault)}; ASTRA-sim {fault.there} at this ({done} of {plural(world, 'rank')} had "
+            f"finished)"
+        )
+        errors.append(Diagnostic("error", "execution-stopped", message, paths.get(fault.rank, traces.path)))
+        return InputError(*errors)
+    swallowed = {fault.rank: fault for fault in outcome.swallowed if fault.node is not None}
+    for rank, why in sorted(outcome.held.items()):
+        cut_off = swallowed.get(rank)
+        if cut_off is not None:
+            message = f"{_told(cut_off)}; ASTRA-sim swallows the exception, and the rank never ends (R6.4)"
+        else:
+            message = f"rank {rank} never ends: it waits in {why}; ASTRA-sim ends without a word (R6.3)"
+        errors.append(Diagnostic("error", "execution-stopped", message, paths.get(rank, traces.path)))
+    return first_errors(errors)
+
+
+def _astra_executed(
+    setup: Execution, cluster: Cluster, run: AstraRun, outcome: AstraOutcome,
+    links: LinkByLink | None, groups: Mapping[int, tuple[int, ...]] | None,
+    diagnostics: tuple[Diagnostic, ...], astra: System, used: Mapping[str, Any],
+) -> Executed:  # fmt: skip
+    traces = setup.opened
+    nodes = [rank.nodes for rank in run.ranks]
+    world = tuple(range(cluster.npus))
+
+    def members(name: str, there: Sequence[int]) -> tuple[int, ...]:
+        listed = None if groups is None or not name.isdigit() else groups.get(int(name))
+        return world if name in ("", "0") or listed is None else listed
+
+    # Which ranks ran alike is seen by their times: what is computed of the run is computed once for them.
+    apart = {
+        rank: blake2b(start.tobytes() + end.tobytes(), digest_size=16).digest()
+        for rank, (start, end) in enumerate(zip(outcome.start, outcome.end, strict=True))
+    }
+    units = alone(len(nodes))
+    if not setup.parameters.no_fold:
+        units = units_of(nodes, traces.kinds, cluster, apart, members, outcome.start) or units
+    firsts = [nodes[rank] for rank in units.first]
+    starts, ends = ([times[rank] for rank in units.first] for times in (outcome.start, outcome.end))
+    meetings = [array("i", (NEVER,)) * len(unit_nodes) for unit_nodes in firsts]
+    numbers: dict[tuple[str | int, int], int] = {}
+    named: dict[str, tuple[int, ...]] = {name: members(name, ()) for name in units.groups}
+    sends = [array("q", (NEVER,)) * len(unit_nodes) for unit_nodes in firsts]
+    if not astra.replay:
+        for unit, unit_nodes in enumerate(firsts):
+            counts: dict[str, int] = {}
+            # Collectives are matched in the order in which a rank starts them (R4.7).
+            for place in sorted(range(len(unit_nodes)), key=starts[unit].__getitem__):
+                row = unit_nodes.row[place]
+                if unit_nodes.columns.type[row] != COLL or starts[unit][place] < 0:
+                    continue
+                attributes = traces.kinds.attributes(unit_nodes.columns.attributes[row])
+                if integer(attributes.get("comm_type")) == BROADCAST:
+                    continue
+                name = group_name(attributes)
+                named.setdefault(name, members(name, ()))
+                number = counts.get(name, 0)
+                counts[name] = number + 1
+                key = (units.groups.get(name, name), number)
+                meetings[unit][place] = numbers.setdefault(key, len(numbers))
+        sends = sends_of(nodes, traces.kinds, outcome.start, units)
+    order_of = [
+        (unit, place)
+        for _, unit, place in sorted(
+            (end, unit, place)
+            for unit, column in enumerate(ends)
+            for place, end in enumerate(column)
+            if end >= 0
+        )
+    ]
+    order_of = _behind_parents(firsts, ends, order_of, sends)
+    begin = _begins(starts, ends, meetings, sends, len(numbers))
+    lanes = [
+        bytearray(255 if slot == FREE else slot for slot in run.ranks[rank].slot_of) for rank in units.first
+    ]
+    return Executed(
+        setup, cluster, ASTRA_SIM_2, nodes, units.spread(starts), units.spread(begin),
+        units.spread(ends), units, order_of, units.spread(lanes), units.spread(meetings), None, sends, named,
+        sorted(outcome.finished), links.uses() if links is not None else None, diagnostics, astra,
+        used, None if links is None else links.heat(),
+    )  # fmt: skip
+
+
+def _behind_parents(
+    nodes: Sequence[Nodes],
+    ends: Sequence[array[int]],
+    ended: list[tuple[int, int]],
+    sends: Sequence[array[int]],
+) -> list[tuple[int, int]]:
+    """Nodes by their ends; of those that end at one instant what others wait for comes first."""
+    behind_parents: list[tuple[int, int]] = []
+    done = [bytearray(len(node)) for node in nodes]
+    for item in ended:
+        stack = [item]
+        while stack:
+            rank, place = stack[-1]
+            if done[rank][place]:
+                stack.pop()
+                continue
+            asked = [
+                (rank, parent) for parent in (*nodes[rank].data[place], *nodes[rank].ctrl[place])
+                if not done[rank][parent] and ends[rank][parent] >= 0
+            ]  # fmt: skip
+            sent = sends[rank][place]
+            if (
+                sent >= 0
+                and not done[sent >> 32][sent & 0xFFFFFFFF]
+                and ends[sent >> 32][sent & 0xFFFFFFFF] >= 0
+            ):
+                asked.append((sent >> 32, sent & 0xFFFFFFFF))
+            if asked:
+                stack += asked
+            else:
+                done[rank][place] = 1
+                behind_parents.append(stack.pop())
+    return behind_parents
+
+
+def _begins(
+    start: Sequence[array[int]], end: Sequence[array[int]], meetings: Sequence[array[int]],
+    sends: Sequence[array[int]], count: int,
+) -> list[array[int]]:  # fmt: skip
+    """When what each node waited for was there: the last member had come, the message was on its way."""
+    come = [0] * count
+    for rank, column in enumerate(meetings):
+        for place, number in enumerate(column):
+            if number >= 0 and start[rank][place] > come[number]:
+                come[number] = start[rank][place]
+    begins = []
+    for rank, column in enumerate(meetings):
+        begin = array("q", start[rank])
+        for place, number in enumerate(column):
+            if number >= 0:
+                begin[place] = min(max(begin[place], come[number]), max(end[rank][place], begin[place]))
+            elif sends[rank][place] >= 0:
+                sent = sends[rank][place]
+                there = start[sent >> 32][sent & 0xFFFFFFFF]
+                begin[place] = min(max(begin[place], there), max(end[rank][place], begin[place]))
+        begins.append(begin)
+    return begins

@@ -1,0 +1,150 @@
+"""The other files of a run of execution traces: ASTRA-sim's system file as it takes it, remote memory,
+groups.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from simcore.cluster.files.astra_system import ALGORITHMS_EXPECTED, algorithm_named
+from simcore.cluster.files.source import ClusterText, Entries, is_number, json_entries, quoted
+from simcore.cluster.parsing import either
+from simcore.compat.astra2 import RemoteMemory, System
+from simcore.names import COLLECTIVES
+from simcore.parameters import MOST_CHUNKS
+from simcore.records import NamedTuple
+
+_CODE = "system-json"
+_MEMORIES = ("NO_MEMORY_EXPANSION", "PER_NPU_MEMORY_EXPANSION", "PER_NODE_MEMORY_EXPANSION", "MEMORY_POOL")
+
+
+class AstraSystem(NamedTuple):
+    """A system file as ASTRA-sim 2.x takes it: what is not there has no value, unless it has a default
+    there.
+    """
+
+    algorithms: dict[str, tuple[str, ...]]
+    endpoint_delay_ns: float
+    splits: int | None
+    active_chunks: int
+    baseline: bool
+    system: System
+
+
+def read_astra_system(path: str, dimensions: int) -> AstraSystem:
+    """The system file of `--dialect astra-sim-2`. Raises InputError."""
+    source = ClusterText(path)
+    entries = json_entries(source, _CODE, "a system.json of ASTRA-sim 2")
+    by_key = entries.by_key
+    algorithms, custom = {}, {}
+    for word, kind in COLLECTIVES.items():
+        key = f"{word}-implementation"
+        if key in by_key:
+            algorithms[kind] = _algorithms(entries, key, dimensions)
+        key += "-custom"
+        if key in by_key:
+            names = by_key[key].value
+            if not isinstance(names, list) or len(names) != 1 or not isinstance(names[0], str):
+                raise entries.wrong(key, "a list of one prefix of files")
+            custom[kind] = names[0]
+    splits = entries.count("preferred-dataset-splits", 0, 1, MOST_CHUNKS) or None
+    optimization = by_key.get("collective-optimization")
+    if optimization is not None and optimization.value not in ("localBWAware", "baseline"):
+        raise entries.wrong("collective-optimization", "localBWAware or baseline")
+    memory = _number(entries, "local-mem-bw")
+    system = System(
+        bool(entries.count("roofline-enabled", 0, 0, 1)), _number(entries, "peak-perf"), memory,
+        bool(entries.count("replay-only", 0, 0, 1)), custom,
+    )  # fmt: skip
+    return AstraSystem(
+        algorithms, entries.count("endpoint-delay", 10, 0, 10**9), splits,
+        entries.count("active-chunks-per-dimension", 1, 1, MOST_CHUNKS),
+        optimization is not None and optimization.value == "baseline", system,
+    )  # fmt: skip
+
+
+def _number(entries: Entries, key: str) -> float | None:
+    if key not in entries.by_key:
+        return None
+    value = entries.by_key[key].value
+    if not is_number(value) or value < 0:
+        raise entries.wrong(key, "a number of 0 or more")
+    return float(value)
+
+
+def _algorithms(entries: Entries, key: str, dimensions: int) -> tuple[str, ...]:
+    """One algorithm a dimension, fewer leave the higher ones out (R4.11)."""
+    entry = entries.by_key[key]
+    if not isinstance(entry.value, list):
+        raise entries.wrong(key, "a list of one algorithm a dimension")
+    if len(entry.value) > dimensions:
+        message = (
+            f"found {len(entry.value)} in {key}, expected at most {dimensions}, one a dimension of the "
+            f"network "
+            "(ASTRA-sim aborts, R4.11)"
+        )
+        raise entries.source.refusal(_CODE, message, entries.source.place(entry.at))
+    names = []
+    for index, name in enumerate(entry.value):
+        known = algorithm_named(name)
+        if known is None:
+            message = f"found {quoted(str(name))} in {key}, expected {ALGORITHMS_EXPECTED}"
+            raise entries.source.refusal(_CODE, message, entries.source.place(entry.items_at[index]))
+        names.append(known)
+    return tuple(names)
+
+
+def read_memory(path: str) -> RemoteMemory:
+    """The file of `--remote-memory`. Raises InputError."""
+    entries = json_entries(ClusterText(path), "remote-memory", "a remote memory file of ASTRA-sim")
+    kind = entries.by_key.get("memory-type")
+    if kind is None:
+        raise entries.source.refusal(
+            "remote-memory", f"found no memory-type, expected {either(list(_MEMORIES))}"
+        )
+    if kind.value not in _MEMORIES:
+        raise entries.wrong("memory-type", either(list(_MEMORIES)))
+    if kind.value == _MEMORIES[0]:
+        return RemoteMemory()
+    bandwidth = _number(entries, "remote-mem-bw")
+    if not bandwidth:
+        raise entries.source.refusal(
+            "remote-memory", "found no remote-mem-bw above 0, expected bytes per ns (GB/s)"
+        )
+    per_node = entries.count("num-npus-per-node", 0, 1, 1 << 24)
+    if kind.value == _MEMORIES[2] and not per_node:
+        raise entries.source.refusal(
+            "remote-memory", "found no num-npus-per-node, expected it with this memory-type"
+        )
+    return RemoteMemory(
+        kind.value, entries.count("remote-mem-latency", 0, 0, 10**12), bandwidth, per_node or 1
+    )
+
+
+def read_groups(path: str, world: int, with_zero: bool = False) -> dict[int, tuple[int, ...]]:
+    """The file of `--comm-groups`: number of a group -> its ranks in its order. Raises InputError.
+
+    with_zero: a group 0 may be there; it is taken for all ranks, as 0 always is.
+    """
+    source = ClusterText(path)
+    try:
+        root: Any = json.loads(source.text)
+    except (ValueError, RecursionError) as error:
+        raise source.refusal("comm-groups", f"this is not JSON: {str(error)[:80]}") from None
+    if not isinstance(root, dict):
+        raise source.refusal("comm-groups", 'found no object, expected {"1": [0, 1], ...}')
+    groups: dict[int, tuple[int, ...]] = {}
+    for key, ranks in root.items():
+        if not (key.isascii() and key.isdigit() and len(key) < 10) or (int(key) == 0 and not with_zero):
+            message = f"found group {quoted(key)}, expected a number from 1 (ASTRA-sim aborts, R5.4)"
+            raise source.refusal("comm-groups", message)
+        fits = isinstance(ranks, list) and all(type(rank) is int and 0 <= rank < world for rank in ranks)
+        if not fits or not ranks or len(set(ranks)) != len(ranks):
+            message = (
+                f"found the ranks {quoted(json.dumps(ranks))} of group {key}, expected different ranks below "
+                f"{world}"
+            )
+            raise source.refusal("comm-groups", message)
+        groups[int(key)] = tuple(ranks)
+    return groups

@@ -1,0 +1,145 @@
+"""A program as it runs: its ops priced once, and the engine that the program and the network take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from simcore.collectives.exact import scaled
+from simcore.engine import Engine, Times
+from simcore.engine.pricing import Prices
+from simcore.folding import Folding
+from simcore.networks import Network, Sharing
+from simcore.program import Program
+from simcore.program.overrides import Overrides
+from simcore.records import NamedTuple
+
+if TYPE_CHECKING:
+    from simcore.cluster import Cluster
+    from simcore.engine.jitter import Jitter
+    from simcore.networks.model import Carrier
+
+
+class DurationChange(NamedTuple):
+    """Some durations times a factor, rounded half to even. masks: per stage, 1 for each op that changes."""
+
+    masks: Sequence[bytes]
+    factor: float
+
+
+def is_fixed(program: Program, network: Network) -> bool:
+    """Whether durations decide nothing but when things happen: neither shared ports nor queues."""
+    return not program.queued and not isinstance(network, Sharing)
+
+
+def jitter_of(overrides: Overrides) -> Jitter | None:
+    """The jitter that is asked for; None without."""
+    if overrides.jitter == 0:
+        return None
+    from simcore.engine.jitter import Jitter
+
+    return Jitter(overrides.jitter, overrides.seed)
+
+
+class PricedRun:
+    """A program with its prices, which runs as often as it is asked to, with a change of them or without.
+
+    Raises `UsageError` for more chunks than the queues of dialect astra-sim-1 can have.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        network: Network,
+        program: Program,
+        folding: Folding,
+        overrides: Overrides,
+        jitter: Jitter | None = None,
+        changes: Sequence[DurationChange] = (),
+    ) -> None:
+        """jitter: by default that of `overrides`; a run of the same program and folding may have it.
+        changes: of durations that the run begins with, one after the other.
+        """
+        self._program = program
+        self._folding = folding
+        self._active_chunks = cluster.active_chunks
+        # What carried the last run, of a network that has ports or links.
+        self.carrier: Carrier | None = None
+        self._sharing = network if isinstance(network, Sharing) and not program.queued else None
+        jitter = jitter or jitter_of(overrides)
+        # What an op of a rank class, in queues of a group, puts on ports or into queues.
+        self._moved: Callable[[int, int], Any]
+        if program.queued:
+            # Imported here and below: most runs take the first engine alone.
+            from simcore.compat.astra1_pricing import QueuePrices
+
+            queued = QueuePrices(cluster, overrides, jitter, program, folding)
+            queued.check_size()
+            self._durations, self._moved = queued.compute(), queued.collective
+            self._begin_with(changes)
+            return
+        prices = Prices(network, overrides.compute_scale, overrides.comm_scale, jitter)
+        self._durations = prices.durations(program, folding)
+        if self._sharing is not None:
+            self._sharing.check_size(program, folding)
+            self._moved = prices.transmissions(program, folding, self._sharing)
+        self._begin_with(changes)
+
+    def _begin_with(self, changes: Sequence[DurationChange]) -> None:
+        for change in changes:
+            self._durations = self.durations(change)
+            if self._program.queued or self._sharing is not None:
+                self._moved = self._changed(change)
+
+    def durations(self, change: DurationChange | None = None) -> list[list[int]]:
+        """Per rank class, ns of each op on an idle network; 0 for collectives that go through queues."""
+        if change is None:
+            return self._durations
+        known: dict[tuple[int, int], list[int]] = {}
+        changed = []
+        for rank_class, column in zip(self._folding.classes, self._durations, strict=True):
+            # Equal classes of a stage share one column.
+            key = (rank_class.stage, id(column))
+            if key not in known:
+                other = {ns: scaled(ns, change.factor) for ns in set(column)}
+                mask = change.masks[rank_class.stage]
+                known[key] = [other[ns] if changed else ns for ns, changed in zip(column, mask, strict=True)]
+            changed.append(known[key])
+        return changed
+
+    def times(self, cancelled: Callable[[], bool], change: DurationChange | None = None) -> Times:
+        """Start and end of every op, by the engine. Raises `Cancelled`."""
+        program, folding, durations = self._program, self._folding, self.durations(change)
+        if program.queued:
+            from simcore.compat.astra1_queues import DimensionQueues
+
+            chunks = self._changed(change)
+            return DimensionQueues(program, folding, durations, chunks, self._active_chunks).run(cancelled)
+        if self._sharing is not None:
+            from simcore.engine.shared_queue import SharedEngine, Traffic
+
+            transmissions = self._changed(change)
+            traffic = Traffic(transmissions, self._sharing.carrier(folding))
+            self.carrier = traffic.carrier
+            return SharedEngine(program, folding, durations, traffic, cancelled).run()
+        return Engine(program, folding, durations, cancelled).run()
+
+    def _changed(self, change: DurationChange | None) -> Callable[[int, int], Any]:
+        """What op `op` of a class, in queues of a group, moves."""
+        whole, folding = self._moved, self._folding
+        if change is None:
+            return whole
+        # In queues one program, whatever the rank.
+        queued = self._program.queued
+        stages = (
+            [0] * len(folding.group_classes)
+            if queued
+            else [rank_class.stage for rank_class in folding.classes]
+        )
+        masks = [change.masks[stage] for stage in stages]
+
+        def moved(number: int, op: int) -> Any:
+            built = whole(number, op)
+            return built.scaled(change.factor) if masks[number][op] else built
+
+        return moved

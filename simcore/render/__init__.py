@@ -1,0 +1,1 @@
+"""Pages, reports and exports of a run."""

@@ -1,0 +1,87 @@
+"""A run, or two on one axis, as one HTML page that asks nothing of any network."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from simcore.diagnostics import printable
+from simcore.render.export.format import Export, Progress, Request
+
+if TYPE_CHECKING:
+    from simcore.trace.run import Run
+
+_EXAMPLE = "step.html"
+
+
+def export_run(request: Request) -> Export:
+    """The page of `request.run`, beside `request.against` where that is given."""
+    run, against = request.run, request.against
+    assert run is not None
+    runs = [run] if against is None else [against, run]
+    # Half of the room each, so that neither side of a comparison crowds the other out.
+    progress = Progress(sum(_spans(each) for each in runs))
+    what = "page of a run" if against is None else "page of two runs"
+    return Export(_pieces(request, runs, progress), what, (), progress)
+
+
+def _spans(run: Run) -> int:
+    lanes = run.lanes
+    return sum(
+        len(lanes.spans(number, stream).start)
+        for number in lanes.facts.numbers
+        for stream in (None, *lanes.streams(number))
+    )
+
+
+def _pieces(request: Request, runs: list[Run], progress: Progress) -> Iterator[bytes]:
+    # Loaded here: only this format makes pages.
+    from simcore.render.page.document import comparison_document, run_document
+    from simcore.render.page.packing import MOST_SPANS, PackedRun, Strings
+
+    strings = Strings()
+    timelines = []
+    for run in runs:
+        room = progress.total if request.every_rank else MOST_SPANS // len(runs)
+        packing = PackedRun(run, strings, room, request.ranks)
+        for done in packing.fill():
+            progress.done += done
+            # Nothing is written yet; whoever waits sees how far it is, and may stop it.
+            yield b""
+        timelines.append(packing)
+    if len(runs) == 1:
+        page = run_document(runs[0], timelines[0], strings, _commands(runs[0]))
+    else:
+        from simcore.compare.two_runs import compared
+
+        comparison = compared(*runs)
+        for timeline, side in zip(timelines, comparison.sides, strict=True):
+            timeline.values["name"] = printable(side)
+        page = comparison_document(comparison, timelines, strings, _commands_of_two(*runs))
+    yield page.encode("utf-8", "backslashreplace")
+
+
+def _commands(run: Run) -> list[str]:
+    command = run.parameters.command_words(run.path, run.setup.label)
+    shown = ["wltui", *command]
+    page = ["wltui", "export", *command, "--format", "html", "-o", _EXAMPLE]
+    return [f"{shlex.join(shown)}    # on the screen", f"{shlex.join(page)}    # this page"]
+
+
+def _commands_of_two(a: Run, b: Run) -> list[str]:
+    """Both on the screen; both as text and this page, where one command line can ask for them."""
+    commands = []
+    for name, run in (("A", a), ("B", b)):
+        shown = ["wltui", *run.parameters.command_words(run.path, run.setup.label)]
+        commands.append(f"{shlex.join(shown)}    # {name}")
+    of_b = b.parameters.as_flags()
+    if a.path == b.path and a.setup.label == b.setup.label:
+        page = command = [*a.parameters.command_words(a.path, a.setup.label), "--with", shlex.join(of_b)]
+    elif a.parameters == b.parameters:
+        command, page = [a.path, b.path, *of_b], [b.path, "--against", a.path, *of_b]
+    else:
+        return commands
+    text = ["wltui", "compare", *command]
+    page = ["wltui", "export", *page, "--format", "html", "-o", _EXAMPLE]
+    return [*commands, f"{shlex.join(text)}    # both as text", f"{shlex.join(page)}    # this page"]

@@ -1,0 +1,229 @@
+"""Saving a file or a folder of files so that it is there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.render.export.format import RankFile
+
+# What `save_folder` writes, and so may replace.
+_OURS = re.compile(
+    r"(?:rank-[0-9]+\.(json|csv)|stage-[0-9]+\.txt)(\.gz)?"
+    r"|wl\.[0-9]+\.et|network\.yml|(system|memory|comm_group)\.json"
+)
+
+_ATTEMPTS = 100
+_Made = TypeVar("_Made")
+
+
+def check_file(path: str, force: bool) -> tuple[str, int | None]:
+    """(the file that `path` names, its mode or None if it is not there yet).
+
+    Raises `UsageError` where something is in the way (a file, unless `force`; what is no regular
+    file, always) or `path` can only name a directory, `InputError` where the system refuses to look.
+    """
+    if not path:
+        raise UsageError("--output: found an empty name, expected a file to write")
+    if os.path.basename(path) in ("", os.curdir, os.pardir):
+        # Whether it is there or not: `realpath` would make a file `out` of `out/`.
+        raise UsageError(f"{printable(path)} is a directory: name a file to write")
+    target = _target(path)
+    try:
+        mode = os.stat(target).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return target, None
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    if not stat.S_ISREG(mode):
+        kind = "a directory" if stat.S_ISDIR(mode) else "no regular file"
+        raise UsageError(f"{printable(path)} is {kind}: name a file to write")
+    if not force:
+        raise _exists(path)
+    return target, mode
+
+
+def save(path: str, pieces: Iterable[bytes], force: bool) -> int:
+    """Writes `pieces` to a new file at `path` and returns its size, bytes.
+
+    They go to a temporary file beside it that is given the name when it is complete, so nobody
+    ever sees half of it. Raises what `check_file` does, and `InputError` where the system refuses.
+    """
+    target, mode = check_file(path, force)
+    made: list[str] = []
+    try:
+        descriptor = _new(os.path.dirname(target), _open_new, made)
+        with open(descriptor, "wb") as file:
+            if mode is not None:
+                os.chmod(made[0], stat.S_IMODE(mode))
+            for piece in pieces:
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+            size = file.tell()
+        if force:
+            os.replace(made[0], target)
+        else:
+            _name_new(made[0], target)
+    except FileExistsError:
+        raise _exists(path) from None
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    finally:
+        for temporary in made:
+            if os.path.lexists(temporary):
+                os.unlink(temporary)
+    return size
+
+
+def check_folder(path: str, force: bool) -> tuple[str, bool]:
+    """(the folder that `path` names, whether it is there already).
+
+    Raises `UsageError` where something is in the way (a folder, unless `force` and all in it are files
+    of ranks; anything else, always), `InputError` where the system refuses to look.
+    """
+    if not path:
+        raise UsageError("--output: found an empty name, expected a folder to make")
+    target = _target(path)
+    try:
+        if not os.path.lexists(target):
+            return target, False
+        if not os.path.isdir(target):
+            raise UsageError(f"{printable(path)} is there already, and no folder: name a folder to make")
+        if not force:
+            raise _exists(path)
+        _check_ours(path, target)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    return target, True
+
+
+def _target(path: str) -> str:
+    """What `path` names: a symbolic link is followed, so what it points to is replaced, not the link.
+
+    Raises `UsageError` for a name that no file can have, `InputError` where the system refuses to look,
+    for one where the directory that the program works in is gone.
+    """
+    try:
+        return os.path.realpath(path)
+    except ValueError:  # a NUL character
+        raise UsageError(f"{printable(path) or '-'}: no file can have this name") from None
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _check_ours(path: str, folder: str) -> None:
+    """Raises `UsageError` where `folder` has more than files of ranks: `path` is its name for the user."""
+    with os.scandir(folder) as entries:
+        others = [
+            entry.name
+            for entry in entries
+            if not _OURS.fullmatch(entry.name) or entry.is_dir(follow_symlinks=False)
+        ]
+    if others:
+        other = printable(min(others), 60)
+        raise UsageError(f"{printable(path)} holds {other}, which no export wrote: name another folder")
+
+
+def save_folder(path: str, files: Iterable[RankFile], force: bool) -> tuple[int, int]:
+    """Makes a folder at `path` with these files and returns (how many, their sizes together in bytes).
+
+    They are written into a temporary folder beside it that is given the name when it is complete.
+    Raises what `check_folder` does, and `InputError` where the system refuses.
+    """
+    target, there = check_folder(path, force)
+    folder = os.path.dirname(target)
+    count = size = 0
+    made: list[str] = []
+    replaced: list[str] = []
+    try:
+        _new(folder, os.mkdir, made)
+        for file in files:
+            count += 1
+            size += _written(os.path.join(made[0], file.name), file.pieces)
+        if there:
+            _new(folder, os.mkdir, replaced)
+            os.replace(target, replaced[0])
+            # What has come since it was looked at first, minutes ago, is not ours to take away.
+            _check_ours(path, replaced[0])
+        os.rename(made[0], target)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    finally:
+        if replaced and not os.path.lexists(target):
+            os.rename(replaced[0], target)
+        for temporary in (*made, *replaced):
+            _remove(temporary)
+    return count, size
+
+
+def compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same as a gzip file, which depends on nothing but its content: it states no name and no time."""
+    import zlib
+
+    packer = zlib.compressobj(6, zlib.DEFLATED, 31)
+    for piece in pieces:
+        if packed := packer.compress(piece):
+            yield packed
+    yield packer.flush()
+
+
+def _written(path: str, pieces: Iterable[bytes]) -> int:
+    with open(path, "xb") as file:
+        for piece in pieces:
+            file.write(piece)
+        file.flush()
+        os.fsync(file.fileno())
+        return file.tell()
+
+
+def _new(folder: str, make: Callable[[str], _Made], made: list[str]) -> _Made:
+    """Something new in `folder`, made by its name, and what making it returned.
+
+    made: gets the name before it is there, so that whoever is interrupted at any moment takes it away.
+    """
+    for attempt in range(_ATTEMPTS):
+        made.append(os.path.join(folder, f".wltui-{os.getpid()}-{attempt}.tmp"))
+        try:
+            return make(made[-1])
+        except FileExistsError:
+            made.pop()
+    raise OSError(None, "too many temporary files are left there")
+
+
+def _open_new(name: str) -> int:
+    """A file with the permissions of any new file: those of `tempfile` are the owner's."""
+    return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+
+
+def _remove(folder: str) -> None:
+    """Takes away a folder of files, if it is there."""
+    if os.path.lexists(folder):
+        for name in os.listdir(folder):
+            os.unlink(os.path.join(folder, name))
+        os.rmdir(folder)
+
+
+def _name_new(temporary: str, target: str) -> None:
+    """Gives a finished file its name. Raises: FileExistsError if another has come to have it meanwhile."""
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        # An empty file takes the name first, which nobody can do twice.
+        os.close(_open_new(target))
+        os.replace(temporary, target)
+
+
+def _exists(path: str) -> UsageError:
+    return UsageError(f"{printable(path)} is there already: --force overwrites it")
+
+
+def _unwritable(path: str, error: OSError) -> InputError:
+    message = f"the file cannot be written: {error.strerror or error}"
+    return InputError(Diagnostic("error", "unwritable-file", message, path))

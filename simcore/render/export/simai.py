@@ -1,0 +1,448 @@
+"""A workload as SimAI / AICB text: what the reader of that text reads back as the same workload.
+
+What a workload file can say of parameters is put into its rows and header. Of a model the rows of one stage
+are written as a file has them: micro-batches as blocks, what is recomputed marked.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, cast
+
+from simcore.collectives.exact import scaled
+from simcore.diagnostics import Diagnostic, UsageError, printable
+from simcore.layout import Layout, resolve_layout
+from simcore.names import WORKLOAD_DIALECTS, Dialect
+from simcore.parameters import Given, flag_of
+from simcore.program.blocks import Structure, find_structure, is_embedding
+from simcore.program.building import bytes_between_stages, check_names
+from simcore.program.overrides import layer_scales
+from simcore.program.plan import Plan
+from simcore.records import replace
+from simcore.render.export.format import Export, RankFile, Request
+from simcore.units import plural
+from simcore.workload import Cells, Workload
+from simcore.workload.formats.cell import KINDS
+from simcore.workload.formats.format import is_comment
+from simcore.workload.formats.simai_text import dialect_of
+from simcore.workload.model import AskedDegrees, AskedModel
+from simcore.workload.policies import TRANSFORMER
+
+if TYPE_CHECKING:
+    from simcore.workload.model import Maker
+
+
+_LARGEST = 2**63 - 1
+# Parameter -> field of Header.
+_DEGREES = {"world": "all_gpus", "tp": "tp", "ep": "ep", "pp": "pp"}
+_ANY_LAYOUT = Layout(1, 1, 1, 1)  # scales of rows do not depend on it
+# Parameters that become part of the file; all others are said to be none of it.
+_EXPRESSED = ("world", "tp", "ep", "pp", "microbatches", "compute_scale", "layer_scale", "dialect")
+
+
+def edited(given: Given) -> tuple[Workload, list[Diagnostic]]:
+    """The workload with the parameters in it, and a diagnostic of what cannot be in it.
+
+    Raises `UsageError` and `InputError` for parameters and a workload that do not fit each other.
+    """
+    workload, parameters = given.opened, given.parameters
+    diagnostics: list[Diagnostic] = []
+    if any(getattr(parameters, field) is not None for field in _DEGREES):
+        # The file's own degrees may fit or not: they are written as they are.
+        _, assumed = resolve_layout(workload, parameters.part(AskedDegrees), None)
+        diagnostics = [diagnostic for diagnostic in assumed if diagnostic.code == "not-rescaled"]
+        if diagnostics:
+            # Imported here: most files are written with their own degrees.
+            from simcore.recovery.rescale import can_rescale
+
+            if can_rescale(workload):
+                message = "--rescale on writes rows made anew for these degrees"
+                diagnostics.append(Diagnostic("note", "rescaled", message, workload.path))
+    structure, _ = find_structure(workload)
+    rows = range(len(workload))
+    header = workload.header
+    for field, name in _DEGREES.items():
+        value = getattr(parameters, field)
+        if value is not None:
+            header = replace(header, **{name: value})
+    order: Sequence[int] = rows
+    if parameters.microbatches is not None:
+        if _has_marked_blocks(workload, structure):
+            order = _repeated(rows, structure, parameters.microbatches)
+            header = replace(
+                header,
+                ga=parameters.microbatches,
+                checkpoints=_moved(header.checkpoints, order),
+                checkpoint_initiates=_moved(
+                    header.checkpoint_initiates, order, after=min(header.checkpoints, default=len(workload))
+                ),
+            )
+        else:
+            message = "--microbatches: no embedding_layer row begins a block of this file; its rows stay"
+            diagnostics.append(Diagnostic("warning", "not-in-file", message, workload.path))
+    scales = layer_scales(parameters.layer_scale)
+    check_names(workload, scales)
+    plan = Plan(workload, structure, _ANY_LAYOUT, 1, 0, layer_scales=scales)
+    phases = [
+        _cells(plan, cells, order, parameters.compute_scale)
+        for cells in (workload.fwd, workload.ig, workload.wg)
+    ]
+    result = replace(
+        workload,
+        dialect=_dialect(workload, parameters.dialect),
+        header=header,
+        name=[workload.name[row] for row in order],
+        line=array("q", [workload.line[row] for row in order]),
+        fwd=phases[0],
+        ig=phases[1],
+        wg=phases[2],
+        process_ns=array("q", [workload.process_ns[row] for row in order]),
+    )
+    if header.pp_comm is None and (header.pp or 1) > 1:
+        # Where the block that it is taken from is left out, the file states it.
+        tp = Layout(header.tp or 1, 1, 1, 1)
+        taken, _ = bytes_between_stages(workload, structure, tp)
+        if bytes_between_stages(result, find_structure(result)[0], tp)[0] != taken:
+            result = replace(result, header=replace(header, pp_comm=taken))
+    return result, [*diagnostics, *_left_out(given)]
+
+
+def _dialect(workload: Workload, asked: str | None) -> Dialect:
+    if asked is None:
+        return workload.dialect
+    for known in WORKLOAD_DIALECTS:
+        if asked == known:
+            return known
+    expected = " or ".join(WORKLOAD_DIALECTS)
+    raise UsageError(f"--dialect {printable(asked, 60)}: {expected} is expected")
+
+
+def _has_marked_blocks(workload: Workload, structure: Structure) -> bool:
+    return bool(structure.blocks) and is_embedding(workload.name[structure.blocks[0][0]])
+
+
+def _repeated(rows: range, structure: Structure, microbatches: int) -> list[int]:
+    """The rows with so many blocks: block i is found block i mod their number."""
+    blocks = structure.blocks
+    order = list(rows[: blocks[0][0]])
+    # Beyond this lies a slip of the keyboard: no reader opens such a file in a minute.
+    most = max(10_000_000, len(rows))
+    rounds, more = divmod(microbatches, len(blocks))
+    if len(order) + rounds * sum(map(len, blocks)) + sum(map(len, blocks[:more])) > most:
+        raise UsageError(f"--microbatches {microbatches}: a file of more than {most} rows is not written")
+    for number in range(microbatches):
+        order += blocks[number % len(blocks)]
+    return order + list(rows[blocks[-1][-1] + 1 :])
+
+
+def _moved(marked: tuple[int, ...], order: Sequence[int], after: int = -1) -> tuple[int, ...]:
+    """Where the marked rows are in the new order; as they were if that is the old one.
+
+    Rows up to `after` lose their mark: what recomputes nothing for want of a checkpoint before it would
+    find one before its copies.
+    """
+    if list(order) == list(range(len(order))) and all(row < len(order) for row in marked):
+        return marked
+    wanted = {row for row in marked if row > after}
+    return tuple(index for index, row in enumerate(order) if row in wanted)
+
+
+def _cells(plan: Plan, cells: Cells, order: Sequence[int], scale: float) -> Cells:
+    """The cells of the rows in `order`, their compute times scaled as the engine would."""
+    times = cells.compute_ns
+    if scale != 1.0 or plan.layer_scales:
+        factors = [scale * plan.layer_scale(row, cells) for row in range(len(times))]
+        long = [scaled(ns, factor) for ns, factor in zip(times, factors, strict=True)]
+        if max(long, default=0) > _LARGEST:
+            raise UsageError("--compute-scale or --layer-scale makes a time of 2^63 ns or more")
+        times = array("q", long)
+    return Cells(
+        array("q", [times[row] for row in order]),
+        [cells.collective[row] for row in order],
+        [cells.group[row] for row in order],
+        array("q", [cells.bytes[row] for row in order]),
+        {index for index, row in enumerate(order) if row in cells.asynchronous}
+        if cells.asynchronous
+        else set(),
+    )
+
+
+def _left_out(given: Given) -> list[Diagnostic]:
+    expressed = {field: flag_of(field).default for field in _EXPRESSED}
+    flags = given.changed(**expressed).parameters.as_flags()
+    if not flags:
+        return []
+    message = f"{' '.join(flags)}: no part of a workload file; give it again when you open the file"
+    return [Diagnostic("warning", "not-in-file", message, given.opened.path)]
+
+
+# Beyond this lies a slip of the keyboard: no reader opens such a file in a minute.
+_MOST_ROWS = 10_000_000
+# What each micro-batch of a file begins with; rows without cells that stand for it where a stage has none,
+# and behind the last layer.
+_BLOCK = "embedding_layer"
+_FIRST, _LAST = -1, -2
+_MARKS = {_FIRST: _BLOCK, _LAST: "final_none"}
+
+
+def of_stage(workload: Workload, stage: int) -> Workload:
+    """The workload with the rows of `stage` alone, of every micro-batch, in the order of a file.
+
+    Raises `UsageError` for what a file has no words for.
+    """
+    mine = workload.stages[stage]
+    block = sorted(row for chunk in mine.chunks for row in chunk)
+    batches = workload.header.ga or 0
+    everywhere = {
+        row for of_one in workload.stages
+        for row in (*of_one.prologue, *of_one.loss, *(row for chunk in of_one.chunks for row in chunk))
+    }  # fmt: skip
+    tail = [row for row in range(len(workload)) if row not in everywhere]
+    if len(block) * batches > _MOST_ROWS:
+        raise UsageError(f"{batches} micro-batches: a file of more than {_MOST_ROWS} rows is not written")
+    for cells in (workload.fwd, workload.ig):
+        if any(row in cells.asynchronous or cells.group[row] == "cp" for row in block):
+            raise UsageError(
+                "--format simai: collectives beside compute (--cp, --zero 3) have no word in SimAI text"
+            )
+    for option, cells_there in (("--overlap-tp", workload.pieces), ("--expert-imbalance", workload.uneven)):
+        if cells_there:
+            raise UsageError(
+                f"--format simai: {option} has no word in SimAI text, whose rows are those of every rank, "
+                "one after another; without it they are written"
+            )
+    if not any(workload.name[row].startswith(_BLOCK) for row in block):
+        # A reader tells the micro-batches by it: without any cell it costs nothing.
+        block = [_FIRST, *block]
+    if block[-1] in workload.recomputed:
+        # Something behind the layer has to initiate that it runs again.
+        block = [*block, _LAST]
+    order = [*mine.prologue, *block * batches, *mine.loss, *tail]
+    checkpoints, initiates = _marked(workload, block, len(mine.prologue), batches)
+    header = replace(workload.header, checkpoints=checkpoints, checkpoint_initiates=initiates)
+    return replace(
+        workload,
+        header=header,
+        name=[_MARKS[row] if row in _MARKS else workload.name[row] for row in order],
+        line=array("q", range(1, len(order) + 1)),
+        fwd=_picked(workload.fwd, order),
+        ig=_picked(workload.ig, order),
+        wg=_picked(workload.wg, order),
+        process_ns=array("q", [100]) * len(order),
+        stages=(),
+        recomputed={},
+        waits={},
+        maker=None,
+    )
+
+
+def _marked(
+    workload: Workload, block: list[int], first: int, batches: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Where each recompute begins, and the row whose backward needs it."""
+    number_of = {row: number for number, row in enumerate(block)}
+    begins, needed = [], []
+    for last, rows in workload.recomputed.items():
+        if last in number_of:
+            begins.append(number_of[rows[0]])
+            needed.append(number_of[rows[-1]] + 1)
+    checkpoints, initiates = [], []
+    for batch in range(batches):
+        offset = first + batch * len(block)
+        checkpoints += [offset + begin for begin in begins]
+        initiates += [offset + row for row in needed]
+    return tuple(sorted(checkpoints)), tuple(sorted(initiates))
+
+
+def _picked(cells: Cells, order: list[int]) -> Cells:
+    return Cells(
+        array("q", [0 if row in _MARKS else cells.compute_ns[row] for row in order]),
+        [None if row in _MARKS else cells.collective[row] for row in order],
+        [None if row in _MARKS else cells.group[row] for row in order],
+        array("q", [0 if row in _MARKS else cells.bytes[row] for row in order]),
+    )
+
+
+# Field of Header -> key, in the order in which AICB writes them.
+_KEYS = {
+    "tp": "model_parallel_NPU_group",
+    "ep": "ep",
+    "pp": "pp",
+    "vpp": "vpp",
+    "ga": "ga",
+    "all_gpus": "all_gpus",
+}
+_LISTS = ("checkpoints", "checkpoint_initiates")
+_TOKENS = tuple({kind: token for token, kind in table.items()} for table in KINDS)
+_ROWS_A_PIECE = 4096
+
+
+def export(request: Request) -> Export:
+    """The workload as text, the parameters in it as far as it has words for them.
+
+    Raises `UsageError` for what this text cannot hold, and what `edited` raises.
+    """
+    opened = cast("Workload", request.opened)
+    if opened.maker is not None and request.ranks is None and not request.every_rank:
+        return export_model(opened.maker, request)
+    if request.ranks is not None or request.every_rank or request.per_rank:
+        raise UsageError("--format simai: one file holds all ranks, so --ranks and --per-rank do not fit it")
+    given = Given(opened, request.parameters)
+    if given.parameters.without_lines:
+        # Imported here, as below: few files are mended.
+        from simcore.workload.without_lines import without_lines
+
+        mended = without_lines(opened, given.parameters.without_lines)
+        given = Given(mended, replace(given.parameters, without_lines=()))
+    # What `ExportFormat.requested` has told apart.
+    if given.parameters.rescale == "on":
+        return _export_rescaled(given)
+    return _export(given)
+
+
+def _export_rescaled(given: Given) -> Export:
+    """The rows of an AICB file for other degrees: AICB's own text, unless more is asked for."""
+    # Imported here: few files are rescaled.
+    from simcore.recovery.rescale import rescaled
+
+    parameters = given.parameters
+    result = rescaled(given.opened, parameters.part(AskedDegrees), parameters.microbatches)
+    rest = given.changed(rescale="off", world=None, tp=None, ep=None, pp=None, microbatches=None)
+    if result is None:
+        return _export(rest)
+    if rest.parameters.given:
+        return _export(Given(result.workload, rest.parameters))
+    what = f"{plural(len(result.workload), 'row')}, rescaled {result.workload.rescaled}"
+    return Export([result.text.encode()], what, result.workload.diagnostics)
+
+
+def _export(given: Given) -> Export:
+    workload: Workload = given.opened
+    if workload.format not in ("simai", "astra-sim-1") or workload.policy not in TRANSFORMER:
+        kind = workload.format if workload.policy in TRANSFORMER else f"{workload.format} ({workload.policy})"
+        raise UsageError(
+            f"--format simai: {printable(kind)} is not written as SimAI text; {' and '.join(TRANSFORMER)} are"
+        )
+    result, diagnostics = edited(given)
+    _check_rows_named(result)
+    header = _header(result)
+    if dialect_of(_keys(header), result) != result.dialect:
+        message = (
+            f"dialect {result.dialect} does not show in the file: give --dialect {result.dialect} with it"
+        )
+        diagnostics.append(Diagnostic("warning", "not-in-file", message, workload.path))
+    if workload.declared_rows not in (None, len(workload)):
+        message = f"{len(result)} rows are stated as they are there; the file stated {workload.declared_rows}"
+        diagnostics.append(Diagnostic("note", "row-count-written", message, workload.path, 2, 1))
+    pieces = _pieces(header, result)
+    what = f"{plural(len(result), 'row')} of {result.policy}"
+    return Export(pieces, what, tuple(diagnostics), as_read=True)
+
+
+def export_model(maker: Maker, request: Request) -> Export:
+    """A model's rows as this text: AICB's own file, or those of Megatron, with more than one stage a file
+    for each in a folder.
+    """
+    asked = request.parameters.part(AskedModel)
+    written = maker.text(asked)
+    if written is not None:
+        if request.per_rank:
+            raise UsageError("--format simai: AICB writes one file, so --per-rank does not fit it")
+        text, diagnostics = written
+        return Export(
+            [text.encode()], f"{plural(text.count(chr(10)) - 2, 'row')} as AICB writes them", diagnostics
+        )
+    workload = maker.workload(asked)
+    stages = len(workload.stages)
+    if stages > 1 and not request.per_rank:
+        raise UsageError(
+            f"--format simai: a model on {stages} stages is a file for each, whose rows differ: --per-rank, "
+            "and -o a folder, would fit"
+        )
+    diagnostics = (*workload.diagnostics, *_experts_elsewhere(workload))
+    if request.per_rank:
+        files = [RankFile(f"stage-{stage}.txt", _pieces_of_stage(workload, stage)) for stage in range(stages)]
+        return Export((), f"the rows of {plural(stages, 'stage')}", diagnostics, files=iter(files))
+    return Export(_pieces_of_stage(workload, 0), f"{plural(len(workload), 'row')} of a block", diagnostics)
+
+
+def _experts_elsewhere(workload: Workload) -> list[Diagnostic]:
+    """Says so where a reader of the text takes other expert groups than the model has: along dp alone."""
+    layout, _ = resolve_layout(workload, AskedDegrees(), None)
+    of_file = replace(layout, whole_experts=False)
+    kinds = {kind for cells in (workload.fwd, workload.ig, workload.wg) for kind in cells.group}
+    said = []
+    if "dp_ep" in kinds:
+        here, there = layout.group_size("dp_ep"), of_file.group_size("dp_ep")
+        if here != there:
+            said.append(f"gradients of experts are added up over {plural(there, 'rank')} there, {here} here")
+    if "ep" in kinds and layout.ep_across_tp != of_file.ep_across_tp:
+        said.append(f"ranks of an expert group are tp {layout.tp} apart there, neighbours here")
+    if not said:
+        return []
+    message = f"SimAI counts expert groups along dp, not tp: {'; '.join(said)}; the step differs by it"
+    return [Diagnostic("warning", "not-in-file", message, workload.path)]
+
+
+def _pieces_of_stage(workload: Workload, stage: int) -> Iterator[bytes]:
+    flat = of_stage(workload, stage)
+    return _pieces(_header(flat), flat)
+
+
+def _check_rows_named(workload: Workload) -> None:
+    for row, name in enumerate(workload.name):
+        if not name or name.split() != [name] or (row == 0 and is_comment(name)):
+            raise UsageError(
+                f"--format simai: the row name '{printable(name, 60)}' cannot be written as one word"
+            )
+
+
+def _header(workload: Workload) -> str:
+    header = workload.header
+    fields = [workload.policy]
+    for field, key in _KEYS.items():
+        value = getattr(header, field)
+        if value is not None:
+            fields.append(f"{key}: {value}")
+    for key in _LISTS:
+        rows: tuple[int, ...] = getattr(header, key)
+        if rows or key in header.column:
+            fields.append(" ".join(map(str, (f"{key}:", len(rows), *rows))))
+    if header.pp_comm is not None:
+        fields.append(f"pp_comm: {header.pp_comm}")
+    if header.rescaled_from:
+        fields.append(f"rescaled_from: {','.join(map(str, header.rescaled_from))}")
+    text = " ".join(fields)
+    if workload.dialect == "simai" and dialect_of(_keys(text), workload) != "simai":
+        # Says nothing but that this is a header of AICB.
+        text += " vpp: 0"
+    return text
+
+
+def _keys(header: str) -> list[str]:
+    return [word[:-1] for word in header.split() if word.endswith(":")]
+
+
+def _pieces(header: str, workload: Workload) -> Iterator[bytes]:
+    yield f"{header}\n{len(workload)}\n".encode("utf-8", "surrogateescape")
+    rows = range(len(workload))
+    for first in rows[::_ROWS_A_PIECE]:
+        text = "".join(_row(workload, row) for row in rows[first : first + _ROWS_A_PIECE])
+        yield text.encode("utf-8", "surrogateescape")
+
+
+def _row(workload: Workload, row: int) -> str:
+    cells = [workload.name[row], "-1"]
+    for tokens, phase in zip(_TOKENS, (workload.fwd, workload.ig, workload.wg), strict=True):
+        token = tokens.get((phase.collective[row], phase.group[row]))
+        if token is None:
+            raise UsageError(
+                f"--format simai: {phase.collective[row]} over a {phase.group[row]} group "
+                f"(line {workload.line[row]}) has no word in SimAI text"
+            )
+        cells += [str(phase.compute_ns[row]), token, str(phase.bytes[row])]
+    cells.append(str(workload.process_ns[row]))
+    # A line that begins like a comment would be one: such a row goes on in the line of the row before.
+    follows = row + 1 < len(workload) and is_comment(workload.name[row + 1])
+    return "\t".join(cells) + ("\t" if follows else "\n")

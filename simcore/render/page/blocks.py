@@ -1,0 +1,128 @@
+"""Lines of a report as HTML: titles, paragraphs and tables, in the words that the page of text has."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Iterator, Sequence
+
+from simcore.diagnostics import printable
+from simcore.render.report.section import Bar, Legend, TableLine, WrappedLine
+
+# Of one text of a file, characters: a name of a megabyte is cut where it stands.
+_MOST_TEXT = 4000
+# Units of a bar's width, whole ones: no digits are lost that a screen could show.
+_BAR_UNITS = 1000
+
+
+def escaped(text: str, limit: int = _MOST_TEXT) -> str:
+    """Text as HTML text or attribute; controls are made visible, what is long is cut."""
+    return html.escape(printable(text, limit))
+
+
+def element(name: str, text: str, css: str = "") -> str:
+    """An element with text in it."""
+    attribute = f' class="{css}"' if css else ""
+    return f"<{name}{attribute}>{escaped(text)}</{name}>"
+
+
+def section(identity: str, lines: Sequence[str], tag: str = "h2") -> str:
+    """A section of a page of text as one of HTML; "" of no lines. Its first line is its title."""
+    if not lines:
+        return ""
+    first = lines[0]
+    title = (first.whole if isinstance(first, WrappedLine) else first).strip()
+    rest = lines[1:]
+    if isinstance(first, TableLine):
+        title, rest = "", lines
+    head = element(tag, title) if title else ""
+    body = "\n".join(blocks(rest))
+    return f'<section id="{identity}" class="{identity}">{head}\n{body}\n</section>'
+
+
+def blocks(lines: Iterable[str]) -> Iterator[str]:
+    """Each paragraph, each table and each stretch of aligned text as an element."""
+    table: list[TableLine] = []
+    plain: list[str] = []
+    for line in lines:
+        if table and not (isinstance(line, TableLine) and line.columns is table[0].columns):
+            yield _table(table)
+            table = []
+        if plain and (isinstance(line, (TableLine, WrappedLine, Legend)) or not line.strip()):
+            yield _plain(plain)
+            plain = []
+        if isinstance(line, TableLine):
+            table.append(line)
+        elif isinstance(line, Legend):
+            yield _legend(line)
+        elif isinstance(line, WrappedLine):
+            if line.whole:
+                yield element("p", line.whole)
+        elif line.strip():
+            plain.append(line)
+    if table:
+        yield _table(table)
+    if plain:
+        yield _plain(plain)
+
+
+def _plain(lines: list[str]) -> str:
+    """Lines that are aligned with each other keep their places; others are a paragraph each."""
+    aligned = len(lines) > 1 and any("   " in line.strip() for line in lines)
+    if aligned:
+        return element("pre", "\n".join(lines)).replace("\\x0a", "\n")
+    return "\n".join(element("p", line.strip(), "" if line.startswith(" ") else "sub") for line in lines)
+
+
+def _legend(line: Legend) -> str:
+    keys = "".join(
+        f'<li><svg class="key" viewBox="0 0 10 10" aria-hidden="true"><rect class="part-{escaped(part)}" '
+        f'width="10" height="10"/></svg>{escaped(part)}</li>'
+        for part in line.parts
+    )
+    return f'<ul class="legend">{keys}</ul>'
+
+
+def _table(lines: list[TableLine]) -> str:
+    columns = lines[0].columns
+    head = "".join(f"<th{_css(column.left)} scope=col>{escaped(column.heading)}</th>" for column in columns)
+    rows = "\n".join(
+        "<tr>" + "".join(
+            f"<td{_css(column.left)}>{_cell(cell)}</td>"
+            for cell, column in zip(line.cells, columns, strict=True)
+        ) + "</tr>"
+        for line in lines
+        if not line.is_heading
+    )  # fmt: skip
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table></div>'
+
+
+def _css(left: bool) -> str:
+    return " class=l" if left else ""
+
+
+def _cell(cell: str) -> str:
+    if not isinstance(cell, Bar):
+        return escaped(cell)
+    label = ", ".join(f"{part} {100 * ns / cell.whole:.1f} %" for part, ns in _joined(cell))
+    rects, done = [], 0
+    for part, ns in _joined(cell):
+        start, done = done, done + ns
+        left, right = (round(_BAR_UNITS * ns / cell.whole) for ns in (start, done))
+        if right > left:
+            size = f'x="{left}" width="{right - left}" height="10"'
+            rects.append(f'<rect class="part-{escaped(part)}" {size}/>')
+    return (
+        f'<svg class="bar" viewBox="0 0 {_BAR_UNITS} 10" preserveAspectRatio="none" role="img" '
+        f'aria-label="{escaped(label)}">{"".join(rects)}</svg>'
+    )
+
+
+def _joined(bar: Bar) -> list[tuple[str, int]]:
+    """Neighbouring parts of one name as one, without those that take nothing."""
+    joined: list[tuple[str, int]] = []
+    for part, ns in bar.parts:
+        if joined and joined[-1][0] == part:
+            joined[-1] = (part, joined[-1][1] + ns)
+        elif ns and bar.whole:
+            joined.append((part, ns))
+    return joined

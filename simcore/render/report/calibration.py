@@ -1,0 +1,289 @@
+"""A calibration on a page and as JSON: the steps, what was fitted by what, what is left per kind of work."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from typing import Any
+
+from simcore.calibration import BandwidthFit, Calibration, KindFit
+from simcore.diagnostics import printable
+from simcore.ranks import RankSet
+from simcore.render.report.section import WIDTH, Field, field_lines, field_values, keys
+from simcore.units import change_percent, column_unit, duration, number, plural
+
+_MOST_RANKS = 4
+# Of a path in a command line that is to be copied.
+_MOST_COMMAND = 4096
+
+SCHEMA = "wltui.calibrate/1"
+NOTHING_SAVED = "nothing could be fitted, so nothing is saved"
+
+
+def calibration_text(calibration: Calibration) -> str:
+    """The page."""
+    names = [
+        f"Calibrate  {printable(calibration.before.workload.path)}",
+        f"to         {printable(calibration.measured.measured.path)}",
+    ]
+    fitted = [fitted_title(calibration), *fitted_lines(calibration, WIDTH)]
+    kinds = [kinds_title(calibration), *kind_lines(calibration, None)]
+    rest = [*rank_lines(calibration, WIDTH), *rest_lines(calibration, WIDTH)]
+    parts = [names, step_lines(calibration), fitted, kinds, rest]
+    return "\n".join("".join(f"{line}\n" for line in part) for part in parts if part)
+
+
+def calibration_json(calibration: Calibration) -> dict[str, Any]:
+    """All that was fitted and what is left, as plain values; times in ns, of kinds those of all ranks.
+
+    Schema `wltui.calibrate/1`: keys are added, never renamed.
+    """
+    run, compute = calibration.measured.measured, calibration.compute
+    return {
+        "schema": SCHEMA,
+        "workload": calibration.before.workload.path,
+        "measured": {
+            "file": run.path,
+            "step_time_ns": calibration.measured_step_ns,
+            "ranks": calibration.ranks,
+            "concurrent": run.concurrent,
+            "host_ns": calibration.host_ns,
+            "gaps_ns": calibration.gaps_ns,
+        },
+        "before": {"step_time_ns": calibration.before.step_time_ns},
+        "after": {
+            "step_time_ns": calibration.after.step_time_ns,
+            "parameters": calibration.after.parameters.as_dict(),
+            "flags": calibration.after.parameters.as_flags(),
+        },
+        "compute_scale": {
+            "before": compute.before,
+            "after": compute.after,
+            "by": list(compute.by),
+            "not_fitted": compute.why or None,
+            "factors": compute.factors or None,
+        },
+        "dimensions": field_values(_BANDWIDTH, calibration.bandwidths),
+        "kinds": field_values(_kind_fields(calibration), calibration.kinds),
+        "ranks_off": field_values(keys("rank", "measured_rank", "factor", "slow_rank"), calibration.off),
+        "slowed_step_time_ns": calibration.slowed_step_ns,
+        "notes": list(calibration.notes),
+        "diagnostics": field_values(
+            keys("severity", "code", "line", "message"),
+            (*calibration.after.diagnostics, *run.diagnostics),
+        ),
+    }
+
+
+_BANDWIDTH: list[Field[BandwidthFit]] = [
+    Field(key="index", value=lambda fit: fit.dimension),
+    Field(key="before_gbps", value=lambda fit: fit.before),
+    Field(key="after_gbps", value=lambda fit: fit.after),
+    Field(key="by", value=lambda fit: list(fit.by)),
+    Field(key="together", value=lambda fit: list(fit.together)),
+    Field(key="not_fitted", value=lambda fit: fit.why or None),
+]
+
+
+def saved_text(calibration: Calibration, path: str | None) -> str:
+    """Where the parameters are, or (None) how to save them, and which slow ranks the file has or has not."""
+    return "".join(f"{line}\n" for line in saved_lines(calibration, path, "--output FILE"))
+
+
+def saved_lines(calibration: Calibration, path: str | None, how: str) -> list[str]:
+    """The lines of `saved_text`. how: what saves them, a flag or a key."""
+    file = "FILE" if path is None else printable(shlex.quote(path), _MOST_COMMAND)
+    if path is None:
+        line = f"{how} saves these parameters for --params FILE"
+    else:
+        line = f"Saved in {printable(path)}: --params takes it"
+    given = calibration.after.parameters.slow_rank
+    if given:
+        line += f", with --slow-rank {', '.join(map(printable, given))} as given"
+    if calibration.slowed_step_ns is None:
+        return [line]
+    named = [fit.rank for fit in calibration.off]
+    ranks = f"rank{'s' if len(named) > 1 else ''} {RankSet.of(named).text()}"
+    steps = (calibration.after.step_time_ns, calibration.slowed_step_ns)
+    without, slowed = (f"{duration(ns)} ({_off(ns, calibration.measured_step_ns)})" for ns in steps)
+    lines = [line, f"Not in it: {ranks} as slow or fast as measured. Without {without}, with them {slowed}:"]
+    workload = printable(shlex.quote(calibration.before.workload.path), _MOST_COMMAND)
+    flags = " ".join(f"--slow-rank {slow_rank}" for slow_rank in calibration.slow_ranks)
+    # One line, however long: it is there to be copied.
+    return [*lines, f"  wltui {workload} --params {file} {flags}"]
+
+
+def warnings(calibration: Calibration) -> list[str]:
+    """What the trace leaves in doubt, each in its line."""
+    return [
+        diagnostic.text()
+        for diagnostic in calibration.measured.measured.diagnostics
+        if diagnostic.severity != "note"
+    ]
+
+
+def step_lines(calibration: Calibration) -> list[str]:
+    """The measured step, and the simulated one before and after."""
+    step = calibration.measured_step_ns
+
+    def beside(ns: int) -> str:
+        off = _off(ns, step)
+        return f"{duration(ns)} ({off})" if off else duration(ns)
+
+    lines = [
+        f"Measured step   {duration(step)}",
+        f"Simulated step  {beside(calibration.before.step_time_ns)} as given, "
+        f"{beside(calibration.after.step_time_ns)} as fitted",
+    ]
+    if calibration.slowed_step_ns is not None:
+        lines.append(
+            f"                {beside(calibration.slowed_step_ns)} with the --slow-rank below as well"
+        )
+    return lines
+
+
+def fitted_title(calibration: Calibration) -> str:
+    """What stands over `fitted_lines`."""
+    return "Fitted" if calibration.is_fitted else "Nothing could be fitted"
+
+
+def fitted_lines(calibration: Calibration, width: int) -> list[str]:
+    """Each parameter before and after, and what decided it, or why it was not fitted."""
+    compute = calibration.compute
+    if compute.why:
+        scale = f"not fitted, {compute.why}"
+    else:
+        scale = f"{number(compute.before)} -> {number(compute.after)}, by {_words(compute.by)}"
+    rows = [("compute scale", scale)]
+    if compute.factors:
+        # A model's kinds each have one: the scale of all stays.
+        rows = [(kind, f"x {factor:.6g}") for kind, factor in compute.factors.items()]
+    rows += [
+        (f"dimension {bandwidth.dimension}", _bandwidth(bandwidth)) for bandwidth in calibration.bandwidths
+    ]
+    column = max(len(name) for name, _ in rows)
+    lines = []
+    for name, text in rows:
+        first = f"  {name:<{column}}  "
+        lines += textwrap.wrap(text, width, initial_indent=first, subsequent_indent=" " * len(first))
+    return lines
+
+
+def _bandwidth(fit: BandwidthFit) -> str:
+    if fit.why:
+        by = f" ({_words(fit.by)})" if fit.by else ""
+        return f"{fit.text}: not fitted, {fit.why}{by}"
+    text = f"{fit.text} -> {number(fit.after)} GB/s, by {_words(fit.by)}"
+    if fit.together:
+        others = [str(other) for other in fit.together if other != fit.dimension]
+        text += f"; one factor with {_words(others)}, as nothing crosses one of them alone"
+    return text
+
+
+def kinds_title(calibration: Calibration) -> str:
+    """What stands over `kind_lines`."""
+    ranks = calibration.ranks
+    who = f"the mean of {plural(ranks, 'rank')}" if ranks > 1 else "of one rank"
+    return f"Time of each kind of work, waiting left out, {who}"
+
+
+def kind_lines(calibration: Calibration, width: int | None) -> list[str]:
+    """The residual of each kind, as a table with its heading. width: where a line is longer for its last
+    words, why a kind decided nothing, these stand below it; None for lines as long as they are.
+    """
+    head, *lines = field_lines(_kind_fields(calibration), calibration.kinds)
+    if width is not None:
+        whys = [kind.why for kind in calibration.kinds]
+        lines = [piece for line, why in zip(lines, whys, strict=True) for piece in _broken(line, why, width)]
+    return [head, *lines]
+
+
+def _kind_fields(calibration: Calibration) -> list[Field[KindFit]]:
+    """A kind of work: its residual on the mean rank and, in JSON, on all of them."""
+    ranks = calibration.ranks
+    known = [
+        ns for kind in calibration.kinds for ns in (kind.measured_ns, kind.before_ns, kind.after_ns) if ns
+    ]
+    unit_ns, unit = column_unit(max(known, default=0) // ranks)
+    return [
+        Field(f"kind, {unit}", lambda fit: fit.name, "kind", lambda fit: fit.name, left=True),
+        Field("calls", lambda fit: _calls(fit, ranks)),
+        *keys("measured_calls", "simulated_calls"),
+        Field("measured", lambda fit: _figure(fit.measured_ns, ranks, unit_ns), "measured_ns"),
+        Field("as given", lambda fit: _figure(fit.before_ns, ranks, unit_ns), "before_ns"),
+        Field("off", lambda fit: _off(fit.before_ns, fit.measured_ns)),
+        Field("as fitted", lambda fit: _figure(fit.after_ns, ranks, unit_ns), "after_ns"),
+        Field("off", lambda fit: _off(fit.after_ns, fit.measured_ns)),
+        *keys("fitted"),
+        Field("", lambda fit: fit.why, "why", lambda fit: fit.why or None, left=True),
+    ]
+
+
+def _broken(line: str, why: str, width: int) -> list[str]:
+    """A line of the table; where it is too long its last words, `why`, stand below it."""
+    if len(line) <= width or not why:
+        return [line]
+    below = textwrap.wrap(why, width, initial_indent=" " * 6, subsequent_indent=" " * 6)
+    return [line.removesuffix(why).rstrip(), *below]
+
+
+def _calls(fit: KindFit, ranks: int) -> str:
+    """Calls of a rank: in the trace and, where they differ, in the simulation; nothing for compute."""
+    if fit.measured_calls is None and fit.measured_ns is not None:
+        return ""
+    calls = (fit.measured_calls, fit.simulated_calls)
+    there, here = ("-" if count is None else number(round(count / ranks, 1)) for count in calls)
+    return there if there == here else f"{there} / {here}"
+
+
+def rank_lines(calibration: Calibration, width: int) -> list[str]:
+    """The ranks whose compute is off the fit: they are left out of the parameters."""
+    lines = []
+    for fit in calibration.off[:_MOST_RANKS]:
+        name = f"Rank {fit.measured_rank}"
+        if fit.measured_rank != fit.rank:
+            name += f", rank {fit.rank} of the simulation,"
+        lines.append(
+            f"{name} computes {number(fit.factor)} times as long as fitted: "
+            f"--slow-rank {fit.rank}={number(fit.slow_rank)}"
+        )
+    if len(calibration.off) > _MOST_RANKS:
+        lines.append(f"{plural(len(calibration.off) - _MOST_RANKS, 'more rank')} off by more than 10 %")
+    return _wrapped(lines, width)
+
+
+def rest_lines(calibration: Calibration, width: int) -> list[str]:
+    """What is in the trace alone, and what a comparison of the steps has to mind."""
+    ranks = calibration.ranks
+    host = [
+        (calibration.host_ns // ranks, "operations of the host"),
+        (calibration.gaps_ns // ranks, "host gaps"),
+    ]
+    parts = [f"{duration(ns)} of {name}" for ns, name in host if ns]
+    lines = [f"In the trace alone, the mean of a rank: {' and '.join(parts)}"] if parts else []
+    lines += [f"{note[0].upper()}{note[1:]}" for note in calibration.notes]
+    return _wrapped(lines, width)
+
+
+def _wrapped(lines: list[str], width: int) -> list[str]:
+    return [piece for line in lines for piece in textwrap.wrap(line, width, subsequent_indent="  ")]
+
+
+def _figure(ns: int | None, ranks: int, unit_ns: int) -> str:
+    if ns is None:
+        return "-"
+    return f"{ns / ranks / unit_ns:.3f}" if unit_ns > 1 else str(round(ns / ranks))
+
+
+def _off(ns: int | None, measured_ns: int | None) -> str:
+    """How far a simulated time is from a measured one: `+3.1 %`, or `x 12` of it."""
+    if ns is None or not measured_ns:
+        return ""
+    if ns >= 10 * measured_ns:
+        return f"x {ns / measured_ns:.0f}"
+    return change_percent(measured_ns, ns)
+
+
+def _words(names: list[str] | tuple[str, ...]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

@@ -1,0 +1,504 @@
+"""What differs between two runs, whatever they came from, as a page and as JSON, section by section.
+
+JSON is of schema `wltui.compare/1` where ops were matched, else of `wltui.beside/1`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from simcore.compare.parts import AccountChange
+from simcore.diagnostics import printable
+from simcore.render.report.memory import figure_values
+from simcore.render.report.name_changes import NAMES_OF_RUNS
+from simcore.render.report.section import (
+    WIDTH,
+    Field,
+    PageAsked,
+    Section,
+    field_lines,
+    field_values,
+    keys,
+    page,
+    values,
+    wrapped,
+)
+from simcore.trace.figures import each_words, is_other_work, microbatch_ns, per_work
+from simcore.trace.run import common_ns
+from simcore.trace.track import ALIKE, OF_PROFILES, ranks_of
+from simcore.units import column_unit, difference, duration, in_unit, number, percent, plural, signed
+
+if TYPE_CHECKING:
+    from simcore.compare import AccountPart, LayerChange, Mover
+    from simcore.compare.beside import KindChange, LanePair, MatchedPass, StagePair
+    from simcore.compare.two_runs import Compared
+    from simcore.trace.run import Run
+    from simcore.trace.track import Track
+
+Row = TypeVar("Row")
+# The keys of a change.
+_CHANGE: list[Field[AccountChange]] = [
+    Field(key="a_ns"), Field(key="b_ns"), Field(key="difference_ns", value=lambda change: change.ns)
+]  # fmt: skip
+
+
+def _change_values(change: AccountChange) -> dict[str, Any]:
+    """A change as JSON has it."""
+    return field_values(_CHANGE, (change,))[0]
+
+
+def _account_values(changes: Sequence[AccountChange]) -> list[dict[str, Any]]:
+    """Changes of accounts as JSON has them; those of a profiler alone where there are any."""
+    told = [change for change in changes if change.a_ns or change.b_ns or change.name not in OF_PROFILES]
+    return field_values([Field(key="account", value=lambda change: change.name), *_CHANGE], told)
+
+
+def _change_fields(
+    change: Callable[[Row], AccountChange | None], unit_ns: int, first: str, none: str = ""
+) -> list[Field[Row]]:
+    """A, B and B - A in a unit, an `=` where they are equal. first: heading of A; none: without a change."""
+
+    def cell(figure: Callable[[AccountChange], str]) -> Callable[[Row], str]:
+        def text(row: Row) -> str:
+            row_change = change(row)
+            return none if row_change is None else figure(row_change)
+
+        return text
+
+    def b_less_a(account: AccountChange) -> str:
+        if account.ns == 0:
+            return "="
+        return f"{account.ns / unit_ns:+.3f}" if unit_ns > 1 else f"{account.ns:+d}"
+
+    return [
+        Field(first, cell(lambda account: in_unit(account.a_ns, unit_ns))),
+        Field("B", cell(lambda account: in_unit(account.b_ns, unit_ns))),
+        Field("B - A", cell(b_less_a)),
+    ]
+
+
+def slower_words(a_ns: int, b_ns: int, limit: float) -> str | None:
+    """One line where step B is longer than A by more than `limit` percent of A; else None."""
+    if (b_ns - a_ns) * 100 <= limit * a_ns:
+        return None
+    slower = f"{percent(b_ns - a_ns, a_ns)} % slower" if a_ns else "slower"
+    steps = f"{duration(a_ns)}, {duration(b_ns)}"
+    return f"B is {slower} than A ({steps}): more than --fail-if-slower {number(limit)}%"
+
+
+_THEN = "     "
+
+
+def _of_model(name: str, run: Run) -> Any:
+    """A figure of a model; None of any other run."""
+    figures = run.model.model_figures
+    return None if figures is None else figure_values(figures)[name]
+
+
+_PART: list[Field[AccountPart]] = [
+    Field(key="account"),
+    Field(key="difference_ns", value=lambda account_part: account_part.ns),
+]
+_FILE: Field[Run] = Field(key="file", value=lambda run: run.path)
+# Of runs whose ops were matched their parameters tell them apart, of others what they are.
+_MATCHED: list[Field[Run]] = [
+    _FILE,
+    *keys("step_time_ns"),
+    Field(key="microbatch_ns", value=lambda run: microbatch_ns(run.shape)),
+    Field(key="schedule", value=lambda run: run.figures.of.schedule),
+    Field(key="parameters", value=lambda run: run.figures.of.parameters),
+    *(Field(key=name, value=partial(_of_model, name), optional=True) for name in ("throughput", "memory")),
+]
+_PAIRED: list[Field[Run]] = [
+    _FILE,
+    Field(key="run", value=lambda run: run.setup.stamp),
+    Field(key="kind", value=lambda run: run.figures.kind),
+    *keys("step_time_ns"),
+    Field(key="microbatch_ns", value=lambda run: microbatch_ns(run.shape)),
+    Field(key="together", value=lambda run: run.recording is None or run.recording.together),
+    Field(key="tp", value=lambda run: run.shape.tp),
+    Field(key="dp", value=lambda run: run.shape.dp),
+    Field(key="pp", value=lambda run: run.shape.pp),
+    Field(key="microbatches", value=lambda run: run.shape.scheduled),
+    Field(key="diagnostics", value=lambda run: [diagnostic.values() for diagnostic in run.diagnostics]),
+]
+
+
+def _side_lines(compared: Compared, asked: PageAsked) -> list[str]:
+    """What has to be known before figures are believed, a line a side, B - A, and why."""
+    a_ns, b_ns = compared.a.step_time_ns, compared.b.step_time_ns
+    text = [compared.title] if compared.title else []
+    for line in compared.notices:
+        text += wrapped(line, "", _THEN)
+    each = [each_words(run.shape) for run in (compared.a, compared.b)]
+    width = max(map(len, each)) + 2 if all(each) else 0
+    if max(len(side) for side in compared.sides) + width + 15 > WIDTH:
+        # What the two are comes first.
+        width = 0
+    for name, ns, batch, side in zip("AB", (a_ns, b_ns), each, compared.sides, strict=True):
+        line = f"{name}  {duration(ns):<11} {batch if width else '':<{width}}{side}"
+        text.append(line if len(line) <= WIDTH else line[: WIDTH - 3] + "...")
+    by_work = per_work(compared.a.shape, compared.b.shape)
+    # More micro-batches in a step are more work, and no loss.
+    steps = "B - A  " + (f"{by_work.words}; step " if by_work is not None else "") + difference(a_ns, b_ns)
+    steps += ", not the same work" if is_other_work(compared.a.shape, compared.b.shape) else ""
+    if len(steps) + len(compared.paired) + 2 <= WIDTH:
+        text.append(f"{steps}; {compared.paired}")
+    else:
+        text += [f"{steps};", f"       {compared.paired}"]
+    text += wrapped(f"Why: {compared.why}.", "", _THEN)
+    return text + (wrapped(compared.parts_words, _THEN, _THEN) if compared.parts_words else [])
+
+
+def _side_json(compared: Compared, asked: PageAsked) -> dict[str, Any]:
+    """`schema`, `a`, `b`, `difference_ns`, `why`, `parts`, and what of the two is not alike."""
+    a_ns, b_ns = compared.a.step_time_ns, compared.b.step_time_ns
+    side = _PAIRED
+    unlike: dict[str, Any] = {
+        "unlike": [{"what": name, "a": a, "b": b} for name, a, b in compared.unlike],
+        "paired_by": "rank" if compared.by_rank else "stage",
+    }
+    if compared.matched is not None:
+        side = _MATCHED
+        changed = {name: {"a": _plain(a), "b": _plain(b)} for name, (a, b) in compared.changed.items()}
+        names = ("ops", "a_ops", "b_ops", "ranks")
+        unlike = {
+            "changed": changed,
+            "matched": {name: getattr(compared.matched, name) for name in names},
+        }
+    return {
+        "schema": compared.schema,
+        **dict(zip("ab", field_values(side, (compared.a, compared.b)), strict=True)),
+        "difference_ns": compared.difference_ns,
+        # How much longer B is, in per cent of A; null of nothing.
+        "difference_percent": 100 * (b_ns - a_ns) / a_ns if a_ns else None,
+        "why": compared.why,
+        "parts": field_values(_PART, compared.parts),
+        **unlike,
+    }
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+# An account of the mean rank, and of those that are worst.
+_Pair = tuple[AccountChange, AccountChange]
+_PASS: list[Field[MatchedPass]] = [
+    Field(key="direction", value=lambda matched_pass: matched_pass.a.direction),
+    Field(key="microbatch", value=lambda matched_pass: matched_pass.a.microbatch),
+    Field(key="part", value=lambda matched_pass: matched_pass.a.part),
+    Field(key="a_start_ns", value=lambda matched_pass: matched_pass.a.start_ns),
+    Field(key="a_end_ns", value=lambda matched_pass: matched_pass.a.end_ns),
+    Field(key="b_start_ns", value=lambda matched_pass: matched_pass.b.start_ns),
+    Field(key="b_end_ns", value=lambda matched_pass: matched_pass.b.end_ns),
+]  # fmt: skip
+_STAGE: list[Field[StagePair]] = [
+    Field(key="stage"),
+    Field(key="accounts", value=lambda pair: _account_values(pair.accounts)),
+    Field(key="passes", value=lambda pair: field_values(_PASS, pair.passes)),
+]
+
+
+def _account_lines(compared: Compared, asked: PageAsked) -> list[str]:
+    """The accounts that there are, those that change most where there is no room for all, and the step."""
+    step = AccountChange("step", compared.a.step_time_ns, compared.b.step_time_ns)
+    unit_ns, unit = column_unit(max(step[1:]))
+    there = [pair for pair in compared.account_pairs if any((*pair[0][1:], *pair[1][1:]))]
+    kept = sorted(there, key=lambda pair: -max(abs(change.ns) for change in pair))[: asked.rows]
+    shown = [*(pair for pair in there if pair in kept), (step, step)]
+    fields: list[Field[_Pair]] = [
+        Field(f"account, {unit}", lambda pair: pair[0].name, left=True),
+        *_change_fields(lambda pair: pair[0], unit_ns, "A"),
+    ]
+    # Runs that know no stages have none that changes most.
+    if compared.worst is not None or any(stage.stage is not None for stage in compared.stages):
+        fields += _change_fields(lambda pair: pair[1], unit_ns, "A")
+    left = len(there) - len(kept)
+    more = f" ({left} that change less: --all)" if left else ""
+    return [f"Accounts: {compared.accounts_title}{more}", *field_lines(fields, shown)]
+
+
+def _account_json(compared: Compared, asked: PageAsked) -> dict[str, Any]:
+    """`accounts`, and `worst`, of the ranks that compute least, or `stages` and `lanes` that are paired."""
+    accounts = {"accounts": _account_values([mean for mean, _ in compared.account_pairs])}
+    if compared.worst is None:
+        stages, lanes = (
+            field_values(_STAGE, compared.stages),
+            [_lane_json(compared, lane) for lane in compared.lanes],
+        )
+        return {**accounts, "stages": stages, "lanes": lanes}
+    of = zip("ab", (compared.a, compared.b), (compared.worst.a, compared.worst.b), strict=True)
+    ranks = {f"{name}_ranks": ranks_of(run.tracks, number).text() for name, run, number in of}
+    return {
+        **accounts,
+        "worst": {**ranks, "accounts": _account_values([change for _, change in compared.account_pairs])},
+    }
+
+
+def _lane_json(compared: Compared, pair: LanePair) -> dict[str, Any]:
+    sides = {"a": _track_json(compared.a, pair.a), "b": _track_json(compared.b, pair.b)}
+    return {"stage": pair.stage, "ranks": pair.ranks, **sides}
+
+
+def _track_json(run: Run, track: Track) -> dict[str, Any]:
+    ns = zip(ALIKE, common_ns(run, track), strict=True)
+    return {
+        "first_rank": track.first_rank,
+        "accounts_ns": {name: account_ns for name, account_ns in ns if account_ns},
+    }
+
+
+_PATH_ROWS = 5
+_NAME_CELLS = 28
+_NO_LAYER = "no layer"
+# A kind, and a stage or a layer beside it.
+_PathRow = tuple["AccountChange | None", "AccountChange | None"]
+
+
+def _path_lines(compared: Compared, asked: PageAsked) -> list[str]:
+    """What the two are made of: by kind and, where that moves more, by stage or by layer."""
+    paths = compared.paths
+    if paths is None or not any(change.ns for changes in paths for change in changes):
+        return []
+    most = None if asked.everything else _PATH_ROWS
+
+    def moved(changes: list[AccountChange]) -> int:
+        return sum(abs(change.ns) for change in changes[:most])
+
+    by_stage = moved(paths.stage) > moved(paths.layer)
+    others = [
+        change._replace(
+            name=f"stage {change.name}" if by_stage else printable(change.name, _NAME_CELLS) or _NO_LAYER
+        )
+        for change in (paths.stage if by_stage else paths.layer)
+    ]
+    unit_ns, unit = column_unit(max(compared.a.step_time_ns, compared.b.step_time_ns))
+    fields: list[Field[_PathRow]] = [
+        Field(f"kind, {unit}", lambda pair: pair[0].name if pair[0] else "", left=True),
+        *_change_fields(lambda pair: pair[0], unit_ns, "A"),
+        Field("stage" if by_stage else "layer", lambda pair: pair[1].name if pair[1] else "", left=True),
+        *_change_fields(lambda pair: pair[1], unit_ns, "A"),
+    ]
+    rows = list(zip_longest(paths.kind[:most], others[:most]))
+    more = " (--all has all)" if max(len(paths.kind), len(others)) > len(rows) else ""
+    return [f"Critical paths, what changes most{more}", *field_lines(fields, rows)]
+
+
+def _path_json(compared: Compared, asked: PageAsked) -> dict[str, Any]:
+    """`critical_path`, of runs that were matched op by op."""
+    paths = compared.paths
+    if paths is None:
+        return {}
+
+    def changes(name: str, of: list[AccountChange], value: Any) -> list[dict[str, Any]]:
+        return field_values([Field(key=name, value=value), *_CHANGE], of)
+
+    return {
+        "critical_path": {
+            "by_kind": changes("kind", paths.kind, lambda change: change.name),
+            "by_stage": changes("stage", paths.stage, lambda change: int(change.name)),
+            "by_layer": changes("layer", paths.layer, lambda change: change.name or None),
+        }
+    }
+
+
+_PASS_ROWS = 4
+_DIRECTIONS = ("forward", "backward")
+
+
+def _pass_moved_ns(stage: StagePair) -> int:
+    changes = (stage.pass_ns(direction) for direction in _DIRECTIONS)
+    return sum(abs(change.ns) for change in changes if change is not None)
+
+
+def _pass_lines(compared: Compared, asked: PageAsked) -> list[str]:
+    """A line a stage, those that change most; nothing where no passes are paired."""
+    there = [stage for stage in compared.stages if any(stage.pass_ns(way) is not None for way in _DIRECTIONS)]
+    if not there:
+        return []
+    kept = sorted(there, key=lambda pair: -_pass_moved_ns(pair))[: None if asked.everything else _PASS_ROWS]
+    shown = [pair for pair in there if pair in kept]
+    both = [change for pair in shown for way in _DIRECTIONS if (change := pair.pass_ns(way)) is not None]
+    unit_ns, unit = column_unit(max(ns for change in both for ns in change[1:]))
+    fields: list[Field[StagePair]] = [
+        Field("stage", lambda pair: str(pair.stage), left=True),
+        Field("passes", lambda pair: str(len(pair.passes))),
+        *_change_fields(lambda pair: pair.pass_ns("forward"), unit_ns, f"forward A, {unit}", "-"),
+        *_change_fields(lambda pair: pair.pass_ns("backward"), unit_ns, f"backward A, {unit}", "-"),
+    ]
+    left = len(there) - len(shown)
+    more = f" ({plural(left, 'stage')} more: --all)" if left else ""
+    title = f"One pass of a micro-batch, communication in it included, the mean of those that both have{more}"
+    return [title, *field_lines(fields, shown)]
+
+
+_LAYER_ROWS = 3
+
+
+def _layer_fields(unit_ns: int, unit: str) -> list[Field[LayerChange]]:
+    return [
+        Field(f"layer, {unit}", lambda change: printable(change.name, _NAME_CELLS), "name", left=True),
+        *_change_fields(lambda layer: layer.compute, unit_ns, "compute A"),
+        *_change_fields(lambda layer: layer.exposed, unit_ns, "exposed A"),
+        Field(key="compute", value=lambda change: _change_values(change.compute)),
+        Field(key="exposed", value=lambda change: _change_values(change.exposed)),
+    ]
+
+
+def _layer_lines(compared: Compared, asked: PageAsked) -> list[str]:
+    """A line a layer that changes; nothing where none does."""
+    moved = [layer for layer in compared.layers if layer.moved_ns]
+    if not moved:
+        return []
+    shown = moved if asked.everything else moved[:_LAYER_ROWS]
+    largest = max(ns for layer in shown for change in (layer.compute, layer.exposed) for ns in change[1:])
+    left = len(moved) - len(shown)
+    more = f" ({left} more: --all)" if left else ""
+    return [f"Layers that change most{more}", *field_lines(_layer_fields(*column_unit(largest)), shown)]
+
+
+def _layer_json(compared: Compared, asked: PageAsked) -> dict[str, Any]:
+    """`layers`, of runs that were matched op by op."""
+    if compared.matched is None:
+        return {}
+    return {"layers": field_values(_layer_fields(1, "ns"), compared.layers)}
+
+
+# What it is in words, and the op.
+_Op = tuple[str, "Mover"]
+_OP: list[Field[_Op]] = [
+    Field("op", lambda op: op[0], left=True),
+    Field("what", lambda op: op[1].measure, "measure", lambda op: op[1].measure, left=True),
+    Field(key="stage", value=lambda op: op[1].place[0]),
+    Field(key="dp", value=lambda op: op[1].place[1]),
+    Field(key="tp", value=lambda op: op[1].place[2]),
+    Field(key="ranks", value=lambda op: op[1].ranks),
+    Field(key="name", value=lambda op: op[1].name),
+    Field(key="phase", value=lambda op: op[1].phase),
+    Field(key="kind", value=lambda op: op[1].kind),
+    Field(key="microbatch", value=lambda op: op[1].microbatch),
+    Field("A", lambda op: duration(op[1].a_ns), "a_ns", lambda op: op[1].a_ns),
+    Field("B", lambda op: duration(op[1].b_ns), "b_ns", lambda op: op[1].b_ns),
+    Field(
+        "B - A", lambda op: signed(op[1].b_ns - op[1].a_ns),
+        "difference_ns", lambda op: op[1].b_ns - op[1].a_ns,
+    ),
+]  # fmt: skip
+# Where it is, and the kind of time.
+_Kind = tuple[str, "KindChange"]
+_KIND: list[Field[_Kind]] = [
+    Field("where", lambda kind: kind[0], left=True),
+    Field(key="stage", value=lambda kind: kind[1].stage),
+    Field(key="rank", value=lambda kind: kind[1].rank),
+    Field("what", lambda kind: kind[1].change.name, "kind", lambda kind: kind[1].change.name, left=True),
+    Field("A", lambda kind: duration(kind[1].change.a_ns), "a_ns", lambda kind: kind[1].change.a_ns),
+    Field("B", lambda kind: duration(kind[1].change.b_ns), "b_ns", lambda kind: kind[1].change.b_ns),
+    Field(
+        "B - A", lambda kind: difference(kind[1].change.a_ns, kind[1].change.b_ns),
+        "difference_ns", lambda kind: kind[1].change.ns,
+    ),
+]  # fmt: skip
+
+
+def _mover_lines(compared: Compared, asked: PageAsked) -> list[str]:
+    """A line an op, or a kind of time of a stage or a rank."""
+    if compared.op_movers:
+        ops = _chosen(compared.op_movers, asked.rows)
+        return ["Ops that differ most", *field_lines(_OP, ops), *wrapped(compared.pieces_words, "  ", "  ")]
+    if not compared.kind_movers:
+        return []
+    shown = compared.kind_movers[: asked.rows]
+    left = len(compared.kind_movers) - len(shown)
+    more = f" ({left} more: --all)" if left else ""
+    alone = ", or a rank that does much more" if any(mover.rank is not None for _, mover in shown) else ""
+    return [f"What differs most, the mean of a stage's ranks{alone}{more}", *field_lines(_KIND, shown)]
+
+
+def _chosen(movers: Sequence[_Op], most: int | None) -> list[_Op]:
+    """Ops from each measure in turn until there are `most`, listed in the order of the comparison."""
+    by_measure: dict[str, list[_Op]] = {}
+    for mover in movers:
+        by_measure.setdefault(mover[1].measure, []).append(mover)
+    in_turn = [op for several in zip_longest(*by_measure.values()) for op in several if op is not None]
+    return [mover for mover in movers if mover in in_turn[:most]]
+
+
+def _mover_json(compared: Compared, asked: PageAsked) -> dict[str, Any]:
+    """`movers`."""
+    ops = field_values(_OP, compared.op_movers or ())
+    return {"movers": [*ops, *field_values(_KIND, compared.kind_movers or ())]}
+
+
+def _unchanged_lines(compared: Compared, asked: PageAsked) -> list[str]:
+    """What is unchanged, and the micro-batches in memory where these change."""
+    same = wrapped(f"Unchanged: {', '.join(compared.unchanged) or 'nothing'}", "", "  ")
+    return [*same, *([compared.cost_words] if compared.cost_words else [])]
+
+
+def _unchanged_json(compared: Compared, asked: PageAsked) -> dict[str, Any]:
+    """`unchanged` and, of runs that were matched op by op, `peak_microbatches`."""
+    cost = {} if compared.matched is None else {
+        "peak_microbatches": None if compared.cost is None else compared.cost._asdict()
+    }  # fmt: skip
+    return {"unchanged": compared.unchanged, **cost}
+
+
+SIDES: Section[Compared] = Section("sides", _side_lines, _side_json)
+_ACCOUNTS: Section[Compared] = Section("account-changes", _account_lines, _account_json)
+_MOVERS: Section[Compared] = Section("movers", _mover_lines, _mover_json)
+# In the order of the page.
+SECTIONS: tuple[Section[Compared], ...] = (
+    SIDES,
+    _ACCOUNTS,
+    Section("path-changes", _path_lines, _path_json),
+    # `stages` of the accounts has them.
+    Section("pass-changes", _pass_lines),
+    Section("layer-changes", _layer_lines, _layer_json),
+    _MOVERS,
+    NAMES_OF_RUNS,
+    Section("unchanged", _unchanged_lines, _unchanged_json),
+)
+# What a person reads at once; --all has everything.
+_LINES = 40
+_LEAST_ACCOUNTS = 4
+_LEAST_MOVERS, _MOST_MOVERS = 3, 7
+# Lines of a table beside its rows: title, heading and a blank line; of the accounts also the step.
+_BESIDE = 3
+# The keys that come first, whatever the order of the page.
+_FIRST_KEYS = (
+    "schema", "a", "b", "difference_ns", "difference_percent", "why", "parts", "changed", "matched",
+    "unlike", "paired_by", "accounts", "worst", "layers", "critical_path", "stages", "lanes", "movers",
+    "by_name", "unchanged",
+)  # fmt: skip
+
+
+def comparison_page(compared: Compared, everything: bool = False) -> str:
+    """The page. It has at most 40 lines: accounts that change least give way first, then what differs most.
+
+    everything: all that there is.
+    """
+    if everything:
+        return page(SECTIONS, compared, PageAsked(everything=True))
+    others = [section for section in SECTIONS if section not in (_ACCOUNTS, _MOVERS)]
+    left = (
+        _LINES
+        - sum(len(lines) + 1 for section in others if (lines := section.lines(compared, PageAsked())))
+        + 1
+    )
+    some = bool(compared.op_movers or compared.kind_movers)
+    accounts = max(left - (_LEAST_MOVERS + _BESIDE if some else 0) - _BESIDE - 1, _LEAST_ACCOUNTS)
+    left -= len(_ACCOUNTS.lines(compared, PageAsked(rows=accounts))) + 1 + _BESIDE
+    rows = {
+        _ACCOUNTS: accounts,
+        _MOVERS: max(_LEAST_MOVERS, min(left, _MOST_MOVERS)),
+    }
+    return page(SECTIONS, compared, PageAsked(), rows)
+
+
+def comparison_json(compared: Compared) -> dict[str, Any]:
+    """The comparison as plain values; times in ns, differences B - A."""
+    return values(SECTIONS, compared, PageAsked(everything=True), _FIRST_KEYS)

@@ -1,0 +1,150 @@
+"""Why the step is not shorter: its critical path with its longest segments, and who waits for whom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from simcore.kernel_names import short_name
+from simcore.records import NamedTuple
+from simcore.render.report.section import (
+    Field,
+    PageAsked,
+    Section,
+    field_lines,
+    field_values,
+    keys,
+    listed,
+    more_line,
+    short,
+)
+from simcore.trace.figures import PathSegment, WaitFor
+from simcore.trace.run import path_parts, path_sums
+from simcore.units import duration, percent, plural
+
+if TYPE_CHECKING:
+    from simcore.trace.run import Run
+
+_MOST_PARTS, _SEGMENTS = 5, 8
+_SEGMENT_CELLS = 32
+
+
+class _Alike(NamedTuple):
+    """Segments that run the same for as long: the first of them, in words, and how many."""
+
+    first: PathSegment
+    words: tuple[str, str]
+    times: int
+
+
+def _what(alike: _Alike) -> str:
+    what, name = alike.words
+    return f"{what} {short_name(name, _SEGMENT_CELLS)}".rstrip()
+
+
+_LONGEST: list[Field[_Alike]] = [
+    Field("takes", lambda alike: duration(alike.first.end_ns - alike.first.start_ns)),
+    Field("times", lambda alike: f"x{alike.times}"),
+    Field("first at", lambda alike: duration(alike.first.start_ns)),
+    Field("rank", lambda alike: str(alike.first.rank)),
+    Field("what", _what, left=True),
+    Field("not earlier, because", lambda alike: alike.first.reason, left=True),
+]
+_SEGMENT: list[Field[PathSegment]] = keys(
+    "start_ns", "end_ns", "rank", "stream", "kind", "layer", "phase", "microbatch", "reason"
+)
+
+
+def _path_lines(run: Run, asked: PageAsked) -> list[str]:
+    """Its sums by each grouping that the run has, and the longest segments, alike ones on one line."""
+    if not run.timed:
+        return []
+    step = run.step_time_ns
+    sums = {by: path_sums(run, by) for by in run.figures.path_groupings}
+    alike = _alike(run)
+    if not alike:
+        return ["Critical path: nothing takes any time"]
+    segments, ranks = sum(map(len, alike)), plural(len(sums["rank"]), "rank")
+    page = [f"Critical path: {plural(segments, 'segment')} on {ranks}, 0 to {duration(step)}; % of that"]
+    for by, parts in sums.items():
+        if by == "rank" and len(parts) == len(sums.get("stage", ())):
+            # One rank a stage: the line before says it.
+            continue
+        shown = [
+            f"{short_name(what, _SEGMENT_CELLS)} {duration(ns)} ({percent(ns, step)} %)"
+            for what, ns in parts[:_MOST_PARTS]
+        ]
+        left = len(parts) - len(shown)
+        page += listed(f"by {by}", [*shown, *([f"and {left} more"] if left > 0 else [])])
+    page.append("  its longest segments, and why the first of each kind did not start earlier")
+    longest = alike[:_SEGMENTS]
+    firsts = run.figures.path_segments(segments_alike[0] for segments_alike in longest)
+    rows = [
+        _Alike(first, run.figures.path_words(segments_alike[0]), len(segments_alike))
+        for first, segments_alike in zip(firsts, longest, strict=True)
+    ]
+    page += field_lines(_LONGEST, rows)
+    if not run.figures.has_slack:
+        page.append(
+            "  no slack: collectives queue by priority here, and what is served first depends on the times"
+        )
+    return page
+
+
+def _alike(run: Run) -> list[list[int]]:
+    """The segments that take as long and run the same together, the longest first."""
+    by_key: dict[tuple[int, object], list[int]] = {}
+    segments = zip(path_parts(run, "kind"), run.figures.path_alike(), strict=True)
+    for index, ((_, ns), what) in enumerate(segments):
+        by_key.setdefault((-ns, what), []).append(index)
+    return [numbers for _, numbers in sorted(by_key.items(), key=lambda item: (item[0][0], item[1][0]))]
+
+
+def _path_json(run: Run, asked: PageAsked) -> dict[str, Any]:
+    """`critical_path`: its segments in the order of time; null for what a segment has not."""
+    segments = run.figures.path_segments() if run.timed else ()
+    fields = _SEGMENT if run.figures.nodes is None else [*_SEGMENT, *keys("node")]
+    return {"critical_path": field_values(fields, segments)}
+
+
+CRITICAL_PATH: Section[Run] = Section("critical-path", _path_lines, _path_json)
+
+
+_WAITS = 8
+_WHERE_CELLS, _RANK_CELLS = 34, 40
+
+
+def _wait_fields(run: Run) -> list[Field[WaitFor]]:
+    return [
+        Field(
+            "ranks", lambda wait: short(wait.early.text(), _RANK_CELLS),
+            "rank", lambda wait: wait.early.first, left=True,
+        ),
+        Field(
+            "wait for", lambda wait: short(wait.late.text(), _RANK_CELLS),
+            "for", lambda wait: wait.late.first, left=True,
+        ),
+        Field(
+            "in", lambda wait: wait.said or short_name(wait.where, _WHERE_CELLS),
+            "in", lambda wait: wait.where, left=True,
+        ),
+        Field("for", lambda wait: duration(wait.ns), "ns"),
+        Field("of step", lambda wait: f"{percent(wait.ns, run.step_time_ns)} %"),
+    ]  # fmt: skip
+
+
+def _wait_lines(run: Run, asked: PageAsked) -> list[str]:
+    """A line a wait, the longest ones; nothing where nobody is known to wait."""
+    waits = run.figures.waits_for
+    if not waits:
+        return []
+    more = more_line(len(waits) - _WAITS, "shorter waits")
+    title = "Who waits for whom, in all, the longest first"
+    return [title, *field_lines(_wait_fields(run), waits[:_WAITS]), *more]
+
+
+def wait_values(run: Run) -> list[dict[str, Any]]:
+    """Each wait as JSON."""
+    return field_values(_wait_fields(run), run.figures.waits_for)
+
+
+WAITS: Section[Run] = Section("waits", _wait_lines)

@@ -1,0 +1,513 @@
+"""Sections that measured runs alone have: the run of the files and its replay, the operations by name, and
+the bandwidths of the collectives whose bytes a profiler's trace tells.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from simcore.diagnostics import printable
+from simcore.kernel_names import short_name
+from simcore.render.report.critical_path import wait_values
+from simcore.render.report.section import (
+    WIDTH,
+    Field,
+    PageAsked,
+    Section,
+    field_lines,
+    field_values,
+    keys,
+    more_line,
+)
+from simcore.trace.run import account_ns, as_read
+from simcore.units import byte_size, duration, percent, signed
+
+if TYPE_CHECKING:
+    from simcore.cluster.choice import ClusterChoice
+    from simcore.measured import MeasuredRun
+    from simcore.measured.summary import OpFigures
+    from simcore.replay.bandwidths import Bandwidth
+    from simcore.replay.timed import Timed
+    from simcore.runs.measured import MeasuredResults
+    from simcore.trace.run import Run
+    from simcore.words.measured_sentences import RankDifference
+
+_MOST_RANKS, _MOST_OPS = 64, 3
+_NAME_CELLS = 34
+_PROFILED = ("kernel", "copy")
+
+
+def _most_by(rank_difference: RankDifference) -> str:
+    return ", ".join(
+        f"{short_name(name, _NAME_CELLS)} {signed(ns)}" for name, ns in rank_difference.ops[:_MOST_OPS]
+    )
+
+
+_END: list[Field[RankDifference]] = [
+    Field("rank", lambda rank: str(rank.number), "ranks", lambda rank: str(rank.number)),
+    Field(
+        "measured", lambda rank: duration(rank.measured_ns),
+        "measured_end_ns", lambda rank: rank.measured_ns,
+    ),
+    Field("replayed", lambda rank: duration(rank.replayed_ns), "end_ns", lambda rank: rank.replayed_ns),
+    Field("difference", lambda rank: signed(rank.replayed_ns - rank.measured_ns)),
+    Field(
+        "most by", _most_by,
+        "operations", lambda rank: [{"name": name, "difference_ns": ns} for name, ns in rank.ops], left=True,
+    ),
+]  # fmt: skip
+
+
+def recorded_of(run: Run) -> MeasuredResults | None:
+    """What is known of a run whose times were measured, None of any other."""
+    return cast("MeasuredResults | None", run.recording)
+
+
+def _differences(run: Run) -> list[RankDifference]:
+    recorded = recorded_of(run)
+    if recorded is None or not recorded.is_replayed:
+        return []
+    # Imported here: only what was recorded is replayed.
+    from simcore.words.measured_sentences import differences
+
+    return differences(recorded)
+
+
+def _replay_lines(run: Run, asked: PageAsked) -> list[str]:
+    """A line a rank: when it ends, measured and replayed, and the operations that explain it."""
+    rank_differences = _differences(run)
+    if not rank_differences:
+        return []
+    more = more_line(len(rank_differences) - _MOST_RANKS, "more ranks", "--json has all")
+    return [
+        "When each rank ends, measured and replayed",
+        *field_lines(_END, rank_differences[:_MOST_RANKS]),
+        *more,
+    ]
+
+
+def _measured_json(run: Run, asked: PageAsked) -> dict[str, Any]:
+    """`measured`: the step and the ranks as they were measured and, of a replay, as they are replayed."""
+    recorded = recorded_of(run)
+    if recorded is None:
+        return {}
+    measured, replay = recorded.measured, None
+    if recorded.is_replayed:
+        replay = {
+            "step_time_ns": run.step_time_ns,
+            "difference_ns": run.step_time_ns - measured.step_time_ns,
+            "by_rank": field_values(_END, _differences(run)),
+            **_waiting(run),
+        }
+    keyed = {
+        "step_time_ns": measured.step_time_ns,
+        "ranks": len(measured.ranks),
+        "concurrent": measured.concurrent,
+        "timed": measured.timed,
+        "unit": measured.unit,
+        "run": measured.stamp,
+        "missing": measured.missing.text(),
+        "by_rank": _ranks(measured),
+        **_operation_values(recorded),
+        **_waiting(as_read(run)),
+        **_of_profile(run, recorded, asked),
+        "replay": replay,
+    }
+    return {"measured": keyed}
+
+
+def _ranks(run: MeasuredRun) -> list[dict[str, Any]]:
+    """Each rank; its ns by category sum to the step time."""
+    # Imported here: other runs have none.
+    from simcore.measured.summary import rank_times
+
+    ranks = []
+    for rank, time in zip(run.ranks, rank_times(run), strict=True):
+        times: dict[str, Any] = {}
+        if run.timed:
+            times = {"start_ns": rank.first_ns, "end_ns": rank.last_ns, "ns": _told(run, time.ns)}
+        counts = {"operations": len(rank.ops), "sub_operations": len(rank.subs)}
+        ranks.append({"ranks": str(rank.number), "stage": rank.stage, **counts, **times})
+    return ranks
+
+
+def _told(run: MeasuredRun, ns: Mapping[str, int]) -> dict[str, int]:
+    """ns by category; what a profiler alone tells is left out where there is none of it."""
+    return {
+        name: account_ns
+        for name, account_ns in ns.items()
+        if account_ns or run.of_devices or name not in _PROFILED
+    }
+
+
+def _of_profile(shown: Run, results: Timed, asked: PageAsked) -> dict[str, Any]:
+    """What is known of profiler traces alone; nothing of others."""
+    run, recorded = results.measured, results.measured.recorded
+    if recorded is None:
+        return {}
+    # Imported here: other runs have none.
+    from simcore.replay.bandwidths import without_bandwidth
+    from simcore.replay.idle import gap_values, long_gaps
+    from simcore.replay.stragglers import stragglers
+
+    middle, most = recorded.residual_ns
+    numbers = [str(rank.number) for rank in run.ranks]
+    return {
+        "step": recorded.step,
+        "steps": [
+            {"step": step.number, "longest_ns": step.longest_ns,
+             "ns": {str(rank): ns for rank, ns in sorted(step.ns.items())}}
+            for step in recorded.steps
+        ],
+        "clocks": {
+            "shift_ns": dict(zip(numbers, recorded.shifts, strict=True)),
+            "matched": dict(zip(numbers, recorded.matched, strict=True)),
+            "residual_ns": {"median": middle, "most": most},
+        },
+        "collectives": _bandwidth_values(shown, asked),
+        "collectives_without_bandwidth": [
+            {"operation": without.operation, "group": without.group, "count": without.times,
+             "reason": without.reason}
+            for without in without_bandwidth(results)
+        ],
+        "stragglers": [
+            late._asdict() | {"gap": None if late.gap is None else gap_values(late.gap)}
+            for late in stragglers(results)
+        ],
+        "gaps": [
+            {"ranks": numbers[rank], **gap_values(gap)}
+            for rank, gap in long_gaps(results.gaps, results.step_time_ns)
+        ],
+    }  # fmt: skip
+
+
+def _waiting(run: Run) -> dict[str, Any]:
+    """The accounts of each rank, which sum to the step, and who waits for whom."""
+    accounts = []
+    for track in sorted(run.tracks) if run.timed else ():
+        ns = account_ns(run, (track,))
+        apart = {
+            f"{kind}_ns": {
+                name.removeprefix(f"{kind} "): ns[name] for name in ns if name.startswith(f"{kind} ")
+            }
+            for kind in ("compute", "exposed")
+        }
+        alone = {f"{name}_ns": ns[name] for name in ("wait", "bubble", "host", "idle")}
+        accounts.append({"ranks": track.ranks.text(), "stage": track.stage, **apart, **alone})
+    return {"accounts": accounts, "waiting": wait_values(run)}
+
+
+MEASURED: Section[Run] = Section("measured", _replay_lines, _measured_json)
+
+
+# Nobody reads more rows than these; the first are the ones that take most.
+_MOST_ROWS = 60
+
+
+def _operation_fields(
+    run: MeasuredRun, waited: Callable[[OpFigures], int] | None, every_ns: int = 0
+) -> list[Field[OpFigures]]:
+    """waited: how much of the longest is waiting for others; None where nobody is known to wait. every_ns: of
+    all operations together.
+    """
+    # A kernel takes microseconds.
+    unit_ns, decimals = (1e3, 1) if run.of_devices else (1e6, 2)
+
+    def name(figures: OpFigures) -> str:
+        if figures.parent is None:
+            return short_name(figures.name, _NAME_CELLS)
+        return printable(f"{figures.name} in {figures.parent}", _NAME_CELLS)
+
+    def most_is_on(figures: OpFigures) -> str:
+        batch = f", micro-batch {figures.most_batch}" if figures.most_batch >= 0 else ""
+        return f"{run.unit} {figures.most_rank}{batch}" if figures.measured else "no duration"
+
+    def of_time(ns: Callable[[OpFigures], float] | None) -> Callable[[OpFigures], str] | None:
+        """A cell of ms; no column in an order without times."""
+        return (
+            None
+            if ns is None or not run.timed
+            else lambda figures: f"{ns(figures) / unit_ns:.{decimals}f}" if figures.measured else "-"
+        )
+
+    def share(figures: OpFigures) -> str:
+        return percent(figures.total_ns, every_ns) if figures.measured and every_ns else "-"
+
+    def of_most(figure: Callable[[OpFigures], int]) -> Callable[[OpFigures], int | None]:
+        return lambda figures: figure(figures) if figures.measured and figure(figures) >= 0 else None
+
+    return [
+        Field("operation", name, "name", left=True),
+        Field(key="parent"),
+        Field("kind", lambda figures: figures.category, "kind", lambda figures: figures.category, left=True),
+        Field("count", lambda figures: str(figures.count), "count"),
+        Field(key="measured"),
+        Field("total", of_time(lambda figures: figures.total_ns) if run.of_devices else None, "total_ns"),
+        Field("% of all", share if run.of_devices else None),
+        Field("mean", of_time(lambda figures: figures.total_ns / figures.measured)),
+        Field("least", of_time(lambda figures: figures.least_ns), "least_ns"),
+        Field("most", of_time(lambda figures: figures.most_ns), "most_ns"),
+        Field("waits", of_time(waited)),
+        Field(
+            "most is on", most_is_on if run.timed else None,
+            "most_rank", of_most(lambda figures: figures.most_rank), left=True,
+        ),
+        Field(key="most_microbatch", value=of_most(lambda figures: figures.most_batch)),
+    ]  # fmt: skip
+
+
+def _operation_lines(run: Run, asked: PageAsked) -> list[str]:
+    """The operations and sub-operations, the ones that take most first; an order without times as it is."""
+    recorded = recorded_of(run)
+    if recorded is None:
+        return []
+    # Imported here and below: other runs have no such table.
+    from simcore.measured.summary import op_figures, sub_figures
+    from simcore.replay.operations import grouped
+
+    shown = recorded.run
+    waited = _waited(recorded) if run.timed and recorded.waiting else None
+    unit = "" if not run.timed else ", us" if shown.of_devices else ", ms"
+    unit += "; waits: part of the most" if waited is not None else ""
+
+    def rows(figures: list[OpFigures]) -> list[str]:
+        ordered = sorted(figures, key=lambda figure: -figure.total_ns)
+        kept = ordered if asked.every_layer or asked.everything else ordered[:_MOST_ROWS]
+        more = more_line(len(ordered) - len(kept), where="--all-layers has all")
+        every_ns = sum(op.total_ns for op in ordered)
+        return [*field_lines(_operation_fields(shown, waited, every_ns), kept), *more]
+
+    page = [] if run.timed else [*order_lines(shown, WIDTH), ""]
+    page += [f"Operations of all ranks, by name{unit}", *rows(op_figures(shown))]
+    if _has_layers(shown):
+        of_layers = f"Layers of all ranks, each phase alone, us{'' if waited is None else unit[4:]}"
+        page += ["", of_layers, *rows(op_figures(grouped(shown, "layer")))]
+    subs = sub_figures(shown)
+    if subs:
+        page += ["", f"Sub-operations, inside the operations above{unit}", *rows(subs)]
+    return page
+
+
+def _has_layers(run: MeasuredRun) -> bool:
+    from simcore.replay.operations import groupings
+
+    return "layer" in groupings(run)
+
+
+def _waited(recorded: Timed) -> Callable[[OpFigures], int]:
+    from simcore.replay.waits import waits_by_item
+
+    waits = {rank.number: waits_by_item(recorded, index) for index, rank in enumerate(recorded.run.ranks)}
+    return lambda figures: sum(wait.ns for wait in waits[figures.most_rank].get(figures.most_item, ()))
+
+
+def order_lines(run: MeasuredRun, width: int) -> list[str]:
+    """The operations of each stage or rank in the order of the file, each with its micro-batch."""
+    page = ["Order of the operations, with their micro-batches"]
+    for rank in run.ranks:
+        ops = rank.ops
+        names = [
+            printable(name, _NAME_CELLS) + (f" {batch}" if batch >= 0 else "")
+            for name, batch in zip(ops.name[:_MOST_ROWS], ops.batch, strict=False)
+        ]
+        left = len(ops) - len(names)
+        text = ", ".join(names) + (f", and {left} more" if left > 0 else "")
+        head = f"  {run.unit} {rank.number}  "
+        page += textwrap.wrap(text, width, initial_indent=head, subsequent_indent=" " * len(head))
+    return page
+
+
+def _operation_values(recorded: Timed) -> dict[str, Any]:
+    """`operations`, with the least slack of each, `sub_operations`, and `layers` where a profiler's trace
+    tells them, of the times of the files.
+    """
+    from simcore.measured.summary import op_figures, sub_figures
+    from simcore.replay.operations import grouped, least_slacks
+
+    run, slack = recorded.measured, least_slacks(recorded) if recorded.timed else {}
+    fields = _operation_fields(run, None)
+    slacks: Field[OpFigures] = Field(key="slack_ns", value=lambda figures: slack.get(figures.name))
+    return {
+        "operations": field_values([*fields, slacks], op_figures(run)),
+        "sub_operations": field_values(fields, sub_figures(run)),
+        **({"layers": field_values(fields, op_figures(grouped(run, "layer")))} if _has_layers(run) else {}),
+    }
+
+
+OPERATIONS: Section[Run] = Section("operations", _operation_lines)
+
+
+_MOST_BANDWIDTHS = 20
+# The collectives that `wltui collective` knows, by the word for them in a trace.
+_SIMULATED = {
+    "allreduce": "all-reduce", "allgather": "all-gather", "allgatherintotensor": "all-gather",
+    "reducescatter": "reduce-scatter", "reducescattertensor": "reduce-scatter", "alltoall": "all-to-all",
+    "alltoallv": "all-to-all",
+}  # fmt: skip
+_GROUP_CELLS = 24
+# Kernels of a kind that are named where nothing tells what they move.
+_MOST_WITHOUT = 4
+
+
+def _rate(gbps: float) -> str:
+    return f"{gbps:.2f}" if gbps < 100 else f"{gbps:.0f}"
+
+
+def _rates(of: Any, bandwidth: Bandwidth) -> dict[str, float]:
+    return {"best": of(bandwidth.least_ns), "median": of(bandwidth.middle_ns), "worst": of(bandwidth.most_ns)}
+
+
+_BANDWIDTH: list[Field[Bandwidth]] = [
+    Field(
+        "collective",
+        lambda bandwidth: printable(bandwidth.operation, _GROUP_CELLS) + "*" * bandwidth.waits_included,
+        "operation", lambda bandwidth: bandwidth.operation, left=True,
+    ),
+    Field(
+        "group",
+        lambda bandwidth: "-" if bandwidth.group is None else printable(bandwidth.group, _GROUP_CELLS),
+        "group", lambda bandwidth: bandwidth.group, left=True,
+    ),
+    Field("ranks", lambda bandwidth: str(bandwidth.ranks), "ranks", lambda bandwidth: bandwidth.ranks),
+    Field("bytes", lambda bandwidth: byte_size(bandwidth.bytes), "bytes", lambda bandwidth: bandwidth.bytes),
+    Field("count", lambda bandwidth: str(bandwidth.times), "count", lambda bandwidth: bandwidth.times),
+    *keys("least_ns"),
+    Field(
+        "median", lambda bandwidth: duration(bandwidth.middle_ns),
+        "median_ns", lambda bandwidth: bandwidth.middle_ns,
+    ),
+    *keys("most_ns", "waits_included"),
+    Field(
+        "algbw", lambda bandwidth: _rate(bandwidth.algbw(bandwidth.middle_ns)),
+        "algbw_gbps", lambda bandwidth: _rates(bandwidth.algbw, bandwidth),
+    ),
+    Field(
+        "busbw", lambda bandwidth: _rate(bandwidth.busbw(bandwidth.middle_ns)),
+        "busbw_gbps", lambda bandwidth: _rates(bandwidth.busbw, bandwidth),
+    ),
+    Field("best", lambda bandwidth: _rate(bandwidth.busbw(bandwidth.least_ns))),
+    Field("worst", lambda bandwidth: _rate(bandwidth.busbw(bandwidth.most_ns))),
+]  # fmt: skip
+
+
+def _bandwidths(run: Run) -> list[Bandwidth]:
+    recorded = recorded_of(run)
+    if recorded is None or not recorded.measured.of_devices:
+        return []
+    # Imported here: other runs have none.
+    from simcore.replay.bandwidths import bandwidths
+
+    return bandwidths(recorded)
+
+
+def _without(run: Run) -> list[str]:
+    """Why further collectives have no bandwidth, by the reason."""
+    recorded = recorded_of(run)
+    if recorded is None:
+        return []
+    # Imported here: other runs have none.
+    from simcore.replay.bandwidths import without_bandwidth
+
+    counts: dict[str, Counter[str]] = {}
+    for without in without_bandwidth(recorded):
+        name = printable(without.operation, _GROUP_CELLS)
+        counts.setdefault(without.reason, Counter())[name] += without.times
+    return [
+        f"  without: {', '.join(f'{count} {name}' for name, count in names.most_common(_MOST_WITHOUT))}"
+        + (f" and {len(names) - _MOST_WITHOUT} more" if len(names) > _MOST_WITHOUT else "")
+        + f": {reason}"
+        for reason, names in counts.items()
+    ]
+
+
+def _bandwidth_lines(run: Run, asked: PageAsked) -> list[str]:
+    """A line for collectives of one operation, group and size, those that take most first."""
+    bandwidths, without = _bandwidths(run), _without(run)
+    if not bandwidths:
+        return ["Bandwidths of collectives: none is known", *without] if without else []
+    shown = bandwidths if asked.every_layer or asked.everything else bandwidths[:_MOST_BANDWIDTHS]
+    more = more_line(len(bandwidths) - len(shown), where="--all-layers has all")
+    waits = "  *: members are missing, so the time holds the waiting for them"
+    return [
+        "Bandwidths of collectives, GB/s, as nccl-tests have them; best, worst: busbw",
+        *field_lines(_bandwidth_fields(asked), shown), *more,
+        *([waits] if any(bandwidth.waits_included for bandwidth in bandwidths) else []), *without,
+        *_beside_a_cluster(shown, asked),
+    ]  # fmt: skip
+
+
+def _bandwidth_fields(asked: PageAsked) -> list[Field[Bandwidth]]:
+    """With what they take on the cluster that is asked for."""
+    if asked.cluster is None:
+        return _BANDWIDTH
+    name, choice = asked.cluster
+    on = printable(name, _GROUP_CELLS)
+
+    def ns(bandwidth: Bandwidth) -> int | None:
+        return _priced_ns(choice, bandwidth)
+
+    def busbw(bandwidth: Bandwidth) -> float | None:
+        measured_ns = ns(bandwidth)
+        return None if measured_ns is None else bandwidth.busbw(measured_ns)
+
+    return [
+        *_BANDWIDTH,
+        Field(
+            f"on {on}", lambda bandwidth: "-" if (value := ns(bandwidth)) is None else duration(value),
+            "cluster_ns", ns, optional=True,
+        ),
+        Field(
+            "busbw", lambda bandwidth: "-" if (value := busbw(bandwidth)) is None else _rate(value),
+            "cluster_busbw_gbps", busbw, optional=True,
+        ),
+    ]  # fmt: skip
+
+
+def _priced_ns(choice: ClusterChoice, bandwidth: Bandwidth) -> int | None:
+    """What `wltui collective` says of it: alone, on an idle network. None of what it does not know. Raises
+    UsageError where the cluster has no such ranks.
+    """
+    word = _SIMULATED.get(bandwidth.operation)
+    if word is None:
+        return None
+    # Imported here: most pages ask for no cluster.
+    from simcore.cluster import group_shape
+    from simcore.collectives import NAMES, collective_done
+
+    members = bandwidth.members or tuple(range(bandwidth.ranks))
+    cluster = choice.cluster(members[-1] + 1)
+    collective = next(name for name, told in NAMES.items() if told == word)
+    return collective_done(cluster, group_shape(cluster, members), collective, bandwidth.bytes).last_ns
+
+
+def _beside_a_cluster(bandwidths: Sequence[Bandwidth], asked: PageAsked) -> list[str]:
+    """What the columns of a cluster are, else the command that says what the first it knows takes on one;
+    nothing where it knows none.
+    """
+    if asked.cluster is not None and any(bandwidth.operation in _SIMULATED for bandwidth in bandwidths):
+        on = printable(asked.cluster[0], _GROUP_CELLS)
+        guessed = any(
+            bandwidth.members is None and bandwidth.operation in _SIMULATED for bandwidth in bandwidths
+        )
+        return [
+            f"  on {on}: alone on an idle network, as `wltui collective` says it"
+            + (", of the first ranks where the trace does not tell which" if guessed else "")
+        ]
+    for bandwidth in bandwidths:
+        name = _SIMULATED.get(bandwidth.operation)
+        if name is not None:
+            ranks = f"0-{bandwidth.ranks - 1}"
+            command = f"wltui collective {name} --size {bandwidth.bytes} --ranks {ranks} --cluster NAME"
+            return [f"  {command}: what it takes on a cluster"]
+    return []
+
+
+def _bandwidth_values(run: Run, asked: PageAsked) -> list[dict[str, Any]]:
+    """Each line as JSON."""
+    return field_values(_bandwidth_fields(asked), _bandwidths(run))
+
+
+BANDWIDTHS: Section[Run] = Section("bandwidths", _bandwidth_lines)

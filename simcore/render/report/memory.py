@@ -1,0 +1,161 @@
+"""Throughput of a model, and what a rank of each stage holds in memory; of a file what is known of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from simcore.render.report.section import (
+    Field,
+    PageAsked,
+    Section,
+    field_lines,
+    field_values,
+    keys,
+    more_line,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from simcore.model.memory import StageMemory
+    from simcore.model.trust import Trust
+    from simcore.trace.contexts import FileMemory, ModelFigures
+    from simcore.trace.run import Run
+
+_STAGES = 32
+_OF_FILE = ("weights", "gradients", "optimizer", "total")
+_PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "work", "total")
+_OF_MODEL = (*_PARTS, "overhead", "needed")
+
+
+class _Line:
+    """Neighbouring stages that hold the same. parts: of `memory`, those that are known."""
+
+    def __init__(self, memory: StageMemory | FileMemory, parts: tuple[str, ...] = _PARTS) -> None:
+        self.memory = memory
+        self.last = memory.stage
+        self.parts = parts
+
+    @property
+    def stages(self) -> str:
+        first = self.memory.stage
+        return str(first) if first == self.last else f"{first}-{self.last}"
+
+    def cells(self) -> list[str]:
+        """GB of each part, and the chunks held."""
+        return [*(_gb(getattr(self.memory, part)) for part in self.parts), str(self.memory.held)]
+
+
+def _gb(size: int | None) -> str:
+    return "" if size is None else f"{size / 1e9:.1f}"
+
+
+def _merged(all_stages: list[_Line]) -> list[_Line]:
+    merged: list[_Line] = []
+    for all_stage in all_stages:
+        if merged and merged[-1].cells() == all_stage.cells():
+            merged[-1].last = all_stage.last
+        else:
+            merged.append(all_stage)
+    return merged
+
+
+def _fields(parts: tuple[str, ...]) -> list[Field[_Line]]:
+    def part(name: str) -> Field[_Line]:
+        return Field(name, lambda line: _gb(getattr(line.memory, name)))
+
+    return [
+        Field("stage", lambda line: line.stages),
+        *map(part, parts),
+        Field("chunks held", lambda line: str(line.memory.held)),
+    ]
+
+
+def lines(run: Run, asked: PageAsked) -> list[str]:
+    """A line a stage, GB; neighbours that hold the same are one line."""
+    figures = run.model.model_figures
+    if figures is None:
+        return _file_lines(run.model.file_memory, run.model.memory_unknown)
+    merged = _merged([_Line(stage_memory, _OF_MODEL) for stage_memory in figures.memory])
+    limit = figures.limit
+    misfits = {stage_memory.stage for stage_memory in figures.memory if stage_memory.needed > limit}
+    fields: list[Field[_Line]] = [
+        *_fields(_OF_MODEL),
+        Field("", lambda line: "does not fit" if line.memory.stage in misfits else "", left=True),
+    ]
+    title = (
+        f"Memory of a rank at its peak, GB, of {limit / 1e9:.1f} GB; overhead: contexts, NCCL's buffers, "
+        "fragmentation"
+    )
+    more = more_line(len(merged) - _STAGES, "more stages", "--json has all")
+    return [title, *field_lines(fields, merged[:_STAGES]), *more]
+
+
+def _file_lines(memory: Sequence[FileMemory], unknown: str) -> list[str]:
+    """What the rows of a file say: no limit, nothing of the loss and of what single ops need. unknown: why
+    they say nothing.
+    """
+    if not memory:
+        return [f"Memory of a rank: not known, as {unknown}"]
+    about = memory[0].activations is not None
+    parts = (*_OF_FILE[:-1], "activations", "total") if about else _OF_FILE
+    merged = _merged([_Line(file_memory, parts) for file_memory in memory])
+    title = "Memory of a rank, GB, at least: states by the gradients of the file"
+    title += "; activations not known: no collective has their size"
+    if about:
+        title = "Memory of a rank, GB, about: states by the gradients of the file; activations by b s h and "
+        title += "layers, none recomputed"
+    more = more_line(len(merged) - _STAGES, "more stages", "--json has all")
+    return [title, *field_lines(_fields(parts), merged[:_STAGES]), *more]
+
+
+def values(run: Run, asked: PageAsked) -> dict[str, Any]:
+    """`throughput`, `trust`, `memory` by stage and `model`; of a file `memory` alone, where its rows say
+    it.
+    """
+    figures = run.model.model_figures
+    if figures is not None:
+        return figure_values(figures)
+    memory = run.model.file_memory
+    return {"memory": [_file_values(file_memory) for file_memory in memory]} if memory else {}
+
+
+SECTION: Section[Run] = Section("memory", lines, values)
+
+
+def _file_values(file_memory: FileMemory) -> dict[str, Any]:
+    """The keys of a model's memory; None what no file says. about: parts that are rough, and the total with
+    them: of layers that are recomputed they are less. at_least: the total lacks them, so that more is needed.
+    """
+    known = {part: getattr(file_memory, part, None) for part in _PARTS}
+    rough = file_memory.activations is not None
+    return {
+        "stage": file_memory.stage, **known, "limit": None, "fits": None, "at_least": not rough,
+        "about": ["activations", "total"] if rough else [],
+    }  # fmt: skip
+
+
+def _trust_values(trust: Trust) -> dict[str, Any]:
+    """The GPU, None for constants of a file alone, and how far published steps of the kind are off."""
+    kind = trust.kind._asdict() | {"gpu": trust.kind.gpu or None}
+    return kind | {"steps": trust.steps, "median": trust.median, "p90": trust.p90}
+
+
+def figure_values(figures: ModelFigures) -> dict[str, Any]:
+    """The figures of a model as JSON has them, bytes."""
+    stage: list[Field[StageMemory]] = [
+        *keys("stage", *_OF_MODEL),
+        Field(key="limit", value=lambda stage_memory: figures.limit),
+        Field(key="fits", value=lambda stage_memory: stage_memory.needed <= figures.limit),
+    ]
+    model, trust = figures.model, figures.trust
+    return {
+        "throughput": figures.throughput._asdict(),
+        **({} if trust is None else {"trust": _trust_values(trust)}),
+        "memory": field_values(stage, figures.memory),
+        "model": {
+            "parameters": model.parameters,
+            "active_parameters": model.active_parameters,
+            "name": model.name,
+        },
+    }

@@ -1,0 +1,141 @@
+"""Execution traces: when each rank ends, the nodes by name, and the groups of collectives."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from simcore.diagnostics import printable
+from simcore.kernel_names import short_name
+from simcore.ranks import RankSet
+from simcore.render.report.section import (
+    Field,
+    PageAsked,
+    Section,
+    field_lines,
+    field_values,
+    keys,
+    more_line,
+    short,
+)
+from simcore.trace.figures import GroupUse, NameUse, RankEnd
+from simcore.units import byte_size, column_unit, percent
+
+if TYPE_CHECKING:
+    from simcore.trace.run import Run
+
+_RANKS, _NAMES, _GROUPS = 32, 20, 16
+_NAME_CELLS, _RANK_CELLS = 48, 30
+_RANK: list[Field[RankEnd]] = keys("rank", "end_ns", "exposed_ns")
+# Of a layer the keys that all runs have; of nodes no cells are known.
+_NAME: list[Field[tuple[int, NameUse]]] = [
+    Field(key="index", value=lambda pair: pair[0]),
+    Field(key="name", value=lambda pair: pair[1].name),
+    Field(key="operation", value=lambda pair: pair[1].what),
+    *(Field(key=phase, value=lambda pair: None) for phase in ("fwd", "ig", "wg")),
+    Field(key="count", value=lambda pair: pair[1].nodes),
+    Field(key="own_ns", value=lambda pair: pair[1].own_ns),
+    Field(key="wait_ns", value=lambda pair: pair[1].waits_ns),
+    Field(key="critical_ns", value=lambda pair: pair[1].critical_ns),
+    Field(key="slack_ns", value=lambda pair: pair[1].slack_ns),
+]
+
+
+def lines(run: Run, asked: PageAsked) -> list[str]:
+    """Neighbouring ranks that end alike on one line, the names of nodes that take most, the groups."""
+    tables = run.figures.nodes
+    if tables is None:
+        return []
+    unit_ns, unit = column_unit(run.step_time_ns)
+
+    def figure(ns: float) -> str:
+        return f"{ns / unit_ns:.3f}"
+
+    alike = [list(ranks) for _, ranks in itertools.groupby(tables.ranks, lambda rank: rank[1:])]
+    page = [
+        f"When each rank ends, {'cycles of 1 ns' if tables.in_cycles else unit}; exposed: "
+        f"{tables.exposed_words}",
+        *field_lines(_rank_fields(0 if tables.in_cycles else unit_ns), alike[:_RANKS]),
+        *more_line(sum(map(len, alike[_RANKS:])), "more ranks", "--json has all"),
+    ]
+    names = tables.names if asked.every_layer else tables.names[:_NAMES]
+    count = len(tables.ranks)
+    of_names: list[Field[NameUse]] = [
+        Field("nodes", lambda name_use: short_name(name_use.name, _NAME_CELLS), left=True),
+        Field("kind", lambda name_use: name_use.what, left=True),
+        Field("count", lambda name_use: str(name_use.nodes)),
+        Field("time a rank", lambda name_use: figure(name_use.own_ns / count)),
+        Field("waits", lambda name_use: figure(name_use.waits_ns / count)),
+        Field("critical", lambda name_use: figure(name_use.critical_ns)),
+        Field("slack", lambda name_use: figure(name_use.slack_ns)),
+        Field("% of step", lambda name_use: percent(name_use.critical_ns, run.step_time_ns)),
+    ]
+    page += [
+        "",
+        f"Nodes by name (# for a number), {unit}; time and waiting the mean of a rank, % of step: of the "
+        "critical path",
+        *field_lines(of_names, names),
+        *more_line(len(tables.names) - len(names), "more names", "--all-layers has all"),
+    ]
+    if not tables.groups:
+        return page
+    of_groups: list[Field[GroupUse]] = [
+        Field("group", lambda group_use: printable(group_use.group, _RANK_CELLS), left=True),
+        Field("ranks", lambda group_use: short(group_use.ranks, _RANK_CELLS), left=True),
+        Field("collectives", lambda group_use: str(group_use.collectives)),
+        Field("bytes", lambda group_use: byte_size(group_use.bytes)),
+        Field("time", lambda group_use: figure(group_use.own_ns)),
+        Field("waits", lambda group_use: figure(group_use.waits_ns)),
+    ]
+    groups = tables.groups if asked.every_layer else tables.groups[:_GROUPS]
+    return [
+        *page,
+        "",
+        f"Groups, {unit}, summed over their ranks; bytes as comm_size has them",
+        *field_lines(of_groups, groups),
+        *more_line(len(tables.groups) - len(groups), "more groups", "--all-layers has all"),
+    ]
+
+
+def _rank_fields(unit_ns: int) -> list[Field[Sequence[RankEnd]]]:
+    """unit_ns: 0 for whole ns, as ASTRA-sim prints them."""
+
+    def exposed(rank_ends: Sequence[RankEnd]) -> str:
+        # ASTRA-sim's exposed time is a number of 64 bits without a sign: it may wrap.
+        ns = rank_ends[0].exposed_ns
+        if not unit_ns:
+            return str(ns)
+        return f"{ns / unit_ns:.3f}" if ns < 1 << 63 else f"-{((1 << 64) - ns) / unit_ns:.3f}"
+
+    def ranks(rank_ends: Sequence[RankEnd]) -> str:
+        return short(RankSet.of(each.rank for each in rank_ends).text(), _RANK_CELLS)
+
+    return [
+        Field("ranks", ranks, left=True),
+        Field(
+            "end",
+            lambda rank_ends: f"{rank_ends[0].end_ns / unit_ns:.3f}" if unit_ns else str(rank_ends[0].end_ns),
+        ),
+        Field("exposed", exposed),
+    ]
+
+
+def values(run: Run, asked: PageAsked) -> dict[str, Any]:
+    """`ranks`, `layers` (names of nodes), `groups`."""
+    tables = run.figures.nodes
+    if tables is None:
+        return {}
+    groups = [
+        {"group": group.group, "ranks": group.ranks, "collectives": group.collectives, "bytes": group.bytes,
+         "own_ns": group.own_ns, "wait_ns": group.waits_ns}
+        for group in tables.groups
+    ]  # fmt: skip
+    return {
+        "ranks": field_values(_RANK, tables.ranks),
+        "layers": field_values(_NAME, enumerate(tables.names)),
+        "groups": groups,
+    }
+
+
+SECTION: Section[Run] = Section("nodes", lines, values)

@@ -1,0 +1,273 @@
+"""Schedules drawn: a lane a stage, several on one axis, in a terminal with a letter or more for each action,
+as SVG with a box that has its kind and micro-batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
+from xml.sax.saxutils import escape
+
+from simcore.render.report.schedule_picture import Box, Picture, StageLane
+from simcore.render.report.section import Column, table
+
+# SGR of a cell by kind: blue, green, cyan and yellow under black letters; sixteen colours are enough.
+_COLOURS = {"F": "30;44", "B": "30;42", "I": "30;46", "W": "30;43"}
+_WAITING = "."
+# Columns behind a lane's cells: `| 12.5 %  4.5`, or, where cells gain a column by it, `| 4.5` alone.
+_BEHIND, _HELD_ALONE = 15, 7
+_LEAST = 20
+_MEANING = {"F": "forward", "B": "backward", "I": "input gradient", "W": "weight gradient"}
+
+
+def pictures_text(pictures: Sequence[Picture], width: int, colour: bool) -> str:
+    """The pictures under each other on one axis, then what they take; one alone with its stages' figures.
+
+    width: columns of the terminal. Kinds are letters, capitals in a stage's first chunk and small in the
+    others; a micro-batch's number stands behind the letter where a cell has room for it.
+    """
+    longest = max(picture.length for picture in pictures)
+    names = max(len(str(len(picture.lanes) - 1)) for picture in pictures)
+    shortest = _shortest(pictures)
+    columns, held_alone = (max(width - names - 1 - behind, _LEAST) for behind in (_BEHIND, _HELD_ALONE))
+    with_bubble = not longest or int(columns * shortest / longest) == int(held_alone * shortest / longest)
+    columns = columns if with_bubble else held_alone
+    per_unit = _columns_a_unit(shortest, longest, columns)
+    lines: list[str] = []
+    for picture in pictures:
+        lines += wrap(picture.words(), width, subsequent_indent="  ")
+        heading = " bubble holds" if with_bubble else " holds"
+        lines.append(f"{'':>{names}} {_ruler(longest, per_unit, columns):<{columns}} {heading}")
+        for stage, lane in enumerate(picture.lanes):
+            cells = _cells(lane, picture.length, per_unit, per_unit * shortest >= 1)
+            drawn = _coloured(cells, colour) + " " * max(columns - len(cells), 0)
+            share = f"{100 * lane.bubble / picture.length:.1f}" if picture.length else "0"
+            bubble = f"{share:>6} %" if with_bubble else ""
+            lines.append(f"{stage:>{names}}|{drawn}|{bubble}{_plain(lane.held * picture.size):>6}")
+        lines.append("")
+    lines += wrap(_legend(pictures), width)
+    lines += _figures(pictures)
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _shortest(pictures: Sequence[Picture]) -> float:
+    """The units of the shortest action."""
+    return min(
+        (box.last - box.first for picture in pictures for lane in picture.lanes for box in lane.boxes),
+        default=1.0,
+    )
+
+
+def _columns_a_unit(shortest: float, longest: float, columns: int) -> float:
+    """Columns that a unit of time takes: the whole of the longest fits.
+
+    Where there is room the shortest action takes whole columns, so that equal ones look alike.
+    """
+    if not longest:
+        return 1.0
+    fitting = columns / longest
+    of_shortest = int(fitting * shortest + 1e-9)
+    return of_shortest / shortest if of_shortest else fitting
+
+
+def _cells(lane: StageLane, length: float, per_unit: float, numbered: bool) -> list[tuple[str, str]]:
+    """(kind, letter) of each column of a lane; kind "" where it waits.
+
+    numbered: whether micro-batches are written. Where equal actions take unequal columns they are not:
+    a number would be there by chance.
+    """
+    count = round(length * per_unit)
+    cells = [("", _WAITING)] * max(count, 1)
+    # Where an action has less than a column, the one that fills most of it.
+    filled = [0.0] * len(cells)
+    for box in lane.boxes:
+        first, last = box.first * per_unit, box.last * per_unit
+        begin, end = round(first), round(last)
+        if end > begin:
+            text = (_letters(box, end - begin) if numbered else _letter(box)).ljust(end - begin)
+            for column in range(begin, min(end, len(cells))):
+                cells[column] = (box.kind, text[column - begin])
+                filled[column] = 1.0
+            continue
+        column = min(int(first), len(cells) - 1)
+        if last - first > filled[column]:
+            cells[column] = (box.kind, _letter(box))
+            filled[column] = last - first
+    for end_of_step in lane.ends[:-1]:
+        column = round(end_of_step * per_unit)
+        if 0 < column < len(cells) and cells[column][0] == "":
+            cells[column] = ("", "|")
+    return cells
+
+
+def _letter(box: Box) -> str:
+    return box.kind if box.chunk == 0 else box.kind.lower()
+
+
+def _letters(box: Box, columns: int) -> str:
+    """What stands in the columns of an action: its letter, its micro-batch where that has room whole."""
+    letter, number = _letter(box), str(box.microbatch)
+    return letter + number if len(number) < columns else letter
+
+
+def _coloured(cells: list[tuple[str, str]], colour: bool) -> str:
+    if not colour:
+        return "".join(text for _, text in cells)
+    pieces, last = [], ""
+    for kind, text in cells:
+        if kind != last:
+            pieces.append(f"\x1b[{_COLOURS[kind]}m" if kind else "\x1b[0m")
+            last = kind
+        pieces.append(text)
+    return "".join(pieces) + ("\x1b[0m" if last else "")
+
+
+def _ruler(longest: float, per_unit: float, columns: int) -> str:
+    """Round times above the columns, each where its time begins."""
+    step = next(
+        size * 10**power for power in range(9) for size in (1, 2, 5) if size * 10**power * per_unit >= 6
+    )
+    line = ""
+    for number in range(int(longest / step) + 1):
+        column = round(number * step * per_unit)
+        label = str(number * step)
+        if column + len(label) <= columns:
+            line = line.ljust(column) + label
+    return line
+
+
+def _legend(pictures: Sequence[Picture]) -> str:
+    boxes = [box for picture in pictures for lane in picture.lanes for box in lane.boxes]
+    kinds = dict.fromkeys(kind for kind in "FBIW" if any(box.kind == kind for box in boxes))
+    meanings = [f"{kind} {_MEANING[kind]}" for kind in kinds]
+    if any(box.chunk for box in boxes):
+        meanings.append("small letters: chunks behind a stage's first")
+    return ", ".join([*meanings, f"{_WAITING} waiting"])
+
+
+def _figures(pictures: Sequence[Picture]) -> Iterator[str]:
+    """A line a picture: what the run takes, what of it is bubble, what a stage holds."""
+    steady = any(picture.steady is not None for picture in pictures)
+    sizes = any(picture.size != 1.0 for picture in pictures)
+    columns = [
+        Column("schedule", left=True),
+        *([Column("micro-batches"), Column("size")] if sizes else []),
+        Column("length"),
+        *([Column("further step")] if steady else []),
+        Column("bubble"),
+        Column("most held"),
+        Column("chunks held"),
+    ]
+    rows = [
+        [
+            picture.words().partition(":")[0],
+            *([str(picture.microbatches), _plain(picture.size)] if sizes else []),
+            _plain(picture.length),
+            *([_plain(picture.steady or picture.length)] if steady else []),
+            f"{100 * picture.bubble:.1f} %",
+            f"{_plain(picture.held)}{' x 2 stages' if picture.copies == 2 else ''}",
+            str(max(lane.chunks for lane in picture.lanes)),
+        ]
+        for picture in pictures
+    ]
+    yield ""
+    yield from table(columns, rows)
+
+
+def _plain(value: float) -> str:
+    return f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+_FILLS = {"F": "#9ec5f4", "B": "#a5d8a0", "I": "#8fd6cf", "W": "#f2d487"}
+# Of the chunks behind a stage's first.
+_DEEPER = {"F": "#5b93d6", "B": "#6bb564", "I": "#4db3a9", "W": "#dcae3c"}
+_LANE, _GAP, _LEFT, _RIGHT, _HEAD = 18, 2, 34, 128, 24
+# Pixels of the axis: a unit has as many as it needs for a letter and two figures, if that is not too long.
+_UNIT, _MOST_WIDTH = 22.0, 2400.0
+# Above this many pixels a box has its letter, above the next its micro-batch too.
+_LETTER, _BOTH = 7, 17
+
+
+def pictures_svg(pictures: Sequence[Picture]) -> str:
+    """One image of all pictures under each other."""
+    longest = max(picture.length for picture in pictures) or 1.0
+    scale = min(_UNIT * max(picture.parts for picture in pictures), _MOST_WIDTH / longest)
+    width = round(_LEFT + longest * scale + _RIGHT)
+    body: list[str] = []
+    top = 4.0
+    for picture in pictures:
+        body += _svg_picture(picture, top, scale, longest)
+        top += _HEAD + len(picture.lanes) * (_LANE + _GAP) + 14
+    body += _svg_legend(pictures, top)
+    height = round(top + 26)
+    return "".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+            f'height="{height}" font-family="sans-serif" font-size="11">\n',
+            f'<rect width="{width}" height="{height}" fill="#ffffff"/>\n',
+            *body,
+            "</svg>\n",
+        ]
+    )
+
+
+def _svg_picture(picture: Picture, top: float, scale: float, longest: float) -> Iterator[str]:
+    end = _LEFT + longest * scale
+    yield _svg_text(_LEFT, top + 13, picture.words(), weight="bold")
+    yield _svg_text(end + 8, top + 13, "bubble", fill="#555555")
+    yield _svg_text(end + 66, top + 13, "holds", fill="#555555")
+    for stage, lane in enumerate(picture.lanes):
+        y = top + _HEAD - 4 + stage * (_LANE + _GAP)
+        yield _svg_text(_LEFT - 6, y + 13, str(stage), anchor="end")
+        yield _svg_rect(_LEFT, y, picture.length * scale, "#eeeeee", "")
+        for box in lane.boxes:
+            yield _svg_box(box, y, scale)
+        for over in lane.ends[:-1]:
+            x = _LEFT + over * scale
+            yield f'<path d="M{x:.2f} {y - 1} v{_LANE + 2}" stroke="#c0392b" stroke-width="2"/>\n'
+        share = 100 * lane.bubble / picture.length if picture.length else 0.0
+        yield _svg_text(end + 8, y + 13, f"{share:.1f} %")
+        yield _svg_text(end + 66, y + 13, _held(picture, lane))
+
+
+def _held(picture: Picture, lane: StageLane) -> str:
+    held = f"{lane.held * picture.size:.3f}".rstrip("0").rstrip(".")
+    return held + (" x 2 stages" if picture.copies == 2 else "")
+
+
+def _svg_box(box: Box, y: float, scale: float) -> str:
+    x, width = _LEFT + box.first * scale, (box.last - box.first) * scale
+    fill = (_FILLS if box.chunk == 0 else _DEEPER)[box.kind]
+    title = f"{_MEANING[box.kind]} of micro-batch {box.microbatch}, chunk {box.chunk}: "
+    title += f"{box.first:g} to {box.last:g}"
+    rect = _svg_rect(x, y, width, fill, title)
+    letter = box.kind if box.chunk == 0 else box.kind.lower()
+    label = f"{letter}{box.microbatch}" if width >= _BOTH else letter if width >= _LETTER else ""
+    return rect + (_svg_text(x + width / 2, y + 13, label, anchor="middle") if label else "")
+
+
+def _svg_rect(x: float, y: float, width: float, fill: str, title: str) -> str:
+    inside = f"><title>{escape(title)}</title></rect>" if title else "/>"
+    stroke = ' stroke="#ffffff" stroke-width="0.7"' if title else ""
+    attributes = f'x="{x:.2f}" y="{y:.1f}" width="{width:.2f}" height="{_LANE}"'
+    return f'<rect {attributes} fill="{fill}"{stroke}{inside}\n'
+
+
+def _svg_text(
+    x: float, y: float, text: str, anchor: str = "start", weight: str = "normal", fill: str = "#111111"
+) -> str:
+    style = f'text-anchor="{anchor}" fill="{fill}" font-weight="{weight}"'
+    return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{escape(text)}</text>\n'
+
+
+def _svg_legend(pictures: Sequence[Picture], top: float) -> Iterator[str]:
+    boxes = [box for picture in pictures for lane in picture.lanes for box in lane.boxes]
+    x = float(_LEFT)
+    for kind in "FBIW":
+        if any(box.kind == kind for box in boxes):
+            yield _svg_rect(x, top, 18, _FILLS[kind], _MEANING[kind])
+            words = f"{kind} {_MEANING[kind]}"
+            yield _svg_text(x + 22, top + 13, words)
+            x += 34 + 6.2 * len(words)
+    if any(box.chunk for box in boxes):
+        yield _svg_text(x, top + 13, "darker, small letters: chunks behind a stage's first")

@@ -1,0 +1,218 @@
+"""How busy each stream is, each dimension of the network with what crosses it, each link, and the experts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from simcore.diagnostics import printable
+from simcore.render.report.section import (
+    Field,
+    PageAsked,
+    Section,
+    field_lines,
+    field_values,
+    keys,
+    more_line,
+)
+from simcore.trace.figures import StreamUse
+from simcore.trace.track import ranks_of
+from simcore.units import byte_size, column_unit, in_unit, percent, plural
+
+if TYPE_CHECKING:
+    from simcore.messages.network import LinkUse
+    from simcore.trace.contexts import DimensionUse
+    from simcore.trace.run import Run
+
+# Execution traces have a stream for each group.
+_MOST_STREAMS = 16
+# Of a stream in a rank.
+OF_A_RANK: list[Field[StreamUse]] = keys("busy_ns", "overlapped_ns", "exposed_ns")
+# A stream as the mean of all ranks, and the busy ns of the rank that is busy longest on it.
+_Mean = tuple[StreamUse, int]
+
+
+def _stream_fields(run: Run) -> list[Field[_Mean]]:
+    step = run.step_time_ns
+    unit_ns, unit = column_unit(max((most for _, most in run.figures.mean_streams), default=0))
+
+    def figure(ns: int) -> str:
+        return in_unit(ns, unit_ns, run.figures.resolution_ns)
+
+    def beside(use: StreamUse, ns: int | None) -> str:
+        return "" if use.kind == "compute" else "-" if ns is None else figure(ns)
+
+    return [
+        Field("stream", lambda pair: printable(pair[0].stream, 40), "stream", lambda pair: pair[0].stream,
+              left=True),
+        Field(f"busy {unit}", lambda pair: figure(pair[0].busy_ns), "busy_ns", lambda pair: pair[0].busy_ns),
+        Field(
+            "% of step", lambda pair: percent(pair[0].busy_ns, step),
+            "share", lambda pair: pair[0].busy_ns / step if step else 0.0,
+        ),
+        Field("most %", lambda pair: percent(pair[1], step)),
+        Field(
+            "beside compute", lambda pair: beside(pair[0], pair[0].overlapped_ns),
+            "overlapped_ns", lambda pair: pair[0].overlapped_ns,
+        ),
+        Field(
+            "exposed", lambda pair: beside(pair[0], pair[0].exposed_ns),
+            "exposed_ns", lambda pair: pair[0].exposed_ns,
+        ),
+        Field(key="most_busy_ns", value=lambda pair: pair[1]),
+    ]  # fmt: skip
+
+
+def _dimension_fields(run: Run) -> list[Field[DimensionUse]]:
+    step = run.step_time_ns
+    unit_ns, unit = column_unit(max((use.busy_ns for use in run.network.dimensions), default=0))
+
+    def name(use: DimensionUse) -> str:
+        return f"{use.index} {run.network.dims[use.index].kind} {run.network.dims[use.index].size}"
+
+    def most(use: DimensionUse) -> str:
+        kind = max(use.by_kind, key=lambda kind: use.by_kind[kind].bytes, default=None)
+        return "" if kind is None else f"{percent(use.by_kind[kind].bytes, use.bytes)} % {kind}"
+
+    return [
+        Field("dimension", name, left=True),
+        Field("bytes", lambda use: byte_size(use.bytes), "bytes"),
+        Field("mean", lambda use: byte_size(use.mean_bytes), "mean_bytes"),
+        Field(f"busy {unit}", lambda use: in_unit(use.busy_ns, unit_ns), "busy_ns"),
+        Field(key="mean_busy_ns"),
+        Field(
+            "% of step", lambda use: percent(use.busy_ns, step),
+            "share", lambda use: use.busy_ns / step if step else 0.0,
+        ),
+        Field(key="ranks", value=lambda use: ranks_of(run.tracks, use.rank_class).text()),
+        Field(
+            "most by", most,
+            "by_kind", lambda use: {kind: load._asdict() for kind, load in use.by_kind.items()}, left=True,
+        ),
+    ]  # fmt: skip
+
+
+def _stream_lines(run: Run, asked: PageAsked) -> list[str]:
+    """A line a stream, where something communicates; a line a dimension, where something is sent over it, and
+    the port that is busy longest.
+    """
+    streams, dimensions, page = run.figures.mean_streams, run.network.dimensions, []
+    if len(streams) > 1:
+        shown = streams if asked.every_layer else streams[:_MOST_STREAMS]
+        page += ["How busy each stream is, the mean of all ranks", *field_lines(_stream_fields(run), shown)]
+        page += more_line(len(streams) - len(shown), "more streams", "--all-layers has all")
+    if any(use.bytes for use in dimensions):
+        title = "What a rank sends over each dimension, and how long its port is busy: "
+        title += "the rank that sends most"
+        page += [*([""] if page else []), title, *field_lines(_dimension_fields(run), dimensions)]
+        # The rank that sends most need not be the one whose port is slowed.
+        worst = run.figures.worst_link
+        page += [] if worst is None else [f"  worst link  {worst.words}"]
+    return page
+
+
+def _stream_json(run: Run, asked: PageAsked) -> dict[str, Any]:
+    """`streams`, `dimensions`, `worst_link`: the port that is busy longest, the factor on its bandwidth."""
+    port, worst = run.network.busiest_port, None
+    if port is not None:
+        ranks = ranks_of(run.tracks, port.rank_class).text()
+        worst = {"dimension": port.index, "ranks": ranks, "busy_ns": port.busy_ns, "factor": port.factor}
+    return {
+        "streams": field_values(_stream_fields(run), run.figures.mean_streams),
+        "dimensions": field_values(_dimension_fields(run), run.network.dimensions),
+        "worst_link": worst,
+    }
+
+
+USAGE: Section[Run] = Section("usage", _stream_lines, _stream_json)
+
+
+_MOST_LINKS = 16
+
+
+def _link_fields(step_ns: int) -> list[Field[LinkUse]]:
+    # Imported here: of the other networks nothing of messages is loaded.
+    from simcore.messages.network import link_words
+
+    unit_ns, unit = column_unit(step_ns)
+    return [
+        Field("link", lambda link_use: link_words(link_use.source, link_use.target), left=True),
+        Field("dim", lambda link_use: str(link_use.dimension)),
+        Field("messages", lambda link_use: str(link_use.messages)),
+        Field("bytes", lambda link_use: byte_size(link_use.bytes)),
+        Field(f"busy {unit}", lambda link_use: in_unit(link_use.busy_ns, unit_ns)),
+        Field(f"queued {unit}", lambda link_use: in_unit(link_use.queued_ns, unit_ns)),
+        Field("% busy", lambda link_use: percent(link_use.busy_ns, step_ns)),
+    ]
+
+
+def _link_lines(run: Run, asked: PageAsked) -> list[str]:
+    """A line a link, the busiest first; none of a network without links."""
+    links = run.network.links
+    if links is None:
+        return []
+    order = sorted(links, key=lambda link: (-link.busy_ns, link.dimension, link.source, link.target))
+    shown = order if asked.every_layer or asked.everything else order[:_MOST_LINKS]
+    left = len(order) - len(shown)
+    return [
+        f"What {plural(len(links), 'link')} carried, message by message, first come first served; queued: "
+        "how long messages waited",
+        *field_lines(_link_fields(run.step_time_ns), shown),
+        *([f"  and {plural(left, 'link')} more (--json has all)"] if left else []),
+    ]
+
+
+def _link_json(run: Run, asked: PageAsked) -> dict[str, Any]:
+    """`links`: messages, bytes, busy and queued ns of each; null of execution traces on a network without
+    them, and no key of other runs there.
+    """
+    if run.network.links is None:
+        return {} if run.figures.nodes is None else {"links": None}
+    return {"links": [link._asdict() for link in run.network.links]}
+
+
+LINKS: Section[Run] = Section("links", _link_lines, _link_json)
+
+
+_MOST_PLACES = 8
+
+
+def _expert_lines(run: Run, asked: PageAsked) -> list[str]:
+    """A line a place in the expert groups, the fullest first; nothing of a run without uneven experts."""
+    imbalance = run.model.imbalance
+    if imbalance is None:
+        return []
+    mean = sum(imbalance.tokens) / len(imbalance.tokens)
+    fields: list[Field[tuple[int, int]]] = [
+        Field("place in ep", lambda pair: str(pair[0])),
+        Field("tokens", lambda pair: str(pair[1])),
+        Field("of the mean", lambda pair: f"{pair[1] / mean:.2f}" if mean else ""),
+    ]
+    fullest = sorted(enumerate(imbalance.tokens), key=lambda pair: (-pair[1], pair[0]))
+    more = more_line(len(fullest) - _MOST_PLACES, "with fewer")
+    return [
+        "Tokens that the experts of a rank get in a micro-batch, by its place in an expert group",
+        *field_lines(fields, fullest[:_MOST_PLACES]),
+        *more,
+    ]
+
+
+def _expert_json(run: Run, asked: PageAsked) -> dict[str, Any]:
+    """`imbalance` of a run with uneven experts; ns None where another run would take long to know it."""
+    imbalance = run.model.imbalance
+    if imbalance is None:
+        return {}
+    names, capacity = ("factor", "step_time_ns", "dropped"), imbalance.capacity
+    return {
+        "imbalance": {
+            "hot_rank": imbalance.hot_rank,
+            "max_over_mean": imbalance.max_over_mean,
+            "lost_ns": imbalance.lost_ns,
+            "dropped": imbalance.dropped,
+            "balanced_placement_ns": imbalance.placed_ns,
+            "capacity": None if capacity is None else dict(zip(names, capacity, strict=True)),
+            "tokens": list(imbalance.tokens),
+        }
+    }
+
+
+IMBALANCE: Section[Run] = Section("imbalance", _expert_lines, _expert_json)

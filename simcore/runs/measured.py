@@ -1,0 +1,91 @@
+"""A measured run: what of it the screen and the pages ask, beside the figures of `Timed`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from simcore.diagnostics import UsageError
+from simcore.measured.run import MeasuredRun
+from simcore.once import known, once
+from simcore.parameters import Parameters
+from simcore.replay.parameters import Replay
+from simcore.replay.timed import Timed
+from simcore.trace.accounts import Accounts
+from simcore.trace.contexts import NoModel
+from simcore.trace.findings import WhatIf
+
+if TYPE_CHECKING:
+    from simcore.trace.lanes import Lanes
+    from simcore.words.measured import MeasuredFigures
+
+
+class MeasuredResults(Timed):
+    """A timed run, as measured or, with `scales`, replayed."""
+
+    model = NoModel("a trace gives no parameter sizes")
+
+    @property
+    def recording(self) -> MeasuredResults:
+        return self
+
+    @cached_property
+    def lanes(self) -> Lanes:
+        # Asked for by the screen alone.
+        from simcore.replay.lanes import MeasuredLanes
+        from simcore.trace.lanes import Lanes
+
+        return Lanes(self, MeasuredLanes(self))
+
+    @cached_property
+    def as_read(self) -> MeasuredResults:
+        """The same run with the times of the files."""
+        return self if self.scales is None else MeasuredResults(self.measured, None, self.durations)
+
+    def rerun(self, setup: Replay, cancelled: Callable[[], bool]) -> MeasuredResults:
+        """The same trace as measured, or replayed as the parameters ask.
+
+        Raises `UsageError` for what the trace does not have, and for a replay too long for its times.
+        """
+        scales = setup.scales
+        if scales is None:
+            return MeasuredResults(self.measured, None, known(self, "durations", self._known))
+        measured_results = MeasuredResults(self.measured, scales, self.durations, setup)
+        try:
+            # Whatever is asked of a replay needs its times.
+            _ = measured_results.times
+        except OverflowError:
+            asked = ", ".join(flag.option for flag in setup.parameters.stated())
+            raise UsageError(f"{asked}: the replay would take 2^63 ns (292 years) or more") from None
+        return measured_results
+
+    def _accounts(self, cancelled: Callable[[], bool]) -> list[Accounts]:
+        # The timeline draws the run with these times.
+        _ = self.run
+        return super()._accounts(cancelled)
+
+    @cached_property
+    def figures(self) -> MeasuredFigures:
+        from simcore.words.measured import MeasuredFigures
+
+        return MeasuredFigures(self)
+
+    def what_if(
+        self,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> list[WhatIf]:
+        """Step times with one thing changed, computed once; see `what_if` there."""
+        return self._what_if(progress, cancelled)
+
+    @once
+    def _what_if(self, progress: Callable[[int, int], None], cancelled: Callable[[], bool]) -> list[WhatIf]:
+        from simcore.replay.what_if import what_if
+
+        return what_if(self, progress, cancelled)
+
+
+def measured_results(run: MeasuredRun, parameters: Parameters) -> MeasuredResults:
+    """A trace as it was measured, or replayed if a parameter asks for it. Raises `UsageError`."""
+    return MeasuredResults(run).with_parameters(parameters)

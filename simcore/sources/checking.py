@@ -1,0 +1,115 @@
+"""Everything that can be said of a file before it is simulated.
+
+Import from here: `check_file_of`, `check_schedule`. Imports the reader, the layout and the names of rows, and
+nothing of networks or the engine: a check starts fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from simcore.diagnostics import Diagnostic, InputError, UsageError
+from simcore.layout import resolve_layout
+from simcore.program.building import program_findings
+from simcore.records import Struct
+from simcore.workload import Workload
+from simcore.workload.model import AskedDegrees
+
+if TYPE_CHECKING:
+    from simcore.chakra import ExecutionSet
+    from simcore.measured import MeasuredRun
+    from simcore.program.order_files import ReadOrder
+
+
+class Checked(Struct, frozen=True):
+    """What was found in one file. opened: None for one that cannot be opened. rows: of a workload."""
+
+    opened: Workload | MeasuredRun | ExecutionSet | ReadOrder | None
+    diagnostics: tuple[Diagnostic, ...]
+    rows: int | None = None
+
+    @property
+    def errors(self) -> int:
+        """How many of the diagnostics are errors."""
+        return sum(diagnostic.severity == "error" for diagnostic in self.diagnostics)
+
+
+def check_file_of(open_file: Callable[[], Workload | MeasuredRun | ExecutionSet]) -> Checked:
+    """The diagnostics of the file that `open_file` opens, in the order of their places.
+
+    Those of its reader, and those of a run of it without any parameter that are about the file:
+    what its header does not say, and where it and the rows disagree. Never raises InputError.
+    """
+    try:
+        workload = open_file()
+    except InputError as error:
+        return Checked(None, error.found)
+    diagnostics = list(workload.diagnostics)
+    if not isinstance(workload, Workload):
+        if workload.source == "executed":
+            from simcore.chakra.opening import structure_of
+
+            diagnostics += structure_of(workload).errors
+        diagnostics.sort(key=_place)
+        return Checked(workload, tuple(diagnostics))
+    try:
+        diagnostics += _run_findings(workload)
+    except InputError as error:
+        diagnostics += error.found
+    except UsageError as error:
+        diagnostics.append(
+            Diagnostic("error", "cannot-simulate", str(error), workload.path, workload.header.line, 1)
+        )
+    diagnostics.sort(key=_place)
+    return Checked(workload, tuple(diagnostics), len(workload))
+
+
+def check_schedule(path: str) -> Checked:
+    """The diagnostics of a schedule file, in the order of their places. Never raises InputError."""
+    # Imported here: most files are workloads.
+    from simcore.program.order_files import check_order
+
+    try:
+        order, diagnostics = check_order(path)
+    except InputError as error:
+        return Checked(None, error.found)
+    return Checked(order, tuple(sorted(diagnostics, key=_place)))
+
+
+def _run_findings(workload: Workload) -> list[Diagnostic]:
+    """What a run without any parameter says of the file."""
+    if workload.maker is not None:
+        # Sizes alone: what a layout makes of them is asked of a run.
+        return []
+    if workload.dialect == "astra-sim-1":
+        # Imported here: most files are of the other dialect.
+        from simcore.cluster import AskedCluster, choose_cluster
+        from simcore.program.building import build_policy_program
+        from simcore.program.policies import policy_layout, with_scopes
+        from simcore.program.schedule_choice import AskedSchedule
+
+        first_dimension = choose_cluster(AskedCluster()).first_dimension
+        layout, assumed = policy_layout(workload, AskedDegrees(), None, first_dimension)
+        scoped = with_scopes(workload, layout)
+        return [*assumed, *build_policy_program(scoped, layout, AskedSchedule(), False)[1]]
+    layout, assumed = resolve_layout(workload, AskedDegrees(), None)
+    return [*assumed, *program_findings(workload, layout), *_model_findings(workload)]
+
+
+def _model_findings(workload: Workload) -> list[Diagnostic]:
+    """What AICB's file was made of; nothing of a file whose gradients are not stated as AICB states them."""
+    # Imported here: a run does without.
+    from simcore.recovery import recover
+    from simcore.recovery.odd import oddities
+    from simcore.workload.traffic import is_like_aicb
+
+    if not is_like_aicb(workload):
+        return []
+    recovered = recover(workload)
+    return [*oddities(workload, recovered), Diagnostic("note", "aicb-model", recovered.line(), workload.path)]
+
+
+def _place(diagnostic: Diagnostic) -> tuple[bool, int, int]:
+    """In file order, what has no place at the end."""
+    return diagnostic.line is None, diagnostic.line or 0, diagnostic.column or 0

@@ -1,0 +1,382 @@
+"""Accounts of a trace: every nanosecond of a track, from 0 to the end of the step, in exactly one.
+
+What runs has its own category. While a track waits [start, ready) for what is still to begin, that is
+`bubble` if it is a transfer of a pipeline; else what runs meanwhile on the lane of what is waited for counts,
+the first issued of several; else it is `wait`. From `ready` on it is of the category of what is waited for.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, compress, pairwise
+from operator import and_, eq, ge, le, lt
+
+from simcore.diagnostics import Cancelled, never
+from simcore.records import NamedTuple
+from simcore.trace.accounts import Accounts
+from simcore.trace.spans import (
+    BESIDE,
+    BESIDE_WAITS,
+    BUBBLES,
+    LAUNCHED,
+    LEVELS,
+    NEVER,
+    NONE,
+    SEND_WAITS,
+    SENDS,
+    WAITS,
+    Repeat,
+    Trace,
+    wait_code,
+)
+from simcore.units import differences, shifted
+
+# Fewer spans than this are booked one by one in less time.
+_STRETCH = 8
+_NO_TIME = bytes(8)
+# At which level a span of a level waits, where that is not that of all waits.
+_WAITING = {SENDS: SEND_WAITS, BESIDE: BESIDE_WAITS, LAUNCHED: LAUNCHED}
+
+
+def accounts_of(trace: Trace, cancelled: Callable[[], bool] = never) -> list[Accounts]:
+    """Returns the accounts of each track. Raises `Cancelled`.
+
+    A segment's op is a span of the track, its `wait_code` where it waits for another track, NONE where idle.
+    """
+    known: _Known = {}, {}
+
+    def of_track(track: int) -> Accounts:
+        if cancelled():
+            raise Cancelled
+        return _walk(trace, track, known)
+
+    return trace.each(of_track)
+
+
+def track_accounts(trace: Trace, track: int) -> Accounts:
+    """Returns the accounts of one track alone."""
+    return _walk(trace, track, ({}, {}))
+
+
+def _walk(trace: Trace, track: int, known: _Known) -> Accounts:
+    return (_Swept if trace.overlaps else _Line)(trace, track, known).accounts
+
+
+class _Booked(NamedTuple):
+    """What was booked of a repeat: its segments, edges from its begin on and spans from its first on, their
+    sums by account, and when it was over.
+    """
+
+    edge: array[int]
+    account: bytes
+    op: array[int]
+    sums: list[tuple[int, int]]
+    over: int
+
+
+# By what they are: the sums of stretches, what was booked of repeats.
+_Known = tuple[dict[tuple[bytes, bytes], list[tuple[int, int]]], dict[object, _Booked]]
+
+
+class _Walk:
+    """Books one track."""
+
+    def __init__(self, trace: Trace, track: int, known: _Known) -> None:
+        self.spans, self.waits, self.step_ns = trace.spans[track], trace.waits[track], trace.step_ns
+        self.track = track
+        names = trace.categories
+        self.idle, self.bubble = names.all.index("idle"), names.all.index("bubble")
+        self.wait, self.bubbles = names.first_other, trace.bubbles
+        self.accounts = Accounts(names)
+        self.sums, self.booked = known
+        self.lanes: dict[int, tuple[list[int], list[int], list[int]]] = {}
+        self.lengths = differences(self.spans.end, self.spans.ready).tobytes()
+        self.walk()
+        self.accounts.edge.append(trace.step_ns)
+
+    def walk(self) -> None:
+        """Books all of the step."""
+        raise NotImplementedError
+
+    def one(self, now: int, times: tuple[int, int, int], category: int, code: int, span: int) -> int:
+        """Books what holds the track; gives when it is over.
+
+        times: (start, ready, end). span: that of the track that is waited for, or runs.
+        """
+        start, ready, end = times
+        book = self.accounts.book
+        if start > now:
+            book(now, start, self.idle, NONE)
+            now = start
+        if ready > now:
+            if category == self.bubbles:
+                book(now, ready, self.bubble, code)
+            else:
+                self.book_waiting(now, ready, code, span)
+            now = ready
+        if end > now:
+            book(now, end, category, code)
+            now = end
+        return now
+
+    def book_waiting(self, start: int, ready: int, code: int, span: int) -> None:
+        """Books start..ready, in which a span of the track is waited for that runs then."""
+        spans = self.spans
+        running = self.running(spans.lane[span], start, ready, span) if spans.lane else []
+        edges = {start, ready}
+        for other in running:
+            edges.update((max(spans.ready[other], start), min(spans.end[other], ready)))
+        for first, last in pairwise(sorted(edges)):
+            here = [other for other in running if spans.ready[other] <= first and spans.end[other] >= last]
+            issued = min(here) if here else NONE
+            account, of = (spans.category[issued], issued) if here else (self.wait, code)
+            self.accounts.book(first, last, account, of)
+
+    def running(self, lane: int, start: int, ready: int, span: int) -> list[int]:
+        """The other spans of a lane that run between two times."""
+        spans = self.spans
+        if lane not in self.lanes:
+            on = sorted((at for at, of in enumerate(spans.lane) if of == lane), key=spans.ready.__getitem__)
+            reached = list(accumulate((spans.end[at] for at in on), max))
+            self.lanes[lane] = on, [spans.ready[at] for at in on], reached
+        on, begins, reached = self.lanes[lane]
+        at = bisect_left(begins, ready)
+        running = []
+        while at and reached[at - 1] > start:
+            at -= 1
+            if spans.end[on[at]] > start and on[at] != span:
+                running.append(on[at])
+        return running
+
+    def stretch(self, now: int, first: int, last: int) -> bool:
+        """Books spans at once; False where one waits, leaves a hole, or takes no time."""
+        ready, end = self.spans.ready, self.spans.end
+        if ready[first] != now or ready[first + 1 : last] != end[first : last - 1]:
+            return False
+        lengths = self.lengths[8 * first : 8 * last]
+        # These may be of two neighbours: then it is only slower.
+        if _NO_TIME in lengths:
+            return False
+        kinds = bytes(self.spans.category[first:last])
+        sums = self.sums.get((kinds, lengths))
+        if sums is None:
+            of = dict.fromkeys(kinds, 0)
+            for kind, ns in zip(kinds, array("q", lengths), strict=True):
+                of[kind] += ns
+            sums = self.sums[kinds, lengths] = [*of.items()]
+        accounts = self.accounts
+        accounts.edge.extend(ready[first:last])
+        accounts.account += kinds
+        accounts.op.extend(range(first, last))
+        for kind, ns in sums:
+            accounts.total_ns[kind] += ns
+        return True
+
+
+class _Line(_Walk):
+    """A track that does one thing after another, booked by stretches."""
+
+    def walk(self) -> None:
+        """Books repeats and what lies between them."""
+        spans, waits = self.spans, self.waits
+        now = at = number = 0
+        for repeat in spans.repeats:
+            now = self.until(now, at, repeat.first, number, repeat.first_wait)
+            now = self.repeat(now, repeat)
+            at, number = repeat.last, repeat.last_wait
+        now = self.until(now, at, len(spans), number, len(waits))
+        # A step of 0 ns has a segment too, so that every time of it is in one.
+        if now < self.step_ns or not self.accounts.edge:
+            self.accounts.book(now, self.step_ns, self.idle, NONE)
+
+    def until(self, now: int, first: int, last: int, first_wait: int, last_wait: int) -> int:
+        """Books spans first..last - 1 and the waits before them."""
+        waits, at = self.waits, first
+        for number in range(first_wait, last_wait):
+            before = waits.before[number]
+            if before > at:
+                now = self.issued(now, at, before)
+                at = before
+            times = waits.start[number], waits.ready[number], waits.end[number]
+            if times[2] > now:
+                of, span = waits.of[number], waits.span[number]
+                code = span if of in (self.track, NONE) else wait_code(number)
+                now = self.one(now, times, waits.category[number], code, span)
+        return self.issued(now, at, last)
+
+    def repeat(self, now: int, repeat: Repeat) -> int:
+        """Books a repeat, as another of its pattern where that ran the same."""
+        spans, accounts = self.spans, self.accounts
+        own = slice(repeat.first, repeat.last)
+        before = [spans.lane.rfind(lane, 0, first) for lane, first in repeat.lanes]
+        key = None
+        if all(span < 0 or spans.end[span] <= now for span in before):
+            # Nothing of before runs on: all goes by its own times.
+            lengths = self.lengths[8 * repeat.first : 8 * repeat.last]
+            begins = shifted(spans.ready[own], -now).tobytes()
+            key = repeat.pattern, bytes(spans.category[own]), begins, lengths
+        booked = self.booked.get(key)
+        if booked is not None:
+            accounts.edge += shifted(booked.edge, now)
+            accounts.account += booked.account
+            accounts.op += shifted(booked.op, repeat.first)
+            for kind, ns in booked.sums:
+                accounts.total_ns[kind] += ns
+            return now + booked.over
+        first, begun, sums = len(accounts.edge), now, [*accounts.total_ns]
+        now = self.until(now, repeat.first, repeat.last, repeat.first_wait, repeat.last_wait)
+        if key is not None:
+            more = [after - ns for ns, after in zip(sums, accounts.total_ns, strict=True)]
+            self.booked[key] = _Booked(
+                shifted(accounts.edge[first:], -begun),
+                bytes(accounts.account[first:]),
+                shifted(accounts.op[first:], -repeat.first),
+                [(kind, ns) for kind, ns in enumerate(more) if ns],
+                now - begun,
+            )
+        return now
+
+    def issued(self, now: int, first: int, last: int) -> int:
+        """Books spans first..last - 1, which wait for nothing between them."""
+        level = self.spans.level
+        while first < last:
+            beside = level.find(NEVER, first, last)
+            over = last if beside < 0 else beside
+            if over - first >= _STRETCH and self.stretch(now, first, over):
+                now = self.spans.end[over - 1]
+            else:
+                now = self.each(now, first, over)
+            first = over + 1
+        return now
+
+    def each(self, now: int, first: int, last: int) -> int:
+        """Books spans first..last - 1, which hold the track, one by one."""
+        spans, accounts = self.spans, self.accounts
+        ready, end, category = spans.ready, spans.end, spans.category
+        edge, account, op, total = accounts.edge, accounts.account, accounts.op, accounts.total_ns
+        for at in range(first, last):
+            if ready[at] > now:
+                now = self.one(now, (spans.start[at], ready[at], end[at]), category[at], at, at)
+            elif (over := end[at]) > now:
+                kind = category[at]
+                edge.append(now)
+                account.append(kind)
+                op.append(at)
+                total[kind] += over - now
+                now = over
+        return now
+
+
+# A table for `translate`: 1 for levels that count.
+_COUNTS = bytes(level != NEVER for level in range(256))
+# (span, account) -> when it began.
+_Running = dict[tuple[int, int], int]
+
+
+class _Swept(_Walk):
+    """A track of which several spans may run at once: the lowest level counts."""
+
+    def walk(self) -> None:
+        """By islands: what overlaps is swept, what stands alone is booked as on a line."""
+        chosen, starts, ends = self.by_start()
+        # An island begins where all before is over.
+        begins = compress(range(1, len(chosen)), map(ge, starts[1:], accumulate(ends, max)))
+        edges = array("i", (0, *begins, len(chosen)))
+        alone = bytes(map(eq, edges[1:], map((1).__add__, edges)))
+        now = at = 0
+        while at < len(alone):
+            until = alone.find(0, at)
+            until = len(alone) if until < 0 else until
+            if until - at >= _STRETCH:
+                now = self.all_alone(now, chosen[edges[at] : edges[until]])
+                at = until
+            else:
+                now = self.island(now, chosen[edges[at] : edges[at + 1]])
+                at += 1
+        self.book_until(now, self.step_ns, [])
+
+    def by_start(self) -> tuple[array[int], array[int], array[int]]:
+        """(which, start, end) of the spans that take time and count, by their start."""
+        spans = self.spans
+        counts = bytes(map(and_, spans.level.translate(_COUNTS), map(lt, spans.start, spans.end)))
+        chosen = array("i", compress(range(len(spans)), counts))
+        starts, ends = (array("q", compress(column, counts)) for column in (spans.start, spans.end))
+        if all(map(le, starts, starts[1:])):
+            return chosen, starts, ends
+        chosen = array("i", sorted(chosen, key=spans.start.__getitem__))
+        starts, ends = (array("q", map(column.__getitem__, chosen)) for column in (spans.start, spans.end))
+        return chosen, starts, ends
+
+    def all_alone(self, now: int, spans: Sequence[int]) -> int:
+        """Books spans of which none overlaps another."""
+        first, last = spans[0], spans[-1] + 1
+        over = self.spans.end[last - 1]
+        if last - first == len(spans) and over <= self.step_ns and self.stretch(now, first, last):
+            return over
+        for at in spans:
+            now = self.island(now, (at,))
+        return now
+
+    def island(self, now: int, island: Sequence[int]) -> int:
+        """Books spans that begin when all before them are over."""
+        spans = self.spans
+        if len(island) == 1 and spans.end[island[0]] <= self.step_ns:
+            at = island[0]
+            times = spans.start[at], spans.ready[at], spans.end[at]
+            return self.one(now, times, spans.category[at], at, at)
+        running: list[_Running] = [{} for _ in range(LEVELS)]
+        for time, begins, level, key in sorted(self.events(island)):
+            now = self.book_until(now, min(time, self.step_ns), running)
+            if begins:
+                running[level][key] = time
+            else:
+                del running[level][key]
+        return now
+
+    def events(self, island: Sequence[int]) -> Iterator[tuple[int, int, int, tuple[int, int]]]:
+        """(time, whether it is a begin, level, (span, account)) of what spans do, and of their waiting."""
+        spans = self.spans
+        for at in island:
+            start, ready, end = spans.start[at], spans.ready[at], spans.end[at]
+            level, category = spans.level[at], spans.category[at]
+            if ready > start:
+                bubbles = category == self.bubbles
+                waiting = _WAITING.get(level, BUBBLES if bubbles else WAITS)
+                key = at, self.bubble if bubbles else self.wait
+                yield start, 1, waiting, key
+                yield ready, 0, waiting, key
+            if end > ready:
+                key = at, category
+                yield ready, 1, level, key
+                yield end, 0, level, key
+
+    def book_until(self, now: int, time: int, running: Sequence[_Running]) -> int:
+        """Books now..time for what counts of all that runs; gives when that is over."""
+        if time <= now:
+            return now
+        code, account = NONE, self.idle
+        for number, level in enumerate(running):
+            if level:
+                code, account = self.counted(number, level)
+                break
+        of = self.accounts
+        if of.account and of.account[-1] == account and of.op[-1] == code:
+            of.total_ns[account] += time - now
+        else:
+            of.book(now, time, account, code)
+        return time
+
+    def counted(self, number: int, level: _Running) -> tuple[int, int]:
+        """Which of those on level `number` counts."""
+        if len(level) == 1:
+            return next(iter(level))
+        if number == LAUNCHED:
+            return min(level, key=self._launch)
+        # What began before it runs beside.
+        return min(level, key=lambda key: (-level[key], key))
+
+    def _launch(self, key: tuple[int, int]) -> tuple[int, int, int, int]:
+        spans, at = self.spans, key[0]
+        return spans.start[at], spans.ready[at], spans.end[at], at

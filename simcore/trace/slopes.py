@@ -1,0 +1,44 @@
+"""Slopes of the step of a trace over scales: factors on durations of some kinds, with the order frozen."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable
+
+from simcore.diagnostics import never
+from simcore.records import NamedTuple
+from simcore.trace.gradients import Chains, Gradient
+from simcore.trace.trace_graph import TraceGraph
+
+# The kind of durations that no scale is on.
+NO_KIND = 0
+
+
+class Scale(NamedTuple):
+    """A factor by its name. family, place: which scales stand before others: the least of those of its kinds,
+    of equal ones that of the lesser kind.
+    """
+
+    family: int
+    place: int
+    name: str
+
+
+def gradients(
+    of: TraceGraph, durations: array[int], kind_of: array[int], scales_of: Callable[[int], Iterable[Scale]],
+    cancelled: Callable[[], bool] = never,
+) -> list[Gradient]:  # fmt: skip
+    """Returns the gradient of each scale that some time is on. Raises `Cancelled`.
+
+    durations: as of `Graph.flat`. kind_of: of each the number of its kind. scales_of: gives the scales that a
+    kind is under.
+    """
+    chains = Chains(of.graph, durations, kind_of, of.last)
+    kinds_of: dict[str, list[int]] = {}
+    places: dict[str, tuple[int, int]] = {}
+    for kind in sorted(chains.kinds.keys() - {NO_KIND}):
+        for family, place, name in scales_of(kind):
+            kinds_of.setdefault(name, []).append(kind)
+            places.setdefault(name, (family, place))
+    ordered = sorted(kinds_of, key=places.__getitem__)
+    return [Gradient(name, *chains.slopes(kinds_of[name], cancelled)) for name in ordered]

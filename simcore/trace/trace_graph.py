@@ -1,0 +1,147 @@
+"""The graph of a trace: what its nodes stand for, slack, and passes with other durations.
+
+It is made when something that stands on it is asked for: the critical path, slack, what-if by a pass. Nodes
+are what ends (`simcore.trace.graph`); a span is one node or several, and of a collective several tracks have
+one.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from operator import sub
+
+from simcore.collectives.exact import scaled
+from simcore.diagnostics import never
+from simcore.records import Struct
+from simcore.trace.graph import Cause, Graph
+from simcore.trace.reasons import Reason, kind_of
+from simcore.trace.spans import NONE
+
+# Gives, of (track, span, other track), the span that the same collective is on the other track.
+Met = Callable[[int, int, int], int]
+
+
+class TraceGraph(Struct, dict=True):
+    """A graph, and of what its nodes and durations are a part.
+
+    ends: of each node, ns. last: of each track the node at which it is over. ranks: of each track the first
+    rank that it stands for. nodes: of each track and span the node with which it ends, NONE without one.
+    row_of: of each duration the span that it is a part of, counted over all tracks, NONE where time passes by
+    itself.
+    taken: gives what the durations were, as of `Graph.flat`; None where what comes first depends on times, so
+    that there is no slack. sent: (node, track, span) of messages whose slack their send has, too.
+    rank_of: of (cause, track, span, rank) that waited for it, which rank of its class the cause is of.
+    shown: of (track, rank) the track of the trace that it is, where the graph is that of a trace with equal
+    ranks folded.
+    kind: of (cause, node, track) which reason it is. is_one: whether two spans of a track that follow each
+    other on the critical path are one segment there. hides_instants: whether it is told what is before that
+    which takes no time.
+    """
+
+    graph: Graph
+    ends: Sequence[int]
+    step_ns: int
+    last: Sequence[int]
+    ranks: Sequence[int]
+    nodes: Sequence[Sequence[int]]
+    row_of: Sequence[int]
+    met: Met
+    taken: Callable[[], array[int]] | None
+    sent: Sequence[tuple[int, int, int]] = ()
+    rank_of: Callable[[Cause, int, int, int], int] | None = None
+    shown: Callable[[int, int], int] | None = None
+    kind: Callable[[Cause | None, int, int], str] | None = None
+    is_one: Callable[[int, int, int], bool] | None = None
+    hides_instants: bool = False
+
+    @cached_property
+    def first(self) -> list[int]:
+        """Of each track how many spans come before its own."""
+        return first_rows(map(len, self.nodes))
+
+    def span_at(self, node: int, track: int) -> int:
+        """The span of a track that a node, not a join, is a part of; NONE where time passes by itself."""
+        row = self.row_of[self.graph.duration[node - 1]]
+        if row == NONE:
+            return NONE
+        first = self.first
+        if first[track] <= row < first[track + 1]:
+            return row - first[track]
+        of = bisect_right(first, row) - 1
+        return self.met(of, row - first[of], track)
+
+    @cached_property
+    def durations(self) -> array[int]:
+        """What the durations were, as of `Graph.flat`. Raises ValueError where times decide what is first."""
+        if self.taken is None:
+            raise ValueError("no slack where collectives queue by priority")
+        return self.taken()
+
+    def rank_behind(self, cause: Cause, track: int, span: int, rank: int) -> int:
+        """The rank that a cause is of, for which a span of `rank` waited."""
+        if self.rank_of is None:
+            return self.ranks[self.graph.track_of(cause)]
+        return self.rank_of(cause, track, span, rank)
+
+    def reason(self, cause: Cause | None, node: int, track: int) -> Reason:
+        """Why a node of a track could not begin earlier. cause: its first one."""
+        kind = kind_of(cause, track) if self.kind is None else self.kind(cause, node, track)
+        return Reason(kind, node, track, cause)
+
+    def is_instant(self, node: int) -> bool:
+        """Whether a node takes no time."""
+        return self.ends[node] == self.graph.start(node, self.ends)
+
+    @property
+    def last_track(self) -> int:
+        """The first track that is over last."""
+        over = [self.ends[node] for node in self.last]
+        return over.index(max(over))
+
+    # -- passes ----------------------------------------------------------------------
+
+    def step_of(self, durations: array[int], cancelled: Callable[[], bool] = never) -> int:
+        """The step time with other durations, ns. Raises `Cancelled`."""
+        ends = self.graph.ends(durations, cancelled)
+        return max(ends[node] for node in self.last)
+
+
+def first_rows(lengths: Iterable[int]) -> list[int]:
+    """Of columns behind each other the place of the first entry of each, and of what would come next."""
+    first = [0]
+    for length in lengths:
+        first.append(first[-1] + length)
+    return first
+
+
+def retimed(durations: array[int], chosen: Iterable[int], factor: float) -> array[int]:
+    """A copy of durations with a factor on those of the chosen numbers, rounded half to even."""
+    times = durations[:]
+    known: dict[int, int] = {}
+    for number in chosen:
+        ns = times[number]
+        if ns not in known:
+            known[ns] = scaled(ns, factor)
+        times[number] = known[ns]
+    return times
+
+
+def slack(of: TraceGraph, cancelled: Callable[[], bool] = never) -> list[array[int]]:
+    """By track and span, how much later it may end before the step is longer, ns. Raises `Cancelled`.
+
+    Durations and order are frozen, a collective is later for all its members. A track stands for many ranks:
+    the slack is that of a span on one of them, and on all of them alike, as no chain of waits meets the same
+    span of two ranks of a class, which run at the same time. Raises ValueError where there is none.
+    """
+    step_ns = max(of.ends[node] for node in of.last)
+    latest = of.graph.latest(of.durations, step_ns, cancelled)
+    room = array("q", map(sub, latest, of.ends))
+    # What has not run, NONE, has no node: it is the last entry.
+    room.append(0)
+    slacks = [array("q", map(room.__getitem__, nodes)) for nodes in of.nodes]
+    for node, track, span in of.sent:
+        slacks[track][span] = min(slacks[track][span], room[node])
+    return slacks

@@ -1,0 +1,193 @@
+"""The figures of execution traces that have run, as every run has them: see `simcore/trace/figures.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from simcore.chakra.nodes import COMP
+from simcore.diagnostics import printable
+from simcore.executing.executed import words_of
+from simcore.kernel_names import shown_name
+from simcore.names import ASTRA_SIM_2
+from simcore.ranks import RankSet
+from simcore.trace.figures import (
+    NodeTables,
+    Origin,
+    RankEnd,
+    Said,
+    StreamUse,
+    TrackUse,
+)
+from simcore.trace.findings import Place
+from simcore.trace.lane_spans import COMPUTE_STREAM
+from simcore.trace.run import Figures
+from simcore.trace.streams import TrackStreams, mean_use, track_streams
+from simcore.trace.tables import SpentByLabel
+from simcore.trace.track import Track
+from simcore.units import duration, percent, plural
+
+if TYPE_CHECKING:
+    from simcore.executing.path_words import ExecutedPath
+    from simcore.executing.ran import RanTraces
+    from simcore.executing.what_if import TriedChanges
+    from simcore.trace.named_work import NamedWork
+
+
+# Streams of a rank that send nothing.
+_NO_MESSAGES = (COMPUTE_STREAM, "cpu", "memory")
+
+
+class TraceFigures(Figures["RanTraces"]):
+    """Of execution traces. Names of nodes have a table of their own, no layers."""
+
+    kind = "executed"
+    path_groupings = ("kind", "op", "group", "rank")
+
+    def __init__(self, run: RanTraces, found: Callable[[], TriedChanges | None]) -> None:
+        """found: what its changes were tried to be, where they were."""
+        super().__init__(run)
+        self._found = found
+
+    @property
+    def path_source(self) -> ExecutedPath:
+        return self.run.path_source
+
+    @property
+    def title(self) -> str:
+        step = self.run.step_time_ns
+        unit = "cycles of ASTRA-sim, 1 ns each" if self.run.is_in_cycles else "ns"
+        return f"Step time  {duration(step)} ({step} {unit})"
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        executed = self.run.executed
+        dims = " x ".join(dim.text() for dim in executed.cluster.dims)
+        return [
+            ("file", printable(executed.traces.path)),
+            ("format", f"execution traces (Chakra), schema {executed.traces.schema}"),
+            ("rules", words_of(executed)),
+            ("read", self.run.counted()),
+            ("network", f"{executed.setup.parameters.network}: {dims}"),
+        ]
+
+    def headline(self, wide: bool) -> list[str]:
+        """Ranks, how they were run and on which network."""
+        ranks = plural(len(self.run.ranks), "rank")
+        rules = ASTRA_SIM_2 if self.run.is_astra else "wltui's rules"
+        if not wide:
+            return [ranks, rules]
+        return [f"{ranks}, {plural(self.run.held_ops, 'node')}", rules, self.run.parameters.network]
+
+    @property
+    def words(self) -> list[str]:
+        """Which nodes, groups and links hold most of the step."""
+        from simcore.words.executed_sentences import sentences
+
+        return sentences(self.run)
+
+    @cached_property
+    def worst(self) -> list[Place]:
+        """The last rank, the longest wait, the longest node of communication and of compute."""
+        places: list[Place] = []
+        results, executed = self.run, self.run.executed
+        rank, end, _ = max(executed.ranks, key=lambda item: (item[1], -item[0]))
+        latest = RankSet.of(number for number, ns, _ in executed.ranks if ns == end)
+        words = f"{duration(end)}, last to end: {latest.of_world(len(executed.ranks))}"
+        places.append(Place("end", words, rank, 0, max(end, 1), end))
+        best: dict[str, tuple[int, int, int]] = {}
+        for who in executed.units.first:
+            start, begin, ends = executed.start[who], executed.begin[who], executed.end[who]
+            for place in range(len(ends)):
+                if start[place] < 0 or ends[place] < 0:
+                    continue
+                kind = results.type_of(who, place)
+                word = "compute" if kind == COMP else "comm"
+                for what, ns in ((word, ends[place] - begin[place]), ("wait", begin[place] - start[place])):
+                    if ns > best.get(what, (0, 0, 0))[0]:
+                        best[what] = (ns, who, place)
+        for what, (ns, who, place) in sorted(best.items(), key=lambda item: -item[1][0]):
+            first = executed.start[who][place] if what == "wait" else executed.begin[who][place]
+            name = shown_name(results.name_of(who, place))
+            text = f"{duration(ns)} ({percent(ns, results.step_time_ns)} %) of rank {who}: {name}"
+            places.append(Place(what, text, who, first, first + ns, ns, place))
+        return places
+
+    @property
+    def tried(self) -> str:
+        found = self._found()
+        return "" if found is None else found.said
+
+    @property
+    def said(self) -> list[Said]:
+        return [Said("execution", line) for line in self.words]
+
+    @cached_property
+    def of(self) -> Origin:
+        executed = self.run.executed
+        degrees = {"tp": None, "ep": None, "dp": None, "pp": None, "world": len(executed.nodes)}
+        values = self.run.parameters.as_dict("execution") | dict(executed.used)
+        nodes = executed.traces.count
+        return Origin(
+            "chakra", executed.traces.schema, nodes, None, 0, degrees, executed.setup.parameters.network,
+            executed.rules, values, [], nodes,
+            sum(len(executed.nodes[rank]) for rank in executed.units.first),
+            rank_classes=len(executed.units.first),
+        )  # fmt: skip
+
+    @property
+    def nodes(self) -> NodeTables:
+        results = self.run
+        exposed_words = "end less GPU compute" + (", as ASTRA-sim prints it" if results.is_in_cycles else "")
+        ranks = [RankEnd(*rank) for rank in results.executed.ranks]
+        return NodeTables(ranks, results.name_table, results.group_table, exposed_words, results.is_in_cycles)
+
+    @cached_property
+    def track_uses(self) -> list[TrackUse]:
+        uses = []
+        for track in self.run.tracks:
+            accounts, streams = self.run.accounts[track.number], self._streams_of(track.number)
+            use = self._uses[self.run.executed.units.of[track.number]]
+            uses.append(TrackUse(
+                track, accounts.compute_ns(), accounts.exposed_ns(), accounts.wait_ns, accounts.bubble_ns,
+                accounts.ns("host"), accounts.idle_ns, use.overlapped_ns, use.comm_ns, None, streams,
+            ))  # fmt: skip
+        return uses
+
+    @cached_property
+    def mean_streams(self) -> list[tuple[StreamUse, int]]:
+        means = mean_use((self._streams_of(rank), 1) for rank in self.run.ranks)
+        return sorted(
+            means, key=lambda pair: (pair[0].kind != COMPUTE_STREAM, -pair[0].busy_ns, pair[0].stream)
+        )
+
+    def _streams_of(self, rank: int) -> list[StreamUse]:
+        """What each stream of a rank is; ranks that run alike have other groups."""
+        results = self.run
+        unit = results.executed.units.of[rank]
+        column = results.trace.column("stream")
+        exposed = SpentByLabel(results.trace, unit, results.accounts[rank], column).exposed
+        uses = []
+        for label, (busy_ns, beside_ns) in self._uses[unit].used.items():
+            stream = results.stream_of(rank, column.of[unit].index(label))
+            beside_ns = 0 if stream == COMPUTE_STREAM else beside_ns
+            uses.append(StreamUse(stream, busy_ns, beside_ns, exposed.get(label, 0)))
+        return uses
+
+    @cached_property
+    def _uses(self) -> list[TrackStreams]:
+        """Of each class of ranks how its streams are used."""
+        results = self.run
+        column = results.trace.column("stream")
+        silent = [label for label, stream in enumerate(column.labels) if stream in _NO_MESSAGES]
+        return [
+            track_streams(results.trace, unit, results.accounts[rank], column, silent)
+            for unit, rank in enumerate(results.executed.units.first)
+        ]
+
+    def named_work(self, track: Track) -> NamedWork:
+        from simcore.trace.named_work import named_work
+
+        unit = self.run.executed.units.of[track.number]
+        return named_work(self.run.trace, unit, self.run.accounts[track.number])

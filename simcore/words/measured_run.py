@@ -1,0 +1,155 @@
+"""A measured run in words, as reports, screens and the row above them say what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from simcore.diagnostics import printable
+from simcore.kernel_names import short_name
+from simcore.measured import MeasuredRun
+from simcore.measured.run import RecordedStep
+from simcore.ranks import RankSet
+from simcore.trace.figures import throughput_words
+from simcore.units import IN_TIME, change_percent, duration, plural, short_layout, signed
+from simcore.workload.formats import words_of
+
+if TYPE_CHECKING:
+    from simcore.replay.timed import Timed
+
+# So many steps are listed, of more so many of the slowest.
+_MOST_STEPS, _SLOWEST = 6, 3
+# Cells for what a replay changes: on a page, in a wide row of the screen, in a narrow one.
+_ON_A_PAGE, _IN_A_ROW, _SHORT = 80, 34, 26
+
+
+def title(results: Timed) -> str:
+    """What was measured or replayed, and its step time; of an order without times, that it is one."""
+    run = results.run
+    if not run.timed:
+        return order_title(run)
+    each = throughput_words(results.shape)
+    more = f"\n                    {each}" if each else ""
+    return f"{'Replayed' if run.replayed else 'Measured'} step time  {duration(run.step_time_ns)}{more}"
+
+
+def order_title(run: MeasuredRun) -> str:
+    """What a run without times is: a plan, or a trace that nobody timed."""
+    return f"{'Planned order' if run.unit == 'stage' else 'Order of the operations'}, no times"
+
+
+def facts(results: Timed) -> list[tuple[str, str]]:
+    """(name, words) of what was read and replayed, in the order of a page."""
+    run = results.run
+    subs = f"; {plural(run.subs, 'sub-operation')} inside them" if run.subs else ""
+    steps = run.recorded.steps if run.recorded is not None else ()
+    batches = f", {plural(run.microbatches, 'micro-batch')}" if run.microbatches else ""
+    rows = [
+        ("file", printable(run.path)),
+        ("format", format_words(run)),
+        *([("run", run.stamp)] if run.stamp is not None else []),
+        *([("steps", steps_words(steps))] if len(steps) > 1 else []),
+        ("ranks", f"{ranks_words(run)}; {clock_words(run)}"),
+        ("read", f"{plural(run.ops, 'operation')}{batches}{subs}"),
+    ]
+    if run.replayed:
+        measured = results.measured.step_time_ns
+        by = change_percent(measured, run.step_time_ns) or signed(run.step_time_ns)
+        rows.append(("measured", f"{duration(measured)}; the replay is {by} from it"))
+        changes = replay_words(results.changes, _ON_A_PAGE)
+        rows += [("changed", changes)] if changes else []
+    return rows
+
+
+def format_words(run: MeasuredRun) -> str:
+    """What wrote the files; of a profiler also which of its steps is shown."""
+    if run.recorded is None:
+        return f"rank-trace, {'Megatron' if run.unit == 'rank' else 'Megatron schedule plan'}"
+    who = words_of(run.format)
+    numbers = [step.number for step in run.recorded.steps]
+    which = f"{plural(len(numbers), 'step')} ({RankSet.of(numbers).text()})"
+    if run.recorded.step is None:
+        return f"{who}; all that was recorded" + (f", {which}" if numbers else "")
+    alone = "the only one" if len(numbers) == 1 else f"of {which}"
+    return f"{who}; step {run.recorded.step}, {alone}"
+
+
+def steps_words(steps: Sequence[RecordedStep]) -> str:
+    """How long each step lasts on the rank where it takes longest; of many the middle one and the slowest."""
+    slowest = sorted(steps, key=lambda step: -step.longest_ns)
+    # The step of a set lasts longer: from the first rank's start to the last one's end.
+    of_ranks = ", each on the rank that takes longest" if any(len(step.ns) > 1 for step in steps) else ""
+    if len(steps) <= _MOST_STEPS:
+        each = ", ".join(f"{step.number} {duration(step.longest_ns)}" for step in steps)
+        return f"{each}{of_ranks}; the slowest is {slowest[0].number}"
+    middle = slowest[len(slowest) // 2].longest_ns
+    some = ", ".join(f"{step.number} {duration(step.longest_ns)}" for step in slowest[:_SLOWEST])
+    return f"{duration(middle)} in the middle{of_ranks}; the slowest: {some}"
+
+
+def headline(results: Timed, wide: bool) -> list[str]:
+    """Ranks, and what its replay changes: what the run is, the most important first."""
+    run = results.run
+    what = "schedule plan" if not run.timed else "replayed" if run.replayed else "measured"
+    if not wide:
+        what = _short_changes(results.changes) or what
+        degrees = (("tp", run.degrees.tp), ("dp", run.degrees.dp), ("pp", run.degrees.pp))
+        # Of a part of the ranks the whole layout would say too much.
+        is_whole = run.degrees.world in (None, len(run.ranks)) and run.unit == "rank"
+        return [short_layout(len(run.ranks), run.unit, degrees if is_whole else ()), what]
+    changes = replay_words(results.changes, _IN_A_ROW)
+    batches = [plural(run.microbatches, "micro-batch")] if run.microbatches else []
+    # Where changes are named, what is behind them is a fact of its own: it may have no room.
+    headlines = [f"{what}: {changes}", *batches] if changes else [", ".join([what, *batches])]
+    return [ranks_words(run), *headlines, *([] if run.concurrent else ["not concurrent"])]
+
+
+def ranks_words(run: MeasuredRun) -> str:
+    """How many ranks and of how many: `8 ranks = tp 2 x dp 1 x pp 4`, `2 of 8 ranks`, `2 stages`."""
+    count, degrees = len(run.ranks), run.degrees
+    if run.unit != "rank":
+        return plural(count, run.unit)
+    of = "" if degrees.world in (None, count) else f"{count} of "
+    words = of + plural(degrees.world or count, "rank")
+    known = (("tp", degrees.tp), ("dp", degrees.dp), ("pp", degrees.pp))
+    factors = [f"{name} {degree}" for name, degree in known if degree is not None]
+    if len(factors) == len(known):
+        return f"{words} = {' x '.join(factors)}"
+    return ", ".join([words, *factors])
+
+
+def replay_words(changes: Sequence[str], room: int) -> str:
+    """What a replay changes, in about `room` cells: `compute x2, rank 7 x0.5 in time and
+    3 more`; "" for nothing."""
+    shown = list(changes[:1])
+    for change in changes[1:]:
+        if len(", ".join([*shown, change])) > room:
+            break
+        shown.append(change)
+    left = len(changes) - len(shown)
+    return ", ".join(shown) + IN_TIME * bool(shown) + (f" and {left} more" if left else "")
+
+
+def _short_changes(changes: Sequence[str]) -> str:
+    """`rank 7 x0.5 in time` for a small screen, of several `3 changes` where not all have room; ""
+    for nothing.
+    """
+    if len(changes) == 1:
+        what, _, factor = changes[0].replace("host gaps and start of", "host of").rpartition(" ")
+        return f"{short_name(what, _SHORT - len(factor) - 1)} {factor}{IN_TIME}"
+    what = ", ".join(changes)
+    if len(what) > _SHORT and all(change.startswith("stage ") for change in changes):
+        return f"times of {plural(len(changes), 'stage')}"
+    forms = (what + IN_TIME * bool(changes), what, plural(len(changes), "change"))
+    return next((form for form in forms if len(form) <= _SHORT), forms[-1])
+
+
+def clock_words(run: MeasuredRun) -> str:
+    """What the ranks' times have in common."""
+    if not run.timed:
+        return "no times, the order alone"
+    if run.replayed:
+        return "replayed together"
+    if len(run.ranks) == 1:
+        return "from the start of its first operation"
+    return "on one clock" if run.concurrent else "not concurrent: each from its own start"

@@ -1,0 +1,333 @@
+"""What a rule is given, and the sentence that it makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from simcore.analysis.alike import ranks_of, whole_stages
+from simcore.folding import RankClass
+from simcore.program.ops import COMPUTE, WG, CollectiveCost
+from simcore.ranks import RankSet
+from simcore.records import Struct
+from simcore.simulation import Simulation
+from simcore.sources.simulated import FIRST_EXPOSED, WAIT
+from simcore.trace.accounts import Accounts
+from simcore.trace.run import mean_busy_ns, mean_ns
+from simcore.units import LISTED, change_percent, duration, largest, percent
+from simcore.workload.model import base_name
+
+if TYPE_CHECKING:
+    from simcore.analysis.finished import Finished
+
+
+# Groups over which gradients are reduced and parameters gathered.
+GRADIENT_KINDS = ("dp", "dp_ep", "dp_shard", "dp_replicate", "all")
+_REDUCES = ("ALLREDUCE", "REDUCESCATTER")
+
+# By kind and op: exposed ns of gradient reductions after the last backward.
+Late = dict[str, dict[int, int]]
+
+
+def late_reductions(simulation: Simulation, number: int, accounts: Accounts) -> Late:
+    """What of the gradient reductions of class `number`, which has these accounts, is exposed after its
+    last backward.
+    """
+    ops = simulation.timeline.stage_program(number).ops
+    costs = simulation.program.costs
+    late: Late = {}
+    behind = _behind_last_backward(simulation, number, accounts)
+    # Nothing is late of a run that computes nothing: micro-benchmarks of collectives have no backward.
+    for segment in range(behind, len(accounts.account) if behind else 0):
+        op = accounts.op[segment]
+        if op < 0 or not FIRST_EXPOSED <= accounts.account[segment] < WAIT or ops.stream[op] == COMPUTE:
+            continue
+        cost = costs[ops.cost[op]]
+        if not isinstance(cost, CollectiveCost) or ops.phase[op] != WG or cost.collective not in _REDUCES:
+            continue
+        if cost.group in GRADIENT_KINDS:
+            of_kind = late.setdefault(cost.group, {})
+            of_kind[op] = of_kind.get(op, 0) + accounts.edge[segment + 1] - accounts.edge[segment]
+    return late
+
+
+def last_backward_ns(simulation: Simulation, number: int, accounts: Accounts) -> int:
+    """When the last backward of class `number`, which has these accounts, ends, ns."""
+    return accounts.edge[_behind_last_backward(simulation, number, accounts)]
+
+
+def _behind_last_backward(simulation: Simulation, number: int, accounts: Accounts) -> int:
+    """The segment behind it."""
+    ops = simulation.timeline.stage_program(number).ops
+    structure = simulation.program.structure
+    outside = {*structure.prologue, *structure.tail}
+    last = len(accounts.account)
+    # Rows of the end of the step compute a little too: they are no backward.
+    while last and (accounts.account[last - 1] > WG or ops.row[accounts.op[last - 1]] in outside):
+        last -= 1
+    return last
+
+
+# What is less than this share of the step is left out.
+WORTH_SAYING = 0.02
+# Ranks compute alike where they differ by less than a 500th: a share of the step is said in tenths of a per
+# cent.
+_ALIKE = 500
+
+
+class Sentence(Struct, frozen=True):
+    """One sentence on a run. rule: the name of the rule that made it. ns: the figure it is about.
+
+    cause: what it names as a cause (`network`), "" where it names none. lost_ns: what that costs the
+    step: the largest is the main cause. fault: it goes before all causes, because it is something
+    that went wrong. lead: what stands before the main cause, "" before all others. saved_ns: what the change
+    that it names takes off the step.
+    """
+
+    rule: str
+    text: str
+    ns: int
+    cause: str = ""
+    lost_ns: int = 0
+    fault: bool = False
+    lead: str = ""
+    saved_ns: int = 0
+
+
+class Facts(Struct, frozen=True, dict=True):
+    """A run as the rules ask about it: its results and a few sums over them."""
+
+    results: Finished
+
+    @property
+    def simulation(self) -> Simulation:
+        return self.results.simulation
+
+    @property
+    def step_ns(self) -> int:
+        return self.results.step_time_ns
+
+    @property
+    def classes(self) -> tuple[RankClass, ...]:
+        return self.simulation.timeline.classes
+
+    @property
+    def accounts(self) -> list[Accounts]:
+        return self.results.accounts
+
+    @property
+    def mean_ns(self) -> dict[str, int]:
+        """Each account, the mean of all ranks."""
+        return mean_ns(self.results)
+
+    @property
+    def mean_busy_ns(self) -> int:
+        """Compute of a rank, the mean of all."""
+        return mean_busy_ns(self.results)
+
+    @cached_property
+    def stage_busy_ns(self) -> list[int]:
+        """Compute of a rank of each stage, the mean of its ranks."""
+        stages = range(max(rank_class.stage for rank_class in self.classes) + 1)
+        sums, ranks = [0 for _ in stages], [0 for _ in stages]
+        for rank_class, accounts in zip(self.classes, self.accounts, strict=True):
+            sums[rank_class.stage] += accounts.busy_ns * len(rank_class.ranks)
+            ranks[rank_class.stage] += len(rank_class.ranks)
+        return [round(whole / count) for whole, count in zip(sums, ranks, strict=True)]
+
+    @cached_property
+    def computes(self) -> bool:
+        """Whether ranks compute so that compute can wait: of placeholders, or next to nothing, none does."""
+        return self.simulation.workload.has_compute and self.worth(self.mean_busy_ns, 0.01)
+
+    @cached_property
+    def layer_compute_ns(self) -> dict[str, int]:
+        """Compute of each layer, its rows of one name together, the mean of all ranks."""
+        if self._computes_alike:
+            # Few groups of equal rows, of which a file may have 100,000.
+            return self.results.layer_groups.by_name(self.results.layer_groups.compute_ns)
+        return self._compute_by(base_name)
+
+    @cached_property
+    def row_compute_ns(self) -> dict[str, int]:
+        """Compute of the rows of each whole name, the mean of all ranks."""
+        return self._compute_by(str)
+
+    @cached_property
+    def _computes_alike(self) -> bool:
+        busy = [account.busy_ns for account in self.accounts]
+        return not self.simulation.workload.stages and _ALIKE * (max(busy) - min(busy)) <= max(busy)
+
+    def _compute_by(self, name_of: Callable[[str], str]) -> dict[str, int]:
+        """Compute of the mean rank by what `name_of` makes of the name of a row."""
+        by_row, count = self._row_compute
+        sums: dict[str, int] = {}
+        for name, ns in zip(map(name_of, self.simulation.workload.name), by_row, strict=True):
+            sums[name] = sums.get(name, 0) + ns
+        return {name: ns // count for name, ns in sums.items()}
+
+    @cached_property
+    def _row_compute(self) -> tuple[Sequence[int], int]:
+        """(compute of each row, of how many ranks together)."""
+        if self._computes_alike:
+            return self.results.layers.table.compute_ns, 1
+        # Classes of equal times are summed once.
+        ranks = [0 for _ in self.classes]
+        for rank_class, first in zip(self.classes, self.simulation.timeline.first_alike, strict=True):
+            ranks[first] += len(rank_class.ranks)
+        by_row = [0] * len(self.simulation.workload)
+        for count, spent in zip(ranks, self.results.rows.spent, strict=True):
+            if count:
+                for row, ns in spent.compute.items():
+                    by_row[row] += count * ns
+        return by_row, sum(ranks)
+
+    @cached_property
+    def stages_alike(self) -> bool:
+        """Whether there are several stages of a pipeline and no rank of one computes over 1 % longer than one
+        of another.
+        """
+        if not self.simulation.program.pipelined or self.simulation.layout.pp == 1:
+            return False
+        busy = [accounts.busy_ns for accounts in self.accounts]
+        return 100 * (max(busy) - min(busy)) <= max(busy)
+
+    @cached_property
+    def same_collectives(self) -> bool:
+        """Whether there are several stages of a pipeline and all send the same bytes in collectives."""
+        program = self.simulation.program
+        if not program.pipelined or self.simulation.layout.pp == 1:
+            return False
+        sums: list[dict[tuple[str, str], int]] = []
+        for stage in program.stages:
+            of_stage: dict[tuple[str, str], int] = {}
+            for number in stage.ops.cost:
+                cost = program.costs[number]
+                if isinstance(cost, CollectiveCost):
+                    what = (cost.group, cost.collective)
+                    of_stage[what] = of_stage.get(what, 0) + cost.bytes
+            sums.append(of_stage)
+        return all(of_stage == sums[0] for of_stage in sums)
+
+    @cached_property
+    def unbalanced_ns(self) -> int:
+        """How much more the busiest stage of a pipeline computes than the mean of all stages."""
+        if not self.simulation.program.pipelined:
+            return 0
+        busy = self.stage_busy_ns
+        return max(busy) - round(sum(busy) / len(busy))
+
+    @cached_property
+    def exposed_ns(self) -> int:
+        """Exposed communication of a rank, the mean of all."""
+        return self.mean(account.all_exposed_ns for account in self.accounts)
+
+    @cached_property
+    def late(self) -> list[Late]:
+        """By class, kind and op: exposed gradient reductions after the last backward, ns."""
+        return self.results.each_class(
+            lambda number: late_reductions(self.simulation, number, self.accounts[number])
+        )
+
+    @cached_property
+    def without_network_ns(self) -> int | None:
+        """The step time with all communication free; None where it would take long to know, and where
+        less than 1 % of the step is exposed.
+        """
+        if not self.worth(self.exposed_ns, 0.01):
+            return None
+        return self.results.variants.step_ns_without_communication()
+
+    @cached_property
+    def network_ns(self) -> int:
+        """What communication costs the step: all that the step would be shorter if it were free, stages
+        that wait for communication of their neighbours with it; exposed communication where that is
+        not known.
+        """
+        other = self.without_network_ns
+        return self.exposed_ns if other is None else max(0, self.step_ns - other)
+
+    @cached_property
+    def bubble_ns(self) -> int:
+        """What a pipeline costs: bubble and idle of a rank, the mean of all, but for unequal stages."""
+        if not self.simulation.program.pipelined:
+            return 0
+        return max(0, self.mean_ns["bubble"] + self.mean_ns["idle"] - self.unbalanced_ns)
+
+    def whose(self, by_class: Sequence[int]) -> str:
+        """`on each rank` where a figure is the same of all as it is written, else `on the mean rank`."""
+        return "on each rank" if duration(min(by_class)) == duration(max(by_class)) else "on the mean rank"
+
+    def mean(self, by_class: Iterable[int]) -> int:
+        """A figure of each class as the mean of all ranks, rounded."""
+        return self.results.mean_of_ranks(by_class)
+
+    def worth(self, ns: int, share: float = WORTH_SAYING) -> bool:
+        """Whether `ns` is as large a share of the step."""
+        return ns > 0 and ns >= share * self.step_ns
+
+    def most_of_the_rest(self, ns: int) -> bool:
+        """Whether `ns` is half or more of what ranks do not compute."""
+        return 2 * ns >= self.step_ns - self.mean_busy_ns
+
+    def figure(self, ns: int) -> str:
+        """`6.987 s (47.3 %)`: a time and its share of the step."""
+        return f"{duration(ns)} ({percent(ns, self.step_ns)} %)"
+
+    def change(self, step_ns: int) -> str:
+        """`13.973 s (-5.4 %)`: another step time, and what it is against this one."""
+        return f"{duration(step_ns)} ({change_percent(self.step_ns, step_ns)})"
+
+    def step_with(self, **changes: Any) -> int | None:
+        """The step time with other parameters, by a run of its own; None where that would take long."""
+        return self.results.variants.step_ns(**changes)
+
+
+Rule = Callable[[Facts], "Sentence | list[Sentence] | None"]
+
+
+def most_rows(by_row: Mapping[str, int]) -> list[str]:
+    """The few rows, by their whole names, that are most of a figure; none where that takes many."""
+    rows = largest(by_row)
+    most = sum(by_row[row] for row in rows)
+    return rows if len(rows) <= LISTED and 2 * most > sum(by_row.values()) else []
+
+
+def stage_words(facts: Facts, numbers: Collection[int]) -> str:
+    """`Stage 3`, `Stages 3-5` or `Most of stage 3` of a pipeline, else the ranks of these classes."""
+    if not facts.simulation.program.pipelined or facts.simulation.layout.pp == 1:
+        return rank_words(facts, numbers)
+    whole = whole_stages(facts.classes, numbers)
+    if whole is not None:
+        return f"Stage{'s' if len(whole) > 1 else ''} {whole.text()}"
+    stages = {facts.classes[number].stage for number in numbers}
+    named = sum(len(facts.classes[number].ranks) for number in numbers)
+    ranks = sum(len(rank_class.ranks) for rank_class in facts.classes if rank_class.stage in stages)
+    if len(stages) == 1 and 2 * named > ranks:
+        return f"Most of stage {stages.pop()}"
+    return rank_words(facts, numbers)
+
+
+def are(words: str, several: str, single: str) -> str:
+    """The verb that fits `Ranks 0-7` (several) or `Stage 3` and `Rank 5` (one)."""
+    return several if words.startswith(("Ranks", "Stages")) else single
+
+
+def rank_words(facts: Facts, numbers: Collection[int]) -> str:
+    """`Rank 37` or `Ranks 0-63`, the ranks of these classes."""
+    return set_words(ranks_of(facts.classes, numbers))
+
+
+def set_words(ranks: RankSet) -> str:
+    """`Rank 37` or `Ranks 0-63`, shortened where they are many."""
+    text = ranks.words()
+    return f"Rank {text}" if len(ranks) == 1 else f"Ranks {text if len(text) <= 40 else text[:37] + '...'}"
+
+
+def place_words(facts: Facts, rank: int) -> str:
+    """`stage 0, dp 4, tp 5`: where a rank lies, dimensions of one left out."""
+    layout = facts.simulation.layout
+    tp, dp, stage = layout.position(rank)
+    parts = [("stage", stage, layout.pp), ("dp", dp, layout.dp), ("tp", tp, layout.tp)]
+    return ", ".join(f"{name} {place}" for name, place, size in parts if size > 1)

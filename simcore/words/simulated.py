@@ -1,0 +1,304 @@
+"""The figures of a simulated run as every run has them, and the parameters with the values that they had.
+
+See `simcore/trace/figures.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from simcore.analysis.accounts import IDLE_OP
+from simcore.analysis.worst import worst_link, worst_places
+from simcore.cluster import parameter_values
+from simcore.collectives import collectives_of
+from simcore.compat.simai_network import simai_bandwidths
+from simcore.names import STAGE_LAYOUTS
+from simcore.program.ops import OFFLOAD
+from simcore.simulation import Simulation
+from simcore.sources.simulated import (
+    ACCOUNTS,
+    BUBBLE,
+    EXPOSED_KINDS,
+    FIRST_EXPOSED,
+    IDLE,
+)
+from simcore.trace.figures import (
+    OnDemand,
+    Origin,
+    Said,
+    StreamUse,
+    TrackUse,
+    WaitFor,
+    throughput_words,
+)
+from simcore.trace.findings import Spot
+from simcore.trace.run import Figures
+from simcore.trace.tables import LayerUse
+from simcore.trace.track import TimedPass
+from simcore.units import duration
+from simcore.workload.model import base_name
+
+if TYPE_CHECKING:
+    from simcore.analysis.finished import Finished
+    from simcore.analysis.path_words import SimulatedPath
+    from simcore.layout import Layout
+    from simcore.trace.contexts import EstimateLine
+    from simcore.trace.findings import Place
+    from simcore.trace.gradients import Gradient
+    from simcore.trace.named_work import NamedWork
+    from simcore.trace.track import Track
+    from simcore.words.sentences import Sentence
+
+
+def effective_parameters(simulation: Simulation) -> dict[str, Any]:
+    """All parameters by field, those taken from the file or by default included."""
+    layout, maker = simulation.layout, simulation.workload.maker
+    # Of a model each stage has its own rows.
+    of_model = {} if maker is None else {"stage_layout": "megatron"} | maker.values(simulation.setup.model)
+    return (
+        simulation.parameters.as_dict("workload" if maker is None else "model")
+        | {"stage_layout": simulation.parameters.stage_layout or STAGE_LAYOUTS[0]}
+        | of_model
+        | {
+            "world": layout.world,
+            "tp": layout.tp,
+            "ep": layout.ep,
+            "pp": layout.pp,
+            "schedule": simulation.program.schedule,
+            "microbatches": simulation.program.microbatches,
+            "virtual_stages": simulation.program.virtual_stages,
+            "layers": simulation.program.layers,
+            "dialect": simulation.parameters.dialect or simulation.workload.dialect,
+            "dim": (
+                [dimension.flag() for dimension in simulation.cluster.dims]
+                if simulation.has_dimensions
+                else list(simulation.parameters.dim)
+            ),
+            **simai_bandwidths(simulation.setup.network),
+            **parameter_values(simulation.cluster),
+        }
+    )
+
+
+class SimulatedFigures(Figures["Finished"]):
+    """Of a simulated run."""
+
+    kind = "simulated"
+    in_shares = True
+    path_groupings = ("kind", "layer", "stage", "rank")
+
+    def __init__(self, run: Finished, sentences: Callable[[], list[Sentence]]) -> None:
+        """sentences: those of the run, kept there: they take other runs beside it."""
+        super().__init__(run)
+        self._sentences = sentences
+
+    @property
+    def path_source(self) -> SimulatedPath:
+        return self.run.path_source
+
+    @property
+    def title(self) -> str:
+        total, steady = duration(self.run.step_time_ns), self.run.steady_step_ns
+        step = f"Step time  {total}"
+        if steady is not None:
+            steps = self.run.shape.steps
+            ends = f"the end of step {steps} less that of step {steps - 1}"
+            step = f"Step time  {duration(steady)} once it runs: {ends}"
+        each = throughput_words(self.run.shape)
+        step += f"\n           {each}" if each else ""
+        figures = self.run.model.model_figures
+        if figures is None:
+            return step
+        # Imported here: files have none.
+        from simcore.analysis.model_figures import throughput_facts
+
+        said = [", ".join(throughput_facts(figures))]
+        said += [] if figures.trust is None else [figures.trust.words]
+        return "\n           ".join([step, *said])
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        # Imported here: JSON has no words.
+        from simcore.words.simulated_run import facts
+
+        return facts(self.run)
+
+    @property
+    def has_slack(self) -> bool:
+        return self.run.has_slack
+
+    @property
+    def gradients(self) -> Sequence[Gradient] | None:
+        return self.run.gradients
+
+    def headline(self, wide: bool) -> list[str]:
+        from simcore.words.simulated_run import headline
+
+        return headline(self.run, wide)
+
+    @property
+    def words(self) -> list[str]:
+        return [sentence.lead + sentence.text for sentence in self._sentences()]
+
+    @property
+    def said(self) -> list[Said]:
+        return [
+            Said(sentence.rule, sentence.lead + sentence.text, sentence.ns) for sentence in self._sentences()
+        ]
+
+    @property
+    def track_uses(self) -> list[TrackUse]:
+        return [self._track_use(track) for track in sorted(self.run.tracks)]
+
+    @property
+    def mean_streams(self) -> list[tuple[StreamUse, int]]:
+        return self.run.mean_streams
+
+    @cached_property
+    def worst(self) -> list[Place]:
+        return worst_places(self.run)
+
+    @property
+    def worst_link(self) -> Place | None:
+        return worst_link(self.run)
+
+    @property
+    def simai_beside(self) -> tuple[str, Sequence[EstimateLine]]:
+        from simcore.compat.simai_estimate import beside_estimate
+
+        number, lines = beside_estimate(self.run)
+        return self.run.simulation.timeline.ranks_of(number).text(), lines
+
+    def layers(self, grouped: bool) -> Sequence[LayerUse]:
+        return _LayerUses(self.run, grouped)
+
+    @cached_property
+    def of(self) -> Origin:
+        simulation = self.run.simulation
+        workload, layout, timeline = simulation.workload, simulation.layout, simulation.timeline
+        return Origin(
+            workload.format, workload.policy, len(workload), workload.declared_rows,
+            timeline.program.microbatches,
+            self._degrees(layout),
+            simulation.parameters.network, timeline.program.schedule, effective_parameters(simulation),
+            self.run.pass_end_ns, timeline.spans, timeline.ops_simulated, self.run.step_end_ns,
+        )  # fmt: skip
+
+    def _degrees(self, layout: Layout) -> dict[str, int | None]:
+        """Context parallelism is of models alone; dp are replicas."""
+        degrees: dict[str, int | None] = {"tp": layout.tp, "ep": layout.ep, "dp": layout.replicas}
+        degrees |= {"pp": layout.pp, "world": layout.world}
+        return degrees | ({} if self.run.simulation.workload.maker is None else {"cp": layout.cp})
+
+    @cached_property
+    def account_columns(self) -> list[tuple[str, tuple[str, ...]]]:
+        there = [
+            any(accounts.total_ns[account] for accounts in self.run.accounts)
+            for account in range(len(ACCOUNTS))
+        ]
+        shown = [number for number in range(FIRST_EXPOSED, len(ACCOUNTS)) if there[number]]
+        return [
+            ("compute", ACCOUNTS[:FIRST_EXPOSED]),
+            *(
+                (ACCOUNTS[number].removeprefix("exposed "), (ACCOUNTS[number],))
+                for number in sorted({*shown, BUBBLE, IDLE})
+            ),
+        ]
+
+    def _track_use(self, track: Track) -> TrackUse:
+        accounts = self.run.accounts[track.number]
+        comm_ns, overlapped_ns = self.run.communication[track.number]
+        program = self.run.simulation.timeline.stage_program(track.number)
+        of_model = self.run.simulation.workload.maker is not None
+        exposed_ns = {kind: ns for kind, ns in accounts.exposed_ns().items() if kind in self._kinds_there}
+        return TrackUse(
+            track, accounts.compute_ns(), exposed_ns, accounts.wait_ns, accounts.bubble_ns, None,
+            accounts.idle_ns, overlapped_ns, comm_ns,
+            program.peak_microbatches, self.run.streams[track.number],
+            program.peak_chunks if of_model else None,
+        )  # fmt: skip
+
+    @cached_property
+    def _kinds_there(self) -> set[str]:
+        """The kinds of exposed communication that are told of a run, at 0 too: some are of models alone."""
+        simulation = self.run.simulation
+        there = set(EXPOSED_KINDS) - {"dp_shard", "dp_replicate", "offload"}
+        if simulation.layout.shard:
+            there |= {"dp_shard", "dp_replicate"}
+        if any(OFFLOAD in stage.ops.stream for stage in simulation.program.stages):
+            there.add("offload")
+        return there if simulation.workload.maker is not None else there - {"cp"}
+
+    @cached_property
+    def waits_for(self) -> Sequence[WaitFor]:
+        classes = self.run.simulation.timeline.classes
+        return [
+            WaitFor(
+                classes[wait.early].ranks,
+                classes[wait.late].ranks,
+                f"{wait.kind} collectives",
+                wait.ns,
+                said=collectives_of(wait.kind),
+            )
+            for wait in self.run.waiting
+        ]
+
+    def path_alike(self) -> Iterator[object]:
+        """What a segment of the critical path runs: the same cell of rows with the same name."""
+        # One entry more, for no row.
+        names = [*map(base_name, self.run.simulation.workload.name), None]
+        timeline, path = self.run.simulation.timeline, self.run.critical_path
+        for number, op in zip(path.track, path.span, strict=True):
+            if op == IDLE_OP:
+                yield None
+            else:
+                ops = timeline.stage_program(number).ops
+                yield ops.stream[op], ops.phase[op], names[ops.row[op]]
+
+    def path_spot(self, index: int) -> Spot:
+        path = self.run.critical_path
+        number, (start, end) = path.track[index], path.edge[index : index + 2]
+        return Spot(number, start, end, self.run.stream_at(number, path.span[index], start, end))
+
+    def named_work(self, track: Track) -> NamedWork:
+        from simcore.trace.named_work import named_work
+
+        return named_work(self.run.trace, track.number, self.run.accounts[track.number])
+
+    def passes(self, track: Track) -> list[TimedPass]:
+        """In the order in which the compute stream of the rank does them."""
+        return [
+            TimedPass(a_pass.direction, a_pass.microbatch, a_pass.part, a_pass.start_ns, a_pass.end_ns)
+            for a_pass in self.run.passes(track.number)
+        ]
+
+    def path_words(self, index: int) -> tuple[str, str]:
+        """`fwd` and attention_row, `dp all-gather` and grad_gather."""
+        segment = self.run.path_source.segment(self.run.critical_path, index)
+        name = base_name(segment.layer or "")
+        if segment.phase is None:
+            return segment.kind, name
+        return segment.phase if segment.kind == "compute" else f"{segment.stream} {segment.kind}", name
+
+
+class _LayerUses(OnDemand[LayerUse]):
+    """Made when they are asked for: of 100,000 rows a page shows ten."""
+
+    def __init__(self, results: Finished, grouped: bool) -> None:
+        self._groups = results.layer_groups if grouped else None
+        self._rows = results.layers
+        super().__init__(len(results.layers if self._groups is None else self._groups))
+        self._table = results.rows
+        blocks = results.simulation.program.structure.blocks
+        self._block_of = {row: number for number, block in enumerate(blocks) for row in block}
+
+    def make(self, index: int) -> LayerUse:
+        group = None if self._groups is None else self._groups[index]
+        row = self._rows[index] if group is None else group.rows[0]
+        rows = [index] if group is None else group.rows.indices
+        return LayerUse(
+            index, row.name if group is None else group.name, len(rows), row.line,
+            self._block_of.get(row.index), row.cells, None, self._table.use(rows),
+        )  # fmt: skip

@@ -12,9 +12,9 @@ from simcore.workload import Workload
 from tests.strategies import Cell, Row, layer, make_workload
 from tests.tui.made_runs import line_text, lonely, run, seed, seed_workload, small, two_stages
 from tui.frame import text_of
-from tui.layers.table import figure
+from tui.layers.columns import figure
 from tui.layers.view import LayersView
-from tui.layers.workload_table import COLUMNS, columns_for, row_texts
+from tui.layers.workload_table import SHOWN, row_texts
 from tui.layers.workload_table import WorkloadTable as Table
 from tui.session import Session
 
@@ -165,7 +165,7 @@ def large() -> Results:
 
 @pytest.mark.parametrize("make", [seed, small, lonely, large], ids=["seed", "small", "lonely", "large"])
 def test_every_figure_fits_its_column(make: object) -> None:
-    sizes = {one.heading: one.size for one in columns_for(200)}
+    sizes = {one.heading: one.size for one in SHOWN.columns_for(200)}
     wide = {
         (heading, text)
         for line in texts(make())  # type: ignore[operator]
@@ -184,7 +184,7 @@ def test_a_name_never_pushes_the_figures_out_of_their_columns(name: str) -> None
 
 @pytest.mark.parametrize("width", [20, 60, 80, 100, 120, 200])
 def test_lines_fit_the_screen_as_long_as_the_first_columns_do(width: int) -> None:
-    columns = columns_for(width)
+    columns = SHOWN.columns_for(width)
     assert [heading for heading, *_ in columns][:4] == ["layer", "rows", "phase", "compute ms"]
     if width >= 80:
         assert 1 + sum(size + 1 for _, size, *_ in columns) <= width + 1
@@ -195,10 +195,10 @@ def test_lines_fit_the_screen_as_long_as_the_first_columns_do(width: int) -> Non
 def test_the_whole_table_is_on_a_screen_of_120_columns() -> None:
     lines = view_of(seed_workload(), seed()).frame(120, 33)
     heading = line_text(lines[1])
-    for name in COLUMNS:
+    for name in SHOWN.sorted_by:
         assert (f" {name} " in heading + " ") == (name not in ("busbw", "all ms", "slack ms"))
     wide = line_text(view_of(seed_workload(), seed()).frame(144, 33)[1])
-    assert all(f" {name} " in wide + " " for name in COLUMNS)
+    assert all(f" {name} " in wide + " " for name in SHOWN.sorted_by)
     # Behind the last column stands a blank.
     assert {len(line_text(line).rstrip()) for line in lines if len(line_text(line).rstrip()) > 120} == set()
 
@@ -222,7 +222,7 @@ def test_headings_say_what_their_figures_are_of(width: int) -> None:
 
 def test_headings_are_abbreviated_below_100_columns_alone() -> None:
     for width in (80, 99, 100, 120, 160, 200):
-        titles = {one.title for one in columns_for(width)}
+        titles = {one.title for one in SHOWN.columns_for(width)}
         assert ({"ph.", "comp. ms"} <= titles) == (width < 100)
         assert any(one.endswith(".") or ". " in one for one in titles) == (width < 100)
 

@@ -19,7 +19,7 @@ from tests.tui.made_runs import run, seed, seed_workload, small
 from tests.tui.pseudo_terminal import SEED, Terminal, wltui
 from tests.tui.screen_reading import press, screen_rows, wait_until
 from tui.layers.view import LayersView
-from tui.layers.workload_table import SORTED_BY, columns_for, row_texts
+from tui.layers.workload_table import SHOWN, SORTED_BY, row_texts
 from tui.layers.workload_table import WorkloadTable as Table
 
 
@@ -74,7 +74,7 @@ async def test_the_figures_of_the_critical_path_come_while_the_table_is_open(mak
         line = view.table.lines[0]
         ns = sum(view.session.current.rows.critical_ns[row] for row in line.group.rows.indices)
         assert f" {ns / 1e6:8.3f}"[:9] in screen_rows(app)[5]
-        place = [heading for heading, *_ in columns_for(140)].index("critical ms")
+        place = [heading for heading, *_ in SHOWN.columns_for(140)].index("critical ms")
         await press(pilot, *"l" * place, "o")
         assert "sorted by critical ms, from the largest" in screen_rows(app)[2]
         critical = [one.critical_ns or 0 for one in view.table.lines if one.first]
@@ -88,7 +88,7 @@ async def test_a_sort_by_figures_that_are_not_there_yet_says_so(
     app = make_app()
     async with app.run_test(size=(140, 36)) as pilot:
         await press(pilot, "3")
-        place = [heading for heading, *_ in columns_for(140)].index("critical ms")
+        place = [heading for heading, *_ in SHOWN.columns_for(140)].index("critical ms")
         await press(pilot, *"l" * place, "o")
         words = "the critical path is not ready yet: press o when the column has figures"
         assert screen_rows(app)[-1].strip() == words

@@ -5,52 +5,28 @@ Where their figures come from is said in words: runs, ranks, bytes, the step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-from simcore.analysis.layer_order import NO_SLACK
 from simcore.measured.vocabulary import POINT_TO_POINT
 from simcore.ranks import RankSet
 from simcore.replay.operations import WORK, Operation, Operations, groupings
 from simcore.units import byte_size, duration, percent, plural
 from tui.frame import cells, name_cut, wrapped
-from tui.layers.table import SPELLED_FROM, RowTable, TablePlace, figure
+from tui.layers.columns import COLUMNS, Shown
+from tui.layers.table import RowTable, TablePlace
 from tui.listing import ListColumn
 
 # A name's cells: as many where the other columns of a width leave no more, as many where they do.
 _LEAST_NAME, _LEAST_NAME_OF_RANK, _MOST_NAME = 26, 20, 48
 # On a terminal of less than 80 columns.
 _NARROWEST_NAME = 12
-# Heading -> cells, whether left-aligned, what it sorts by, whether the largest comes first.
-_COLUMNS: dict[str, tuple[int, bool, str, bool]] = {
-    "operation": (_LEAST_NAME, True, "name", False),
-    "rank": (5, False, "rank", False),
-    "kind": (9, True, "kind", False),
-    "work": (7, True, "work", False),
-    "count": (5, False, "count", True),
-    "ranks": (5, False, "ranks", True),
-    "time ms": (8, False, "time", True),
-    "run ms": (8, False, "run", True),
-    "most ms": (8, False, "most", True),
-    "waits ms": (8, False, "waits", True),
-    "compute ms": (10, False, "compute", True),
-    "exposed ms": (10, False, "exposed", True),
-    "most on": (10, False, "times mean", True),
-    "to mean": (7, False, "times mean", True),
-    "MB": (9, False, "bytes", True),
-    "algbw": (5, False, "algbw", True),
-    "% step": (6, False, "cost", True),
-    "critical ms": (11, False, "critical", True),
-    "slack ms": (8, False, "slack", False),
-}
-# Which of them a screen has room for: from the front, as far as they fit.
+# Which columns a screen has room for: from the front, as far as they fit.
 _FIRST = (
-    "operation", "rank", "kind", "count", "time ms", "exposed ms", "% step", "critical ms", "most on",
+    "name", "rank", "kind", "count", "time ms", "exposed ms", "% step", "critical ms", "most on",
     "to mean", "slack ms", "waits ms", "compute ms", "ranks", "run ms", "most ms", "MB", "algbw", "work",
 )  # fmt: skip
-# Headings where there is no room for them.
-_SHORT = {"compute ms": "comp. ms", "critical ms": "crit. ms"}
 # What the figures of a column are of where ranks stand together: the mean of the ranks, the rank with most.
 _OF = {
     "time ms": "mean", "waits ms": "mean", "run ms": "mean", "most ms": "one", "compute ms": "max",
@@ -59,25 +35,25 @@ _OF = {
 }  # fmt: skip
 _WITH_WAITS = " mean+wait"
 # What a screen of any width has.
-_ALWAYS = ("operation", "kind", "count", "time ms")
-_UNTIMED = frozenset(("operation", "rank", "kind", "work", "count", "ranks"))
-_VALUES: dict[str, Callable[[Operation], float | str]] = {
-    "name": lambda operation: operation.name if operation.sub is None else f"{operation.op} {operation.sub}",
-    "kind": lambda operation: "/".join(operation.kinds),
-    "work": lambda operation: WORK.index(operation.work),
+_ALWAYS = ("name", "kind", "count", "time ms")
+_UNTIMED = frozenset(("name", "rank", "kind", "work", "count", "ranks"))
+_SHORT_WORK = dict(zip(WORK, ("compute", "comm.", "host"), strict=True))
+# What an operation says by itself.
+_VALUES: dict[str, Callable[[Operation], float | str | None]] = {
+    "kind": lambda operation: cells("/".join(operation.kinds), 9),
+    "work": lambda operation: _SHORT_WORK[operation.work],
     "count": lambda operation: operation.count,
     "ranks": lambda operation: len(operation.ranks),
-    "time": lambda operation: operation.rank_ns if operation.measured else -1,
-    "run": lambda operation: -1 if operation.run_ns is None else operation.run_ns,
-    "most": lambda operation: operation.most_ns if operation.measured else -1,
+    "time": lambda operation: operation.rank_ns if operation.measured else None,
+    "run": lambda operation: operation.run_ns,
+    "most": lambda operation: operation.most_ns if operation.measured else None,
     "waits": lambda operation: operation.waits_ns / len(operation.ranks),
     "compute": lambda operation: operation.use.compute_ns,
     "exposed": lambda operation: operation.use.exposed_ns,
-    "times mean": lambda operation: -1 if operation.times_mean is None else operation.times_mean,
+    "times mean": lambda operation: operation.times_mean,
     "cost": lambda operation: operation.own_ns,
 }
 _OF_PATH = ("critical", "slack")
-_SHORT_WORK = dict(zip(WORK, ("compute", "comm.", "host"), strict=True))
 
 
 class OpTable(RowTable):
@@ -97,16 +73,26 @@ class OpTable(RowTable):
         self.each = each and self._several
         self.hint = f"each {self._unit} / all {self._unit}s together" if self._several else ""
         self._all = operations.of_each_rank if self.each else operations.together
-        headings = self._headings()
-        self.sorted_by: Mapping[str, tuple[str, bool]] = {
-            self._heading(name): _COLUMNS[name][2:] for name in _COLUMNS if name in headings
-        }
-        self._known: dict[str, Sequence[float | str]] = {}
+        self.step_ns = self._step_ns
+        self.shown = self._shown()
         super().__init__()
+
+    def _shown(self) -> Shown:
+        there = self._headings()
+        of = {} if self.each or not self._several else dict(_OF)
+        number = len(str(self._ranks[-1].number))
+        return Shown(
+            [name for name in _FIRST if name in there], _ALWAYS, "operation",
+            (_LEAST_NAME_OF_RANK if self.each else _LEAST_NAME, _NARROWEST_NAME, _MOST_NAME),
+            self._of_devices,
+            {name: self._heading(name) for name in ("rank", "ranks")},
+            {"rank": number, "most on": number + len(" x1.00")},
+            of,
+        )  # fmt: skip
 
     def _headings(self) -> set[str]:
         """The columns that say something of this run."""
-        headings = set(_COLUMNS) if self._operations.timed else set(_UNTIMED)
+        headings = set(_FIRST) if self._operations.timed else set(_UNTIMED)
         of_all = {"ranks", "most on"}
         headings -= of_all if self.each else {"rank", "to mean"}
         if not self._several:
@@ -154,85 +140,6 @@ class OpTable(RowTable):
         return self._all[self.lines[line]]
 
     # -- columns and texts -----------------------------------------------------------------
-
-    def columns_for(self, width: int) -> list[ListColumn]:
-        there = self._headings()
-        least = _LEAST_NAME_OF_RANK if self.each else _LEAST_NAME
-        # The first cell is the cursor's; behind the last column no blank is needed.
-        room = width - 1 - least
-        chosen = {"operation"}
-        for name in _FIRST:
-            if name in there and name not in chosen:
-                size = self._cells(name, width) + 1
-                if size > room and name not in _ALWAYS:
-                    break
-                room -= size
-                chosen.add(name)
-        of = {} if self.each or not self._several else dict(_OF)
-        if of and "waits ms" in there and "waits ms" not in chosen:
-            # A mean of 390 ms was held against 2.7 % of the step, which has no waits in it.
-            of["time ms"] = _WITH_WAITS
-            room -= len(_WITH_WAITS) - _COLUMNS["time ms"][0]
-        name_cells = min(max(least + room, _NARROWEST_NAME), _MOST_NAME)
-        return [
-            ListColumn(
-                self._heading(name),
-                name_cells if name == "operation" else max(self._cells(name, width), len(of.get(name, ""))),
-                left,
-                _SHORT.get(name, "") if width < SPELLED_FROM else "",
-                ends=self._of_devices and name == "operation",
-                of=of.get(name, ""),
-            )
-            for name, (_, left, *_) in _COLUMNS.items()
-            if name in chosen
-        ]  # fmt: skip
-
-    def _cells(self, name: str, width: int) -> int:
-        """The cells of a column on a screen of this width: more where a heading (`stages`) or a rank's number
-        needs them.
-        """
-        if width < SPELLED_FROM and name in _SHORT:
-            return len(_SHORT[name])
-        number = len(str(self._ranks[-1].number))
-        needed = {"rank": number, "most on": number + len(" x1.00")}.get(name, 0)
-        return max(_COLUMNS[name][0], len(self._heading(name)), needed)
-
-    def texts(self, line: int) -> dict[str, str]:
-        operation = self.operation(line)
-        texts = {
-            "operation": (name_cut if self._of_devices else cells)(operation.name, _MOST_NAME),
-            "kind": cells("/".join(operation.kinds), 9),
-            "work": _SHORT_WORK[operation.work],
-            "count": str(operation.count) if operation.count < 100_000 else f"{operation.count // 1000}k",
-            self._unit: "" if operation.rank is None else str(self._ranks[operation.rank].number),
-            f"{self._unit}s": str(len(operation.ranks)),
-        }
-        if not self._operations.timed:
-            return texts
-        ms = {
-            "run ms": operation.run_ns,
-            "time ms": operation.rank_ns if operation.measured else None,
-            "most ms": operation.most_ns if operation.measured else None,
-            "waits ms": operation.waits_ns / len(operation.ranks),
-            "compute ms": operation.use.compute_ns,
-            "exposed ms": operation.use.exposed_ns,
-        }
-        for heading, ns in ms.items():
-            texts[heading] = "-" if ns is None else figure(ns / 1e6, _COLUMNS[heading][0])
-        times = operation.times_mean
-        of_mean = "-" if times is None else f"x{figure(times, 4)}"
-        texts["to mean"] = of_mean
-        texts["most on"] = "-" if times is None else f"{self._ranks[operation.own_rank].number} {of_mean}"
-        texts["% step"] = percent(operation.own_ns, self._step_ns)
-        sizes, algbw = self._operations.sizes(operation), self._operations.moved(operation).algbw
-        texts["MB"] = "" if sizes is None else figure(sizes[1] / 1e6, 9)
-        texts["algbw"] = figure(algbw, 5) if algbw else ""
-        texts["critical ms"] = texts["slack ms"] = "..."
-        if self._operations.path_known:
-            slack = self._operations.slack_ns(operation)
-            texts["critical ms"] = figure(self._operations.critical_ns(operation) / 1e6, 8)
-            texts["slack ms"] = "-" if slack is None else figure(slack / 1e6, 8)
-        return texts
 
     # -- words -----------------------------------------------------------------------------
 
@@ -285,31 +192,46 @@ class OpTable(RowTable):
 
     # -- order -----------------------------------------------------------------------------
 
-    def values(self, key: str) -> Sequence[Any]:
-        if key not in self._known:
-            of_one = _VALUES.get(key)
-            values = [
-                self._value(key, operation) if of_one is None else of_one(operation)
-                for operation in self._all
-            ]
-            self._known[key] = values
-        return self._known[key]
-
-    def _value(self, key: str, operation: Operation) -> float | str:
-        """What only the run knows."""
+    def value(self, key: str, at: int) -> Any:
+        operation, operations = self._all[at], self._operations
+        if key in _VALUES:
+            return _VALUES[key](operation)
+        if key == "name":
+            return (name_cut if self._of_devices else cells)(operation.name, _MOST_NAME)
         if key == "rank":
-            return 0 if operation.rank is None else self._ranks[operation.rank].number
+            return None if operation.rank is None else self._ranks[operation.rank].number
         if key == "algbw":
-            return self._operations.moved(operation).algbw
+            return operations.moved(operation).algbw or None
         if key == "bytes":
-            sizes = self._operations.sizes(operation)
-            return -1 if sizes is None else sizes[1]
-        if key == "critical":
-            return self._operations.critical_ns(operation)
-        if key == "slack":
-            slack = self._operations.slack_ns(operation)
-            return NO_SLACK if slack is None else slack
-        raise KeyError(key)
+            sizes = operations.sizes(operation)
+            return None if sizes is None else sizes[1]
+        return operations.critical_ns(operation) if key == "critical" else operations.slack_ns(operation)
+
+    def columns_for(self, width: int) -> list[ListColumn]:
+        columns = super().columns_for(width)
+        if "waits ms" not in self.shown.first or any(one.heading == "waits ms" for one in columns):
+            return columns
+        # A mean of 390 ms was held against 2.7 % of the step, which has no waits in it.
+        wider = []
+        for one in columns:
+            if one.heading == "time ms" and one.of:
+                one = one._replace(size=len(_WITH_WAITS), of=_WITH_WAITS)
+            elif one.heading == self.shown.heading and self.shown.of:
+                less = len(_WITH_WAITS) - COLUMNS["time ms"].cells
+                one = one._replace(size=max(one.size - less, _NARROWEST_NAME))
+            wider.append(one)
+        return wider
+
+    def values(self, key: str) -> Sequence[Any]:
+        # A sub-operation stands behind what it is in.
+        names = (one.name if one.sub is None else f"{one.op} {one.sub}" for one in self._all)
+        return list(names) if key == "name" else super().values(key)
+
+    def texts(self, line: int) -> dict[str, str]:
+        operation, texts = self.operation(line), super().texts(line)
+        if operation.times_mean is not None and "most on" in texts:
+            texts["most on"] = f"{self._ranks[operation.own_rank].number} {texts['most on']}"
+        return texts
 
     def cannot_sort(self, heading: str) -> str:
         if self.sorted_by[heading][0] in _OF_PATH and not self.learn_path():

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from simcore.records import NamedTuple
-from tui.listing import Listing, found_from
-
-# Headings are abbreviated on screens narrower than that.
-SPELLED_FROM = 100
+from tui.layers.columns import BY_KEY, COLUMNS, Shown
+from tui.listing import ListColumn, Listing, found_from
 
 
 class TablePlace(NamedTuple):
@@ -75,19 +73,54 @@ class Table(Listing, Protocol):
 
 
 class RowTable:
-    """What the tables of traces have alike: a line a row, of the order those that the filter leaves."""
+    """What the tables of traces have alike: a line a row, of the order those that the filter leaves.
+
+    shown: its columns. step_ns: what shares are of.
+    """
+
+    shown: Shown
+    step_ns: int
+    of_path: Collection[str] = ()
 
     def __init__(self) -> None:
         self.key, self.descending, self.typed = "", True, ""
+        self._known: dict[str, Sequence[Any]] = {}
         self._order = self._opening()
         self.lines: Sequence[int] = self._order
 
-    def _opening(self) -> list[int]:
-        """The rows in the order that it opens in."""
+    @property
+    def sorted_by(self) -> Mapping[str, tuple[str, bool]]:
+        return self.shown.sorted_by
+
+    def columns_for(self, width: int) -> list[ListColumn]:
+        return self.shown.columns_for(width)
+
+    def texts(self, line: int) -> dict[str, str]:
+        at, keys = self.lines[line], [COLUMNS[name].key for name in self.shown.first]
+        unknown = self.of_path if self.of_path and not self.learn_path() else ()
+        values = {key: self.value(key, at) for key in keys if key not in unknown}
+        pending = {self.shown.title(name): "..." for name, key in zip(self.shown.first, keys, strict=True)
+                   if key in unknown}  # fmt: skip
+        return self.shown.texts(values, self.step_ns) | pending
+
+    def learn_path(self) -> bool:
+        """Whether the figures of the critical path are known."""
+        return True
+
+    def value(self, key: str, at: int) -> Any:
+        """What a row has in the column of a key, None where it has nothing."""
         raise NotImplementedError
 
     def values(self, key: str) -> Sequence[Any]:
         """What all rows are sorted by."""
+        if key not in self._known:
+            last = BY_KEY[key].last
+            found = (self.value(key, at) for at in range(len(self._order)))
+            self._known[key] = [last if value is None else value for value in found]
+        return self._known[key]
+
+    def _opening(self) -> list[int]:
+        """The rows in the order that it opens in."""
         raise NotImplementedError
 
     def _matching(self, typed: str, of: Sequence[int]) -> list[int]:
@@ -120,13 +153,3 @@ class RowTable:
     def first_line(self, line: int) -> int:
         """A row has one line."""
         return line
-
-
-def figure(value: float, size: int) -> str:
-    """A figure with three decimals, with fewer where `size` cells have no room for them."""
-    for decimals in (3, 2, 1):
-        text = f"{value:.{decimals}f}"
-        if len(text) <= size:
-            return text
-    text = f"{value:.0f}"
-    return text if len(text) <= size else f"{value:.0e}"

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 from simcore.runs.executed import TraceResults
 from simcore.trace.figures import NameUse
-from simcore.units import duration, percent, plural
+from simcore.units import duration, plural
 from tui.frame import cells
-from tui.layers.table import RowTable, TablePlace, figure
+from tui.layers.columns import Shown
+from tui.layers.table import RowTable, TablePlace
 from tui.listing import ListColumn
 
-# Heading, cells, whether left-aligned, from which width on, what it sorts by, whether the largest comes
-# first.
-_COLUMNS: tuple[tuple[str, int, bool, int, str, bool], ...] = (
-    ("nodes", 30, True, 0, "name", False),
-    ("kind", 14, True, 70, "kind", False),
-    ("count", 7, False, 0, "count", True),
-    ("time ms", 10, False, 0, "time", True),
-    ("waits ms", 10, False, 80, "waits", True),
-    ("critical ms", 11, False, 100, "critical", True),
-    ("slack ms", 10, False, 104, "slack", False),
-    ("% step", 7, False, 0, "critical", True),
-)
-_OF = {"time ms": "mean", "waits ms": "mean", "critical ms": "path", "slack ms": "least", "% step": "path"}
-_VALUES: dict[str, Callable[[NameUse], int | str]] = {
+_SHOWN = Shown(
+    first=("name", "count", "time ms", "% step", "kind", "waits ms", "critical ms", "slack ms"),
+    always=("name", "count", "time ms", "% step"),
+    heading="nodes", name_cells=(30, 12, 48), cells={"kind": 14},
+    of={"time ms": "mean", "waits ms": "mean", "critical ms": "path", "slack ms": "least", "% step": "path"},
+)  # fmt: skip
+_VALUES: dict[str, Callable[[NameUse], float | str]] = {
     "name": lambda name_use: name_use.name,
     "kind": lambda name_use: name_use.what,
     "count": lambda name_use: name_use.nodes,
     "time": lambda name_use: name_use.own_ns,
     "waits": lambda name_use: name_use.waits_ns,
+    "cost": lambda name_use: name_use.critical_ns,
     "critical": lambda name_use: name_use.critical_ns,
     "slack": lambda name_use: name_use.slack_ns,
 }
@@ -38,17 +33,14 @@ _VALUES: dict[str, Callable[[NameUse], int | str]] = {
 class TraceTable(RowTable):
     """The table of execution traces: see `Table`."""
 
-    of_path: Collection[str] = ()
+    shown = _SHOWN
     each = False
     hint = ""
 
     def __init__(self, results: TraceResults) -> None:
         self._results = results
-        self._all = results.name_table
+        self._all, self.step_ns = results.name_table, results.step_time_ns
         super().__init__()
-        self.sorted_by: Mapping[str, tuple[str, bool]] = {
-            column[0]: (column[4], column[5]) for column in _COLUMNS
-        }
 
     @property
     def subject(self) -> object:
@@ -64,26 +56,12 @@ class TraceTable(RowTable):
     def regrouped(self) -> None:
         return None
 
-    def columns_for(self, width: int) -> list[ListColumn]:
-        return [
-            ListColumn(heading, size, left, of=_OF.get(heading, ""))
-            for heading, size, left, least, _, _ in _COLUMNS
-            if width >= least
-        ]
-
-    def texts(self, line: int) -> dict[str, str]:
-        name_use, results = self._all[self.lines[line]], self._results
-        ranks = len(results.ranks)
-        return {
-            "nodes": cells(name_use.name, 30),
-            "kind": cells(name_use.what, 14),
-            "count": str(name_use.nodes),
-            "time ms": figure(name_use.own_ns / ranks / 1e6, 10),
-            "waits ms": figure(name_use.waits_ns / ranks / 1e6, 10),
-            "critical ms": figure(name_use.critical_ns / 1e6, 10),
-            "slack ms": figure(name_use.slack_ns / 1e6, 10),
-            "% step": percent(name_use.critical_ns, results.step_time_ns),
-        }
+    def value(self, key: str, at: int) -> float | str:
+        value, ranks = _VALUES[key](self._all[at]), len(self._results.ranks)
+        if isinstance(value, str):
+            return cells(value, 48 if key == "name" else 14)
+        # Of all ranks together: the mean of them.
+        return value / ranks if key in ("time", "waits") else value
 
     def counted(self) -> str:
         return (
@@ -103,14 +81,8 @@ class TraceTable(RowTable):
     def _opening(self) -> list[int]:
         return list(range(len(self._all)))
 
-    def values(self, key: str) -> list[int | str]:
-        return list(map(_VALUES[key], self._all))
-
     def cannot_sort(self, heading: str) -> str:
         return ""
-
-    def learn_path(self) -> bool:
-        return True
 
     def find_path(self, cancelled: Callable[[], bool]) -> object:
         return self._results

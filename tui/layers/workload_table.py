@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from operator import add
+from typing import Any
 
 from simcore.analysis.blocks import rows_not_run
 from simcore.analysis.explain import collective_factors, compute_factors
@@ -21,7 +22,8 @@ from simcore.trace.figures import OnDemand
 from simcore.units import digits, duration, percent, plural
 from simcore.workload.model import PHASES, base_name
 from tui.frame import cells, wrapped
-from tui.layers.table import SPELLED_FROM, TablePlace, figure
+from tui.layers.columns import Shown
+from tui.layers.table import TablePlace
 from tui.listing import ListColumn
 
 
@@ -108,48 +110,20 @@ class TableLines(OnDemand[PhaseLine]):
         return LayerGroup(row.name, LayerRows(self._table, (index,)), row.compute_ns, row.exposed_ns)
 
 
-# Heading -> cells, whether left-aligned, its heading where there is no room for it.
-COLUMNS: dict[str, tuple[int, bool, str]] = {
-    "layer": (18, True, ""),
-    "rows": (5, False, ""),
-    "phase": (5, True, "ph."),
-    "compute ms": (10, False, "comp. ms"),
-    "collective": (14, True, ""),
-    "group": (7, True, ""),
-    "MB": (9, False, ""),
-    "alone ms": (8, False, ""),
-    "algbw": (5, False, ""),
-    "busbw": (5, False, ""),
-    "all ms": (8, False, ""),
-    "exposed ms": (10, False, ""),
-    "% step": (6, False, ""),
-    "critical ms": (11, False, "crit. ms"),
-    "slack ms": (8, False, ""),
-}
-# What the figures of a column are of: one run of a row, the rank on which all its runs take most, the
-# critical path.
-_OF = {
-    "compute ms": "each", "MB": "each", "alone ms": "each", "algbw": "each", "busbw": "each",
-    "all ms": "max", "exposed ms": "max", "critical ms": "the path", "slack ms": "least",
-    "% step": "max",
-}  # fmt: skip
-_SHORT_CELLS = {"phase": 3, "compute ms": 8, "critical ms": 8}
-# Which of them a screen has room for: from the front, as far as they fit.
-_FIRST = ("layer", "rows", "phase", "compute ms", "collective", "exposed ms", "% step", "alone ms", "group",
-          "MB", "critical ms", "algbw", "busbw", "all ms", "slack ms")  # fmt: skip
-# What a screen of any width has.
-_ALWAYS = ("layer", "rows", "phase", "compute ms", "collective")
-# What stands to the right is more than a name of more cells: a name has at most these.
-_MOST_NAME = 40
+# From the front, as far as a screen has room. What the figures of a column are of: one run of a row, the rank
+# on which all its runs take most, the critical path.
+SHOWN = Shown(
+    first=("name", "rows", "phase", "compute ms", "collective", "exposed ms", "% step", "alone ms", "group",
+           "MB", "critical ms", "algbw", "busbw", "all ms", "slack ms"),
+    always=("name", "rows", "phase", "compute ms", "collective"),
+    heading="layer", name_cells=(18, 18, 40),
+    of={
+        "compute ms": "each", "MB": "each", "alone ms": "each", "algbw": "each", "busbw": "each",
+        "all ms": "max", "exposed ms": "max", "critical ms": "the path", "slack ms": "least", "% step": "max",
+    },
+)  # fmt: skip
+SORTED_BY = SHOWN.sorted_by
 
-# What a column sorts by, and whether the largest comes first.
-SORTED_BY = {
-    "layer": ("name", False), "rows": ("rows", True), "compute ms": ("compute", True),
-    "collective": ("collective", False), "group": ("group", False), "MB": ("bytes", True),
-    "alone ms": ("alone", True), "algbw": ("algbw", True), "busbw": ("busbw", True), "all ms": ("all", True),
-    "exposed ms": ("exposed", True), "critical ms": ("critical", True), "slack ms": ("slack", False),
-    "% step": ("cost", True),
-}  # fmt: skip
 # What only the critical path knows, which a worker looks for.
 OF_PATH = ("critical", "slack")
 # Sorting by these prices a collective for each row, 25 us: a key must not take seconds.
@@ -157,49 +131,26 @@ PRICED = ("alone", "algbw", "busbw")
 MOST_PRICED = 2000
 
 
-def columns_for(width: int) -> list[ListColumn]:
-    """The columns that fit a screen of this width."""
-    is_short = width < SPELLED_FROM
-    size = {name: size for name, (size, *_) in COLUMNS.items()} | (_SHORT_CELLS if is_short else {})
-    # The first cell is the cursor's; behind the last column no blank is needed.
-    room, chosen = width, set()
-    for name in _FIRST:
-        if size[name] + 1 > room and name not in _ALWAYS:
-            break
-        room -= size[name] + 1
-        chosen.add(name)
-    size["layer"] = min(size["layer"] + max(room, 0), _MOST_NAME)
-    return [
-        ListColumn(name, size[name], left, short if is_short else "", of=_OF.get(name, ""))
-        for name, (_, left, short) in COLUMNS.items()
-        if name in chosen
-    ]
-
-
 def row_texts(line: PhaseLine, step_ns: int) -> dict[str, str]:
     """The texts of a line, by heading."""
     group, cell = line.group, line.cell
-    texts = dict.fromkeys(COLUMNS, "")
-    texts["phase"] = line.phase
-    texts["compute ms"] = figure(cell.compute_ns / 1e6, 8) if cell.is_modelled else "-"
+    values: dict[str, Any] = {"phase": line.phase, "compute": cell.compute_ns if cell.is_modelled else None}
     if line.first:
-        texts["layer"] = cells(group.name, _MOST_NAME)
-        texts["rows"] = f"x{len(group.rows)}" if len(group.rows) < 10_000 else f"x{len(group.rows) // 1000}k"
-        texts["all ms"] = figure(group.compute_ns / 1e6, 8)
-        texts["exposed ms"] = figure(group.exposed_ns / 1e6, 10)
-        texts["% step"] = percent(group.cost_ns, step_ns)
-        texts["critical ms"] = texts["slack ms"] = "..."
-        if line.critical_ns is not None and line.slack_ns is not None:
-            texts["critical ms"] = figure(line.critical_ns / 1e6, 8)
-            texts["slack ms"] = "-" if line.slack_ns == NO_SLACK else figure(line.slack_ns / 1e6, 8)
+        values |= {
+            "name": cells(group.name, SHOWN.name_cells[-1]), "rows": len(group.rows), "all": group.compute_ns,
+            "exposed": group.exposed_ns, "cost": group.cost_ns, "critical": line.critical_ns,
+            "slack": None if line.slack_ns == NO_SLACK else line.slack_ns,
+        }  # fmt: skip
     if cell.collective and cell.group and cell.bytes:
-        texts["collective"] = cell_name(cell.collective)
-        texts["group"] = f"{cell.group} {cell.members}"
-        texts["MB"] = figure(cell.bytes / 1e6, 9)
-        texts["alone ms"] = figure(cell.comm_ns / 1e6, 8)
+        values |= {
+            "collective": cell_name(cell.collective), "group": f"{cell.group} {cell.members}",
+            "bytes": cell.bytes, "alone": cell.comm_ns,
+        }  # fmt: skip
         if cell.comm_ns:
-            texts["algbw"] = figure(cell.algbw, 5)
-            texts["busbw"] = figure(cell.busbw, 5)
+            values |= {"algbw": cell.algbw, "busbw": cell.busbw}
+    texts = SHOWN.texts(values, step_ns)
+    if line.first and line.critical_ns is None:
+        texts["critical ms"] = texts["slack ms"] = "..."
     return texts
 
 
@@ -322,7 +273,7 @@ class WorkloadTable:
         return None
 
     def columns_for(self, width: int) -> list[ListColumn]:
-        return columns_for(width)
+        return SHOWN.columns_for(width)
 
     def texts(self, line: int) -> dict[str, str]:
         return row_texts(self.lines[line], self._results.simulation.step_time_ns)

@@ -150,7 +150,10 @@ class CriticalPath:
         node, track, cause = step.first, step.track, step.cause
         if step.first != step.last and span != step.span:
             node = of.nodes[track][span]
-            cause = graph.first_cause(node, graph.start(node, of.ends), of.ends, track)
+            # In a chain each node waits for the one before it alone.
+            cause = Cause(node - 1, BEFORE, track)
+            if step.way is not None:
+                cause = graph.first_cause(node, graph.start(node, of.ends), of.ends, track)
         if not index:
             return Reason(FIRST, node, track, None)
         reason = of.reason(cause, node, track)

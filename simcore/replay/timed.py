@@ -58,31 +58,59 @@ class FactorTime(NamedTuple):
     category: str = ""
 
 
+class Parts(NamedTuple):
+    """Of each duration a number of `numbers`. first, after: of each rank by piece; meetings, messages: of
+    what several ranks do.
+    """
+
+    numbers: Mapping[FactorTime, int]
+    first: Sequence[array[int]]
+    after: Sequence[array[int]]
+    meetings: Sequence[int]
+    messages: Sequence[int]
+
+
 class Durations:
-    """Of a graph, under any scales. The parts are found once; a question costs a look-up for each piece."""
+    """Of a graph, under any scales. The parts are found once, when a replay is asked for; a question costs a
+    look-up for each piece.
+    """
 
     def __init__(self, graph: MeasuredGraph) -> None:
         self.graph = graph
-        self.ties = ties = graph.ties
-        self.numbers: dict[FactorTime, int] = {}
+        self.ties = graph.ties
         self._circles = frozenset(graph.circles)
-        ranks = range(len(ties.pieces))
-        self.first_parts = [self._column(rank, graph.first_ns[rank], self._first) for rank in ranks]
-        self.after_parts = [self._column(rank, graph.after_ns[rank], self._comm) for rank in ranks]
-        self.meeting_parts = [self._number(self._meeting(meeting)) for meeting in ties.matches.meetings]
-        self.message_parts = [
-            self._number(FactorTime(_COMM, self._name(message.send), "pp"))
-            for message in ties.matches.messages
-        ]
+
+    @cached_property
+    def parts(self) -> Parts:
+        """What each duration is a part of: 2 s of 718,800 kernels, which a run as measured does not ask."""
+        graph, matches = self.graph, self.ties.matches
+        ranks = range(len(self.ties.pieces))
+        numbers: dict[FactorTime, int] = {}
+
+        def number(part: FactorTime) -> int:
+            return numbers.setdefault(part, len(numbers))
+
+        def column(rank: int, ns: Sequence[int], part_of: _PartOf) -> array[int]:
+            fixed = number(FactorTime(_FIXED))
+            parts = (number(part_of(rank, piece)) if length else fixed for piece, length in enumerate(ns))
+            return array("q", parts)
+
+        return Parts(
+            numbers,
+            [column(rank, graph.first_ns[rank], self._first) for rank in ranks],
+            [column(rank, graph.after_ns[rank], self._comm) for rank in ranks],
+            [number(self._meeting(meeting)) for meeting in matches.meetings],
+            [number(FactorTime(_COMM, self._name(message.send), "pp")) for message in matches.messages],
+        )
 
     def scaled(self, scales: Scales) -> array[int]:
         """The durations under these scales, ns, as the passes of the graph take them."""
-        graph, ties = self.graph, self.ties
-        factors = [_factor(part, scales) for part in self.numbers]
-        is_compute = [part.of == _COMPUTE for part in self.numbers]
-        is_gap = [part.of in (_GAP, _BEGIN) for part in self.numbers]
+        graph, ties, of = self.graph, self.ties, self.parts
+        factors = [_factor(part, scales) for part in of.numbers]
+        is_compute = [part.of == _COMPUTE for part in of.numbers]
+        is_gap = [part.of in (_GAP, _BEGIN) for part in of.numbers]
         first = []
-        for rank, (parts, ns) in enumerate(zip(self.first_parts, graph.first_ns, strict=True)):
+        for rank, (parts, ns) in enumerate(zip(of.first, graph.first_ns, strict=True)):
             trace = ties.run.ranks[rank]
             own = scales.ranks.get(trace.number, 1.0) * scales.stages.get(trace.stage, 1.0)
             gaps = scales.rank_gaps.get(trace.number, 1.0)
@@ -93,9 +121,9 @@ class Durations:
             first.append(_column(ns, parts, of_rank))
         return graph.durations(
             first,
-            [_column(ns, parts, factors) for ns, parts in zip(graph.after_ns, self.after_parts, strict=True)],
-            _column(ties.meeting_ns, self.meeting_parts, factors),
-            _column(ties.message_ns, self.message_parts, factors),
+            [_column(ns, parts, factors) for ns, parts in zip(graph.after_ns, of.after, strict=True)],
+            _column(ties.meeting_ns, of.meetings, factors),
+            _column(ties.message_ns, of.messages, factors),
         )
 
     def scales(self) -> tuple[array[int], Callable[[int], Iterator[Scale]]]:
@@ -105,13 +133,14 @@ class Durations:
         """
         from simcore.trace.slopes import NO_KIND, Scale
 
-        ranks, parts = self.ties.run.ranks, list(self.numbers)
+        ranks, of = self.ties.run.ranks, self.parts
+        parts = list(of.numbers)
         width = len(ranks) + 1
         kind_of = array("i", (NO_KIND,))
-        for columns in (self.first_parts, self.after_parts):
+        for columns in (of.first, of.after):
             for rank, column in enumerate(columns):
                 kind_of.extend(1 + part * width + rank for part in column)
-        shared = (*self.meeting_parts, *self.message_parts)
+        shared = (*of.meetings, *of.messages)
         kind_of.extend(1 + part * width + len(ranks) for part in shared)
         kind_of.extend([NO_KIND] * self.graph.graph.tracks)
 
@@ -123,15 +152,6 @@ class Durations:
                 yield Scale(len(_FAMILIES), rank, f"rank {ranks[rank].number}")
 
         return kind_of, scales_of
-
-    def _number(self, part: FactorTime) -> int:
-        return self.numbers.setdefault(part, len(self.numbers))
-
-    def _column(self, rank: int, ns: Sequence[int], part_of: _PartOf) -> array[int]:
-        fixed = self._number(FactorTime(_FIXED))
-        return array(
-            "q", (self._number(part_of(rank, piece)) if length else fixed for piece, length in enumerate(ns))
-        )
 
     def _name(self, call: Call) -> str:
         return name_of(self.ties.run.ranks[call.rank], call)

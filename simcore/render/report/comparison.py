@@ -50,13 +50,13 @@ def _change_values(change: AccountChange) -> dict[str, Any]:
     return field_values(_CHANGE, (change,))[0]
 
 
-def _account_values(changes: Sequence[AccountChange]) -> list[dict[str, Any]]:
+def account_values(changes: Sequence[AccountChange]) -> list[dict[str, Any]]:
     """Changes of accounts as JSON has them; those of a profiler alone where there are any."""
     told = [change for change in changes if change.a_ns or change.b_ns or change.name not in OF_PROFILES]
     return field_values([Field(key="account", value=lambda change: change.name), *_CHANGE], told)
 
 
-def _change_fields(
+def change_fields(
     change: Callable[[Row], AccountChange | None], unit_ns: int, first: str, none: str = ""
 ) -> list[Field[Row]]:
     """A, B and B - A in a unit, an `=` where they are equal. first: heading of A; none: without a change."""
@@ -198,7 +198,7 @@ _PASS: list[Field[MatchedPass]] = [
 ]  # fmt: skip
 _STAGE: list[Field[StagePair]] = [
     Field(key="stage"),
-    Field(key="accounts", value=lambda pair: _account_values(pair.accounts)),
+    Field(key="accounts", value=lambda pair: account_values(pair.accounts)),
     Field(key="passes", value=lambda pair: field_values(_PASS, pair.passes)),
 ]
 
@@ -212,11 +212,11 @@ def _account_lines(compared: Compared, asked: PageAsked) -> list[str]:
     shown = [*(pair for pair in there if pair in kept), (step, step)]
     fields: list[Field[_Pair]] = [
         Field(f"account, {unit}", lambda pair: pair[0].name, left=True),
-        *_change_fields(lambda pair: pair[0], unit_ns, "A"),
+        *change_fields(lambda pair: pair[0], unit_ns, "A"),
     ]
     # Runs that know no stages have none that changes most.
     if compared.worst is not None or any(stage.stage is not None for stage in compared.stages):
-        fields += _change_fields(lambda pair: pair[1], unit_ns, "A")
+        fields += change_fields(lambda pair: pair[1], unit_ns, "A")
     left = len(there) - len(kept)
     more = f" ({left} that change less: --all)" if left else ""
     return [f"Accounts: {compared.accounts_title}{more}", *field_lines(fields, shown)]
@@ -224,7 +224,7 @@ def _account_lines(compared: Compared, asked: PageAsked) -> list[str]:
 
 def _account_json(compared: Compared, asked: PageAsked) -> dict[str, Any]:
     """`accounts`, and `worst`, of the ranks that compute least, or `stages` and `lanes` that are paired."""
-    accounts = {"accounts": _account_values([mean for mean, _ in compared.account_pairs])}
+    accounts = {"accounts": account_values([mean for mean, _ in compared.account_pairs])}
     if compared.worst is None:
         stages, lanes = (
             field_values(_STAGE, compared.stages),
@@ -235,7 +235,7 @@ def _account_json(compared: Compared, asked: PageAsked) -> dict[str, Any]:
     ranks = {f"{name}_ranks": ranks_of(run.tracks, number).text() for name, run, number in of}
     return {
         **accounts,
-        "worst": {**ranks, "accounts": _account_values([change for _, change in compared.account_pairs])},
+        "worst": {**ranks, "accounts": account_values([change for _, change in compared.account_pairs])},
     }
 
 
@@ -279,9 +279,9 @@ def _path_lines(compared: Compared, asked: PageAsked) -> list[str]:
     unit_ns, unit = column_unit(max(compared.a.step_time_ns, compared.b.step_time_ns))
     fields: list[Field[_PathRow]] = [
         Field(f"kind, {unit}", lambda pair: pair[0].name if pair[0] else "", left=True),
-        *_change_fields(lambda pair: pair[0], unit_ns, "A"),
+        *change_fields(lambda pair: pair[0], unit_ns, "A"),
         Field("stage" if by_stage else "layer", lambda pair: pair[1].name if pair[1] else "", left=True),
-        *_change_fields(lambda pair: pair[1], unit_ns, "A"),
+        *change_fields(lambda pair: pair[1], unit_ns, "A"),
     ]
     rows = list(zip_longest(paths.kind[:most], others[:most]))
     more = " (--all has all)" if max(len(paths.kind), len(others)) > len(rows) else ""
@@ -327,8 +327,8 @@ def _pass_lines(compared: Compared, asked: PageAsked) -> list[str]:
     fields: list[Field[StagePair]] = [
         Field("stage", lambda pair: str(pair.stage), left=True),
         Field("passes", lambda pair: str(len(pair.passes))),
-        *_change_fields(lambda pair: pair.pass_ns("forward"), unit_ns, f"forward A, {unit}", "-"),
-        *_change_fields(lambda pair: pair.pass_ns("backward"), unit_ns, f"backward A, {unit}", "-"),
+        *change_fields(lambda pair: pair.pass_ns("forward"), unit_ns, f"forward A, {unit}", "-"),
+        *change_fields(lambda pair: pair.pass_ns("backward"), unit_ns, f"backward A, {unit}", "-"),
     ]
     left = len(there) - len(shown)
     more = f" ({plural(left, 'stage')} more: --all)" if left else ""
@@ -342,8 +342,8 @@ _LAYER_ROWS = 3
 def _layer_fields(unit_ns: int, unit: str) -> list[Field[LayerChange]]:
     return [
         Field(f"layer, {unit}", lambda change: printable(change.name, _NAME_CELLS), "name", left=True),
-        *_change_fields(lambda layer: layer.compute, unit_ns, "compute A"),
-        *_change_fields(lambda layer: layer.exposed, unit_ns, "exposed A"),
+        *change_fields(lambda layer: layer.compute, unit_ns, "compute A"),
+        *change_fields(lambda layer: layer.exposed, unit_ns, "exposed A"),
         Field(key="compute", value=lambda change: _change_values(change.compute)),
         Field(key="exposed", value=lambda change: _change_values(change.exposed)),
     ]

@@ -6,6 +6,7 @@ from typing import Any
 
 from simcore.compare import AccountChange
 from simcore.compare.two_ranks import RankOf, TwoRanks
+from simcore.render.report.comparison import account_values, change_fields
 from simcore.render.report.name_changes import name_lines, name_values
 from simcore.render.report.section import (
     Field,
@@ -17,8 +18,7 @@ from simcore.render.report.section import (
     values,
     wrapped,
 )
-from simcore.trace.track import OF_PROFILES
-from simcore.units import column_unit, in_unit
+from simcore.units import column_unit
 
 _THEN = "     "
 _SIDE: list[Field[RankOf]] = [
@@ -30,10 +30,6 @@ _SIDE: list[Field[RankOf]] = [
     Field(key="ranks", value=lambda side: side.track.ranks.text()),
     Field(key="stage", value=lambda side: side.track.stage),
 ]
-_ACCOUNT: list[Field[AccountChange]] = [
-    Field(key="account", value=lambda change: change.name),
-    Field(key="a_ns"), Field(key="b_ns"), Field(key="difference_ns", value=lambda change: change.ns),
-]  # fmt: skip
 
 
 def _side_lines(ranks: TwoRanks, asked: PageAsked) -> list[str]:
@@ -55,14 +51,16 @@ def _side_json(ranks: TwoRanks, asked: PageAsked) -> dict[str, Any]:
     }
 
 
+def _itself(change: AccountChange) -> AccountChange:
+    return change
+
+
 def _account_lines(ranks: TwoRanks, asked: PageAsked) -> list[str]:
     steps = AccountChange("step", ranks.a.run.step_time_ns, ranks.b.run.step_time_ns)
     unit_ns, unit = column_unit(max(steps.a_ns, steps.b_ns))
     fields: list[Field[AccountChange]] = [
         Field(f"account, {unit}", lambda change: change.name, left=True),
-        Field("A", lambda change: in_unit(change.a_ns, unit_ns)),
-        Field("B", lambda change: in_unit(change.b_ns, unit_ns)),
-        Field("B - A", lambda change: f"{change.ns / unit_ns:+.3f}" if change.ns else "="),
+        *change_fields(_itself, unit_ns, "A"),
     ]
     there = [change for change in ranks.accounts if change.a_ns or change.b_ns]
     return ["Accounts", *field_lines(fields, [*there, steps])]
@@ -70,8 +68,7 @@ def _account_lines(ranks: TwoRanks, asked: PageAsked) -> list[str]:
 
 def _account_json(ranks: TwoRanks, asked: PageAsked) -> dict[str, Any]:
     """`accounts`; those of a profiler alone where there are any."""
-    told = [change for change in ranks.accounts if any(change[1:]) or change.name not in OF_PROFILES]
-    return {"accounts": field_values(_ACCOUNT, told)}
+    return {"accounts": account_values(ranks.accounts)}
 
 
 _NAMES: Section[TwoRanks] = Section("name-changes", name_lines, name_values)

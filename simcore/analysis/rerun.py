@@ -8,7 +8,7 @@ in queues that go by priority, the engine itself runs again, and the step may ge
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import compress
 
@@ -18,12 +18,8 @@ from simcore.diagnostics import never
 from simcore.engine.running import DurationChange, PricedRun, is_fixed, jitter_of
 from simcore.engine.time_scales import time_changes
 from simcore.networks import Network
-from simcore.program import StageProgram
 from simcore.simulation import Simulation
 from simcore.trace.trace_graph import retimed
-
-# Of a stage's program, 1 for each op whose duration is changed.
-Chosen = Callable[[StageProgram], bytes]
 
 
 class Rerun:
@@ -54,9 +50,11 @@ class Rerun:
         """What the nodes of the graph took."""
         return self._built.durations()
 
-    def step_ns(self, chosen: Chosen, factor: float) -> int:
-        """The step time, ns, with the durations of the chosen ops times `factor`, rounded half to even."""
-        masks = [chosen(stage) for stage in self.program.stages]
+    def step_ns(self, masks: Sequence[bytes], factor: float) -> int:
+        """The step time, ns, with the durations of some ops times `factor`, rounded half to even.
+
+        masks: of each stage's program, 1 for each op whose duration is changed.
+        """
         if not self.is_fixed:
             return self._simulated(self._run, DurationChange(masks, factor))
         mask = b"\0" + b"".join(masks[rank_class.stage] for rank_class in self.folding.classes)

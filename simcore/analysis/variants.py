@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.engine.running import is_fixed
-from simcore.program.ops import IS_COMMUNICATION, StageProgram
+from simcore.program.ops import IS_COMMUNICATION
 from simcore.records import replace
 from simcore.simulation import Simulation, simulate
 
@@ -64,7 +64,8 @@ class Variants:
         # Imported here: an export goes without the graph.
         from simcore.analysis.rerun import Rerun
 
-        return Rerun(simulation, self._dependencies()).step_ns(_communication, 0.0)
+        masks = [bytes(stage.ops.stream).translate(IS_COMMUNICATION) for stage in simulation.program.stages]
+        return Rerun(simulation, self._dependencies()).step_ns(masks, 0.0)
 
     @property
     def _is_short(self) -> bool:
@@ -79,7 +80,3 @@ class Variants:
             return simulate(workload or simulation.workload, other)
         except (InputError, UsageError):
             return None
-
-
-def _communication(stage: StageProgram) -> bytes:
-    return bytes(stage.ops.stream).translate(IS_COMMUNICATION)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from simcore.chakra.nodes import COLL, COLLECTIVES, RECV, SEND, integer
 from simcore.cluster import Dimension
 from simcore.compat.astra2_rules import collective_rules
-from simcore.diagnostics import Cancelled, Diagnostic, InputError, UsageError
+from simcore.diagnostics import Diagnostic, InputError, UsageError
 from simcore.executing.executed import Executed, Execution
 from simcore.executing.ran import RanTraces
 from simcore.executing.retimed import ALL_CPU, TraceParts
@@ -19,11 +19,10 @@ from simcore.messages.collectives import Rules
 from simcore.names import COLLECTIVES as COLLECTIVE_NAMES
 from simcore.records import NamedTuple, replace
 from simcore.trace.findings import WORTH, Change, WhatIf
+from simcore.trace.knobs import BETTER, Knob, Search, by_gain
 from simcore.trace.trace_graph import retimed
 from simcore.units import change_percent, duration, plural
 
-# 10 % less time; 10 % faster is 1 / 0.9 of the bandwidth.
-_BETTER = 0.9
 # Knobs of nodes by name: those that take most.
 _MOST_NAMES = 12
 # Parts that a table names by other words.
@@ -65,61 +64,50 @@ def what_if(
 
     rerun: the set with other parameters. progress(done, total): called before each. Raises `Cancelled`.
     """
-    trials = _Trials(ran, rerun, progress, cancelled)
-    parts = _parts(ran, trials)
+    search = Search(0, progress, cancelled)
+    trials = _Trials(ran, rerun, search)
+    of_parts = list(_parts(ran, cancelled))
+    search.total = len(of_parts)
+    rows = []
+    # What a pass of the graph answers comes before what is run.
+    for knob in of_parts:
+        search.ask()
+        rows.append(knob.sensitivity(ran.step_time_ns))
     changes = trials.changes()
-    knobs = [*parts, *trials.dimensions()]
-    progress(trials.done, trials.done)
-    return TriedChanges(
-        [*changes, *sorted(knobs, key=lambda knob: (knob.better10_ns, knob.best_ns, knob.name))],
-        trials.said(),
-    )
+    rows += [knob.sensitivity(ran.step_time_ns) for knob in trials.dimensions()]
+    search.end()
+    return TriedChanges([*changes, *by_gain(row for row in rows if row is not None)], trials.said())
 
 
-def _parts(ran: RanTraces, trials: _Trials) -> list[WhatIf]:
+def _parts(ran: RanTraces, cancelled: Callable[[], bool]) -> Iterator[Knob]:
     """Nodes by name, streams, and compute and communication as a whole."""
     parts = TraceParts(ran)
     nodes = [part for part in parts.by_words if part.startswith("nodes ")]
     nodes.sort(key=lambda part: (-parts.ns(part), part))
     left_out = set(nodes[_MOST_NAMES:])
-    asked = [part for part in parts.by_words if part not in left_out]
     graph, parameters = ran.trace_graph, ran.parameters
     is_folded = len(ran.executed.units.first) < len(ran.ranks)
-    rows = []
-    for part in asked:
-        trials.tell(len(asked))
-        free, better = (
-            graph.step_of(retimed(graph.durations, parts.by_words[part], factor), trials.cancelled)
-            for factor in (0.0, _BETTER)
-        )
-        scales = (*parameters.time_scale, f"{part}={_BETTER}")
+    for part, numbers in parts.by_words.items():
+        if part in left_out:
+            continue
+
+        def step_ns(factor: float, numbers: list[int] = numbers) -> int:
+            return graph.step_of(retimed(graph.durations, numbers, factor), cancelled)
+
+        scales = (*parameters.time_scale, f"{part}={BETTER}")
         of_alike = is_folded and part.startswith("stream group ")
         name = _NAMES.get(part) or part.removeprefix("stream ")
-        rows.append(
-            WhatIf(
-                name, free, better, parameters=parameters.replaced("time_scale", scales),
-                meaning=f"{name}: and the groups of the ranks that run alike" if of_alike else "",
-            )
-        )  # fmt: skip
-    return rows
+        meaning = f"{name}: and the groups of the ranks that run alike" if of_alike else ""
+        yield Knob(name, step_ns, parameters.replaced("time_scale", scales), meaning=meaning)
 
 
 class _Trials:
     """Runs of a set with other parameters, as far as there is time for them."""
 
-    def __init__(
-        self,
-        ran: RanTraces,
-        rerun: Rerun,
-        progress: Callable[[int, int], None],
-        cancelled: Callable[[], bool],
-    ) -> None:
+    def __init__(self, ran: RanTraces, rerun: Rerun, search: Search) -> None:
         self.ran = ran
-        self.cancelled = cancelled
-        self.done = 0
         self._rerun = rerun
-        self._progress = progress
-        self._total = 0
+        self._search = search
         self._base = ran.executed
         self._sent = _sent(self._base)
         self._left = _MOST_OF_ALL
@@ -130,14 +118,6 @@ class _Trials:
         self._without_effect: list[str] = []
         self._not_tried = 0
 
-    def tell(self, total: int = 0) -> None:
-        """Before each thing that is asked. Raises `Cancelled`."""
-        self._total = max(self._total, total, self.done + 1)
-        self._progress(self.done, self._total)
-        self.done += 1
-        if self.cancelled():
-            raise Cancelled
-
     # -- changes -----------------------------------------------------------------------
 
     def changes(self) -> list[WhatIf]:
@@ -147,7 +127,7 @@ class _Trials:
         rows: dict[str, tuple[int, Change]] = {}
         best: list[tuple[int, Change]] = []
         families = [list(family) for family in _families(self._base, self._sent)]
-        self._total += sum(map(len, families))
+        self._search.total += sum(map(len, families))
         for family in families:
             known = [(ns, change) for change in family if (ns := self._step(change)) is not None]
             gaining = _apart([pair for pair in known if base - pair[0] >= least], least)
@@ -214,7 +194,7 @@ class _Trials:
         if work > min(self._left, _MOST_OF_ONE):
             self._not_tried += 1
             return None
-        self.tell()
+        self._search.ask()
         self._left -= work
         try:
             return self._rerun(setup)
@@ -243,31 +223,22 @@ class _Trials:
 
     # -- the network -------------------------------------------------------------------
 
-    def dimensions(self) -> Iterator[WhatIf]:
+    def dimensions(self) -> Iterator[Knob]:
         """Bandwidth and latency of each dimension; none where nothing is priced on a network."""
         dims = self._base.cluster.dims
         if not self._sent or self._base.states_times:
             return
         for number, dim in enumerate(dims):
-            if dim.size < 2:
-                continue
-            for what in ("bandwidth", "latency"):
-                steps = []
-                setup = self.ran.setup
-                for factor in (0.0, _BETTER):
-                    setup = _with_dimension(self.ran.setup, dims, number, what, factor)
-                    other = self._run(setup)
-                    steps.append(None if other is None else other.step_time_ns)
-                free, better = steps
-                if free is not None and better is not None:
-                    longer = max(free, better) > self.ran.step_time_ns
-                    yield WhatIf(
-                        f"dimension {number} {what}",
-                        free,
-                        better,
-                        anomaly=longer,
-                        parameters=setup.parameters,
-                    )
+            for what in ("bandwidth", "latency") if dim.size > 1 else ():
+
+                def asked(factor: float, number: int = number, what: str = what) -> Execution:
+                    return _with_dimension(self.ran.setup, dims, number, what, factor)
+
+                def step_ns(factor: float, asked: Callable[[float], Execution] = asked) -> int | None:
+                    other = self._run(asked(factor))
+                    return None if other is None else other.step_time_ns
+
+                yield Knob(f"dimension {number} {what}", step_ns, asked(BETTER).parameters)
 
 
 def ignored(ran: RanTraces, rerun: Rerun, fields: Sequence[str]) -> list[Diagnostic]:

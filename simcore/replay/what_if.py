@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import Cancelled, UsageError
 from simcore.measured.vocabulary import COMPUTE, COPY
+from simcore.parameters import Parameters
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple
 from simcore.replay.parameters import Scales, kind_words, parameters_of
@@ -21,13 +22,12 @@ from simcore.replay.stragglers import (
 )
 from simcore.sources.measured import EXPOSED
 from simcore.trace.findings import WhatIf
+from simcore.trace.knobs import BETTER, Knob, Search, by_gain
 from simcore.units import change_percent, duration
 
 if TYPE_CHECKING:
     from simcore.replay.timed import Timed
 
-# Time divided by this is what is 10 % faster; a slowed rank takes 10 % longer.
-_BETTER, _WORSE = 0.9, 1.1
 _MOST_RANKS = 16
 _MOST_KERNELS = 12
 _NO_PARTNER = "who it is with is not in this run: how much of it is waiting is not known"
@@ -41,18 +41,12 @@ _BALANCED = "balanced stages: each computes as long as the mean of all, some lon
 _ON_TIME = "assumed: the recorded order; compute and host gaps, a factor each, to the others' median"
 
 
-class _Ask(NamedTuple):
-    """A change to be replayed. free: with what it is about at nothing, better: a tenth less, worse: a tenth
-    more, each beside what the run has already; None where that is not asked. kind: the kind of communication
-    that is changed, "" for all of it, None where it is another thing. meaning: as in `WhatIf`.
-    """
+class _Choice(NamedTuple):
+    """A change that is made or not, beside the scales that a run has. moves, meaning: as in `WhatIf`."""
 
     name: str
-    free: Scales | None
-    better: Scales
-    worse: Scales | None = None
+    scales: Scales
     moves: str = ""
-    kind: str | None = None
     meaning: str = ""
 
 
@@ -75,53 +69,58 @@ def what_if(
         )
     replay = results.base
     base = replay.scales or Scales()
+    rows = []
+    search = Search(0, progress, cancelled)
 
-    def step(scales: Scales) -> int:
+    def step_ns(scales: Scales) -> int:
         if cancelled():
             raise Cancelled
         return results.with_scales(base.times(scales)).step_time_ns
 
-    knobs = []
-    asks = _asks(results)
-    for done, ask in enumerate(asks):
-        progress(done, len(asks))
-        free = None if ask.free is None else step(ask.free)
-        better = step(ask.better)
-        unknown = ""
-        if ask.kind is not None and free == better == replay.step_time_ns:
-            # Without a partner communication takes what was measured, whatever its scale.
-            alone = results.partners.kinds if not ask.kind else results.partners.kinds & {ask.kind}
-            unknown = _NO_PARTNER if alone else ""
-        worse = None if ask.worse is None else step(ask.worse)
-        asked = parameters_of(base.times(ask.better))
-        # What is made or not is a change that somebody can make, where it gains.
-        is_change = free is None and better < replay.step_time_ns
-        flags = " ".join(parameters_of(ask.better).as_flags()) if is_change else ""
-        knobs.append(
+    knobs = list(_knobs(results, step_ns, lambda scales: parameters_of(base.times(scales))))
+    choices = _choices(results)
+    search.total = len(knobs) + len(choices)
+    for knob in knobs:
+        search.ask()
+        rows.append(knob.sensitivity(replay.step_time_ns))
+    for choice in choices:
+        search.ask()
+        better, asked = step_ns(choice.scales), parameters_of(base.times(choice.scales))
+        # It is a change that somebody can make where it gains.
+        gains = better < replay.step_time_ns
+        flags = " ".join(parameters_of(choice.scales).as_flags()) if gains else ""
+        rows.append(
             WhatIf(
-                ask.name,
-                free,
-                better,
-                worse,
-                moves=ask.moves,
-                unknown=unknown,
-                parameters=asked,
-                flags=flags,
-                meaning=ask.meaning,
+                choice.name, None, better, moves=choice.moves, parameters=asked, flags=flags,
+                meaning=choice.meaning,
             )
-        )
-    progress(len(asks), len(asks))
-    return sorted(knobs, key=lambda knob: (knob.list, knob.better10_ns, knob.best_ns, knob.name))
+        )  # fmt: skip
+    search.end()
+    found = by_gain(row for row in rows if row is not None)
+    return sorted(found, key=lambda row: row.list)
 
 
-def _asks(results: Timed) -> list[_Ask]:
-    """The changes that there are in a run."""
-    run, replay = results.measured, results.base
-    asks = [
-        _Ask("all compute", Scales(compute=0), Scales(compute=_BETTER)),
-        _Ask("all communication", Scales(comm=0), Scales(comm=_BETTER), kind=""),
-        _Ask("host gaps", Scales(gaps=0), Scales(gaps=_BETTER)),
-    ]
+def _knobs(
+    results: Timed, step_ns: Callable[[Scales], int], asked: Callable[[Scales], Parameters]
+) -> Iterator[Knob]:
+    """What takes time in a run. step_ns, asked: the step, the parameters, with scales beside those there."""
+
+    def knob(name: str, field: str, *of: Any, has_worse: bool = False, still: str = "") -> Knob:
+        # of: the key of the factor in a field that has many.
+        def scales(factor: float) -> Scales:
+            value: Any = dict.fromkeys(of, factor) if of else factor
+            return Scales(**{field: value})
+
+        return Knob(name, lambda factor: step_ns(scales(factor)), asked(scales(BETTER)), has_worse, still)
+
+    def alone(kinds: Collection[str]) -> str:
+        # Without a partner communication takes what was measured, whatever its scale.
+        return _NO_PARTNER if kinds else ""
+
+    run, replay, kinds = results.measured, results.base, results.partners.kinds
+    yield knob("all compute", "compute")
+    yield knob("all communication", "comm", still=alone(kinds))
+    yield knob("host gaps", "gaps")
     names: dict[str, str] = {}
     for rank in run.ranks:
         for op, name in enumerate(rank.ops.name):
@@ -129,37 +128,41 @@ def _asks(results: Timed) -> list[_Ask]:
                 names[name] = rank.ops.category(op)
     for name, category in _most(results, names).items():
         if category in (*COMPUTE, "host"):
-            asks.append(_Ask(name, Scales(ops={name: 0.0}), Scales(ops={name: _BETTER})))
+            yield knob(name, "ops", name)
     for kind in EXPOSED:
         if any(account.ns(f"exposed {kind}") for account in replay.accounts):
-            free, better = Scales(kinds={kind: 0.0}), Scales(kinds={kind: _BETTER})
-            asks.append(_Ask(kind_words(kind), free, better, kind=None if kind == COPY else kind))
+            still = "" if kind == COPY else alone(kinds & {kind})
+            yield knob(kind_words(kind), "kinds", kind, still=still)
     stages = compute_by_stage(replay)
     if len(stages) > 1:
         for stage in stages:
-            free, better = Scales(stages={stage: 0.0}), Scales(stages={stage: _BETTER})
-            asks.append(_Ask(f"compute of stage {stage}", free, better))
-        even = Scales(stages=even_factors(stages))
-        asks.append(_balanced(replay, even))
+            yield knob(f"compute of stage {stage}", "stages", stage)
     compute = {rank: ns for ranks in stages.values() for rank, ns in ranks.items()}
     # That of one rank alone is all compute: it is asked once.
     slowest = sorted(compute, key=lambda rank: (-compute[rank], rank))[: _MOST_RANKS * (len(compute) > 1)]
     for slow in sorted(slowest):
-        free, better, worse = (Scales(ranks={slow: factor}) for factor in (0.0, _BETTER, _WORSE))
-        asks.append(_Ask(f"compute of rank {slow}", free, better, worse))
+        yield knob(f"compute of rank {slow}", "ranks", slow, has_worse=True)
+
+
+def _choices(results: Timed) -> list[_Choice]:
+    """The changes that are made or not."""
+    replay = results.base
+    stages = compute_by_stage(replay)
+    choices = [_balanced(replay, Scales(stages=even_factors(stages)))] if len(stages) > 1 else []
     for slow_rank in slow_ranks(results):
         what = f"its compute {duration(slow_rank.ns)} -> {duration(slow_rank.peers_ns)}"
         name = f"rank {slow_rank.rank}{AS_FAST}{slow_rank.peers_words} ({what})"
-        asks.append(_Ask(name, None, slow_rank.scales, meaning=_PEERS if len(slow_rank.peers) > 1 else _PEER))
-    peers = dict(zip((rank.number for rank in run.ranks), results.peers, strict=True))
-    return asks + [
-        _Ask(f"rank {late.rank}{_LATE}", None, on_time(results, late)[0], meaning=_ON_TIME)
+        meaning = _PEERS if len(slow_rank.peers) > 1 else _PEER
+        choices.append(_Choice(name, slow_rank.scales, meaning=meaning))
+    peers = dict(zip((rank.number for rank in results.measured.ranks), results.peers, strict=True))
+    return choices + [
+        _Choice(f"rank {late.rank}{_LATE}", on_time(results, late)[0], meaning=_ON_TIME)
         for late in stragglers(results)
         if peers[late.rank]
     ]
 
 
-def _balanced(replay: Timed, even: Scales) -> _Ask:
+def _balanced(replay: Timed, even: Scales) -> _Choice:
     """Balanced stages, with the factors for them, and how much of their gain is work taken off slow ranks."""
     moves, meaning = "work moved between them", _BALANCED
     beside = balanced_beside_slow_ranks(replay)
@@ -173,7 +176,7 @@ def _balanced(replay: Timed, even: Scales) -> _Ask:
         if is_taken and beside.before_ns - beside.after_ns < replay.step_time_ns * LEAST:
             moves = f"takes work off slow {RankSet.of(rank.rank for rank in slow).of_world(0)}"
             meaning = f"balanced stages: {once}"
-    return _Ask("balanced stages", None, even, moves=moves, meaning=meaning)
+    return _Choice("balanced stages", even, moves, meaning)
 
 
 def _most(results: Timed, names: dict[str, str]) -> dict[str, str]:

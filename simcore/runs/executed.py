@@ -69,12 +69,9 @@ class TraceResults(RanTraces):
             raise Cancelled
         return executed_results(setup, cancelled)
 
-    def what_if(
-        self,
-        progress: Callable[[int, int], None] = lambda done, total: None,
-        cancelled: Callable[[], bool] = lambda: False,
+    def _find_what_if(
+        self, progress: Callable[[int, int], None], cancelled: Callable[[], bool]
     ) -> list[WhatIf]:
-        """Step times with one thing changed, computed once."""
         return self._found(progress, cancelled).rows
 
     @once

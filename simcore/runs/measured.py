@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import UsageError
 from simcore.measured.run import MeasuredRun
-from simcore.once import known, once
+from simcore.once import known
 from simcore.parameters import Parameters
 from simcore.replay.parameters import Replay
 from simcore.replay.timed import Timed
@@ -71,16 +71,9 @@ class MeasuredResults(Timed):
 
         return MeasuredFigures(self)
 
-    def what_if(
-        self,
-        progress: Callable[[int, int], None] = lambda done, total: None,
-        cancelled: Callable[[], bool] = lambda: False,
+    def _find_what_if(
+        self, progress: Callable[[int, int], None], cancelled: Callable[[], bool]
     ) -> list[WhatIf]:
-        """Step times with one thing changed, computed once; see `what_if` there."""
-        return self._what_if(progress, cancelled)
-
-    @once
-    def _what_if(self, progress: Callable[[int, int], None], cancelled: Callable[[], bool]) -> list[WhatIf]:
         from simcore.replay.what_if import what_if
 
         return what_if(self, progress, cancelled)

@@ -63,16 +63,9 @@ class Results(Finished):
 
         return SimulatedFigures(self, lambda: self.sentences)
 
-    def what_if(
-        self,
-        progress: Callable[[int, int], None] = lambda done, total: None,
-        cancelled: Callable[[], bool] = lambda: False,
+    def _find_what_if(
+        self, progress: Callable[[int, int], None], cancelled: Callable[[], bool]
     ) -> list[WhatIf]:
-        """Step times with one thing cheaper or another schedule, computed once; see `what_if` there."""
-        return self._what_if(progress, cancelled)
-
-    @once
-    def _what_if(self, progress: Callable[[int, int], None], cancelled: Callable[[], bool]) -> list[WhatIf]:
         from simcore.analysis.what_if import what_if
 
         # Who leaves a screen and comes back does not wait for the same runs again: 1.2 s of seed 002.

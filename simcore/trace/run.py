@@ -107,14 +107,27 @@ class Run(ABC):
         """What is said of it, in words and in tables."""
 
     @abstractmethod
+    def _find_what_if(
+        self, progress: Callable[[int, int], None], cancelled: Callable[[], bool]
+    ) -> list[WhatIf]: ...
+
+    # -- what follows --------------------------------------------------------------------
+
     def what_if(
         self,
         progress: Callable[[int, int], None] = lambda done, total: None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> list[WhatIf]:
-        """What the step would take with one thing changed, the greatest gain first; found once."""
+        """What the step would take with one thing changed, the greatest gain first; found once.
 
-    # -- what follows --------------------------------------------------------------------
+        progress(done, total): called before each change and when all are done. Raises `Cancelled`,
+        `UsageError` for an order without times.
+        """
+        return self._what_if(progress, cancelled)
+
+    @once
+    def _what_if(self, progress: Callable[[int, int], None], cancelled: Callable[[], bool]) -> list[WhatIf]:
+        return self._find_what_if(progress, cancelled)
 
     @property
     def path(self) -> str:

@@ -24,7 +24,7 @@ from simcore.collectives.exact import scaled
 from simcore.diagnostics import Cancelled
 from simcore.engine import Engine
 from simcore.parameters import Parameters
-from simcore.program.ops import COMPUTE, KIND_OF_STREAM, PHASES, STREAMS, StageProgram
+from simcore.program.ops import COMPUTE, KIND_OF_STREAM, PHASES, STREAMS
 from simcore.render.report.pages import run_json, run_page
 from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
@@ -324,8 +324,10 @@ def test_queues_are_simulated_with_cheaper_chunks(case: PolicyCase) -> None:
         assert found[f"dimension {number} bandwidth"].better10_ns == changed.step_time_ns
 
 
-def of_communication(stage: StageProgram) -> bytes:
-    return bytes(stream != COMPUTE for stream in stage.ops.stream)
+def step_with_communication_at(simulation: Simulation, factor: float) -> int:
+    stages = simulation.program.stages
+    masks = [bytes(stream != COMPUTE for stream in stage.ops.stream) for stage in stages]
+    return rerun_of(simulation).step_ns(masks, factor)
 
 
 @settings(max_examples=30)
@@ -334,7 +336,7 @@ def test_all_chunks_cheaper_are_the_queues_under_that_scale(case: PolicyCase, fa
     workload = read(case.text)
     parameters = structs.replace(case.parameters, comm_scale=1.0, jitter=0.0)
     scaled_run = simulate(workload, structs.replace(parameters, comm_scale=factor))
-    found = rerun_of(simulate(workload, parameters)).step_ns(of_communication, factor)
+    found = step_with_communication_at(simulate(workload, parameters), factor)
     assert found == scaled_run.step_time_ns
 
 
@@ -343,7 +345,7 @@ def test_all_chunks_cheaper_are_the_queues_under_that_scale(case: PolicyCase, fa
 def test_all_transmissions_cheaper_are_shared_ports_under_that_scale(case: Case, factor: float) -> None:
     parameters = structs.replace(case.parameters, network="shared", comm_scale=1.0, jitter=0.0)
     scaled_run = simulate(case.workload, structs.replace(parameters, comm_scale=factor))
-    found = rerun_of(simulate(case.workload, parameters)).step_ns(of_communication, factor)
+    found = step_with_communication_at(simulate(case.workload, parameters), factor)
     assert found == scaled_run.step_time_ns
 
 

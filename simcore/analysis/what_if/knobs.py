@@ -1,61 +1,44 @@
-"""The knobs of a run: what could be cheaper in it.
-
-A new family of knobs is a function here and a line in `FAMILIES`.
-"""
+"""The knobs of a run: what could be cheaper in it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from simcore.analysis.rerun import Chosen, Rerun
+from simcore.analysis.rerun import Rerun
 from simcore.cluster import Cluster
 from simcore.engine.time_scales import TimeParts
-from simcore.program import StageProgram
-from simcore.records import Struct, replace
+from simcore.records import replace
 from simcore.setup import Setup
 from simcore.simulation import simulated
+from simcore.trace.knobs import BETTER, Knob
 
-# What takes 10 % less time takes 0.9 of it; 10 % faster is 1 / 0.9 of the bandwidth.
-BETTER = 0.9
 # GB/s at which no number of bytes takes a ns.
 _NO_TIME_GBPS = 1e30
 
 
-class Cheaper(Struct, frozen=True):
-    """Something that takes time. step_ns(factor): the step time when it takes `factor` of that.
-
-    chosen: the ops whose durations it is, None where it is no ops' alone. better: the run with
-    `BETTER` of it.
-    """
-
-    name: str
-    step_ns: Callable[[float], int]
-    better: Setup
-    chosen: Chosen | None = None
+def knobs(rerun: Rerun, on_path: set[tuple[int, int]]) -> list[Knob]:
+    """All knobs of a run, in the order of their families. on_path: (stage, op) of its critical path."""
+    return [*_parts(rerun, on_path), *_dimensions(rerun)]
 
 
-def knobs(rerun: Rerun) -> list[Cheaper]:
-    """All knobs of a run, in the order of their families."""
-    return [knob for family in FAMILIES for knob in family(rerun)]
-
-
-def _parts(rerun: Rerun) -> Iterator[Cheaper]:
+def _parts(rerun: Rerun, on_path: set[tuple[int, int]]) -> Iterator[Knob]:
     """Compute of each phase, all that rows of one name do, names without digits, and each stream."""
-    setup = rerun.simulation.setup
+    setup, step = rerun.simulation.setup, rerun.simulation.step_time_ns
     parts = TimeParts(rerun.program, rerun.simulation.workload.name)
     for part in parts.words:
 
-        def chosen(stage: StageProgram, part: str = part) -> bytes:
-            return parts.mask(part, stage)
-
-        def step_ns(factor: float, chosen: Chosen = chosen) -> int:
-            return rerun.step_ns(chosen, factor)
+        def step_ns(factor: float, part: str = part) -> int:
+            masks = [parts.mask(part, stage) for stage in rerun.program.stages]
+            if rerun.is_fixed and not any(masks[stage][op] for stage, op in on_path):
+                # The path takes what it took, and nothing takes longer.
+                return step
+            return rerun.step_ns(masks, factor)
 
         scales = (*setup.parameters.time_scale, f"{part}={BETTER}")
-        yield Cheaper(part, step_ns, setup.changed(time_scale=scales), chosen)
+        yield Knob(part, step_ns, setup.changed(time_scale=scales).parameters)
 
 
-def _dimensions(rerun: Rerun) -> Iterator[Cheaper]:
+def _dimensions(rerun: Rerun) -> Iterator[Knob]:
     """Bandwidth and latency of each dimension of the network; none where a network has no dimensions."""
     if not rerun.simulation.has_dimensions:
         return
@@ -73,7 +56,7 @@ def _dimensions(rerun: Rerun) -> Iterator[Cheaper]:
                 return rerun.step_ns_on(other)
 
             asked = _with_dims(rerun, cheaper_dimension(cluster, number, what, BETTER))
-            yield Cheaper(f"dimension {number} {what}", step_ns, better=asked)
+            yield Knob(f"dimension {number} {what}", step_ns, asked.parameters)
 
 
 def _with_dims(rerun: Rerun, cluster: Cluster) -> Setup:
@@ -100,6 +83,3 @@ def cheaper_dimension(cluster: Cluster, number: int, what: str, factor: float) -
     else:
         dims[number] = replace(dimension, bandwidth=dimension.bandwidth / factor if factor else _NO_TIME_GBPS)
     return replace(cluster, dims=tuple(dims))
-
-
-FAMILIES: tuple[Callable[[Rerun], Iterator[Cheaper]], ...] = (_parts, _dimensions)

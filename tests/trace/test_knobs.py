@@ -18,7 +18,8 @@ def test_a_knob_is_asked_at_nothing_at_a_tenth_less_and_at_a_tenth_more() -> Non
     row = knob({0.0: 20, BETTER: 92, WORSE: 108}, has_worse=True).sensitivity(100)
     assert row == WhatIf("all compute", 20, 92, 108, parameters=Parameters())
     less = knob({0.0: 20, BETTER: 92}).sensitivity(100)
-    assert less is not None and less.worse10_ns is None
+    assert less is not None
+    assert less.worse10_ns is None
 
 
 @pytest.mark.parametrize("steps", [{0.0: None, BETTER: 92}, {0.0: 20, BETTER: None}])
@@ -29,13 +30,15 @@ def test_what_cannot_be_run_is_no_row(steps: dict[float, int | None]) -> None:
 @pytest.mark.parametrize(("free", "better"), [(101, 99), (90, 101)])
 def test_a_step_that_less_makes_longer_is_an_anomaly(free: int, better: int) -> None:
     row = knob({0.0: free, BETTER: better}).sensitivity(100)
-    assert row is not None and row.anomaly
+    assert row is not None
+    assert row.anomaly
 
 
 @pytest.mark.parametrize(("free", "unknown"), [(100, "no partner"), (99, "")])
 def test_what_nobody_knows_is_said_of_a_step_that_stays(free: int, unknown: str) -> None:
     row = knob({0.0: free, BETTER: 100}, still="no partner").sensitivity(100)
-    assert row is not None and row.unknown == unknown
+    assert row is not None
+    assert row.unknown == unknown
 
 
 def test_the_greatest_gain_comes_first_and_equal_ones_by_name() -> None:

@@ -9,31 +9,30 @@ from simcore.diagnostics import in_short
 
 # A longer name is shown as it is: nobody reads it, and a hostile one costs no time.
 _MOST = 4096
-_WRAPPERS = re.compile(
+# Patterns are compiled where the first kernel is named: a run without any starts without them.
+_WRAPPERS = (
     r"^(?:vectorized|unrolled|legacy|index|reduce|multi_tensor_apply|_scatter_gather)?_?(?:elementwise_)?"
     r"kernel(?:_impl|_nocast|_with_index)?<"
 )
-_FUNCTOR = re.compile(
-    r"\b(\w*(?:[Ff]unctor|_cuda_kernel|_kernel_cuda|_kernel_impl|_cuda_out|Ops?(?![a-z]))\w*)\b"
-)
+_FUNCTOR = r"\b(\w*(?:[Ff]unctor|_cuda_kernel|_kernel_cuda|_kernel_impl|_cuda_out|Ops?(?![a-z]))\w*)\b"
 # `silu_kernel(at::TensorIteratorBase&)::{lambda...`: what a kernel's code is written in.
-_WRITTEN_IN = re.compile(r"\b(\w+)\(at::Tensor")
+_WRITTEN_IN = r"\b(\w+)\(at::Tensor"
 # They apply what stands inside of them.
 _APPLIES = frozenset((
     "ReduceOp", "gpu_kernel_impl", "gpu_kernel_impl_nocast", "BinaryFunctor", "AUnaryFunctor",
     "BUnaryFunctor",
 ))  # fmt: skip
 # `void cutlass::Kernel2<what it is>(its parameters)`; so does a node of C++ in autograd's graph.
-_WRAPPED = re.compile(r"(?:(?:void )?cutlass\w*::Kernel2?|torch::autograd::CppNode)<([\w:]+)")
+_WRAPPED = r"(?:(?:void )?cutlass\w*::Kernel2?|torch::autograd::CppNode)<([\w:]+)"
 _AUTOGRAD = "torch::autograd::"
 # What a kernel gives where its template is one for some types alone.
-_OF_NCCL = re.compile(r"^[nr]ccl(?:Dev)?Kernel_(?=\w)")
+_OF_NCCL = r"^[nr]ccl(?:Dev)?Kernel_(?=\w)"
 _ENABLE_IF, _TYPE = "std::enable_if<", "::type "
 _ENGINE = "autograd::engine::evaluate_function: "
 # What a host calls is no kernel: functions of Python as a profiler writes them, with their file and line or
 # with the address of their object, and the annotation around a batch that is loaded.
-_PYTHON = re.compile(r"[^()<>]+\.py\(\d+\): ")
-_BUILT_IN = re.compile(r"(<built-in .*?)(?: at 0x[0-9a-fA-F]+)?>", re.S)
+_PYTHON = r"[^()<>]+\.py\(\d+\): "
+_BUILT_IN = r"(?s)(<built-in .*?)(?: at 0x[0-9a-fA-F]+)?>"
 _LOADER, _ITERATES = "enumerate(DataLoader)", "enumerate("
 
 
@@ -52,15 +51,15 @@ def shown_name(name: str) -> str:
         return name
     if name.startswith(_ITERATES):
         return _LOADER if name.startswith(f"{_LOADER}#") else name
-    if _PYTHON.match(name):
+    if re.match(_PYTHON, name):
         path, _, rest = name.partition(".py(")
         # A package's own file is told by its directory.
         parts = path.rsplit("/", 2 if path.endswith("/__init__") else 1)
         return f"{'/'.join(parts[1:] if len(parts) > 1 else parts)}.py({rest}"
-    built_in = _BUILT_IN.fullmatch(name)
+    built_in = re.fullmatch(_BUILT_IN, name)
     if built_in is not None:
         return f"{built_in[1]}>"
-    wrapped = _WRAPPED.match(name)
+    wrapped = re.match(_WRAPPED, name)
     if wrapped is not None:
         return wrapped[1].rpartition("::")[2] or name
     text = _without_result(name)
@@ -68,9 +67,11 @@ def shown_name(name: str) -> str:
     head = whole.rpartition("::")[2].strip() or whole.strip()
     if not re.fullmatch(r"[\w.~$-]+", head):
         return name
-    if _WRAPPERS.match(f"{head}<"):
-        functors = [functor for functor in _FUNCTOR.findall(inside) if functor != head]
-        named = [functor for functor in functors if functor not in _APPLIES] or _WRITTEN_IN.findall(inside)
+    if re.match(_WRAPPERS, f"{head}<"):
+        functors = [functor for functor in re.findall(_FUNCTOR, inside) if functor != head]
+        named = [functor for functor in functors if functor not in _APPLIES] or re.findall(
+            _WRITTEN_IN, inside
+        )
         functor = next(iter(named or functors), "")
         how = head.removesuffix("_kernel").removesuffix("_elementwise")
         if not functor and head == "kernel":
@@ -87,7 +88,7 @@ def short_name(name: str, most: int) -> str:
     safe = in_short(shown_name(name), max(4 * most, 400))
     if len(safe) > most:
         # What of 26 characters is left to it would hide which collective it is.
-        safe = _OF_NCCL.sub("", safe)
+        safe = re.sub(_OF_NCCL, "", safe)
     if len(safe) <= most:
         return safe
     end = max(most - 3, 0) // 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from simcore.analysis.variants import Variants
 from simcore.diagnostics import Diagnostic
@@ -88,19 +88,12 @@ def otherwise_ns(simulation: Simulation, variants: Variants, code: str) -> int |
         return other_file_ns(simulation, variants, with_backward_sent)
     if code == "pp-comm-missing":
         return other_file_ns(simulation, variants, _with_more_between_stages(simulation))
-    changes = _otherwise(simulation, code)
-    return None if changes is None else variants.step_ns(**changes)
-
-
-def _otherwise(simulation: Simulation, code: str) -> dict[str, Any] | None:
-    """By field of `Parameters`, another value of what was assumed, to see how much hangs on it: no better
-    guess. None of a note for which there is none.
-    """
-    parameters, layout = simulation.parameters, simulation.layout
-    if code == "cluster-default" and not parameters.dim and simulation.has_dimensions:
-        halved = (replace(one, bandwidth=one.bandwidth / 2) for one in simulation.cluster.dims)
-        return {"dim": tuple(one.flag() for one in halved)}
-    return {"world": 2 * layout.world} if code == "all-gpus-missing" else None
+    # Another value of what was assumed, to see how much hangs on it: no better guess.
+    if code == "cluster-default" and not simulation.parameters.dim and simulation.has_dimensions:
+        cluster = simulation.cluster
+        halved = (replace(one, bandwidth=one.bandwidth / 2) for one in cluster.dims)
+        return variants.step_ns_on(replace(cluster, dims=tuple(halved)))
+    return variants.step_ns(world=2 * simulation.layout.world) if code == "all-gpus-missing" else None
 
 
 def _with_more_between_stages(simulation: Simulation) -> Callable[[Workload], Workload | None]:

@@ -41,13 +41,17 @@ class Times(NamedTuple):
 
 def joined(times: Iterable[Times]) -> Times:
     """Returns disjoint times that cover the same, ascending."""
-    start = [ns for some in times for ns in some.start]
-    end = [ns for some in times for ns in some.end]
-    if not start:
-        return Times(start, end)
+    start: list[int] = []
+    end: list[int] = []
+    for some in times:
+        start += some.start
+        end += some.end
     if not all(map(le, start, start[1:])):
         order = sorted(range(len(start)), key=start.__getitem__)
         start, end = [*map(start.__getitem__, order)], [*map(end.__getitem__, order)]
+    if all(map(le, end, start[1:])):
+        # One after another, as on all streams but queues: 4 of 16 ms of seed 002.
+        return Times(start, end)
     reached = [*accumulate(end, max, initial=NONE)]
     begins = [*map(gt, start, reached)]
     return Times([*compress(start, begins)], [*compress(reached, begins)][1:] + reached[-1:])
@@ -61,7 +65,8 @@ class _Lane(NamedTuple):
 
     def used(self, computed: _Computed) -> tuple[int, int]:
         """(ns in which at least one runs, how much of it the track computes)."""
-        return joined(self.all).ns, joined(self.beside).computed(computed)
+        every = joined(self.all)
+        return every.ns, (every if self.beside == self.all else joined(self.beside)).computed(computed)
 
 
 def _together(lanes: Iterable[_Lane]) -> _Lane:

@@ -339,6 +339,15 @@ def test_what_hangs_on_the_cluster_is_the_step_with_half_its_bandwidth(path: str
     assert "half the bandwidth" not in str(weighed(results_of(path, cluster="h100-8")))
 
 
+def test_half_the_bandwidth_leaves_the_ranks_of_a_file_that_does_not_tell_its_world(tmp_path: Path) -> None:
+    """Planted: the halved cluster given by its dimensions alone, 8 ranks in place of 1."""
+    path = tmp_path / "micro.txt"
+    path.write_text("MICRO\n1\nmicro_test\t-1\t1\tNONE\t0\t1\tNONE\t0\t1\tALLGATHER\t1048576\t1\n")
+    results = results_of(str(path))
+    assert results.simulation.layout.world == 1
+    assert weighed(results)["cluster-default"].endswith("the step takes as long")
+
+
 def test_what_hangs_on_the_ranks_is_the_step_of_twice_as_many() -> None:
     results = results_of(SHARD)
     assert (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from simcore.analysis.rerun import Rerun
+from simcore.analysis.variants import cluster_fields
 from simcore.cluster import Cluster
 from simcore.engine.time_scales import TimeParts
 from simcore.records import replace
-from simcore.setup import Setup
 from simcore.simulation import simulated
 from simcore.trace.knobs import BETTER, Knob
 
@@ -40,9 +40,10 @@ def _parts(rerun: Rerun, on_path: set[tuple[int, int]]) -> Iterator[Knob]:
 
 def _dimensions(rerun: Rerun) -> Iterator[Knob]:
     """Bandwidth and latency of each dimension of the network; none where a network has no dimensions."""
-    if not rerun.simulation.has_dimensions:
+    simulation = rerun.simulation
+    if not simulation.has_dimensions:
         return
-    cluster = rerun.simulation.cluster
+    setup, cluster = simulation.setup, simulation.cluster
     # A group that is no grid goes over the slowest dimension that it crosses, which may be another one then:
     # such a run is simulated anew, as its parameters ask for it.
     may_move = any(group.shape.flat for group in rerun.folding.group_classes)
@@ -52,26 +53,15 @@ def _dimensions(rerun: Rerun) -> Iterator[Knob]:
             def step_ns(factor: float, number: int = number, what: str = what) -> int:
                 other = cheaper_dimension(cluster, number, what, factor)
                 if may_move and factor:
-                    return simulated(_with_dims(rerun, other), rerun.cancelled).step_time_ns
+                    return simulated(
+                        setup.changed(**cluster_fields(simulation, other)), rerun.cancelled
+                    ).step_time_ns
                 return rerun.step_ns_on(other)
 
-            asked = _with_dims(rerun, cheaper_dimension(cluster, number, what, BETTER))
+            asked = setup.changed(
+                **cluster_fields(simulation, cheaper_dimension(cluster, number, what, BETTER))
+            )
             yield Knob(f"dimension {number} {what}", step_ns, asked.parameters)
-
-
-def _with_dims(rerun: Rerun, cluster: Cluster) -> Setup:
-    """The run on a cluster, to the last digit of its figures.
-
-    A file that does not tell its world may take it from a cluster that is given: there it is said, too.
-    """
-    simulation = rerun.simulation
-    dims = (f"{dim.kind}:{dim.size}:{dim.bandwidth!r}:{dim.latency_ns!r}" for dim in cluster.dims)
-    setup = simulation.setup.changed(dim=tuple(dims))
-    world = simulation.layout.world
-    of_file = simulation.workload.header.all_gpus
-    if setup.parameters.world is of_file is None and setup.layout.world != world:
-        return setup.changed(world=world)
-    return setup
 
 
 def cheaper_dimension(cluster: Cluster, number: int, what: str, factor: float) -> Cluster:

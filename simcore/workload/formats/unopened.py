@@ -49,15 +49,15 @@ def _is_chakra(head: Head) -> bool:
 
 
 # The first cell that is not empty of PyTorch's form, or a stage's line of the plain one.
-_SCHEDULE = re.compile(
-    r"[\s,\"]*(?:(?:(?:stage|rank)\s*)?\d+\s*:[\s.]*\d*[FBIW]\d+|\d+(?:[FBIW]|UNSHARD|RECV_F|\(\d+F)\d*(?:[,;\s]|$))",
-    re.IGNORECASE,
+_SCHEDULE = (
+    r"(?i)[\s,\"]*(?:(?:(?:stage|rank)\s*)?\d+\s*:[\s.]*\d*[FBIW]\d+"
+    r"|\d+(?:[FBIW]|UNSHARD|RECV_F|\(\d+F)\d*(?:[,;\s]|$))"
 )
 
 
 def is_schedule(head: Head) -> bool:
     """Whether a file is a pipeline schedule: `simcore.program.order_files` reads it, as a parameter."""
-    return bool(head.lines) and _SCHEDULE.match(head.lines[0]) is not None
+    return bool(head.lines) and re.match(_SCHEDULE, head.lines[0]) is not None
 
 
 _GIVE_A_WORKLOAD = "give the SimAI, ASTRA-sim 1.0 or op-table file that it was made from"

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Literal
 
 from simcore.collectives import WITH_COPIES
+from simcore.compare.changes import Alike
 from simcore.compare.matching import ClassPair, MatchedOps, matched_ops
 from simcore.program.ops import COMPUTE, PHASES, CollectiveCost, ComputeCost, Ops, TransferCost
 from simcore.records import NamedTuple, Struct, field
@@ -44,14 +45,6 @@ class Mover(NamedTuple):
     b_ns: int
     a_start_ns: int
     pieces: tuple[int, int] = (1, 1)
-
-
-class Alike(NamedTuple):
-    """An op, or a pass, that both runs have: when it runs in A and when it starts in B, ns of each step."""
-
-    a_start_ns: int
-    a_end_ns: int
-    b_start_ns: int
 
 
 class Matched(Struct):
@@ -133,10 +126,10 @@ def compared_ops(
     return counts, movers
 
 
-def computed_ops(a: Simulation, b: Simulation, pair: ClassPair, rows: Sequence[int]) -> list[Alike]:
-    """The compute ops that both lanes of a pair have and that take time, in the order of issue of A."""
-    ops, start, end = a.timeline.columns(pair.a)
-    other, other_start, _ = b.timeline.columns(pair.b)
+def computed_ops(a: Simulation, b: Simulation, numbers: tuple[int, int], rows: Sequence[int]) -> list[Alike]:
+    """The compute ops that two classes have both and that take time, in the order of issue of A."""
+    ops, start, end = a.timeline.columns(numbers[0])
+    other, other_start, _ = b.timeline.columns(numbers[1])
     return [
         Alike(start[op], end[op], other_start[like])
         for op, like in matched_ops(ops, other, rows).pairs

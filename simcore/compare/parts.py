@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from simcore.analysis.accounts import IDLE_OP
+from simcore.compare.changes import BUSY, AccountChange, AccountPart
 from simcore.compare.matching import ClassPair
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT, Ops
 from simcore.records import NamedTuple, Struct, field
@@ -19,24 +20,11 @@ from simcore.trace.critical_path import sums
 from simcore.units import signed
 from simcore.workload.model import base_name
 
-BUSY = "compute"
 STANDING, FILL, STILL = ACCOUNTS[-3:]
 # Compute is one account here, whatever its phase.
 PART_ACCOUNTS = (BUSY, *ACCOUNTS[FIRST_EXPOSED:])
 # What of a path stands where ranks have these accounts.
 _ON_PATHS = {FILL: "fill and drain", STANDING: "compute of slower ranks"}
-
-
-class AccountPart(NamedTuple):
-    """How much of B - A is of an account of PART_ACCOUNTS, ns."""
-
-    account: str
-    ns: int
-
-    @property
-    def words(self) -> str:
-        """`exposed tp +41.416 ms`."""
-        return f"{self.account} {signed(self.ns)}"
 
 
 class PathPart(AccountPart):
@@ -245,19 +233,6 @@ def _account(stream: int) -> str:
     if stream == COMPUTE:
         return BUSY
     return f"exposed {STREAMS[stream] if stream < TO_NEXT else 'pp'}"
-
-
-class AccountChange(NamedTuple):
-    """A figure of the one run and of the other, ns."""
-
-    name: str
-    a_ns: int
-    b_ns: int
-
-    @property
-    def ns(self) -> int:
-        """How much larger it is in the other run."""
-        return self.b_ns - self.a_ns
 
 
 class PathChanges(NamedTuple):

@@ -6,12 +6,13 @@ says what the figures show.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from simcore.collectives import collectives_of
-from simcore.compare.parts import BUSY, FILL, PART_ACCOUNTS, STANDING, AccountPart, is_pipeline
-from simcore.compare.words import without_effect
+from simcore.compare.changes import BUSY, Leading
+from simcore.compare.op_words import without_effect
+from simcore.compare.parts import FILL, PART_ACCOUNTS, STANDING, is_pipeline
 from simcore.diagnostics import printable
 from simcore.parameters import flag_of
 from simcore.program.overrides import time_scales
@@ -21,7 +22,7 @@ from simcore.trace.run import mean_busy_ns, path_sums
 from simcore.units import duration, number, plural, short_number
 
 if TYPE_CHECKING:
-    from simcore.compare import Comparison
+    from simcore.compare import OpChanges
     from simcore.runs.simulated import Results
 
 
@@ -45,82 +46,82 @@ class Reason(NamedTuple):
     of the path it changes, where that can be told; else as much as these accounts change.
     """
 
-    words: Callable[[Comparison], str]
+    words: Callable[[OpChanges], str]
     accounts: tuple[str, ...] = PART_ACCOUNTS
-    ns: Callable[[Comparison], float] | None = None
+    ns: Callable[[OpChanges], float] | None = None
 
-    def explains_ns(self, comparison: Comparison) -> float:
+    def explains_ns(self, ops: OpChanges) -> float:
         """The largest part that it is a reason for, ns."""
-        largest = max((abs(part.ns) for part in comparison.parts if part.account in self.accounts), default=0)
-        return largest if self.ns is None else min(largest, self.ns(comparison))
+        largest = max((abs(part.ns) for part in ops.parts if part.account in self.accounts), default=0)
+        return largest if self.ns is None else min(largest, self.ns(ops))
 
 
-def why(comparison: Comparison) -> str:
+def why(ops: OpChanges) -> str:
     """Returns the parts that explain most of B - A, then who or what causes them; what is equal where nothing
     changes, and what makes up for each other where the steps are equal.
     """
-    leading = comparison.leading
+    leading = ops.leading
     if leading is None:
         return "nothing changes: the step times are equal"
-    if not comparison.difference_ns:
+    if not ops.difference_ns:
         most, against = leading.most, leading.against
         if against is None:
             return f"the step times are equal: {most.words} {_PATH}, which other accounts make up for"
         return f"the step times are equal: {most.words} and {against.words} {_PATH} make up for each other"
-    reasons, left = _reasons(comparison, leading)
+    reasons, left = _reasons(ops, leading)
     # One alone is called by its name.
     more = f" (and {left[0] or '1 more change'})" if len(left) == 1 else ""
     more = more or (f" (and {plural(len(left), 'more change')})" if left else "")
     return f"{leading.words} {_PATH}{': ' if reasons else ''}{'; '.join(reasons)}{more}"
 
 
-def _reasons(comparison: Comparison, leading: Leading) -> tuple[list[str], list[str]]:
+def _reasons(ops: OpChanges, leading: Leading) -> tuple[list[str], list[str]]:
     """The reasons for the parts that are named, that for most of them first, and the flag of each
     that is left out, "" where it has none of its own.
 
     A change that has little to do with a part that is named is left out, unless there is no other: the reason
     for the little that it does would be taken for that of the whole.
     """
-    idle = without_effect(comparison)
-    reasons = [REASONS[field] for field in REASONS if field in comparison.changed and field not in idle]
-    if comparison.other_file:
+    idle = without_effect(ops)
+    reasons = [REASONS[field] for field in REASONS if field in ops.changed and field not in idle]
+    if ops.other_file:
         reasons.insert(0, Reason(_other_file))
     named = {part.account for part in leading.said}
     least = abs(leading.most.ns) * _WORTH_A_REASON
-    ns = {reason.words: reason.explains_ns(comparison) for reason in reasons}
+    ns = {reason.words: reason.explains_ns(ops) for reason in reasons}
     explain = [
         reason for reason in reasons if named.intersection(reason.accounts) and ns[reason.words] >= least
     ] or reasons
     words = dict.fromkeys(reason.words for reason in sorted(explain, key=lambda reason: -ns[reason.words]))
     # Two parameters may have one reason, and what another file does holds that of its parameters.
-    texts = list(dict.fromkeys(words_of(comparison) for words_of in words))
+    texts = list(dict.fromkeys(words_of(ops) for words_of in words))
     said = [text for text in texts if not any(text in other for other in texts if text != other)]
     out = [words_of for words_of in ns if words_of not in words]
     # Two with one text count as one.
-    by_text = {words_of(comparison): words_of for words_of in words}
+    by_text = {words_of(ops): words_of for words_of in words}
     out += [by_text[text] for text in said[_MOST_SAID:]]
-    left = [_flag(comparison, words_of) for words_of in out]
+    left = [_flag(ops, words_of) for words_of in out]
     return said[:_MOST_SAID], left
 
 
-def _flag(comparison: Comparison, words_of: Callable[[Comparison], str]) -> str:
+def _flag(ops: OpChanges, words_of: Callable[[OpChanges], str]) -> str:
     """`--comm-scale`, of the one changed parameter with this reason; "" where it is not one."""
-    idle = without_effect(comparison)
-    fields = [name for name in REASONS if REASONS[name].words is words_of and name in comparison.changed]
+    idle = without_effect(ops)
+    fields = [name for name in REASONS if REASONS[name].words is words_of and name in ops.changed]
     flags = [flag_of(name).option for name in fields if name not in idle]
     return flags[0] if len(flags) == 1 else ""
 
 
-def _part(comparison: Comparison, account: str) -> int:
-    return next((part.ns for part in comparison.parts if part.account == account), 0)
+def _part(ops: OpChanges, account: str) -> int:
+    return next((part.ns for part in ops.parts if part.account == account), 0)
 
 
-def _schedule(comparison: Comparison) -> str:
-    before, after = comparison.changed["schedule"]
-    chunks = comparison.b.simulation.program.virtual_stages
-    whole = comparison.a.simulation.program.virtual_stages
-    shorter = _part(comparison, FILL) < 0
-    was_piped, is_piped = is_pipeline(comparison.a), is_pipeline(comparison.b)
+def _schedule(ops: OpChanges) -> str:
+    before, after = ops.changed["schedule"]
+    chunks = ops.b.simulation.program.virtual_stages
+    whole = ops.a.simulation.program.virtual_stages
+    shorter = _part(ops, FILL) < 0
+    was_piped, is_piped = is_pipeline(ops.a), is_pipeline(ops.b)
     if not was_piped and not is_piped:
         return f"{after} runs the rows in another order than {before}"
     if not is_piped:
@@ -131,9 +132,7 @@ def _schedule(comparison: Comparison) -> str:
         return f"{chunks} virtual stages make each empty slot of the pipeline 1/{chunks} as long"
     if before == "interleaved" and not shorter:
         return f"without virtual stages each empty slot of the pipeline is {whole} times as long"
-    did_split, splits = (
-        side.simulation.program.rules.splits_backward for side in (comparison.a, comparison.b)
-    )
+    did_split, splits = (side.simulation.program.rules.splits_backward for side in (ops.a, ops.b))
     if after == "dualpipe" and shorter:
         return "micro-batches come from both ends at once, and weight gradients fill the waits"
     if splits and not did_split and shorter:
@@ -145,25 +144,25 @@ def _schedule(comparison: Comparison) -> str:
     return f"{after} runs forwards and backwards in another order than {before}"
 
 
-def _virtual_stages(comparison: Comparison) -> str:
-    before, after = comparison.changed["virtual_stages"]
-    if "schedule" in comparison.changed:
-        return _schedule(comparison)
+def _virtual_stages(ops: OpChanges) -> str:
+    before, after = ops.changed["virtual_stages"]
+    if "schedule" in ops.changed:
+        return _schedule(ops)
     return f"{after} virtual stages in place of {before}: an empty slot is 1/{after} of a stage"
 
 
-def _microbatches(comparison: Comparison) -> str:
-    before, after = comparison.changed["microbatches"]
-    leading = comparison.leading
-    stages = comparison.b.simulation.layout.pp
+def _microbatches(ops: OpChanges) -> str:
+    before, after = ops.changed["microbatches"]
+    leading = ops.leading
+    stages = ops.b.simulation.layout.pp
     if leading is not None and leading.most.account == FILL and min(stages, after) > 1:
         return f"{after} micro-batches share the {stages - 1} empty slots of the pipeline, before {before}"
     return f"a step has {plural(after, 'micro-batch')} in place of {before}"
 
 
-def _communication(comparison: Comparison) -> str:
+def _communication(ops: OpChanges) -> str:
     """What collectives of the kind that explains most take a rank, and what of the network is why."""
-    leading = comparison.leading
+    leading = ops.leading
     kinds = (
         []
         if leading is None
@@ -171,10 +170,10 @@ def _communication(comparison: Comparison) -> str:
     )
     kind = kinds[0].removeprefix("exposed ") if kinds else ""
     what = _COLLECTIVES.get(kind, collectives_of(kind))
-    before, after = (_communicates(side, kind) for side in (comparison.a, comparison.b))
+    before, after = (_communicates(side, kind) for side in (ops.a, ops.b))
     if before == after:
         return f"{what} take {duration(after)} a rank in both"
-    return f"{what} take {duration(after)} a rank, before {duration(before)}{_bandwidth(comparison)}"
+    return f"{what} take {duration(after)} a rank, before {duration(before)}{_bandwidth(ops)}"
 
 
 def _communicates(results: Results, kind: str) -> int:
@@ -184,18 +183,18 @@ def _communicates(results: Results, kind: str) -> int:
     return sum(use.busy_ns for use, _ in results.mean_streams if use.kind == kind)
 
 
-def _communicated_ns(comparison: Comparison) -> float:
+def _communicated_ns(ops: OpChanges) -> float:
     """How much longer or shorter a rank communicates in groups of each kind, all kinds together."""
     kinds = [account.removeprefix("exposed ") for account in _EXPOSED if account != "exposed pp"]
-    sides = (comparison.a, comparison.b)
+    sides = (ops.a, ops.b)
     return sum(abs(_communicates(sides[1], kind) - _communicates(sides[0], kind)) for kind in kinds)
 
 
-def _bandwidth(comparison: Comparison) -> str:
+def _bandwidth(ops: OpChanges) -> str:
     """` (dimension 0 has 409 GB/s, before 450)`, of the one dimension whose bandwidth changed as the step
     did; "" where there is none, or several, or the dimensions are others.
     """
-    a, b = comparison.a.simulation, comparison.b.simulation
+    a, b = ops.a.simulation, ops.b.simulation
     if not (a.has_dimensions and b.has_dimensions):
         return ""
     if [dim.size for dim in a.cluster.dims] != [dim.size for dim in b.cluster.dims]:
@@ -204,22 +203,22 @@ def _bandwidth(comparison: Comparison) -> str:
         f" (dimension {index} has {short_number(other.bandwidth)} GB/s, before "
         f"{short_number(dimension.bandwidth)})"
         for index, (dimension, other) in enumerate(zip(a.cluster.dims, b.cluster.dims, strict=True))
-        if (dimension.bandwidth - other.bandwidth) * comparison.difference_ns > 0
+        if (dimension.bandwidth - other.bandwidth) * ops.difference_ns > 0
     ]
     return changed[0] if len(changed) == 1 else ""
 
 
-def _compute(comparison: Comparison) -> str:
-    sides = (comparison.a, comparison.b)
+def _compute(ops: OpChanges) -> str:
+    sides = (ops.a, ops.b)
     alike = all(len({account.busy_ns for account in side.accounts}) == 1 for side in sides)
     before, after = (mean_busy_ns(side) for side in sides)
     who = "each rank" if alike else "the mean rank"
     return f"{who} computes {duration(after)}, before {duration(before)}"
 
 
-def _time_scale(comparison: Comparison) -> str:
+def _time_scale(ops: OpChanges) -> str:
     """What of the run takes another share of its time than before."""
-    before, after = (dict(time_scales(side.parameters.time_scale)) for side in (comparison.a, comparison.b))
+    before, after = (dict(time_scales(side.parameters.time_scale)) for side in (ops.a, ops.b))
     changed = [part for part in {**before, **after} if before.get(part, 1.0) != after.get(part, 1.0)]
     part = changed[0]
     factor = number(after.get(part, 1.0) / before[part] if before.get(part) else after.get(part, 1.0))
@@ -227,40 +226,39 @@ def _time_scale(comparison: Comparison) -> str:
     return f"{printable(part, _NAME_CELLS)} takes {factor} times as long{more}"
 
 
-def _computed_ns(comparison: Comparison) -> float:
+def _computed_ns(ops: OpChanges) -> float:
     """How much more a path computes as its ranks do, on the mean rank: fill and drain grow with it."""
-    a, b = mean_busy_ns(comparison.a), mean_busy_ns(comparison.b)
+    a, b = mean_busy_ns(ops.a), mean_busy_ns(ops.b)
     on_path = (
-        sum(ns for kind, ns in path_sums(side, "kind") if kind.startswith(BUSY))
-        for side in (comparison.a, comparison.b)
+        sum(ns for kind, ns in path_sums(side, "kind") if kind.startswith(BUSY)) for side in (ops.a, ops.b)
     )
     longer = max(on_path) / max(a, b, 1)
     return abs(b - a) * max(longer, 1.0)
 
 
-def _slow_rank(comparison: Comparison) -> str:
+def _slow_rank(ops: OpChanges) -> str:
     """The slow rank that the critical path goes through longest; where none is left, that which was slow."""
-    before, after = (_factors(texts) for texts in comparison.changed["slow_rank"])
+    before, after = (_factors(texts) for texts in ops.changed["slow_rank"])
     given = {rank: factor for rank, factor in after.items() if before.get(rank) != factor}
     if not given:
-        gone, _ = _longest_on_path(comparison.a, before)
+        gone, _ = _longest_on_path(ops.a, before)
         return f"rank {gone} no longer computes {before[gone]} times as long"
-    rank, on_path = _longest_on_path(comparison.b, given)
+    rank, on_path = _longest_on_path(ops.b, given)
     more = f" (and {len(given) - 1} more)" if len(given) > 1 else ""
     was = f", before {before[rank]} times" if rank in before else ""
     what = f"rank {rank}{more} computes {given[rank]} times as long{was}"
     if not on_path:
         return f"{what}, off the critical path"
-    return f"{what}, and the ranks that work with it wait" if _part(comparison, BUSY) > 0 else what
+    return f"{what}, and the ranks that work with it wait" if _part(ops, BUSY) > 0 else what
 
 
-def _slow_ns(comparison: Comparison) -> float:
+def _slow_ns(ops: OpChanges) -> float:
     """How much longer the path of B is on ranks that are slower than in A; that of A on those of A where the
     path of B is not on such a rank.
     """
-    texts_a, texts_b = comparison.changed["slow_rank"]
+    texts_a, texts_b = ops.changed["slow_rank"]
     ns = 0.0
-    for results, own, other in ((comparison.b, texts_b, texts_a), (comparison.a, texts_a, texts_b)):
+    for results, own, other in ((ops.b, texts_b, texts_a), (ops.a, texts_a, texts_b)):
         was, on_rank = _factors(other), by_rank(results.critical_path)
         for rank, factor in _factors(own).items():
             slower = float(factor) / (float(was.get(rank, 1)) or 1) or 1
@@ -283,82 +281,82 @@ def _longest_on_path(results: Results, ranks: Mapping[str, str]) -> tuple[str, i
     return longest, on_path.get(longest, 0)
 
 
-def _slow_link(comparison: Comparison) -> str:
-    before, after = comparison.changed["slow_link"]
+def _slow_link(ops: OpChanges) -> str:
+    before, after = ops.changed["slow_link"]
     given = [text for text in after if text not in before]
     if given:
         return f"port {printable(given[0], _NAME_CELLS)} slows down what goes through it"
     return "nothing waits for a slow port any more"
 
 
-def _grad_reduce(comparison: Comparison) -> str:
-    if comparison.changed["overlap_grad_reduce"][1]:
+def _grad_reduce(ops: OpChanges) -> str:
+    if ops.changed["overlap_grad_reduce"][1]:
         return "gradients are reduced beside the last backward"
     return "gradients are reduced after the last backward"
 
 
-def _param_gather(comparison: Comparison) -> str:
-    if comparison.changed["overlap_param_gather"][1]:
+def _param_gather(ops: OpChanges) -> str:
+    if ops.changed["overlap_param_gather"][1]:
         return "parameters are gathered beside the first forward"
     return "parameters are gathered at the end of the step"
 
 
-def _stage_layout(comparison: Comparison) -> str:
-    if comparison.changed["stage_layout"][1] == "megatron":
+def _stage_layout(ops: OpChanges) -> str:
+    if ops.changed["stage_layout"][1] == "megatron":
         return "embedding rows run on the first stage alone, final and loss rows on the last"
     return "every stage runs the embedding, final and loss rows too"
 
 
-def _degrees(comparison: Comparison) -> str:
-    a, b = comparison.a.simulation.layout, comparison.b.simulation.layout
+def _degrees(ops: OpChanges) -> str:
+    a, b = ops.a.simulation.layout, ops.b.simulation.layout
     return f"tp {b.tp} x dp {b.dp} x pp {b.pp}, before tp {a.tp} x dp {a.dp} x pp {a.pp}"
 
 
-def _forward_beside_backward(comparison: Comparison) -> str:
+def _forward_beside_backward(ops: OpChanges) -> str:
     """Whether forwards and backwards take turns in B."""
-    if comparison.changed["overlap_fwd_bwd"][1]:
+    if ops.changed["overlap_fwd_bwd"][1]:
         return "collectives of a forward run beside a backward, and the other way round"
     return "a forward and a backward no longer take turns"
 
 
-def _rank_order(comparison: Comparison) -> str:
+def _rank_order(ops: OpChanges) -> str:
     return "ranks, and with them groups, lie elsewhere on the network"
 
 
-def _jitter(comparison: Comparison) -> str:
+def _jitter(ops: OpChanges) -> str:
     return "durations vary at random, and each group waits for its slowest rank"
 
 
-def _work(comparison: Comparison) -> str:
+def _work(ops: OpChanges) -> str:
     return "a step does another amount of work"
 
 
-def _dialect(comparison: Comparison) -> str:
+def _dialect(ops: OpChanges) -> str:
     return "the rows are read by the rules of the other simulator"
 
 
-def _lines(comparison: Comparison) -> str:
-    left_out = [side.simulation.workload.left_out for side in (comparison.a, comparison.b)]
+def _lines(ops: OpChanges) -> str:
+    left_out = [side.simulation.workload.left_out for side in (ops.a, ops.b)]
     a, b = (f"runs without {lines} of the file" if lines else "runs all lines" for lines in left_out)
     return f"B {b}, A {a}"
 
 
-def _estimate_only(comparison: Comparison) -> str:
+def _estimate_only(ops: OpChanges) -> str:
     return "only SimAI's estimate changes"
 
 
-def _other_file(comparison: Comparison) -> str:
+def _other_file(ops: OpChanges) -> str:
     """What of another file, or of a model's other rows, makes the largest part."""
-    maker = comparison.a.simulation.workload.maker
-    same = maker is not None and maker is comparison.b.simulation.workload.maker
+    maker = ops.a.simulation.workload.maker
+    same = maker is not None and maker is ops.b.simulation.workload.maker
     what = "other rows of the model" if same else "another file"
-    leading = comparison.leading
+    leading = ops.leading
     account = leading.most.account if leading is not None else ""
     if account == BUSY:
-        return f"{what}, in which {_compute(comparison)}"
+        return f"{what}, in which {_compute(ops)}"
     if account in _EXPOSED:
-        return f"{what}, in which {_communication(comparison)}"
-    a, b = (_pipeline(side) for side in (comparison.a, comparison.b))
+        return f"{what}, in which {_communication(ops)}"
+    a, b = (_pipeline(side) for side in (ops.a, ops.b))
     return what if a == b or account != FILL else f"{what}, with {b}, before {a}"
 
 
@@ -405,46 +403,3 @@ REASONS: dict[str, Reason] = {
     ),
     "overlap": Reason(_estimate_only, ()),
 }  # fmt: skip
-
-
-# Beside what explains most, a part is worth a word from this share of it on: 1 / 2.
-_WORTH_SAYING = 2
-_MOST_LEADING = 3
-
-
-class Leading(NamedTuple):
-    """What explains that B is longer, or shorter.
-
-    most: the largest part that has the sign of B - A. beside: others of that sign, at least half as large.
-    against: the largest of the other sign, None where it is less than half of `most`.
-    """
-
-    most: AccountPart
-    beside: tuple[AccountPart, ...]
-    against: AccountPart | None
-
-    @property
-    def said(self) -> tuple[AccountPart, ...]:
-        """The parts that `words` names."""
-        return (self.most, *self.beside, *(() if self.against is None else (self.against,)))
-
-    @property
-    def words(self) -> str:
-        """`exposed tp +41.416 ms, though exposed dp -30.550 ms`."""
-        with_it = [part.words for part in (self.most, *self.beside)]
-        listed = " and ".join([", ".join(with_it[:-1]), with_it[-1]] if with_it[1:] else with_it)
-        return listed + ("" if self.against is None else f", though {self.against.words}")
-
-
-def leading_parts(parts: Iterable[AccountPart], difference_ns: int) -> Leading:
-    """Returns what explains that B is `difference_ns` longer. Where the steps are equal, or no part has that
-    sign (means are rounded), the largest part is most. Raises `ValueError` without parts.
-    """
-    ordered = sorted(parts, key=lambda part: -abs(part.ns))
-    if not ordered:
-        raise ValueError("found no parts")
-    most = next((part for part in ordered if part.ns * difference_ns > 0), ordered[0])
-    worth = [part for part in ordered if part.ns and _WORTH_SAYING * abs(part.ns) >= abs(most.ns)]
-    beside = [part for part in worth if part.ns * most.ns > 0 and part is not most]
-    against = next((part for part in worth if part.ns * most.ns < 0), None)
-    return Leading(most, tuple(beside[: _MOST_LEADING - 1]), against)

@@ -1,151 +1,242 @@
-"""Two simulated runs beside each other, in words."""
+"""Two runs, or two ranks, beside each other in words, whatever they came from."""
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
+from simcore.compare import op_words
+from simcore.compare.changes import leading_parts
+from simcore.compare.pairs import numbers_alone
+from simcore.compare.stages import KindChange, account_of, size
 from simcore.diagnostics import printable
-from simcore.parameters import flag_of
-from simcore.units import digits, listed, number, plural
+from simcore.parameters import Parameters
+from simcore.records import asdict
+from simcore.trace.run import Run
+from simcore.units import difference, duration, largest, listed, plural
 
 if TYPE_CHECKING:
     from simcore.compare import Comparison
-    from simcore.compare.movers import Mover
 
-_NAME_CELLS = 28
-# Of what B - A consists of, the parts below the largest over this are not worth their figure.
-_SMALL_PART = 1000
-
-
-def side_words(comparison: Comparison, side: int) -> str:
-    """What is special about A (0) or B (1): its file where they differ, its changed parameters."""
-    results = (comparison.a, comparison.b)[side]
-    parts = [printable(results.path)] if comparison.other_file else []
-    if results.model.rescaled:
-        parts.append("--rescale on")
-    for field, values in comparison.changed.items():
-        value = values[side]
-        option = flag_of(field).option
-        if isinstance(value, bool):
-            parts.append(option if value else f"no {option}")
-        elif isinstance(value, (list, tuple)):
-            parts += [f"{option} {printable(str(item), 40)}" for item in value] or [f"no {option}"]
-        elif value is None:
-            parts.append(f"no {option}")
-        else:
-            text = number(value) if isinstance(value, (int, float)) else printable(str(value), 40)
-            parts.append(f"{option} {text}")
-    each = [of_side.simulation.parameters.no_fold for of_side in (comparison.a, comparison.b)]
-    if each[0] != each[1]:
-        parts.append("--no-fold" if each[side] else "equal ranks folded")
-    if results.model.model_figures is not None:
-        # Imported here: files have none.
-        from simcore.analysis.model_figures import throughput_facts
-
-        facts = throughput_facts(results.model.model_figures)
-        parts += [facts[0], facts[3]]
-    return ", ".join(parts) or "the same parameters"
+# Cells for what a replay changes.
+_CHANGES = 36
+# And for the flags of a run of execution traces.
+_FLAGS = 80
+_STAMP_CELLS = 24
+_LABEL_CELLS = 24
 
 
-def notices(comparison: Comparison) -> list[str]:
-    """That one of the two is not the model of its file, and which changes have no effect on a run."""
-    lines = []
-    for name, results, other in (("A", comparison.a, comparison.b), ("B", comparison.b, comparison.a)):
-        if results.model.other_model and results.model.other_model != other.model.other_model:
-            lines.append(f"{name} is not the model of its file: {results.model.other_model}.")
-        if results.model.rescaled and results.model.rescaled != other.model.rescaled:
-            lines.append(f"{name}: {results.model.rescaled}.")
-    for field in without_effect(comparison):
-        side = next(
-            name for name, of_side in (("B", comparison.b), ("A", comparison.a)) if field in of_side.ignored
-        )
-        results = comparison.b if side == "B" else comparison.a
-        lines.append(f"{results.ignored[field][0].upper()}{results.ignored[field][1:]}.")
-    return lines
+def title(comparison: Comparison) -> str:
+    """The workload, where both runs are of one; else ""."""
+    ops = comparison.ops
+    return "" if ops is None or ops.other_file else f"Compare  {printable(comparison.a.path)}"
 
 
-def without_effect(comparison: Comparison) -> list[str]:
-    """The changed parameters that the run which has them does not use."""
-    ignored = {*comparison.a.ignored, *comparison.b.ignored}
-    return [field for field in comparison.changed if field in ignored]
+def side_words(comparison: Comparison, number: int) -> str:
+    """What A (0) or B (1) is: what is special about it where ops are matched, else its name with what it is.
+
+    `rank 7, stage 1: step 20.823 ms of run 20230907231001#10 of jobs/dlrm, measured`
+    """
+    if comparison.ops is not None:
+        return op_words.side_words(comparison.ops, number)
+    run, other = (comparison.a, comparison.b)[number], (comparison.b, comparison.a)[number]
+    if comparison.ranks is None:
+        return f"{run_words(comparison, run)}{printable(run.path)}: {side_facts(run, other)}"
+    facts = side_facts(run, other)
+    if not comparison.of_one_run and comparison.rows_of_both is not None:
+        facts = op_words.side_words(comparison.rows_of_both, number)
+    of = "" if run.setup.label is None else f"run {printable(run.setup.label, _LABEL_CELLS)} of "
+    who = ", ".join([f"rank {comparison.ranks[number]}", *track_facts(comparison, number)])
+    return f"{who}: step {duration(run.step_time_ns)} of {of}{printable(run.path)}, {facts}"
 
 
-def matched_words(comparison: Comparison) -> str:
-    """How many ops of the two were matched."""
-    matched = comparison.matched
-    if matched.whole:
-        return f"all {digits(matched.ops)} ops of {digits(matched.ranks)} ranks matched"
+def track_facts(comparison: Comparison, number: int) -> list[str]:
+    """The stage of the rank of A (0) or B (1), and the ranks that do as it does."""
+    (track,) = comparison.tracks[number]
+    stage = [] if track.stage is None else [f"stage {track.stage}"]
+    return [*stage, *([f"one of ranks {track.ranks.text()}"] if len(track.ranks) > 1 else [])]
+
+
+def names_of_sides(comparison: Comparison) -> tuple[str, str]:
+    """`rank 0` and `rank 7`, with the run where there are two; of runs `A, all 8 ranks together` and `B`."""
+    if comparison.ranks is None:
+        return f"A, {whose_names(comparison)}" if len(comparison.pairs) > 1 else "A", "B"
+    of = ("", "") if comparison.of_one_run else (" of A", " of B")
+    return f"rank {comparison.ranks[0]}{of[0]}", f"rank {comparison.ranks[1]}{of[1]}"
+
+
+def whose_names(comparison: Comparison) -> str:
+    """Whose time what is done by name is."""
+    if comparison.ranks is not None:
+        return "time of the step"
+    count = sum(pair.ranks for pair in comparison.pairs)
+    return f"all {count} ranks together" if count > 1 else f"rank {comparison.pairs[0].rank}"
+
+
+def accounts_title(comparison: Comparison) -> str:
+    """Whose accounts stand beside each other; "" of two ranks."""
+    if comparison.ranks is not None:
+        return ""
+    ops = comparison.ops
+    if ops is not None:
+        where = op_words.where_words(ops, ops.worst.first, ops.worst.ranks)
+        return f"the mean of all ranks, then {where}, where most time is lost"
+    stage = comparison.most_changed.stage
+    if stage is None:
+        return "the mean of all ranks"
+    return f"the mean of the paired stages, then stage {stage}, which changes most"
+
+
+def run_words(comparison: Comparison, side: Run) -> str:
+    """`run 20250320144110 of `, before the name of a side whose directory has both runs; else ""."""
+    a, b = comparison.a.setup.stamp, comparison.b.setup.stamp
     return (
-        f"{digits(matched.ops)} ops of {digits(matched.ranks)} ranks matched, "
-        f"of {digits(matched.a_ops)} in A and {digits(matched.b_ops)} in B"
+        f"run {printable(side.setup.stamp or '', _STAMP_CELLS)} of " if None not in (a, b) and a != b else ""
     )
 
 
-def parts_words(comparison: Comparison) -> str:
-    """What B - A consists of where `Why` does not name all of it; small parts only by how many there are."""
-    parts, leading = comparison.parts, comparison.leading
-    if leading is None or len(parts) == len(leading.said):
-        return ""
-    shown = [part for part in parts if abs(part.ns) * _SMALL_PART >= abs(parts[0].ns)]
-    clauses = [account_part.words for account_part in shown]
-    left = len(parts) - len(shown)
-    clauses += [f"{left} below 0.1 % of the largest"] if left else []
-    return f"B - A along the critical paths: {', '.join(clauses)}."
-
-
-def op_words(comparison: Comparison, mover: Mover) -> str:
-    """`stage 15, mlp_row wg, micro-batch 0`, and the collective where it is one."""
-    where = where_words(comparison, mover.place, mover.ranks)
-    what = [f"{printable(mover.name, _NAME_CELLS)} {mover.phase}" if mover.name else mover.phase]
-    what += [] if mover.kind == "compute" else [mover.kind]
-    what += [f"micro-batch {mover.microbatch}"] if mover.microbatch >= 0 else []
-    return ", ".join([where, " ".join(what[:2]), *what[2:]] if mover.kind != "compute" else [where, *what])
-
-
-def pieces_words(comparison: Comparison) -> str:
-    """Why what one of the two sends in more pieces takes longer there, a sentence; "" where nothing does."""
-    longer: dict[tuple[str, int], dict[str, None]] = {}
-    for mover in comparison.movers:
-        a, b = mover.pieces
-        if mover.measure == "duration" and a != b and (a < b) == (mover.a_ns < mover.b_ns):
-            names = longer.setdefault(("AB"[a < b], max(a, b)), {})
-            names[printable(mover.name, _NAME_CELLS)] = None
-    if not longer:
-        return ""
-    # Those in as many pieces as the one that differs most.
-    (side, many), names = next(iter(longer.items()))
-    return f"{side} sends {listed([*names])} in {digits(many)} pieces: each piece has a latency of its own."
-
-
-def where_words(comparison: Comparison, place: tuple[int, int, int], ranks: int) -> str:
-    """`stage 3`, or the lowest rank of a pair of classes where that is less than a stage."""
-    stage, dp, tp = place
-    layout = comparison.a.simulation.layout
-    if layout.pp > 1 and ranks == layout.tp * layout.dp:
-        return f"stage {stage}"
-    more = f" and {ranks - 1} more" if ranks > 1 else ""
-    return f"rank {layout.rank(tp, dp, stage)}{more}"
-
-
-def short_cost_words(comparison: Comparison) -> str:
-    """`at most 16 mb in memory, in A 4`, or the stage that differs most where that is no more: one sentence
-    of `cost_words` for a small screen.
+def side_facts(side: Run, other: Run) -> str:
+    """`replayed (compute x2), tp 2 x dp 1 x pp 4, 1 micro-batch`: what a side is, without its name. Where no
+    layout tells it also the flags that the other side does not have.
     """
-    cost = comparison.cost
-    if cost is None:
-        return ""
-    if cost.a_peak == cost.b_peak:
-        return f"stage {cost.stage} keeps {cost.b} mb in memory, in A {cost.a}"
-    return f"at most {cost.b_peak} mb in memory, in A {cost.a_peak}"
+    shape = side.shape
+    degrees = [
+        f"{name} {degree}"
+        for name, degree in (("tp", shape.tp), ("dp", shape.dp), ("pp", shape.pp))
+        if degree is not None
+    ]
+    changes = _flags_of_its_own(side, other) if numbers_alone(side) else ""
+    if side.recording is not None:
+        # Imported here and below: simulated runs need nothing of recorded ones.
+        from simcore.words.measured_run import replay_words
+
+        changes = replay_words(side.recording.changes, _CHANGES)
+    kind = f"{side.figures.kind} ({changes})" if changes else side.figures.kind
+    parts = [kind, *([" x ".join(degrees)] if degrees else [])]
+    parts += [plural(shape.scheduled, "micro-batch")] if shape.scheduled else []
+    return ", ".join(parts)
 
 
-def cost_words(comparison: Comparison) -> str:
-    """What a stage keeps in memory at most, and where that differs most; "" where it does nowhere."""
-    cost = comparison.cost
-    if cost is None:
+def _flags_of_its_own(side: Run, other: Run) -> str:
+    """`--time-scale 'all compute=0.5'`: the flags of a run whose values the other has not."""
+    fields, others = asdict(side.parameters), asdict(other.parameters)
+    own = {name: value for name, value in fields.items() if value != others[name]}
+    return printable(shlex.join(Parameters(**own).as_flags()), _FLAGS)
+
+
+def paired_words(comparison: Comparison) -> str:
+    """How many ops were matched, or how lanes were paired: `8 ranks paired`, or by stage alone."""
+    if comparison.ops is not None:
+        return op_words.matched_words(comparison.ops)
+    if comparison.by_rank:
+        return f"{plural(sum(pair.ranks for pair in comparison.pairs), 'rank')} paired"
+    return f"{plural(len(comparison.stages), 'stage')} paired, ranks are not: the mean of each stage"
+
+
+def notices(comparison: Comparison) -> list[str]:
+    """What has to be known before the figures are believed."""
+    if comparison.ops is not None:
+        return op_words.notices(comparison.ops)
+    if comparison.of_one_run:
+        return waits_unknown(comparison.a, "the run")
+    lines = []
+    if comparison.unlike and comparison.ranks is None:
+        parts = [f"{name} {a} in A, {b} in B" for name, a, b in comparison.unlike if None not in (a, b)]
+        for letter, number in (("A", 1), ("B", 2)):
+            unknown = [figure[0] for figure in comparison.unlike if figure[number] is None]
+            parts += [f"of {letter} {', '.join(unknown)} not known"] if unknown else []
+        lines.append(
+            f"Not the same layout: {'; '.join(parts)}. Paired by stage alone.{_how_alike(comparison)}"
+        )
+    return [*lines, *waits_unknown(comparison.a, "A"), *waits_unknown(comparison.b, "B")]
+
+
+def waits_unknown(side: Run, name: str) -> list[str]:
+    """What is not known of the waiting of a run, a sentence or none. name: how the run is called."""
+    if side.recording is not None and not side.recording.together:
+        return [f"The ranks of {name} did not run together: who waits for whom is not known."]
+    alone = _without_partner(side, name)
+    return [alone] if alone else []
+
+
+def _without_partner(side: Run, name: str) -> str:
+    """That waiting counts as communication where partners are missing, if that makes a difference."""
+    if side.recording is None:
         return ""
-    before = "as in A" if cost.a_peak == cost.b_peak else f"in A {cost.a_peak}"
-    peak = f"Cost: at most {plural(cost.b_peak, 'micro-batch')} in memory, {before}"
-    if cost.a == cost.b or (cost.a, cost.b) == (cost.a_peak, cost.b_peak):
-        return peak
-    return f"{peak}; stage {cost.stage} keeps {cost.b}, in A {cost.a}"
+    from simcore.replay.stragglers import LEAST
+
+    partners = side.recording.partners
+    count, rank, ns = partners.waiting()
+    if not ns or ns < side.recording.measured_step_ns * LEAST:
+        return ""
+    missing = partners.missing_words()
+    calls = "1 receive or collective has" if count == 1 else f"{count} receives and collectives have"
+    return (
+        f"Of {name} {f'{missing}: ' if missing else ''}{calls} no partner; waiting there counts as "
+        f"communication, up to {duration(ns)} on rank {rank}."
+    )
+
+
+def _how_alike(comparison: Comparison) -> str:
+    """The flags with which a workload has the layout of the trace beside it, as far as that is known."""
+    simulated = [side for side in (comparison.a, comparison.b) if side.recording is None]
+    if len(simulated) != 1:
+        return ""
+    (mine,) = simulated
+    own, wanted = mine.shape, (comparison.b if mine is comparison.a else comparison.a).shape
+    worlds = [
+        None
+        if None in (step_shape.tp, step_shape.dp, step_shape.pp)
+        else (step_shape.tp or 0) * (step_shape.dp or 0) * (step_shape.pp or 0)
+        for step_shape in (own, wanted)
+    ]
+    flags = [
+        f"{flag} {there}"
+        for flag, here, there in (
+            ("--world", *worlds), ("--tp", own.tp, wanted.tp), ("--pp", own.pp, wanted.pp),
+            ("--microbatches", own.scheduled, wanted.scheduled),
+        )
+        if there is not None and here != there
+    ]  # fmt: skip
+    known = "what is known of the layout" if None in wanted.by_name.values() else "the layout"
+    return f" {' '.join(flags)} gives the workload {known} of the trace." if flags else ""
+
+
+def why_words(comparison: Comparison) -> str:
+    """Whose compute changes most, where that explains something, and what changes most on the mean rank: of
+    what changes as the step does. Compute is one account.
+    """
+    if not comparison.movers:
+        return "nothing changes: the accounts are equal on every stage"
+    leading, cause = leading_parts(comparison.parts, comparison.difference_ns), comparison.cause
+    most, on_mean = leading.most, f"{leading.words} on the mean rank"
+    if cause is not None and cause.change.ns * most.ns > 0:
+        if cause.stage is not None or most.account != cause.change.name:
+            return f"{_computes(cause)}; {on_mean}"
+        # What the mean rank computes is no news comparison what it computes more or less.
+        return (
+            f"{on_mean}, which computes {duration(cause.change.b_ns)}, before {duration(cause.change.a_ns)}"
+        )
+    of_it = [mover for mover in comparison.movers if account_of(mover.change.name) == most.account]
+    near = largest({change: size(change) for change in of_it if change.change.ns * most.ns > 0})
+    if not near:
+        return on_mean
+    first = near[0].change
+    each = ": " if len(near) == 1 else ", each about "
+    there = f"{first.name} {difference(first.a_ns, first.b_ns)}"
+    return f"{on_mean}, most on {listed([where_words(change) for change in near])}{each}{there}"
+
+
+def where_words(change: KindChange) -> str:
+    """`rank 7`, or `stage 3` of the mean of its ranks."""
+    if change.rank is not None:
+        return f"rank {change.rank}"
+    return "all ranks" if change.stage is None else f"stage {change.stage}"
+
+
+def _computes(cause: KindChange) -> str:
+    """`rank 7 computes 962.7 ms less`."""
+    where = f"rank {cause.rank}" if cause.rank is not None else "the mean rank"
+    if cause.rank is None and cause.stage is not None:
+        where += f" of stage {cause.stage}"
+    return f"{where} computes {duration(size(cause))} {'more' if cause.change.ns > 0 else 'less'}"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from simcore.compare.beside import Beside, notices, why_words
+from simcore.compare import Comparison
 from simcore.diagnostics import UsageError
 from simcore.measured import read_run
 from simcore.parameters import Parameters
@@ -44,8 +44,8 @@ def made_simulation(layout: Layout, **parameters: object) -> Results:
     return Results(simulate(workload, given))
 
 
-def beside(a: Results | MeasuredResults, b: Results | MeasuredResults) -> Beside:
-    return Beside(a, b)
+def beside(a: Results | MeasuredResults, b: Results | MeasuredResults) -> Comparison:
+    return Comparison(a, b)
 
 
 @settings(max_examples=40, deadline=None)
@@ -133,9 +133,7 @@ def test_a_forward_that_takes_longer_than_simulated_is_what_differs_most() -> No
     assert one is not None
     assert (one.a_ns, one.b_ns) == (5_000_000, 45_000_000)
     # The stage's only rank.
-    assert why_words(found).startswith(
-        "rank 0 computes 40.000 ms more; compute +20.000 ms and bubble +19.999 ms on"
-    )
+    assert found.why.startswith("rank 0 computes 40.000 ms more; compute +20.000 ms and bubble +19.999 ms on")
     page = comparison_page(found)
     assert "B - A  +41.998 ms (+131.2 %)" in page
     assert "2 ranks paired" in page
@@ -146,7 +144,7 @@ def test_another_layout_is_said_and_paired_by_stage() -> None:
     assert found.unlike == [("tp", 2, 1), ("micro-batches", 3, 1)]
     assert not found.by_rank
     assert [(pair.stage, pair.ranks) for pair in found.pairs] == [(0, 1), (1, 1)]
-    assert notices(found) == [
+    assert found.notices == [
         "Not the same layout: tp 2 in A, 1 in B; micro-batches 3 in A, 1 in B. Paired by stage alone. "
         "--world 2 --tp 1 --microbatches 1 gives the workload the layout of the trace."
     ]
@@ -158,21 +156,21 @@ def test_the_flags_that_are_said_make_the_layouts_match(trace_first: bool) -> No
     mine = made_simulation(Layout(2, 1, 1, 2))
 
     def notices_beside(simulated: Results) -> list[str]:
-        return notices(beside(trace, simulated) if trace_first else beside(simulated, trace))
+        return (beside(trace, simulated) if trace_first else beside(simulated, trace)).notices
 
     (said,) = notices_beside(mine)
     assert said.endswith("--world 4 --tp 1 --pp 2 gives the workload the layout of the trace.")
     parameters = replace(mine.simulation.parameters, world=4, tp=1, pp=2)
     assert notices_beside(Results(simulate(mine.simulation.workload, parameters))) == []
     # Two traces have no such flags.
-    (said,) = notices(beside(trace, made_trace(Layout(2, 1, 1, 2), 3)))
+    (said,) = beside(trace, made_trace(Layout(2, 1, 1, 2), 3)).notices
     assert said.endswith("Paired by stage alone.")
 
 
 def test_what_a_trace_does_not_tell_is_said() -> None:
     trace = MeasuredResults(read_run("trace.txt", (Op(batch=0, stage=1).line(3) + "\n").encode()))
     found = beside(made_simulation(Layout(1, 1, 2, 1)), trace)
-    assert notices(found) == ["Not the same layout: of B tp, dp, pp not known. Paired by stage alone."]
+    assert found.notices == ["Not the same layout: of B tp, dp, pp not known. Paired by stage alone."]
     assert [pair.stage for pair in found.pairs] == [1]
 
 
@@ -196,7 +194,7 @@ def test_a_run_beside_its_replay_at_twice_the_speed() -> None:
             assert abs(change.b_ns * 2 - change.a_ns) <= 20
 
 
-def replayed_beside(layout: Layout, seed: int, scales: Scales) -> Beside:
+def replayed_beside(layout: Layout, seed: int, scales: Scales) -> Comparison:
     """A made trace, and its replay with scales beside it."""
     trace = made_trace(layout, seed)
     return beside(trace, trace.with_scales(scales))
@@ -238,9 +236,9 @@ def test_a_rank_whose_compute_is_scaled_is_the_cause_and_stands_for_its_stage(
 )  # fmt: skip
 def test_why_names_whose_compute_it_is(scales: Scales, why: str) -> None:
     found = replayed_beside(Layout(2, 1, 2, 3), 5, scales)
-    assert re.fullmatch(why, why_words(found)), why_words(found)
-    assert comparison_json(found)["why"] == why_words(found)
-    assert f"Why: {why_words(found)}." in " ".join(comparison_page(found).split())
+    assert re.fullmatch(why, found.why), found.why
+    assert comparison_json(found)["why"] == found.why
+    assert f"Why: {found.why}." in " ".join(comparison_page(found).split())
 
 
 @settings(max_examples=40, deadline=None)
@@ -251,7 +249,7 @@ def test_what_why_names_first_changes_as_the_step_does(layout: Layout, seed: int
     trace = made_trace(layout, seed)
     for b in (made_simulation(layout), made_trace(layout, other)):
         found = beside(trace, b)
-        words = why_words(found)
+        words = found.why
         signs = (r"more|\+", r"less|-")
         wanted, unwanted = signs if found.difference_ns > 0 else signs[::-1]
         if found.difference_ns:
@@ -272,14 +270,14 @@ def test_less_compute_is_no_reason_for_a_longer_step() -> None:
     assert found.difference_ns > 0
     assert found.cause is not None
     assert (found.cause.stage, found.cause.change.ns < 0) == (1, True)
-    assert re.fullmatch(r"[a-z ]+ \+.* on the mean rank, most on stage \d: [a-z ]+ \+.*", why_words(found))
+    assert re.fullmatch(r"[a-z ]+ \+.* on the mean rank, most on stage \d: [a-z ]+ \+.*", found.why)
 
 
 def test_all_ranks_alike_are_the_mean_rank_which_is_said_once() -> None:
     found = replayed_beside(Layout(2, 1, 1, 2), 5, Scales(compute=4.0))
     assert found.cause is not None
     assert (found.cause.rank, found.cause.stage, found.cause.change.name) == (None, None, "compute")
-    assert why_words(found) == "compute +4.521 ms on the mean rank, which computes 6.028 ms, before 1.507 ms"
+    assert found.why == "compute +4.521 ms on the mean rank, which computes 6.028 ms, before 1.507 ms"
 
 
 def test_a_stage_that_pairs_alone_has_no_ranks() -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from simcore.compare import Comparison
 from simcore.compare.matching import class_pairs, matched_ops, row_names, rows_in
 from simcore.compare.movers import Mover
+from simcore.compare.op_words import pieces_words
 from simcore.compare.words import side_words
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, PHASES
@@ -88,12 +89,12 @@ def changed(case: Case, change: dict[str, Any]) -> Simulation:
 def test_a_run_beside_itself_matches_whole_and_nothing_differs(case: Case) -> None:
     simulation = simulate(*case)
     found = compared(simulation, simulation)
-    assert (found.difference_ns, found.changed, found.movers, found.cost) == (0, {}, [], None)
-    assert found.matched.whole
-    assert found.matched.ops == simulation.timeline.spans
-    assert not found.matched.differs
-    assert {change.ns for change in (*found.accounts, *found.worst_accounts)} == {0}
-    assert {one.moved_ns for one in found.layers} <= {0}
+    assert (found.difference_ns, found.ops.changed, found.ops.movers, found.ops.cost) == (0, {}, [], None)
+    assert found.ops.matched.whole
+    assert found.ops.matched.ops == simulation.timeline.spans
+    assert not found.ops.matched.differs
+    assert {change.ns for change in (*found.ops.accounts, *found.ops.worst_accounts)} == {0}
+    assert {one.moved_ns for one in found.ops.layers} <= {0}
     assert found.why == "nothing changes: the step times are equal"
 
 
@@ -118,24 +119,24 @@ def test_the_other_way_round_every_difference_has_the_other_sign(case: Case, cha
     a, b = simulate(*case), changed(case, change)
     there, back = compared(a, b), compared(b, a)
     assert there.difference_ns == -back.difference_ns
-    assert there.matched.ops == back.matched.ops
-    assert there.matched.whole == back.matched.whole
-    assert [one.ns for one in there.accounts] == [-one.ns for one in back.accounts]
-    assert [one.ns for one in there.worst_accounts] == [-one.ns for one in back.worst_accounts]
-    assert [(one.name, one.compute.ns, one.exposed.ns) for one in there.layers] == [
-        (one.name, -one.compute.ns, -one.exposed.ns) for one in back.layers
+    assert there.ops.matched.ops == back.ops.matched.ops
+    assert there.ops.matched.whole == back.ops.matched.whole
+    assert [one.ns for one in there.ops.accounts] == [-one.ns for one in back.ops.accounts]
+    assert [one.ns for one in there.ops.worst_accounts] == [-one.ns for one in back.ops.worst_accounts]
+    assert [(one.name, one.compute.ns, one.exposed.ns) for one in there.ops.layers] == [
+        (one.name, -one.compute.ns, -one.exposed.ns) for one in back.ops.layers
     ]
     turned = [
         mover._replace(a_ns=mover.b_ns, b_ns=mover.a_ns, a_start_ns=other.a_start_ns)
-        for mover, other in zip(there.movers, back.movers, strict=True)
+        for mover, other in zip(there.ops.movers, back.ops.movers, strict=True)
     ]
-    assert turned == back.movers
+    assert turned == back.ops.movers
     for run_a, found in ((a, there), (b, back)):
-        assert all(is_at_its_start(run_a, mover) for mover in found.movers)
+        assert all(is_at_its_start(run_a, mover) for mover in found.ops.movers)
     assert there.unchanged == back.unchanged
-    if there.cost is not None:
-        stage, a_kept, b_kept, a_peak, b_peak = there.cost
-        assert back.cost == (stage, b_kept, a_kept, b_peak, a_peak)
+    if there.ops.cost is not None:
+        stage, a_kept, b_kept, a_peak, b_peak = there.ops.cost
+        assert back.ops.cost == (stage, b_kept, a_kept, b_peak, a_peak)
 
 
 @settings(max_examples=60)
@@ -143,21 +144,21 @@ def test_the_other_way_round_every_difference_has_the_other_sign(case: Case, cha
 def test_each_view_of_the_critical_paths_sums_to_the_two_steps(case: Case, change: dict[str, Any]) -> None:
     a, b = simulate(*case), changed(case, change)
     found = compared(a, b)
-    for changes in found.paths:
+    for changes in found.ops.paths:
         assert sum(one.a_ns for one in changes) == a.step_time_ns
         assert sum(one.b_ns for one in changes) == b.step_time_ns
         assert len({one.name for one in changes}) == len(changes)
         moved = [abs(one.ns) for one in changes]
         assert moved == sorted(moved, reverse=True)
-    back = compared(b, a).paths
-    assert [{(one.name, one.ns) for one in changes} for changes in found.paths] == [
+    back = compared(b, a).ops.paths
+    assert [{(one.name, one.ns) for one in changes} for changes in found.ops.paths] == [
         {(one.name, -one.ns) for one in changes} for changes in back
     ]
 
 
 def test_the_critical_paths_of_1f1b_and_zb_h1_differ_in_weight_gradients() -> None:
     """zb-h1 takes them out of the chain of backwards; all of its compute wg is that of one micro-batch."""
-    paths = seed(schedule="zb-h1").paths
+    paths = seed(schedule="zb-h1").ops.paths
     assert (paths.kind[0].name, paths.kind[0].a_ns // 10**6, paths.kind[0].b_ns // 10**6) == (
         "compute wg", 4215, 136,
     )  # fmt: skip
@@ -196,7 +197,7 @@ def test_matching_is_that_of_every_rank_op_by_op(case: Case, change: dict[str, A
             ops = simulation.timeline.stage_program(simulation.timeline.folding.class_of(one)).ops
             keys.append(Counter(zip(ops.row, ops.phase, ops.microbatch, ops.stream, strict=True)))
         counts += (keys[0] & keys[1]).total()
-    assert compared(a, b).matched.ops == counts
+    assert compared(a, b).ops.matched.ops == counts
 
 
 @settings(max_examples=40)
@@ -255,8 +256,8 @@ def test_zb_h1_against_1f1b_in_one_screen() -> None:
 
 def test_other_degrees_match_as_far_as_places_agree() -> None:
     found = seed(tp=4, pp=4)
-    assert found.matched.ranks == 4 * 8 * 4
-    assert not found.matched.whole
+    assert found.ops.matched.ranks == 4 * 8 * 4
+    assert not found.ops.matched.whole
     assert "323 712 ops of 128 ranks matched, of 2 595 840 in A and 2 589 696 in B" in comparison_page(found)
 
 
@@ -267,8 +268,8 @@ def test_rows_of_two_files_are_matched_by_name_and_order() -> None:
     assert rows_in(a, b) == [1, 0, -4]
     first, second = run([layer("mlp", 5), layer("norm", 7)], {}), run([layer("norm", 3), layer("mlp", 5)], {})
     found = compared(first, second)
-    assert found.matched.whole
-    assert found.other_file
+    assert found.ops.matched.whole
+    assert found.ops.other_file
     assert found.why == (
         "compute -4 ns on the critical path: another file, in which each rank computes 8 ns, before 12 ns"
     )
@@ -291,7 +292,7 @@ def test_a_collective_that_runs_in_pieces_beside_compute_is_all_of_its_pieces(tu
     beside = {"schedule": "1f1b", "overlap_grad_reduce": True, "overlap_param_gather": True}
     a, b = simulate(workload, Parameters()), simulate(workload, Parameters(**beside))  # type: ignore[arg-type]
     comparison = compared(*((b, a) if turned else (a, b)))
-    movers = comparison.movers
+    movers = comparison.ops.movers
     said = {(one.name, one.measure): (one.a_ns, one.b_ns) for one in movers if one.kind.startswith("dp ")}
     ops, start, end = b.timeline.columns(0)
     for name in ("grad_gather", "grad_param_comm"):
@@ -304,23 +305,23 @@ def test_a_collective_that_runs_in_pieces_beside_compute_is_all_of_its_pieces(tu
         assert starts[not turned] == min(start[op] for op in pieces) < starts[turned]
     assert not [one for one in movers if one.kind == "compute" and one.measure == "start"]
     # A newcomer held +734.1 us of it against `a collective beside compute slows neither`.
-    assert comparison.pieces_words == (
+    assert pieces_words(comparison.ops) == (
         f"{'AB'[not turned]} sends grad_gather and grad_param_comm in 82 pieces: each piece has a latency of "
         "its own."
     )
-    assert comparison.pieces_words in " ".join(comparison_page(comparison).split())
+    assert pieces_words(comparison.ops) in " ".join(comparison_page(comparison).split())
 
 
 def test_of_pieces_nothing_is_said_where_both_have_as_many_or_the_whole_takes_longer() -> None:
     beside = {"schedule": "1f1b", "overlap_grad_reduce": True}
-    assert seed(schedule="zb-h1").pieces_words == ""
+    assert pieces_words(seed(schedule="zb-h1").ops) == ""
     workload = open_workload(SEED_000)
     a = simulate(workload, Parameters(**beside))  # type: ignore[arg-type]
     faster = simulate(workload, Parameters(comm_scale=0.5, **beside))  # type: ignore[arg-type]
-    assert compared(a, faster).pieces_words == ""
+    assert pieces_words(compared(a, faster).ops) == ""
     # In pieces and still shorter: the bandwidth is the reason.
     whole = simulate(workload, Parameters(schedule="1f1b"))
-    assert compared(whole, faster).pieces_words == ""
+    assert pieces_words(compared(whole, faster).ops) == ""
 
 
 @pytest.mark.slow
@@ -357,7 +358,7 @@ def test_which_kinds_of_op_were_compared_and_what_differs_is_noted(size: int, di
         )
         for bytes_ in (10, size)
     )
-    matched = Comparison(one, other).matched
+    matched = Comparison(one, other).ops.matched
     assert matched.compared == {"compute", "collective", "transfer"}
     assert matched.differs == differs
 
@@ -365,7 +366,7 @@ def test_which_kinds_of_op_were_compared_and_what_differs_is_noted(size: int, di
 def test_movers_are_the_op_of_each_name_that_changes_most_and_three_a_measure() -> None:
     rows = [layer("d_1", 10), layer("d_2", 50), layer("c", 40), layer("b", 30), layer("a", 20)]
     found = compared(run(rows, {}), run(rows, {}, compute_scale=2.0))
-    longer = [(one.name, one.a_ns, one.b_ns) for one in found.movers if one.measure == "duration"]
+    longer = [(one.name, one.a_ns, one.b_ns) for one in found.ops.movers if one.measure == "duration"]
     assert longer == [("d_2", 50, 100), ("c", 40, 80), ("b", 30, 60)]
 
 
@@ -376,7 +377,7 @@ def test_what_takes_or_waits_longer_stands_by_size_before_what_moved(
 ) -> None:
     """`What differs most` began with a collective that takes 199 us longer, above a wait of 3.504 s."""
     found = compared(simulate(*case), changed(case, change))
-    places = [(one.measure == "start", -abs(one.b_ns - one.a_ns)) for one in found.movers]
+    places = [(one.measure == "start", -abs(one.b_ns - one.a_ns)) for one in found.ops.movers]
     assert places == sorted(places)
     order = ("duration", "wait", "start")
     for everything in (False, True):
@@ -388,16 +389,16 @@ def test_what_takes_or_waits_longer_stands_by_size_before_what_moved(
 def test_microseconds_do_not_stand_beside_seconds_among_what_differs_most() -> None:
     found = seed(schedule="zb-h1")
     # Two more waits differ, by 656.7 and 264.0 us.
-    assert [one.measure for one in found.movers] == ["wait", "start", "start", "start"]
-    assert found.movers[0].b_ns - found.movers[0].a_ns == -2_025_658_020
+    assert [one.measure for one in found.ops.movers] == ["wait", "start", "start", "start"]
+    assert found.ops.movers[0].b_ns - found.ops.movers[0].a_ns == -2_025_658_020
 
 
 def test_twice_the_bandwidth_is_a_shorter_collective_before_all_that_begins_earlier() -> None:
     found = seed(dim=("switch:8:450:500", "switch:128:100:1000"))
-    measures = [one.measure for one in found.movers]
+    measures = [one.measure for one in found.ops.movers]
     assert (measures[0], measures[-3:]) == ("duration", ["start"] * 3)
     assert (measures.count("duration"), measures.count("wait")) == (2, 3)
-    first = found.movers[0]
+    first = found.ops.movers[0]
     assert (first.name, first.kind) == ("grad_param_comm", "dp reduce-scatter")
     page = comparison_page(found).splitlines()
     line = page[page.index("Ops that differ most") + 2]

@@ -60,10 +60,10 @@ def test_where_each_rank_computes_the_same_compute_is_no_part(case: Case, change
     """Also where one of them is slow: the path may go through it more or less."""
     slow = {"slow_rank": ("0=2",)}
     found = compared(changed(case, slow), changed(case, slow | change))
-    for pair in found.pairs:
+    for pair in found.ops.pairs:
         assert found.a.accounts[pair.a].busy_ns == found.b.accounts[pair.b].busy_ns
     assert "compute" not in parts_of(found)
-    assert found.leading is None or "compute" not in found.leading.words
+    assert found.ops.leading is None or "compute" not in found.ops.leading.words
 
 
 @settings(max_examples=60)
@@ -119,7 +119,7 @@ def test_what_is_on_a_path_has_no_name_of_what_ranks_have_meanwhile() -> None:
     kinds = {kind for side in (found.a, found.b) for kind, _ in path_sums(side, "kind")}
     assert "bubble" not in kinds
     assert "bubble" not in found.why
-    accounts = {one.name: one.ns for one in found.accounts}
+    accounts = {one.name: one.ns for one in found.ops.accounts}
     assert parts_of(found)["bubble"] != accounts["bubble"]
     # What ranks stand still for it is the bubble and, at the end, idle time.
     assert abs(parts_of(found)["bubble"] - accounts["bubble"] - accounts["idle"]) < 1_000_000

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.compare import Comparison
+from simcore.compare.op_words import cost_words
 from simcore.compare.reasons import REASONS
-from simcore.compare.words import cost_words
 from simcore.parameters import FLAGS
 from simcore.render.report.comparison import comparison_json
 from simcore.simulation import simulate
@@ -68,7 +68,7 @@ def test_what_is_named_is_the_largest_part_that_changes_as_the_step_does(
     case: Case, change: dict[str, Any]
 ) -> None:
     found = compared(simulate(*case), changed(case, change))
-    sign, leading = found.difference_ns, found.leading
+    sign, leading = found.difference_ns, found.ops.leading
     if leading is None:
         assert found.why == "nothing changes: the step times are equal"
     elif not sign:
@@ -173,7 +173,7 @@ def test_what_makes_up_for_each_other_is_said_of_equal_steps() -> None:
 def test_the_cost_is_the_peak_over_the_stages_and_then_what_moved(change: dict[str, Any], words: str) -> None:
     """Counted again by hand: the most that any class keeps, whatever its stage."""
     found = seed(**change)
-    assert cost_words(found) == (f"Cost: at most {words}" if words else "")
+    assert cost_words(found.ops) == (f"Cost: at most {words}" if words else "")
     peaks = [
         max(
             side.simulation.timeline.stage_program(number).peak_microbatches
@@ -181,8 +181,8 @@ def test_the_cost_is_the_peak_over_the_stages_and_then_what_moved(change: dict[s
         )
         for side in (found.a, found.b)
     ]
-    if found.cost is not None:
-        assert [found.cost.a_peak, found.cost.b_peak] == peaks
+    if found.ops.cost is not None:
+        assert [found.ops.cost.a_peak, found.ops.cost.b_peak] == peaks
         assert comparison_json(found)["peak_microbatches"]["b_peak"] == peaks[1]
     else:
         assert peaks[0] == peaks[1]

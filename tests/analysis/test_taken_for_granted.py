@@ -125,7 +125,7 @@ def test_a_stage_layout_that_was_typed_is_no_assumption() -> None:
     # The run is the same, and nothing has changed between the two.
     one, two = (Results(simulate(open_workload(PIPELINE), given)) for given in (left, typed))
     assert one.step_time_ns == two.step_time_ns
-    assert Comparison(one, two).changed == {}
+    assert Comparison(one, two).ops.changed == {}
 
 
 def test_what_an_assumed_stage_layout_costs_is_that_of_a_rerun_and_not_looked_for_before_it_is_asked() -> (

@@ -17,15 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.compare import AccountChange
-from simcore.compare.beside import Beside
+from simcore.compare import AccountChange, Comparison
 from simcore.compare.name_changes import NameChange, in_one_compute
-from simcore.compare.two_ranks import RankOf, TwoRanks
 from simcore.diagnostics import UsageError
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.render.report.comparison import comparison_json, comparison_page
-from simcore.render.report.two_ranks import ranks_json, ranks_page
 from simcore.replay.parameters import Scales
 from simcore.runs.measured import MeasuredResults
 from simcore.runs.simulated import Results
@@ -80,11 +77,11 @@ def random_job(seed: int) -> list[list[Kernel]]:
     return ranks
 
 
-def two(run: Run, a: int = 0, b: int = 1, other: Run | None = None) -> TwoRanks:
-    return TwoRanks(RankOf(run, a), RankOf(other or run, b))
+def two(run: Run, a: int = 0, b: int = 1, other: Run | None = None) -> Comparison:
+    return Comparison(run, other or run, (a, b))
 
 
-def named(ranks: TwoRanks | Beside, account: str, name: str) -> NameChange:
+def named(ranks: Comparison, account: str, name: str) -> NameChange:
     (found,) = [one for one in ranks.by_name if (one.account, one.name) == (account, name)]
     return found
 
@@ -111,17 +108,19 @@ def assert_swapped(there: list[NameChange], back: list[NameChange]) -> None:
         assert (one.ns, one.calls_ns, one.each_ns) == (-other.ns, -other.calls_ns, -other.each_ns)
 
 
-def assert_holds(ranks: TwoRanks) -> None:
+def assert_holds(ranks: Comparison) -> None:
     """What holds of any two ranks."""
-    assert_names_sum_to_accounts(ranks.accounts, ranks.by_name)
-    steps = ranks.a.run.step_time_ns, ranks.b.run.step_time_ns
-    assert (sum(one.a_ns for one in ranks.accounts), sum(one.b_ns for one in ranks.accounts)) == steps
-    back = TwoRanks(ranks.b, ranks.a)
+    accounts = ranks.whole.accounts
+    assert_names_sum_to_accounts(accounts, ranks.by_name)
+    steps = ranks.a.step_time_ns, ranks.b.step_time_ns
+    assert (sum(one.a_ns for one in accounts), sum(one.b_ns for one in accounts)) == steps
+    assert ranks.ranks is not None
+    back = Comparison(ranks.b, ranks.a, ranks.ranks[::-1])
     assert_swapped(ranks.by_name, back.by_name)
-    assert [one.ns for one in ranks.accounts] == [-one.ns for one in back.accounts]
+    assert [one.ns for one in ranks.whole.accounts] == [-one.ns for one in back.whole.accounts]
     assert 1 <= len(ranks.by_name_words) <= 2
-    assert ranks_page(ranks).count("\n") <= 40
-    values = ranks_json(ranks)
+    assert comparison_page(ranks).count("\n") <= 40
+    values = comparison_json(ranks)
     assert sum(one["difference_ns"] for one in values["by_name"]) == steps[1] - steps[0]
     for row in values["by_name"]:
         assert all(isinstance(value, int) for key, value in row.items() if key.endswith(("_ns", "_calls")))
@@ -191,9 +190,9 @@ def test_a_rank_that_never_waits_has_the_calls_of_what_the_other_waits_in() -> N
 
 def test_of_ranks_that_do_alike_it_says_that_nothing_differs() -> None:
     ranks = two(job([SLOW[0], SLOW[0]]))
-    assert not any(one.ns for one in (*ranks.by_name, *ranks.accounts))
+    assert not any(one.ns for one in (*ranks.by_name, *ranks.whole.accounts))
     assert ranks.by_name_words == ["No account of rank 1 differs from that of rank 0."]
-    assert "By name" not in ranks_page(ranks)
+    assert "By name" not in comparison_page(ranks)
 
 
 def test_names_that_are_little_of_it_are_only_counted() -> None:
@@ -208,11 +207,11 @@ def test_names_that_are_little_of_it_are_only_counted() -> None:
 def test_names_of_a_file_reach_no_page_raw() -> None:
     hostile = "\x1b[31mred\n[bold]"
     ranks = two(job([[("gemm", 7, 0, 100)], [("gemm", 7, 0, 100), (hostile, 7, 200, 50)]]))
-    page = ranks_page(ranks)
+    page = comparison_page(ranks)
     assert "\x1b" not in page
     assert "\\x1b[31mred\\x0a[bold]" in page
     assert named(ranks, "compute", hostile).ns == 50_000
-    assert ranks_json(ranks)["by_name"][0]["name"] in (hostile, "")
+    assert comparison_json(ranks)["by_name"][0]["name"] in (hostile, "")
 
 
 # -- what holds of all kinds of run -------------------------------------------------------
@@ -252,7 +251,7 @@ def test_names_of_rank_traces_sum_to_accounts_and_so_do_those_of_two_runs(one: i
     layout = Layout(2, 1, 2, 2)
     a, b = made_trace(layout, one), made_trace(layout, other)
     assert_holds(two(a, 0, layout.world - 1))
-    there, back = Beside(a, b), Beside(b, a)
+    there, back = Comparison(a, b), Comparison(b, a)
     sums = [
         AccountChange(
             name, *(sum(common_ns(side, track)[number] for track in side.tracks) for side in (a, b))
@@ -304,5 +303,5 @@ def test_ranks_that_cannot_be_compared_are_refused() -> None:
 
 def test_two_runs_whose_names_are_not_alike_have_none() -> None:
     layout = Layout(2, 1, 2, 1)
-    assert not Beside(made_simulation(layout), made_trace(layout, 1)).by_name
-    assert "by_name" not in comparison_json(Beside(made_simulation(layout), made_trace(layout, 1)))
+    assert not Comparison(made_simulation(layout), made_trace(layout, 1)).by_name
+    assert "by_name" not in comparison_json(Comparison(made_simulation(layout), made_trace(layout, 1)))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from simcore.chakra import find_set, open_set
-from simcore.compare.two_runs import compared
+from simcore.compare import Comparison
 from simcore.executing.executed import NO_PRICES, Execution
 from simcore.parameters import Parameters
 from simcore.records import replace
@@ -438,7 +438,7 @@ def test_worst_places_have_words_that_fit_their_column(tmp_path: Path) -> None:
 def test_two_runs_of_the_same_traces_are_told_by_their_flags(tmp_path: Path) -> None:
     whole = opened(tmp_path, [[compute(1, 70), reduce(2, 1000, data=[1])] for _ in range(2)])
     half = whole.with_parameters(replace(whole.parameters, time_scale=("all compute=0.5",)))
-    a, b = compared(whole, half).sides
+    a, b = Comparison(whole, half).sides
     assert a.endswith(": executed")
     assert b.endswith(": executed (--time-scale 'all compute=0.5')")
     assert half.step_time_ns == whole.step_time_ns - 35_000

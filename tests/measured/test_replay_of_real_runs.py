@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from simcore.compare.beside import Beside, why_words
+from simcore.compare import Comparison
 from simcore.measured import MeasuredRun
 from simcore.parameters import Asked, Parameters
 from simcore.replay.late import waits_of
@@ -210,8 +210,8 @@ def test_empty_slots_are_said_where_they_are_what_ranks_do_not_compute() -> None
 
 def test_a_rank_made_as_fast_as_its_peers_is_why_its_replay_is_shorter() -> None:
     results = MeasuredResults(opened("wd8_tp2_pp4", "20240923205004"))
-    found = Beside(results, results.with_scales(Scales(ranks={7: 0.486})))
-    assert why_words(found) == "rank 7 computes 962.8 ms less; bubble -656.5 ms on the mean rank"
+    found = Comparison(results, results.with_scales(Scales(ranks={7: 0.486})))
+    assert found.why == "rank 7 computes 962.8 ms less; bubble -656.5 ms on the mean rank"
     of_ranks = [(one.rank, one.change.name) for one in found.movers if one.rank is not None]
     assert of_ranks[:3] == [(6, "wait"), (7, "backward"), (7, "forward")]
 

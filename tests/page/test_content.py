@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from simcore.compare.two_runs import compared
+from simcore.compare import Comparison
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.render.report.comparison import comparison_json
@@ -189,7 +189,7 @@ def test_where_no_change_gains_none_is_named() -> None:
 def test_the_figures_of_a_comparison_are_those_of_the_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("simcore.render.page.packing.MOST_SPANS", 1)  # one lane of each
     a, b = seed("002", microbatches=4), seed("002", schedule="zb-h1", microbatches=4)
-    values, page = comparison_json(compared(a, b)), page_of(b, a)
+    values, page = comparison_json(Comparison(a, b)), page_of(b, a)
     text = re.sub(r"\s+", " ", text_of(page)["verdict"])
     assert values["why"] in text
     assert f"({values['difference_percent']:.1f} %)" in text

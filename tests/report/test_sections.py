@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from simcore.compare.two_runs import compared
+from simcore.compare import Comparison
 from simcore.executing.executed import Execution
 from simcore.kineto import read_profile
 from simcore.model.maker import ModelMaker
@@ -190,7 +190,7 @@ def test_a_section_more_is_a_line_in_the_list() -> None:
     ("a", "b"), [("simulated", "simulated"), ("measured", "replayed"), ("simulated", "measured")]
 )
 def test_a_comparison_of_any_two_kinds_has_each_key_once_and_fits_a_screen(a: str, b: str) -> None:
-    found = compared(of(a), of(b))
+    found = Comparison(of(a), of(b))
     keys_of = [list(section.values(found, PageAsked())) for section in comparison.SECTIONS]
     assert len({key for some in keys_of for key in some}) == sum(map(len, keys_of))
     assert sum(map(len, keys_of)) == len(comparison.comparison_json(found))

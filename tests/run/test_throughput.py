@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcore.compare.two_runs import compared
+from simcore.compare import Comparison
 from simcore.parameters import Parameters
 from simcore.records import Struct
 from simcore.render.report.comparison import SIDES
@@ -74,7 +74,7 @@ def test_twice_the_micro_batches_are_no_slower_step() -> None:
     assert text_of([run_difference(a.shape, b.shape)]) == "-24.8 % for the same work"
     assert run_difference(a.shape, b.shape, True) == [("-24.8 % same work", "better")]
     assert per_work(a.shape, seed(virtual_stages=1).shape) is None
-    page = SIDES.lines(compared(a, b), None)  # type: ignore[arg-type]
+    page = SIDES.lines(Comparison(a, b), None)  # type: ignore[arg-type]
     assert any("step / 16 = 923.4 ms" in line for line in page)
     steps = "B - A  a micro-batch -228.9 ms (-24.8 %); step +7.448 s (+50.4 %)"
     assert any(line.startswith(steps) for line in page)
@@ -116,7 +116,7 @@ def test_the_same_unequal_micro_batches_more_often_are_compared_by_work(times: i
     assert run_difference(a.shape, b.shape, True) == [(f"{share} same work", "better")]
     less = by_work.alike_ns - a.step_time_ns
     assert by_work.words == f"for the same work {signed(less)} ({share})"
-    page = SIDES.lines(compared(a, b), None)  # type: ignore[arg-type]
+    page = SIDES.lines(Comparison(a, b), None)  # type: ignore[arg-type]
     assert any(line.startswith(f"B - A  {by_work.words}; step +") for line in page)
 
 
@@ -190,7 +190,7 @@ def test_other_unequal_micro_batches_are_other_work(count: int) -> None:
     assert role == "warn"
     # And twice as many of an odd number are other ones than these twice.
     assert not any(knob.microbatches for knob in b.what_if())
-    page = SIDES.lines(compared(a, b), None)  # type: ignore[arg-type]
+    page = SIDES.lines(Comparison(a, b), None)  # type: ignore[arg-type]
     assert any(line.startswith(f"B - A  {words};") for line in page)
     assert alike_work_ns(100, Work((2, 1)), Work((3, 3))) is None
 

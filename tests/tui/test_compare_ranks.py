@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from syrupy.assertion import SnapshotAssertion
 
-from simcore.compare.beside import Beside
+from simcore.compare import Comparison
 from simcore.replay.parameters import Scales
 from simcore.runs.measured import MeasuredResults
 from tests.analysis.test_two_ranks import SLOW, job
@@ -135,7 +135,7 @@ async def test_classes_of_a_simulated_run_and_lanes_that_head_others(make_app: M
 
 def test_names_of_two_runs_come_before_what_the_accounts_have_too() -> None:
     run = made()
-    found = MeasuredCompared(Beside(run, run.with_scales(Scales(compute=2.0))))
+    found = MeasuredCompared(Comparison(run, run.with_scales(Scales(compute=2.0))))
     words = [row.words for row in found.rows]
     assert words[0] == "compute: gemm"
     assert "compute: Memcpy" in words

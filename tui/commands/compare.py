@@ -17,9 +17,6 @@ from tui.commands.opened import open_input, own_of, say_warnings
 if TYPE_CHECKING:
     import argparse
 
-    from simcore.compare import Comparison
-    from simcore.compare.beside import Beside
-    from simcore.compare.two_ranks import TwoRanks
     from simcore.parameters import Asked
 
 _SLOWER = 1
@@ -110,22 +107,19 @@ def main(words: list[str]) -> int:
             raise
         raise UsageError(f"--with: {error}") from None
     a = changed if of_one_run else results_of(mine)
-    if ranks is None:
-        from simcore.compare.two_runs import compared
+    from simcore.compare import Comparison
+    from simcore.render.report.comparison import comparison_json, comparison_page, slower_words
 
-        comparison = compared(a, changed)
-        say_warnings(first, second)
-        _print(comparison, arguments)
+    comparison = Comparison(a, changed, ranks)
+    say_warnings(first, second)
+    if arguments.json:
+        from simcore.render.report.json_text import json_text
+
+        print(json_text(comparison_json(comparison)))
     else:
-        from simcore.compare.two_ranks import RankOf, TwoRanks
-
-        two_ranks = TwoRanks(RankOf(a, ranks[0]), RankOf(changed, ranks[1]))
-        say_warnings(first, second)
-        _print_ranks(two_ranks, arguments)
+        print(comparison_page(comparison, arguments.all), end="")
     if limit is None:
         return 0
-    from simcore.render.report.comparison import slower_words
-
     slower = slower_words(a.step_time_ns, changed.step_time_ns, limit)
     if slower is None:
         return 0
@@ -141,29 +135,6 @@ def _asked_of_b(arguments: argparse.Namespace) -> Asked:
     if run is None and arguments.other is None:
         run = arguments.run
     return replace(asked, run=run, step=arguments.step2 or asked.step)
-
-
-def _print(comparison: Comparison | Beside, arguments: argparse.Namespace) -> None:
-    """The page, or the JSON."""
-    from simcore.render.report.comparison import comparison_json, comparison_page
-
-    if arguments.json:
-        from simcore.render.report.json_text import json_text
-
-        print(json_text(comparison_json(comparison)))
-    else:
-        print(comparison_page(comparison, arguments.all), end="")
-
-
-def _print_ranks(ranks: TwoRanks, arguments: argparse.Namespace) -> None:
-    from simcore.render.report.two_ranks import ranks_json, ranks_page
-
-    if arguments.json:
-        from simcore.render.report.json_text import json_text
-
-        print(json_text(ranks_json(ranks)))
-    else:
-        print(ranks_page(ranks, arguments.all), end="")
 
 
 def _ranks(arguments: argparse.Namespace) -> tuple[int, int] | None:

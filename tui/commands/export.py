@@ -193,7 +193,7 @@ def _of_runs(
 ) -> tuple[Workload | MeasuredRun | ExecutionSet, Request]:
     """(what was opened, the request for a page of its run, beside that of --against or --with)."""
     # Loaded here: the other formats have no runs.
-    from simcore.compare.two_runs import compared
+    from simcore.compare import Comparison
     from tui.commands.compare import given_over
 
     if arguments.per_rank:
@@ -208,7 +208,7 @@ def _of_runs(
         against = results_of(own_of(Given(other, given.parameters), given.opened))
     if against is not None:
         # Whether they can be compared at all is found out before anything is written.
-        compared(against, run)
+        Comparison(against, run)
     return given.opened, Request(given.opened, given.parameters, run=run, against=against)
 
 

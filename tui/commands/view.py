@@ -79,7 +79,7 @@ def _opened(given: Given, arguments: argparse.Namespace) -> Session:
     path, parameters = given.opened, given.parameters
     if arguments.against is None:
         return _session(path, Given(open_given(arguments, True), parameters), asked_of(arguments, True))
-    from simcore.compare.two_runs import compared
+    from simcore.compare import Comparison
     from simcore.runs import results_of
     from tui.commands.opened import own_of
 
@@ -87,14 +87,14 @@ def _opened(given: Given, arguments: argparse.Namespace) -> Session:
     session = _session(path, own_of(Given(mine, parameters), other), asked_of(arguments, True))
     against = results_of(own_of(Given(other, parameters), mine))
     # What cannot be compared is a line on the terminal, not a screen without a comparison.
-    compared(against, session.current)
+    Comparison(against, session.current)
     session.against = against
     return session
 
 
 def _print_compared(given: Given, arguments: argparse.Namespace) -> None:
     """The page of `wltui compare`, where there is no terminal."""
-    from simcore.compare.two_runs import compared
+    from simcore.compare import Comparison
     from simcore.render.report.comparison import comparison_page
     from simcore.runs import results_of
     from tui.commands.opened import own_of, say_warnings
@@ -102,7 +102,7 @@ def _print_compared(given: Given, arguments: argparse.Namespace) -> None:
     mine, other = open_given(arguments, True), open_input(arguments.against)
     a = results_of(own_of(Given(other, given.parameters), mine))
     b = results_of(own_of(Given(mine, given.parameters), other))
-    comparison = compared(a, b)
+    comparison = Comparison(a, b)
     say_warnings(other, mine)
     print(comparison_page(comparison, False), end="")
 

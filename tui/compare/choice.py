@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from simcore.compare import two_runs
+from simcore.compare import Comparison
 from simcore.records import NamedTuple
 from simcore.trace.run import as_read
 from tui.compare.source import Compared
@@ -155,8 +153,8 @@ def _same(a: Run, b: Run) -> bool:
 
 def compared(a: Run, b: Run) -> Compared:
     """Two runs as the screen needs them. Raises `UsageError` where nothing of them can be paired."""
-    comparison: Any = two_runs.compared(a, b)
-    if comparison.op_by_op:
+    comparison = Comparison(a, b)
+    if comparison.ops is not None:
         from tui.compare.simulated import SimulatedCompared
 
         return SimulatedCompared(comparison)

@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
-from simcore.compare import AccountChange, Alike
-from simcore.compare.beside import (
-    Beside,
-    LanePair,
-    notices,
-    paired_words,
-    run_words,
-    side_facts,
-    where_words,
-    why_words,
-)
+from simcore.compare import AccountChange, Alike, Comparison, LanePair
 from simcore.compare.name_changes import NameChange
+from simcore.compare.words import paired_words, run_words, side_facts, where_words
 from simcore.kernel_names import short_name
 from simcore.trace.lane_spans import KINDS
 from simcore.trace.run import Run, common_ns
@@ -32,11 +23,11 @@ _NAME = 36
 
 
 class MeasuredCompared(Compared):
-    """Kind by kind and pass by pass: `Beside` has all figures."""
+    """Kind by kind and pass by pass: `Comparison` has all figures."""
 
     accounts_title = "Accounts, mean of the paired stages"
 
-    def __init__(self, beside: Beside) -> None:
+    def __init__(self, beside: Comparison) -> None:
         super().__init__(beside.a, beside.b)
         self.beside = beside
 
@@ -72,17 +63,14 @@ class MeasuredCompared(Compared):
         lane_pair = self._pair(pair)
         if not self.beside.by_rank:
             return "all ranks" if lane_pair.stage is None else f"stage {lane_pair.stage}"
-        return f"rank {self.beside.rank_of(lane_pair)}"
+        return f"rank {lane_pair.rank}"
 
     def lanes(self, pair: int) -> tuple[SpanLane, SpanLane]:
         lane_pair = self._pair(pair)
         return self._sources[0].lane(lane_pair.a.number), self._sources[1].lane(lane_pair.b.number)
 
     def _found_alike(self, lane_pair: LanePair) -> Iterable[Alike]:
-        return (
-            Alike(matched_pass.a.start_ns, matched_pass.a.end_ns, matched_pass.b.start_ns)
-            for matched_pass in self.beside.passes(lane_pair)
-        )
+        return self.beside.alike(lane_pair)
 
     def find(self, is_cancelled: Callable[[], bool]) -> object:
         changes = self.rows
@@ -100,7 +88,7 @@ class MeasuredCompared(Compared):
 
     @property
     def why(self) -> str:
-        return why_words(self.beside)
+        return self.beside.why
 
     @property
     def accounts(self) -> Sequence[AccountChange]:
@@ -114,12 +102,12 @@ class MeasuredCompared(Compared):
     def rows(self) -> Sequence[DifferenceRow]:
         pairs = [self.beside.pairs[number] for number in self._order]
         stages = [pair.stage for pair in pairs]
-        ranks = [self.beside.rank_of(pair) for pair in pairs]
+        ranks = [pair.rank for pair in pairs]
         rows: list[DifferenceRow] = []
         of_all: list[DifferenceRow] = []
 
         def pair_of(change: NameChange) -> int:
-            return pairs.index(self.beside.most_changed(change))
+            return pairs.index(self.beside.where_most(change))
 
         for mover in self.beside.movers[:_ROWS]:
             pair = stages.index(mover.stage) if mover.rank is None else ranks.index(mover.rank)
@@ -136,7 +124,7 @@ class MeasuredCompared(Compared):
 
     @property
     def notices(self) -> Sequence[str]:
-        return notices(self.beside)
+        return self.beside.notices
 
 
 def told_at(run: Run, track: Track, lane: SpanLane, time_ns: int) -> str:
@@ -181,7 +169,7 @@ def name_rows(
     return rows
 
 
-def _named(beside: Beside, side: Run, other: Run) -> str:
+def _named(beside: Comparison, side: Run, other: Run) -> str:
     name = cells(side.path.rstrip("/").rsplit("/", 1)[-1], 40)
     return f"{run_words(beside, side)}{name}, {side_facts(side, other)}"
 

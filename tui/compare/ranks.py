@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
-from simcore.compare import AccountChange, Alike
-from simcore.compare.beside import LanePair, matched_passes
-from simcore.compare.two_ranks import RankOf, TwoRanks
+from simcore.compare import AccountChange, Alike, Comparison, LanePair
+from simcore.compare.words import names_of_sides, track_facts
 from simcore.trace.run import common_ns
 from simcore.trace.track import busy_ns
 from simcore.workload.model import base_name
@@ -26,27 +25,21 @@ class RanksCompared(Compared):
     def __init__(self, run: Run, a: int, b: int) -> None:
         """a, b: the ranks. Raises `UsageError` where there are none that can be compared."""
         super().__init__(run, run)
-        self.ranks = TwoRanks(RankOf(run, a), RankOf(run, b))
+        self.ranks = Comparison(run, run, (a, b))
 
     @property
     def names(self) -> tuple[str, str]:
         """`rank 0`, `rank 7`."""
-        return self.ranks.names
+        return names_of_sides(self.ranks)
 
     @property
     def sides(self) -> tuple[str, str]:
-        a, b = ((", ".join(self._facts(side)) or self.runs[0].figures.kind) for side in (0, 1))
+        a, b = ((", ".join(track_facts(self.ranks, side)) or self.runs[0].figures.kind) for side in (0, 1))
         return a, b
-
-    def _facts(self, side: int) -> list[str]:
-        track = self.ranks.tracks[side]
-        stage = [] if track.stage is None else [f"stage {track.stage}"]
-        return [*stage, *([f"one of ranks {track.ranks.text()}"] if len(track.ranks) > 1 else [])]
 
     @property
     def _pairs(self) -> Sequence[LanePair]:
-        a, b = self.ranks.tracks
-        return (LanePair(None, a, b, 1),)
+        return self.ranks.pairs
 
     alone = ((), ())
 
@@ -55,31 +48,30 @@ class RanksCompared(Compared):
         return busy_ns(common_ns(run, lane_pair.a)), busy_ns(common_ns(run, lane_pair.b))
 
     def where(self, pair: int) -> str:
-        return f"rank {self.ranks.a.rank}, {self.ranks.b.rank}"
+        a, b = names_of_sides(self.ranks)
+        return f"{a}, {b.removeprefix('rank ')}"
 
     def lanes(self, pair: int) -> tuple[SpanLane, SpanLane]:
-        a, b = self.ranks.tracks
+        (a,), (b,) = self.ranks.tracks
         return self._sources[0].lane(a.number), self._sources[1].lane(b.number)
 
     def _found_alike(self, lane_pair: LanePair) -> Iterable[Alike]:
-        run = self.runs[0]
-        passes = matched_passes(run.figures.passes(lane_pair.a), run.figures.passes(lane_pair.b))
-        return (Alike(both.a.start_ns, both.a.end_ns, both.b.start_ns) for both in passes)
+        return self.ranks.alike(lane_pair)
 
     def find(self, is_cancelled: Callable[[], bool]) -> object:
         self.alike(0)
         return self.rows
 
     def told(self, pair: int, side: int, time_ns: int) -> str:
-        return told_at(self.runs[side], self.ranks.tracks[side], self.lanes(pair)[side], time_ns)
+        return told_at(self.runs[side], self.ranks.tracks[side][0], self.lanes(pair)[side], time_ns)
 
     @property
     def why(self) -> str:
-        return " ".join(self.ranks.by_name_words)
+        return self.ranks.why
 
     @property
     def accounts(self) -> Sequence[AccountChange]:
-        return [change for change in self.ranks.accounts if change.a_ns or change.b_ns]
+        return [change for change in self.ranks.whole.accounts if change.a_ns or change.b_ns]
 
     matched = ""
 

@@ -6,15 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
 from simcore.analysis.span_words import op_facts
-from simcore.compare import AccountChange, Alike, Comparison
-from simcore.compare.matching import ClassPair
-from simcore.compare.words import (
-    cost_words,
-    matched_words,
-    op_words,
-    short_cost_words,
-    side_words,
-)
+from simcore.compare import AccountChange, Alike, Comparison, LanePair
+from simcore.compare.op_words import cost_words, op_words, pieces_words, short_cost_words
+from simcore.compare.words import paired_words
 from simcore.sources.simulated import ACCOUNTS
 from simcore.trace.lanes import PHASE_WORDS
 from tui.compare.source import Compared, DifferenceRow
@@ -34,14 +28,15 @@ class SimulatedCompared(Compared):
 
     def __init__(self, comparison: Comparison) -> None:
         super().__init__(comparison.a, comparison.b)
-        self.comparison = comparison
+        assert comparison.ops is not None  # else it is no pair of this kind
+        self.comparison, self.ops = comparison, comparison.ops
 
     @property
     def sides(self) -> tuple[str, str]:
-        return side_words(self.comparison, 0), side_words(self.comparison, 1)
+        return self.comparison.sides
 
     @property
-    def _pairs(self) -> Sequence[ClassPair]:
+    def _pairs(self) -> Sequence[LanePair]:
         return self.comparison.pairs
 
     @cached_property
@@ -51,15 +46,15 @@ class SimulatedCompared(Compared):
             return [" ".join(lane.title.split()) for lane in lanes if lane.number not in paired]
 
         a, b = self._sources
-        pairs = self.comparison.pairs
+        pairs = self.ops.pairs
         return (
             titles(a, {a.lane(pair.a).number for pair in pairs}),
             titles(b, {b.lane(pair.b).number for pair in pairs}),
         )
 
-    def _busy_ns(self, lane_pair: ClassPair) -> tuple[int, int]:
+    def _busy_ns(self, lane_pair: LanePair) -> tuple[int, int]:
         a, b = self.comparison.a, self.comparison.b
-        return a.accounts[lane_pair.a].busy_ns, b.accounts[lane_pair.b].busy_ns
+        return a.accounts[lane_pair.a.number].busy_ns, b.accounts[lane_pair.b.number].busy_ns
 
     def where(self, pair: int) -> str:
         # Of the lane that stands for fewer ranks: a slow rank of B is one of a whole stage of A.
@@ -67,15 +62,15 @@ class SimulatedCompared(Compared):
 
     def lanes(self, pair: int) -> tuple[Lane, Lane]:
         lane_pair = self._pair(pair)
-        return self._sources[0].lane(lane_pair.a), self._sources[1].lane(lane_pair.b)
+        return self._sources[0].lane(lane_pair.a.number), self._sources[1].lane(lane_pair.b.number)
 
-    def _found_alike(self, lane_pair: ClassPair) -> Iterable[Alike]:
-        return self.comparison.computed_ops(lane_pair)
+    def _found_alike(self, lane_pair: LanePair) -> Iterable[Alike]:
+        return self.comparison.alike(lane_pair)
 
     def find(self, is_cancelled: Callable[[], bool]) -> object:
         for side in (self.comparison.a, self.comparison.b):
             side.compute_critical_path(is_cancelled)
-        outcome = self.comparison.why, self.comparison.movers
+        outcome = self.comparison.why, self.ops.movers
         left = _MOST_OPS_AHEAD
         for pair in range(self.pairs):
             left -= len(self.lanes(pair)[0].spans.start)
@@ -87,7 +82,7 @@ class SimulatedCompared(Compared):
     def told(self, pair: int, side: int, time_ns: int) -> str:
         lane = self.lanes(pair)[side]
         index = lane.at(time_ns)
-        results = (self.comparison.a, self.comparison.b)[side]
+        results = (self.ops.a, self.ops.b)[side]
         accounts = results.accounts[lane.number]
         if index is None or not 0 <= time_ns < results.step_time_ns:
             return "nothing: the step is over" if time_ns > 0 else "nothing yet"
@@ -109,23 +104,23 @@ class SimulatedCompared(Compared):
     def accounts(self) -> Sequence[AccountChange]:
         return [
             account._replace(name=_COMPUTE.get(account.name, account.name))
-            for account in self.comparison.accounts
+            for account in self.ops.accounts
             if account.a_ns or account.b_ns
         ]
 
     @property
     def matched(self) -> str:
-        return matched_words(self.comparison)
+        return paired_words(self.comparison)
 
     @cached_property
     def rows(self) -> Sequence[DifferenceRow]:
-        places = [self.comparison.pairs[number].first for number in self._order]
+        places = [self.ops.pairs[number].first for number in self._order]
         return [
             DifferenceRow(
-                op_words(self.comparison, mover), mover.measure, mover.a_ns, mover.b_ns,
+                op_words(self.ops, mover), mover.measure, mover.a_ns, mover.b_ns,
                 places.index(mover.place), mover.a_start_ns,
             )
-            for mover in self.comparison.movers
+            for mover in self.ops.movers
         ]  # fmt: skip
 
     @property
@@ -134,13 +129,13 @@ class SimulatedCompared(Compared):
 
     @property
     def pieces_words(self) -> str:
-        return self.comparison.pieces_words
+        return pieces_words(self.ops)
 
     @property
     def notices(self) -> Sequence[str]:
-        cost = [cost_words(self.comparison)] if self.comparison.cost is not None else []
+        cost = [cost_words(self.ops)] if self.ops.cost is not None else []
         return [*self.comparison.notices, *cost]
 
     @property
     def cost(self) -> str:
-        return short_cost_words(self.comparison)
+        return short_cost_words(self.ops)

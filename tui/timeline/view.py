@@ -270,10 +270,10 @@ class TimelineView(ScreenView):
             host.say(_NO_A if a is None else _NO_RANK)
             return
         # Imported here: not before somebody compares.
-        from simcore.compare.two_ranks import RankOf, TwoRanks
+        from simcore.compare import Comparison
 
         try:
-            TwoRanks(RankOf(self.session.current, a), RankOf(self.session.current, b))
+            Comparison(self.session.current, self.session.current, (a, b))
         except UsageError as error:
             host.say(str(error))
             return

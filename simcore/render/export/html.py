@@ -53,9 +53,9 @@ def _pieces(request: Request, runs: list[Run], progress: Progress) -> Iterator[b
     if len(runs) == 1:
         page = run_document(runs[0], timelines[0], strings, _commands(runs[0]))
     else:
-        from simcore.compare.two_runs import compared
+        from simcore.compare import Comparison
 
-        comparison = compared(*runs)
+        comparison = Comparison(runs[0], runs[1])
         for timeline, side in zip(timelines, comparison.sides, strict=True):
             timeline.values["name"] = printable(side)
         page = comparison_document(comparison, timelines, strings, _commands_of_two(*runs))

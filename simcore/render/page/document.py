@@ -26,7 +26,7 @@ from simcore.render.report.section import PageAsked
 from simcore.units import change_percent, duration, percent
 
 if TYPE_CHECKING:
-    from simcore.compare.two_runs import Compared
+    from simcore.compare import Comparison
     from simcore.diagnostics import Diagnostic
     from simcore.render.report.section import Section
     from simcore.trace.run import Run
@@ -90,7 +90,7 @@ def run_document(run: Run, timeline: PackedRun | None, strings: Strings, command
 
 
 def comparison_document(
-    compared: Compared, timelines_of: Sequence[PackedRun], strings: Strings, commands: Sequence[str]
+    compared: Comparison, timelines_of: Sequence[PackedRun], strings: Strings, commands: Sequence[str]
 ) -> str:
     """The page of two runs, A above B on one axis."""
     first = SIDES.lines(compared, PageAsked(everything=True))
@@ -114,7 +114,7 @@ def comparison_document(
     return document(f"{title} · {paths}", parts)
 
 
-def _difference(compared: Compared) -> str:
+def _difference(compared: Comparison) -> str:
     """By how much the step of B differs, in words."""
     a_ns, b_ns = compared.a.step_time_ns, compared.b.step_time_ns
     if a_ns == b_ns:

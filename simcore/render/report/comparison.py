@@ -1,6 +1,7 @@
-"""What differs between two runs, whatever they came from, as a page and as JSON, section by section.
+"""What differs between two runs, or two ranks, as a page and as JSON, section by section.
 
-JSON is of schema `wltui.compare/1` where ops were matched, else of `wltui.beside/1`.
+JSON is of schema `wltui.compare/1` where ops were matched, else of `wltui.beside/1`; of two ranks of
+`wltui.ranks/1`.
 """
 
 from __future__ import annotations
@@ -8,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import zip_longest
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from simcore.compare.parts import AccountChange
+from simcore.compare import op_words, words
+from simcore.compare.changes import AccountChange
 from simcore.diagnostics import printable
 from simcore.render.report.memory import figure_values
-from simcore.render.report.name_changes import NAMES_OF_RUNS
+from simcore.render.report.name_changes import NAMES
 from simcore.render.report.section import (
     WIDTH,
     Field,
@@ -32,9 +35,9 @@ from simcore.trace.track import ALIKE, OF_PROFILES, ranks_of
 from simcore.units import column_unit, difference, duration, in_unit, number, percent, plural, signed
 
 if TYPE_CHECKING:
-    from simcore.compare import AccountPart, LayerChange, Mover
-    from simcore.compare.beside import KindChange, LanePair, MatchedPass, StagePair
-    from simcore.compare.two_runs import Compared
+    from simcore.compare import AccountPart, Comparison, LanePair, Mover
+    from simcore.compare.ops import LayerChange, OpChanges
+    from simcore.compare.stages import KindChange, MatchedPass, StagePair
     from simcore.trace.run import Run
     from simcore.trace.track import Track
 
@@ -50,13 +53,13 @@ def _change_values(change: AccountChange) -> dict[str, Any]:
     return field_values(_CHANGE, (change,))[0]
 
 
-def account_values(changes: Sequence[AccountChange]) -> list[dict[str, Any]]:
+def _account_values(changes: Sequence[AccountChange]) -> list[dict[str, Any]]:
     """Changes of accounts as JSON has them; those of a profiler alone where there are any."""
     told = [change for change in changes if change.a_ns or change.b_ns or change.name not in OF_PROFILES]
     return field_values([Field(key="account", value=lambda change: change.name), *_CHANGE], told)
 
 
-def change_fields(
+def _change_fields(
     change: Callable[[Row], AccountChange | None], unit_ns: int, first: str, none: str = ""
 ) -> list[Field[Row]]:
     """A, B and B - A in a unit, an `=` where they are equal. first: heading of A; none: without a change."""
@@ -103,6 +106,8 @@ _PART: list[Field[AccountPart]] = [
     Field(key="difference_ns", value=lambda account_part: account_part.ns),
 ]
 _FILE: Field[Run] = Field(key="file", value=lambda run: run.path)
+# A rank of a run, and whose times it has.
+_Rank = tuple["Run", int, "Track"]
 # Of runs whose ops were matched their parameters tell them apart, of others what they are.
 _MATCHED: list[Field[Run]] = [
     _FILE,
@@ -125,14 +130,32 @@ _PAIRED: list[Field[Run]] = [
     Field(key="microbatches", value=lambda run: run.shape.scheduled),
     Field(key="diagnostics", value=lambda run: [diagnostic.values() for diagnostic in run.diagnostics]),
 ]
+# Of one rank what tells it.
+_RANKED: list[Field[_Rank]] = [
+    Field(key="file", value=lambda side: side[0].path),
+    Field(key="run", value=lambda side: side[0].setup.label),
+    Field(key="kind", value=lambda side: side[0].figures.kind),
+    Field(key="step_time_ns", value=lambda side: side[0].step_time_ns),
+    Field(key="rank", value=lambda side: side[1]),
+    Field(key="ranks", value=lambda side: side[2].ranks.text()),
+    Field(key="stage", value=lambda side: side[2].stage),
+]
 
 
-def _side_lines(compared: Compared, asked: PageAsked) -> list[str]:
+def _side_lines(compared: Comparison, asked: PageAsked) -> list[str]:
     """What has to be known before figures are believed, a line a side, B - A, and why."""
-    a_ns, b_ns = compared.a.step_time_ns, compared.b.step_time_ns
-    text = [compared.title] if compared.title else []
+    title = words.title(compared)
+    text = [title] if title else []
     for line in compared.notices:
         text += wrapped(line, "", _THEN)
+    if compared.ranks is not None:
+        for name, side in zip("AB", compared.sides, strict=True):
+            text += wrapped(side, f"{name}  ", _THEN)
+        return [
+            *text,
+            *(line for sentence in compared.by_name_words for line in wrapped(sentence, "", _THEN)),
+        ]
+    a_ns, b_ns = compared.a.step_time_ns, compared.b.step_time_ns
     each = [each_words(run.shape) for run in (compared.a, compared.b)]
     width = max(map(len, each)) + 2 if all(each) else 0
     if max(len(side) for side in compared.sides) + width + 15 > WIDTH:
@@ -145,36 +168,44 @@ def _side_lines(compared: Compared, asked: PageAsked) -> list[str]:
     # More micro-batches in a step are more work, and no loss.
     steps = "B - A  " + (f"{by_work.words}; step " if by_work is not None else "") + difference(a_ns, b_ns)
     steps += ", not the same work" if is_other_work(compared.a.shape, compared.b.shape) else ""
-    if len(steps) + len(compared.paired) + 2 <= WIDTH:
-        text.append(f"{steps}; {compared.paired}")
+    paired = words.paired_words(compared)
+    if len(steps) + len(paired) + 2 <= WIDTH:
+        text.append(f"{steps}; {paired}")
     else:
-        text += [f"{steps};", f"       {compared.paired}"]
+        text += [f"{steps};", f"       {paired}"]
     text += wrapped(f"Why: {compared.why}.", "", _THEN)
-    return text + (wrapped(compared.parts_words, _THEN, _THEN) if compared.parts_words else [])
+    parts = "" if compared.ops is None else op_words.parts_words(compared.ops)
+    return text + (wrapped(parts, _THEN, _THEN) if parts else [])
 
 
-def _side_json(compared: Compared, asked: PageAsked) -> dict[str, Any]:
-    """`schema`, `a`, `b`, `difference_ns`, `why`, `parts`, and what of the two is not alike."""
-    a_ns, b_ns = compared.a.step_time_ns, compared.b.step_time_ns
-    side = _PAIRED
-    unlike: dict[str, Any] = {
-        "unlike": [{"what": name, "a": a, "b": b} for name, a, b in compared.unlike],
-        "paired_by": "rank" if compared.by_rank else "stage",
-    }
-    if compared.matched is not None:
-        side = _MATCHED
-        changed = {name: {"a": _plain(a), "b": _plain(b)} for name, (a, b) in compared.changed.items()}
-        names = ("ops", "a_ops", "b_ops", "ranks")
-        unlike = {
-            "changed": changed,
-            "matched": {name: getattr(compared.matched, name) for name in names},
+def _side_json(compared: Comparison, asked: PageAsked) -> dict[str, Any]:
+    """`schema`, `a`, `b`; of two ranks `sentences`, of runs `difference_ns`, `why`, `parts`, and what of the
+    two is not alike.
+    """
+    runs, ops = (compared.a, compared.b), compared.ops
+    if compared.ranks is not None:
+        sides = zip(runs, compared.ranks, (track for (track,) in compared.tracks), strict=True)
+        a, b = field_values(_RANKED, list(sides))
+        return {"schema": "wltui.ranks/1", "a": a, "b": b, "sentences": compared.by_name_words}
+    if ops is None:
+        unlike: dict[str, Any] = {
+            "unlike": [{"what": name, "a": a, "b": b} for name, a, b in compared.unlike],
+            "paired_by": "rank" if compared.by_rank else "stage",
         }
+    else:
+        unlike = {
+            "changed": {name: {"a": _plain(a), "b": _plain(b)} for name, (a, b) in ops.changed.items()},
+            "matched": field_values(keys("ops", "a_ops", "b_ops", "ranks"), (ops.matched,))[0],
+        }
+    a, b = field_values(_PAIRED if ops is None else _MATCHED, runs)
+    a_ns = compared.a.step_time_ns
     return {
-        "schema": compared.schema,
-        **dict(zip("ab", field_values(side, (compared.a, compared.b)), strict=True)),
+        "schema": "wltui.beside/1" if ops is None else "wltui.compare/1",
+        "a": a,
+        "b": b,
         "difference_ns": compared.difference_ns,
         # How much longer B is, in per cent of A; null of nothing.
-        "difference_percent": 100 * (b_ns - a_ns) / a_ns if a_ns else None,
+        "difference_percent": 100 * compared.difference_ns / a_ns if a_ns else None,
         "why": compared.why,
         "parts": field_values(_PART, compared.parts),
         **unlike,
@@ -185,8 +216,8 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-# An account of the mean rank, and of those that are worst.
-_Pair = tuple[AccountChange, AccountChange]
+# An account of the mean rank, and of those that stand out where there are such.
+_Accounts = tuple[AccountChange, ...]
 _PASS: list[Field[MatchedPass]] = [
     Field(key="direction", value=lambda matched_pass: matched_pass.a.direction),
     Field(key="microbatch", value=lambda matched_pass: matched_pass.a.microbatch),
@@ -198,48 +229,49 @@ _PASS: list[Field[MatchedPass]] = [
 ]  # fmt: skip
 _STAGE: list[Field[StagePair]] = [
     Field(key="stage"),
-    Field(key="accounts", value=lambda pair: account_values(pair.accounts)),
+    Field(key="accounts", value=lambda pair: _account_values(pair.accounts)),
     Field(key="passes", value=lambda pair: field_values(_PASS, pair.passes)),
 ]
 
 
-def _account_lines(compared: Compared, asked: PageAsked) -> list[str]:
+def _account_lines(compared: Comparison, asked: PageAsked) -> list[str]:
     """The accounts that there are, those that change most where there is no room for all, and the step."""
     step = AccountChange("step", compared.a.step_time_ns, compared.b.step_time_ns)
     unit_ns, unit = column_unit(max(step[1:]))
-    there = [pair for pair in compared.account_pairs if any((*pair[0][1:], *pair[1][1:]))]
-    kept = sorted(there, key=lambda pair: -max(abs(change.ns) for change in pair))[: asked.rows]
-    shown = [*(pair for pair in there if pair in kept), (step, step)]
-    fields: list[Field[_Pair]] = [
-        Field(f"account, {unit}", lambda pair: pair[0].name, left=True),
-        *change_fields(lambda pair: pair[0], unit_ns, "A"),
-    ]
-    # Runs that know no stages have none that changes most.
-    if compared.worst is not None or any(stage.stage is not None for stage in compared.stages):
-        fields += change_fields(lambda pair: pair[1], unit_ns, "A")
+    columns = compared.account_columns
+    there = [row for row in zip(*columns, strict=True) if any(ns for change in row for ns in change[1:])]
+    kept = sorted(there, key=lambda row: -max(abs(change.ns) for change in row))[: asked.rows]
+    shown: list[_Accounts] = [*(row for row in there if row in kept), (step,) * len(columns)]
+    fields: list[Field[_Accounts]] = [Field(f"account, {unit}", lambda row: row[0].name, left=True)]
+    for column in range(len(columns)):
+        fields += _change_fields(itemgetter(column), unit_ns, "A")
     left = len(there) - len(kept)
     more = f" ({left} that change less: --all)" if left else ""
-    return [f"Accounts: {compared.accounts_title}{more}", *field_lines(fields, shown)]
+    of = words.accounts_title(compared)
+    return [f"Accounts{of and f': {of}'}{more}", *field_lines(fields, shown)]
 
 
-def _account_json(compared: Compared, asked: PageAsked) -> dict[str, Any]:
-    """`accounts`, and `worst`, of the ranks that compute least, or `stages` and `lanes` that are paired."""
-    accounts = {"accounts": account_values([mean for mean, _ in compared.account_pairs])}
-    if compared.worst is None:
-        stages, lanes = (
-            field_values(_STAGE, compared.stages),
-            [_lane_json(compared, lane) for lane in compared.lanes],
-        )
-        return {**accounts, "stages": stages, "lanes": lanes}
-    of = zip("ab", (compared.a, compared.b), (compared.worst.a, compared.worst.b), strict=True)
+def _account_json(compared: Comparison, asked: PageAsked) -> dict[str, Any]:
+    """`accounts`; of runs also `worst`, of the ranks that compute least, or `stages` and `lanes` that are
+    paired.
+    """
+    mean, *others = map(_account_values, compared.account_columns)
+    if compared.ranks is not None:
+        return {"accounts": mean}
+    if compared.ops is None:
+        stages = field_values(_STAGE, compared.stages)
+        return {
+            "accounts": mean,
+            "stages": stages,
+            "lanes": [_lane_json(compared, pair) for pair in compared.pairs],
+        }
+    worst = compared.ops.worst
+    of = zip("ab", (compared.a, compared.b), (worst.a, worst.b), strict=True)
     ranks = {f"{name}_ranks": ranks_of(run.tracks, number).text() for name, run, number in of}
-    return {
-        **accounts,
-        "worst": {**ranks, "accounts": account_values([change for _, change in compared.account_pairs])},
-    }
+    return {"accounts": mean, "worst": {**ranks, "accounts": others[0]}}
 
 
-def _lane_json(compared: Compared, pair: LanePair) -> dict[str, Any]:
+def _lane_json(compared: Comparison, pair: LanePair) -> dict[str, Any]:
     sides = {"a": _track_json(compared.a, pair.a), "b": _track_json(compared.b, pair.b)}
     return {"stage": pair.stage, "ranks": pair.ranks, **sides}
 
@@ -259,9 +291,9 @@ _NO_LAYER = "no layer"
 _PathRow = tuple["AccountChange | None", "AccountChange | None"]
 
 
-def _path_lines(compared: Compared, asked: PageAsked) -> list[str]:
+def _path_lines(compared: Comparison, asked: PageAsked) -> list[str]:
     """What the two are made of: by kind and, where that moves more, by stage or by layer."""
-    paths = compared.paths
+    paths = None if compared.ops is None else compared.ops.paths
     if paths is None or not any(change.ns for changes in paths for change in changes):
         return []
     most = None if asked.everything else _PATH_ROWS
@@ -279,20 +311,20 @@ def _path_lines(compared: Compared, asked: PageAsked) -> list[str]:
     unit_ns, unit = column_unit(max(compared.a.step_time_ns, compared.b.step_time_ns))
     fields: list[Field[_PathRow]] = [
         Field(f"kind, {unit}", lambda pair: pair[0].name if pair[0] else "", left=True),
-        *change_fields(lambda pair: pair[0], unit_ns, "A"),
+        *_change_fields(lambda pair: pair[0], unit_ns, "A"),
         Field("stage" if by_stage else "layer", lambda pair: pair[1].name if pair[1] else "", left=True),
-        *change_fields(lambda pair: pair[1], unit_ns, "A"),
+        *_change_fields(lambda pair: pair[1], unit_ns, "A"),
     ]
     rows = list(zip_longest(paths.kind[:most], others[:most]))
     more = " (--all has all)" if max(len(paths.kind), len(others)) > len(rows) else ""
     return [f"Critical paths, what changes most{more}", *field_lines(fields, rows)]
 
 
-def _path_json(compared: Compared, asked: PageAsked) -> dict[str, Any]:
+def _path_json(compared: Comparison, asked: PageAsked) -> dict[str, Any]:
     """`critical_path`, of runs that were matched op by op."""
-    paths = compared.paths
-    if paths is None:
+    if compared.ops is None:
         return {}
+    paths = compared.ops.paths
 
     def changes(name: str, of: list[AccountChange], value: Any) -> list[dict[str, Any]]:
         return field_values([Field(key=name, value=value), *_CHANGE], of)
@@ -315,9 +347,10 @@ def _pass_moved_ns(stage: StagePair) -> int:
     return sum(abs(change.ns) for change in changes if change is not None)
 
 
-def _pass_lines(compared: Compared, asked: PageAsked) -> list[str]:
+def _pass_lines(compared: Comparison, asked: PageAsked) -> list[str]:
     """A line a stage, those that change most; nothing where no passes are paired."""
-    there = [stage for stage in compared.stages if any(stage.pass_ns(way) is not None for way in _DIRECTIONS)]
+    stages = compared.stages if compared.ops is None else ()
+    there = [stage for stage in stages if any(stage.pass_ns(way) is not None for way in _DIRECTIONS)]
     if not there:
         return []
     kept = sorted(there, key=lambda pair: -_pass_moved_ns(pair))[: None if asked.everything else _PASS_ROWS]
@@ -327,8 +360,8 @@ def _pass_lines(compared: Compared, asked: PageAsked) -> list[str]:
     fields: list[Field[StagePair]] = [
         Field("stage", lambda pair: str(pair.stage), left=True),
         Field("passes", lambda pair: str(len(pair.passes))),
-        *change_fields(lambda pair: pair.pass_ns("forward"), unit_ns, f"forward A, {unit}", "-"),
-        *change_fields(lambda pair: pair.pass_ns("backward"), unit_ns, f"backward A, {unit}", "-"),
+        *_change_fields(lambda pair: pair.pass_ns("forward"), unit_ns, f"forward A, {unit}", "-"),
+        *_change_fields(lambda pair: pair.pass_ns("backward"), unit_ns, f"backward A, {unit}", "-"),
     ]
     left = len(there) - len(shown)
     more = f" ({plural(left, 'stage')} more: --all)" if left else ""
@@ -342,16 +375,17 @@ _LAYER_ROWS = 3
 def _layer_fields(unit_ns: int, unit: str) -> list[Field[LayerChange]]:
     return [
         Field(f"layer, {unit}", lambda change: printable(change.name, _NAME_CELLS), "name", left=True),
-        *change_fields(lambda layer: layer.compute, unit_ns, "compute A"),
-        *change_fields(lambda layer: layer.exposed, unit_ns, "exposed A"),
+        *_change_fields(lambda layer: layer.compute, unit_ns, "compute A"),
+        *_change_fields(lambda layer: layer.exposed, unit_ns, "exposed A"),
         Field(key="compute", value=lambda change: _change_values(change.compute)),
         Field(key="exposed", value=lambda change: _change_values(change.exposed)),
     ]
 
 
-def _layer_lines(compared: Compared, asked: PageAsked) -> list[str]:
+def _layer_lines(compared: Comparison, asked: PageAsked) -> list[str]:
     """A line a layer that changes; nothing where none does."""
-    moved = [layer for layer in compared.layers if layer.moved_ns]
+    layers = () if compared.ops is None else compared.ops.layers
+    moved = [layer for layer in layers if layer.moved_ns]
     if not moved:
         return []
     shown = moved if asked.everything else moved[:_LAYER_ROWS]
@@ -361,11 +395,11 @@ def _layer_lines(compared: Compared, asked: PageAsked) -> list[str]:
     return [f"Layers that change most{more}", *field_lines(_layer_fields(*column_unit(largest)), shown)]
 
 
-def _layer_json(compared: Compared, asked: PageAsked) -> dict[str, Any]:
+def _layer_json(compared: Comparison, asked: PageAsked) -> dict[str, Any]:
     """`layers`, of runs that were matched op by op."""
-    if compared.matched is None:
+    if compared.ops is None:
         return {}
-    return {"layers": field_values(_layer_fields(1, "ns"), compared.layers)}
+    return {"layers": field_values(_layer_fields(1, "ns"), compared.ops.layers)}
 
 
 # What it is in words, and the op.
@@ -404,18 +438,29 @@ _KIND: list[Field[_Kind]] = [
 ]  # fmt: skip
 
 
-def _mover_lines(compared: Compared, asked: PageAsked) -> list[str]:
+def _op_movers(ops: OpChanges) -> list[_Op]:
+    """The ops that differ most."""
+    return [(op_words.op_words(ops, mover), mover) for mover in ops.movers]
+
+
+def _kind_movers(compared: Comparison) -> list[_Kind]:
+    """What kinds of time change most."""
+    return [(words.where_words(mover), mover) for mover in compared.movers]
+
+
+def _mover_lines(compared: Comparison, asked: PageAsked) -> list[str]:
     """A line an op, or a kind of time of a stage or a rank."""
-    if compared.op_movers:
-        ops = _chosen(compared.op_movers, asked.rows)
-        return ["Ops that differ most", *field_lines(_OP, ops), *wrapped(compared.pieces_words, "  ", "  ")]
-    if not compared.kind_movers:
-        return []
-    shown = compared.kind_movers[: asked.rows]
-    left = len(compared.kind_movers) - len(shown)
+    if compared.ops is not None:
+        ops = _chosen(_op_movers(compared.ops), asked.rows)
+        told = wrapped(op_words.pieces_words(compared.ops), "  ", "  ")
+        return ["Ops that differ most", *field_lines(_OP, ops), *told] if ops else []
+    kinds = _kind_movers(compared)
+    shown = kinds[: asked.rows]
+    left = len(kinds) - len(shown)
     more = f" ({left} more: --all)" if left else ""
     alone = ", or a rank that does much more" if any(mover.rank is not None for _, mover in shown) else ""
-    return [f"What differs most, the mean of a stage's ranks{alone}{more}", *field_lines(_KIND, shown)]
+    title = f"What differs most, the mean of a stage's ranks{alone}{more}"
+    return [title, *field_lines(_KIND, shown)] if shown else []
 
 
 def _chosen(movers: Sequence[_Op], most: int | None) -> list[_Op]:
@@ -427,31 +472,33 @@ def _chosen(movers: Sequence[_Op], most: int | None) -> list[_Op]:
     return [mover for mover in movers if mover in in_turn[:most]]
 
 
-def _mover_json(compared: Compared, asked: PageAsked) -> dict[str, Any]:
+def _mover_json(compared: Comparison, asked: PageAsked) -> dict[str, Any]:
     """`movers`."""
-    ops = field_values(_OP, compared.op_movers or ())
-    return {"movers": [*ops, *field_values(_KIND, compared.kind_movers or ())]}
+    if compared.ops is None:
+        return {"movers": field_values(_KIND, _kind_movers(compared))}
+    return {"movers": field_values(_OP, _op_movers(compared.ops))}
 
 
-def _unchanged_lines(compared: Compared, asked: PageAsked) -> list[str]:
+def _unchanged_lines(compared: Comparison, asked: PageAsked) -> list[str]:
     """What is unchanged, and the micro-batches in memory where these change."""
     same = wrapped(f"Unchanged: {', '.join(compared.unchanged) or 'nothing'}", "", "  ")
-    return [*same, *([compared.cost_words] if compared.cost_words else [])]
+    cost = "" if compared.ops is None else op_words.cost_words(compared.ops)
+    return [*same, *([cost] if cost else [])]
 
 
-def _unchanged_json(compared: Compared, asked: PageAsked) -> dict[str, Any]:
+def _unchanged_json(compared: Comparison, asked: PageAsked) -> dict[str, Any]:
     """`unchanged` and, of runs that were matched op by op, `peak_microbatches`."""
-    cost = {} if compared.matched is None else {
-        "peak_microbatches": None if compared.cost is None else compared.cost._asdict()
-    }  # fmt: skip
-    return {"unchanged": compared.unchanged, **cost}
+    if compared.ops is None:
+        return {"unchanged": compared.unchanged}
+    cost = compared.ops.cost
+    return {"unchanged": compared.unchanged, "peak_microbatches": None if cost is None else cost._asdict()}
 
 
-SIDES: Section[Compared] = Section("sides", _side_lines, _side_json)
-_ACCOUNTS: Section[Compared] = Section("account-changes", _account_lines, _account_json)
-_MOVERS: Section[Compared] = Section("movers", _mover_lines, _mover_json)
+SIDES: Section[Comparison] = Section("sides", _side_lines, _side_json)
+_ACCOUNTS: Section[Comparison] = Section("account-changes", _account_lines, _account_json)
+_MOVERS: Section[Comparison] = Section("movers", _mover_lines, _mover_json)
 # In the order of the page.
-SECTIONS: tuple[Section[Compared], ...] = (
+SECTIONS: tuple[Section[Comparison], ...] = (
     SIDES,
     _ACCOUNTS,
     Section("path-changes", _path_lines, _path_json),
@@ -459,12 +506,14 @@ SECTIONS: tuple[Section[Compared], ...] = (
     Section("pass-changes", _pass_lines),
     Section("layer-changes", _layer_lines, _layer_json),
     _MOVERS,
-    NAMES_OF_RUNS,
+    NAMES,
     Section("unchanged", _unchanged_lines, _unchanged_json),
 )
+# Those of two ranks, whose sum is one step and no mean.
+_OF_RANKS = (SIDES, _ACCOUNTS, NAMES)
 # What a person reads at once; --all has everything.
 _LINES = 40
-_LEAST_ACCOUNTS = 4
+_LEAST_ACCOUNTS, _LEAST_NAMES = 4, 5
 _LEAST_MOVERS, _MOST_MOVERS = 3, 7
 # Lines of a table beside its rows: title, heading and a blank line; of the accounts also the step.
 _BESIDE = 3
@@ -476,29 +525,42 @@ _FIRST_KEYS = (
 )  # fmt: skip
 
 
-def comparison_page(compared: Compared, everything: bool = False) -> str:
-    """The page. It has at most 40 lines: accounts that change least give way first, then what differs most.
+def comparison_page(compared: Comparison, everything: bool = False) -> str:
+    """The page. It has at most 40 lines: accounts that change least give way first, then what differs most;
+    of two ranks names that differ least.
 
     everything: all that there is.
     """
+    sections = sections_of(compared)
     if everything:
-        return page(SECTIONS, compared, PageAsked(everything=True))
-    others = [section for section in SECTIONS if section not in (_ACCOUNTS, _MOVERS)]
-    left = (
-        _LINES
-        - sum(len(lines) + 1 for section in others if (lines := section.lines(compared, PageAsked())))
-        + 1
-    )
-    some = bool(compared.op_movers or compared.kind_movers)
+        return page(sections, compared, PageAsked(everything=True))
+    if compared.ranks is not None:
+        left = _lines_left(compared, (NAMES,)) - _BESIDE
+        return page(sections, compared, PageAsked(), {NAMES: max(left, _LEAST_NAMES)})
+    left = _lines_left(compared, (_ACCOUNTS, _MOVERS))
+    some = bool(compared.movers if compared.ops is None else compared.ops.movers)
     accounts = max(left - (_LEAST_MOVERS + _BESIDE if some else 0) - _BESIDE - 1, _LEAST_ACCOUNTS)
     left -= len(_ACCOUNTS.lines(compared, PageAsked(rows=accounts))) + 1 + _BESIDE
     rows = {
         _ACCOUNTS: accounts,
         _MOVERS: max(_LEAST_MOVERS, min(left, _MOST_MOVERS)),
     }
-    return page(SECTIONS, compared, PageAsked(), rows)
+    return page(sections, compared, PageAsked(), rows)
 
 
-def comparison_json(compared: Compared) -> dict[str, Any]:
+def sections_of(compared: Comparison) -> tuple[Section[Comparison], ...]:
+    """Those of `SECTIONS` that a comparison has."""
+    return SECTIONS if compared.ranks is None else _OF_RANKS
+
+
+def _lines_left(compared: Comparison, giving_way: Sequence[Section[Comparison]]) -> int:
+    """The lines that the other sections leave of a page."""
+    others = [section for section in sections_of(compared) if section not in giving_way]
+    texts = [section.lines(compared, PageAsked()) for section in others]
+    return _LINES - sum(len(lines) + 1 for lines in texts if lines) + 1
+
+
+def comparison_json(compared: Comparison) -> dict[str, Any]:
     """The comparison as plain values; times in ns, differences B - A."""
-    return values(SECTIONS, compared, PageAsked(everything=True), _FIRST_KEYS)
+    first = _FIRST_KEYS if compared.ranks is None else ()
+    return values(sections_of(compared), compared, PageAsked(everything=True), first)

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from simcore.compare.words import whose_names
 from simcore.kernel_names import short_name
 from simcore.render.report.section import Field, PageAsked, Section, field_lines, field_values, wrapped
 from simcore.units import column_unit, digits, in_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from simcore.compare import Comparison
     from simcore.compare.name_changes import NameChange
 
 _NAME_CELLS = 36
-
-
-class ByName(Protocol):
-    """What has names in A and in B. by_name_title: whose time it is; by_name_words: what differs most."""
-
-    @property
-    def by_name(self) -> Sequence[NameChange]: ...
-    @property
-    def by_name_title(self) -> str: ...
-    @property
-    def by_name_words(self) -> Sequence[str]: ...
 
 
 def _fields(unit_ns: int, unit: str) -> list[Field[NameChange]]:
@@ -47,32 +36,33 @@ def _fields(unit_ns: int, unit: str) -> list[Field[NameChange]]:
     ]  # fmt: skip
 
 
-def name_lines(of: ByName, asked: PageAsked) -> list[str]:
-    """Those that differ most, what is idle left out."""
-    moved = [change for change in of.by_name if change.name and (change.ns or change.more_calls)]
-    if not moved:
-        return []
-    shown = moved[: asked.rows]
-    left = len(moved) - len(shown)
-    more = f" ({left} more: --all)" if left else ""
-    unit = column_unit(max(max(change.a.ns, change.b.ns) for change in shown))
-    return [f"By name, what differs most, {of.by_name_title}{more}", *field_lines(_fields(*unit), shown)]
-
-
-def name_values(of: ByName, asked: PageAsked) -> dict[str, Any]:
-    """`by_name`, what is idle too: those of an account sum to it. Nothing of what has no names."""
-    return {"by_name": field_values(_fields(1, "ns"), of.by_name)} if of.by_name else {}
-
-
 # Of two runs beside other subjects.
 _ROWS = 5
 
 
-def _run_lines(of: ByName, asked: PageAsked) -> list[str]:
-    rows = None if asked.everything else _ROWS
-    lines = name_lines(of, asked._replace(rows=rows))
-    said = [line for sentence in of.by_name_words for line in wrapped(sentence, "  ", "    ")]
-    return [*lines, *said] if lines else []
+def _name_lines(compared: Comparison, asked: PageAsked) -> list[str]:
+    """Those that differ most, what is idle left out; of runs a few, and what they say together: of two ranks
+    that stands first.
+    """
+    moved = [change for change in compared.by_name if change.name and (change.ns or change.more_calls)]
+    if not moved:
+        return []
+    of_runs = compared.ranks is None
+    shown = moved[: asked.rows if not of_runs else None if asked.everything else _ROWS]
+    left = len(moved) - len(shown)
+    more = f" ({left} more: --all)" if left else ""
+    unit = column_unit(max(max(change.a.ns, change.b.ns) for change in shown))
+    said = [line for sentence in compared.by_name_words for line in wrapped(sentence, "  ", "    ")]
+    return [
+        f"By name, what differs most, {whose_names(compared)}{more}",
+        *field_lines(_fields(*unit), shown),
+        *(said if of_runs else []),
+    ]
 
 
-NAMES_OF_RUNS: Section[Any] = Section("name-changes", _run_lines, name_values)
+def _name_values(compared: Comparison, asked: PageAsked) -> dict[str, Any]:
+    """`by_name`, what is idle too: those of an account sum to it. Nothing of what has no names."""
+    return {"by_name": field_values(_fields(1, "ns"), compared.by_name)} if compared.by_name else {}
+
+
+NAMES: Section[Comparison] = Section("name-changes", _name_lines, _name_values)

@@ -1,0 +1,87 @@
+"""What differs, as plain values: an account of the one and of the other, and the parts that explain B - A."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from simcore.records import NamedTuple
+from simcore.units import signed
+
+# All compute as one account, whatever its phase.
+BUSY = "compute"
+
+
+class AccountChange(NamedTuple):
+    """A figure of the one run and of the other, ns."""
+
+    name: str
+    a_ns: int
+    b_ns: int
+
+    @property
+    def ns(self) -> int:
+        """How much larger it is in the other run."""
+        return self.b_ns - self.a_ns
+
+
+class Alike(NamedTuple):
+    """An op, or a pass, that both runs have: when it runs in A and when it starts in B, ns of each step."""
+
+    a_start_ns: int
+    a_end_ns: int
+    b_start_ns: int
+
+
+class AccountPart(NamedTuple):
+    """How much of B - A is of an account of PART_ACCOUNTS, ns."""
+
+    account: str
+    ns: int
+
+    @property
+    def words(self) -> str:
+        """`exposed tp +41.416 ms`."""
+        return f"{self.account} {signed(self.ns)}"
+
+
+# Beside what explains most, a part is worth a word from this share of it on: 1 / 2.
+_WORTH_SAYING = 2
+_MOST_LEADING = 3
+
+
+class Leading(NamedTuple):
+    """What explains that B is longer, or shorter.
+
+    most: the largest part that has the sign of B - A. beside: others of that sign, at least half as large.
+    against: the largest of the other sign, None where it is less than half of `most`.
+    """
+
+    most: AccountPart
+    beside: tuple[AccountPart, ...]
+    against: AccountPart | None
+
+    @property
+    def said(self) -> tuple[AccountPart, ...]:
+        """The parts that `words` names."""
+        return (self.most, *self.beside, *(() if self.against is None else (self.against,)))
+
+    @property
+    def words(self) -> str:
+        """`exposed tp +41.416 ms, though exposed dp -30.550 ms`."""
+        with_it = [part.words for part in (self.most, *self.beside)]
+        listed = " and ".join([", ".join(with_it[:-1]), with_it[-1]] if with_it[1:] else with_it)
+        return listed + ("" if self.against is None else f", though {self.against.words}")
+
+
+def leading_parts(parts: Iterable[AccountPart], difference_ns: int) -> Leading:
+    """Returns what explains that B is `difference_ns` longer. Where the steps are equal, or no part has that
+    sign (means are rounded), the largest part is most. Raises `ValueError` without parts.
+    """
+    ordered = sorted(parts, key=lambda part: -abs(part.ns))
+    if not ordered:
+        raise ValueError("found no parts")
+    most = next((part for part in ordered if part.ns * difference_ns > 0), ordered[0])
+    worth = [part for part in ordered if part.ns and _WORTH_SAYING * abs(part.ns) >= abs(most.ns)]
+    beside = [part for part in worth if part.ns * most.ns > 0 and part is not most]
+    against = next((part for part in worth if part.ns * most.ns < 0), None)
+    return Leading(most, tuple(beside[: _MOST_LEADING - 1]), against)

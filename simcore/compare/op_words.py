@@ -1,0 +1,149 @@
+"""Two runs that are compared op by op, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from simcore.diagnostics import printable
+from simcore.parameters import flag_of
+from simcore.units import digits, listed, number, plural
+
+if TYPE_CHECKING:
+    from simcore.compare import OpChanges
+    from simcore.compare.movers import Mover
+
+_NAME_CELLS = 28
+# Of what B - A consists of, the parts below the largest over this are not worth their figure.
+_SMALL_PART = 1000
+
+
+def side_words(ops: OpChanges, side: int) -> str:
+    """What is special about A (0) or B (1): its file where they differ, its changed parameters."""
+    results = (ops.a, ops.b)[side]
+    parts = [printable(results.path)] if ops.other_file else []
+    if results.model.rescaled:
+        parts.append("--rescale on")
+    for field, values in ops.changed.items():
+        value = values[side]
+        option = flag_of(field).option
+        if isinstance(value, bool):
+            parts.append(option if value else f"no {option}")
+        elif isinstance(value, (list, tuple)):
+            parts += [f"{option} {printable(str(item), 40)}" for item in value] or [f"no {option}"]
+        elif value is None:
+            parts.append(f"no {option}")
+        else:
+            text = number(value) if isinstance(value, (int, float)) else printable(str(value), 40)
+            parts.append(f"{option} {text}")
+    each = [of_side.simulation.parameters.no_fold for of_side in (ops.a, ops.b)]
+    if each[0] != each[1]:
+        parts.append("--no-fold" if each[side] else "equal ranks folded")
+    if results.model.model_figures is not None:
+        # Imported here: files have none.
+        from simcore.analysis.model_figures import throughput_facts
+
+        facts = throughput_facts(results.model.model_figures)
+        parts += [facts[0], facts[3]]
+    return ", ".join(parts) or "the same parameters"
+
+
+def notices(ops: OpChanges) -> list[str]:
+    """That one of the two is not the model of its file, and which changes have no effect on a run."""
+    lines = []
+    for name, results, other in (("A", ops.a, ops.b), ("B", ops.b, ops.a)):
+        if results.model.other_model and results.model.other_model != other.model.other_model:
+            lines.append(f"{name} is not the model of its file: {results.model.other_model}.")
+        if results.model.rescaled and results.model.rescaled != other.model.rescaled:
+            lines.append(f"{name}: {results.model.rescaled}.")
+    for field in without_effect(ops):
+        side = next(name for name, of_side in (("B", ops.b), ("A", ops.a)) if field in of_side.ignored)
+        results = ops.b if side == "B" else ops.a
+        lines.append(f"{results.ignored[field][0].upper()}{results.ignored[field][1:]}.")
+    return lines
+
+
+def without_effect(ops: OpChanges) -> list[str]:
+    """The changed parameters that the run which has them does not use."""
+    ignored = {*ops.a.ignored, *ops.b.ignored}
+    return [field for field in ops.changed if field in ignored]
+
+
+def matched_words(ops: OpChanges) -> str:
+    """How many ops of the two were matched."""
+    matched = ops.matched
+    if matched.whole:
+        return f"all {digits(matched.ops)} ops of {digits(matched.ranks)} ranks matched"
+    return (
+        f"{digits(matched.ops)} ops of {digits(matched.ranks)} ranks matched, "
+        f"of {digits(matched.a_ops)} in A and {digits(matched.b_ops)} in B"
+    )
+
+
+def parts_words(ops: OpChanges) -> str:
+    """What B - A consists of where `Why` does not name all of it; small parts only by how many there are."""
+    parts, leading = ops.parts, ops.leading
+    if leading is None or len(parts) == len(leading.said):
+        return ""
+    shown = [part for part in parts if abs(part.ns) * _SMALL_PART >= abs(parts[0].ns)]
+    clauses = [account_part.words for account_part in shown]
+    left = len(parts) - len(shown)
+    clauses += [f"{left} below 0.1 % of the largest"] if left else []
+    return f"B - A along the critical paths: {', '.join(clauses)}."
+
+
+def op_words(ops: OpChanges, mover: Mover) -> str:
+    """`stage 15, mlp_row wg, micro-batch 0`, and the collective where it is one."""
+    where = where_words(ops, mover.place, mover.ranks)
+    what = [f"{printable(mover.name, _NAME_CELLS)} {mover.phase}" if mover.name else mover.phase]
+    what += [] if mover.kind == "compute" else [mover.kind]
+    what += [f"micro-batch {mover.microbatch}"] if mover.microbatch >= 0 else []
+    return ", ".join([where, " ".join(what[:2]), *what[2:]] if mover.kind != "compute" else [where, *what])
+
+
+def pieces_words(ops: OpChanges) -> str:
+    """Why what one of the two sends in more pieces takes longer there, a sentence; "" where nothing does."""
+    longer: dict[tuple[str, int], dict[str, None]] = {}
+    for mover in ops.movers:
+        a, b = mover.pieces
+        if mover.measure == "duration" and a != b and (a < b) == (mover.a_ns < mover.b_ns):
+            names = longer.setdefault(("AB"[a < b], max(a, b)), {})
+            names[printable(mover.name, _NAME_CELLS)] = None
+    if not longer:
+        return ""
+    # Those in as many pieces as the one that differs most.
+    (side, many), names = next(iter(longer.items()))
+    return f"{side} sends {listed([*names])} in {digits(many)} pieces: each piece has a latency of its own."
+
+
+def where_words(ops: OpChanges, place: tuple[int, int, int], ranks: int) -> str:
+    """`stage 3`, or the lowest rank of a pair of classes where that is less than a stage."""
+    stage, dp, tp = place
+    layout = ops.a.simulation.layout
+    if layout.pp > 1 and ranks == layout.tp * layout.dp:
+        return f"stage {stage}"
+    more = f" and {ranks - 1} more" if ranks > 1 else ""
+    return f"rank {layout.rank(tp, dp, stage)}{more}"
+
+
+def short_cost_words(ops: OpChanges) -> str:
+    """`at most 16 mb in memory, in A 4`, or the stage that differs most where that is no more: one sentence
+    of `cost_words` for a small screen.
+    """
+    cost = ops.cost
+    if cost is None:
+        return ""
+    if cost.a_peak == cost.b_peak:
+        return f"stage {cost.stage} keeps {cost.b} mb in memory, in A {cost.a}"
+    return f"at most {cost.b_peak} mb in memory, in A {cost.a_peak}"
+
+
+def cost_words(ops: OpChanges) -> str:
+    """What a stage keeps in memory at most, and where that differs most; "" where it does nowhere."""
+    cost = ops.cost
+    if cost is None:
+        return ""
+    before = "as in A" if cost.a_peak == cost.b_peak else f"in A {cost.a_peak}"
+    peak = f"Cost: at most {plural(cost.b_peak, 'micro-batch')} in memory, {before}"
+    if cost.a == cost.b or (cost.a, cost.b) == (cost.a_peak, cost.b_peak):
+        return peak
+    return f"{peak}; stage {cost.stage} keeps {cost.b}, in A {cost.a}"

@@ -7,7 +7,7 @@ from simcore.compare.changes import AccountChange, AccountPart, Alike, Leading, 
 from simcore.compare.comparison import Comparison
 from simcore.compare.movers import Matched, Mover
 from simcore.compare.ops import OpChanges
-from simcore.compare.pairs import LanePair
+from simcore.compare.pairs import LanePair, has_rows
 
 __all__ = [
     "AccountChange",
@@ -19,5 +19,6 @@ __all__ = [
     "Matched",
     "Mover",
     "OpChanges",
+    "has_rows",
     "leading_parts",
 ]

@@ -14,7 +14,15 @@ from simcore.compare import words
 from simcore.compare.changes import AccountChange, AccountPart, Alike
 from simcore.compare.name_changes import NameChange, name_changes, sentences
 from simcore.compare.ops import OpChanges
-from simcore.compare.pairs import LanePair, Unlike, are_numbered, are_placed, lane_pairs, unlike_layouts
+from simcore.compare.pairs import (
+    LanePair,
+    Unlike,
+    are_numbered,
+    are_placed,
+    has_rows,
+    lane_pairs,
+    unlike_layouts,
+)
 from simcore.compare.stages import (
     KindChange,
     MatchedPass,
@@ -83,7 +91,7 @@ class Comparison(Struct, frozen=True, dict=True):
     @cached_property
     def rows_of_both(self) -> OpChanges | None:
         """The two runs op by op; None where ops are not of rows of a workload in both."""
-        if _has_rows(self.a) and _has_rows(self.b):
+        if has_rows(self.a) and has_rows(self.b):
             return OpChanges(cast("Results", self.a), cast("Results", self.b))
         return None
 
@@ -166,14 +174,19 @@ class Comparison(Struct, frozen=True, dict=True):
         return max(self.stages, key=lambda stage: sum(abs(change.ns) for change in stage.accounts))
 
     @property
+    def accounts(self) -> list[AccountChange]:
+        """Every account of the mean rank."""
+        return self.whole.accounts if self.ops is None else self.ops.accounts
+
+    @property
     def account_columns(self) -> list[Sequence[AccountChange]]:
-        """Every account of the mean rank and, of runs that know stages, of the ranks that stand out: those
-        that compute least, or of the stage that changes most.
+        """`accounts` and, of runs that know stages, those of the ranks that stand out: that compute least, or
+        of the stage that changes most.
         """
         if self.ops is not None:
-            return [self.ops.accounts, self.ops.worst_accounts]
+            return [self.accounts, self.ops.worst_accounts]
         most = self.most_changed
-        return [self.whole.accounts, *([] if most.stage is None else [most.accounts])]
+        return [self.accounts, *([] if most.stage is None else [most.accounts])]
 
     @cached_property
     def parts(self) -> list[AccountPart]:
@@ -312,12 +325,6 @@ class Comparison(Struct, frozen=True, dict=True):
         if self.ops is not None:
             return self.ops.why
         return words.why_words(self) if self.ranks is None else " ".join(self.by_name_words)
-
-
-def _has_rows(run: Run) -> bool:
-    """Whether what runs is of rows of a workload."""
-    # What was recorded has operations, and its trace takes long to make.
-    return run.recording is None and "row" in run.trace.columns
 
 
 def _names_alike(a: Run, b: Run) -> bool:

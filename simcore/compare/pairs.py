@@ -39,6 +39,12 @@ def unlike_layouts(a: Run, b: Run) -> list[Unlike]:
     return [Unlike(_LAYOUT_WORDS[name], here, there) for (name, here), there in figures if here != there]
 
 
+def has_rows(run: Run) -> bool:
+    """Returns whether what runs is of rows of a workload."""
+    # What was recorded has operations, and its trace takes long to make.
+    return run.recording is None and "row" in run.trace.columns
+
+
 def numbers_alone(run: Run) -> bool:
     """Returns whether nothing but numbers tells its ranks, which are those of a network."""
     return run.recording is None and _stageless(run)

@@ -16,8 +16,7 @@ from tests.tui.conftest import MakeApp
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tests.tui.test_text_frames import SIZES, frame_after
 from tui.app import WltuiApp
-from tui.compare.measured import MeasuredCompared
-from tui.compare.ranks import RanksCompared
+from tui.compare.source import Compared
 from tui.compare.view import CompareView
 from tui.session import Session
 
@@ -43,9 +42,8 @@ def shown(app: WltuiApp) -> tuple[str, str]:
     view = app.views["compare"]
     assert isinstance(view, CompareView)
     assert view.model is not None
-    found = view.model.compared
-    assert isinstance(found, RanksCompared)
-    return found.names
+    assert view.model.compared.of_one_step
+    return view.names
 
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["blocks", "ascii"])
@@ -135,7 +133,7 @@ async def test_classes_of_a_simulated_run_and_lanes_that_head_others(make_app: M
 
 def test_names_of_two_runs_come_before_what_the_accounts_have_too() -> None:
     run = made()
-    found = MeasuredCompared(Comparison(run, run.with_scales(Scales(compute=2.0))))
+    found = Compared(Comparison(run, run.with_scales(Scales(compute=2.0))))
     words = [row.words for row in found.rows]
     assert words[0] == "compute: gemm"
     assert "compute: Memcpy" in words

@@ -11,7 +11,6 @@ from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import four_stages, small
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
-from tui.compare.simulated import SimulatedCompared
 from tui.compare.view import CompareView
 from tui.frame import text_of
 from tui.runs.panel import run_lines
@@ -197,7 +196,7 @@ async def test_enter_on_a_pair_opens_its_lane_on_the_timeline(make_app: MakeApp)
 
 def compared_runs(view: CompareView) -> tuple[Results, Results]:
     assert view.model is not None
-    assert isinstance(view.model.compared, SimulatedCompared)
+    assert view.model.compared.comparison.ops is not None
     return view.model.compared.comparison.a, view.model.compared.comparison.b
 
 

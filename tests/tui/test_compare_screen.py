@@ -20,15 +20,15 @@ from tests.tui.pseudo_terminal import ROOT, SEED
 from tests.tui.screen_reading import press, run_over, screen_rows
 from tui.compare.frame import _short_name, draw, marks
 from tui.compare.model import A_ALONE, B_ALONE, BOTH, MOVERS, CompareModel
-from tui.compare.simulated import SimulatedCompared
+from tui.compare.source import Compared
 from tui.frame import ASCII, BLOCKS, Glyphs, middle_cut, text_of
 from tui.timeline.lanes import Lane
 
 
 @cache
-def compared_with(**parameters: object) -> SimulatedCompared:
+def compared_with(**parameters: object) -> Compared:
     """1f1b beside another run of seed 002: only read, so what takes a second to find is found once."""
-    return SimulatedCompared(Comparison(seed(), seed(**parameters)))
+    return Compared(Comparison(seed(), seed(**parameters)))
 
 
 def model_of(**parameters: object) -> CompareModel:
@@ -44,7 +44,7 @@ def few(**parameters: object) -> Results:
 
 def model_of_four(**parameters: object) -> CompareModel:
     """As `model_of`, on 4 stages in place of 16: for what holds of any run."""
-    return CompareModel(SimulatedCompared(Comparison(four_stages(), four_stages(**parameters))))
+    return CompareModel(Compared(Comparison(four_stages(), four_stages(**parameters))))
 
 
 def test_the_axis_is_as_long_as_the_longer_step() -> None:
@@ -61,7 +61,7 @@ def test_each_pair_has_lanes_where_every_rank_is_simulated(
 ) -> None:
     # Equal ranks are one lane there, and a pair may be of any of them.
     comparison = Comparison(seed(world=128, **one), seed(world=128, **other))
-    compared = SimulatedCompared(comparison)
+    compared = Compared(comparison)
     assert compared.pairs > 1
     for pair in range(compared.pairs):
         found = comparison.pairs[compared._order[pair]]
@@ -73,7 +73,7 @@ def test_lanes_without_a_partner_are_named() -> None:
     model = model_of(pp=8)
     assert model.compared.pairs == 8
     assert model.compared.alone == ([f"stage {stage}" for stage in range(8, 16)], [])
-    turned = CompareModel(SimulatedCompared(Comparison(seed(pp=8), seed())))
+    turned = CompareModel(Compared(Comparison(seed(pp=8), seed())))
     assert turned.compared.alone == model.compared.alone[::-1]
     for one, side in ((model, "A"), (turned, "B")):
         for size in ((80, 24), (120, 36), (200, 50)):
@@ -108,7 +108,7 @@ def test_a_reason_without_room_is_a_whole_sentence() -> None:
     """Seen to fail: two rows of it and three dots, in the middle of a bracket."""
     workload = open_workload(str(ROOT / "fixtures" / "001_moe_128npu_with_mistakes.txt"))
     other = run(workload, dim=("switch:8:450:500", "switch:16:55.5:1000"))
-    model = CompareModel(SimulatedCompared(Comparison(run(workload), other)))
+    model = CompareModel(Compared(Comparison(run(workload), other)))
     why = model.compared.why
     assert why.endswith(")")
     told = text_of(draw(model, ("", ""), 80, 24, BLOCKS, False, True))
@@ -123,7 +123,7 @@ def test_of_unequal_micro_batches_no_mean_stands_beside_the_steps() -> None:
     """Seed 001 has a block of 8 layers and one of 1; one micro-batch alone has nothing unequal."""
     workload = open_workload(str(ROOT / "fixtures" / "001_moe_128npu_with_mistakes.txt"))
     unequal, other = run(workload), run(workload, schedule="zb-h1")
-    text = text_of(draw(CompareModel(SimulatedCompared(Comparison(unequal, other))), ("", ""), 120, 36,
+    text = text_of(draw(CompareModel(Compared(Comparison(unequal, other))), ("", ""), 120, 36,
                         BLOCKS, False, True))  # fmt: skip
     assert "174.1 ms" in text
     assert "/mb" not in text
@@ -292,7 +292,7 @@ def test_the_lanes_of_one_run_alone() -> None:
 
 
 def test_pairs_that_differ_most_come_first() -> None:
-    slow = CompareModel(SimulatedCompared(Comparison(few(), few(slow_rank=("1000=2",))))).compared
+    slow = CompareModel(Compared(Comparison(few(), few(slow_rank=("1000=2",))))).compared
     assert slow.where(0) == "rank 1000"
     busy = [slow.busy_ns(pair) for pair in range(slow.pairs)]
     changes = [abs(round(100 * b / slow.steps[1]) - round(100 * a / slow.steps[0])) for a, b in busy]

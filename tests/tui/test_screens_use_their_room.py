@@ -24,7 +24,7 @@ from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tests.tui.test_measured_screens import app_on, four_ranks
 from tui.compare.frame import _high
 from tui.compare.model import CompareModel
-from tui.compare.simulated import SimulatedCompared
+from tui.compare.source import Compared
 from tui.frame import BLOCKS, row_of, text_of
 from tui.layers.workload_table import WorkloadTable
 from tui.summary.panels import step_lines
@@ -98,7 +98,7 @@ async def test_few_lanes_beside_each_other_are_tall(make_app: MakeApp) -> None:
 )
 def test_lanes_grow_by_what_all_pairs_leave_free(rows: int, pairs: int, high: int) -> None:
     results = Results(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
-    model = CompareModel(SimulatedCompared(Comparison(results, results)))
+    model = CompareModel(Compared(Comparison(results, results)))
     model.is_new = False
     model.resize(80, rows)
     assert model.compared.pairs == pairs

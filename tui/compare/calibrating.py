@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+from itertools import permutations
 from typing import TYPE_CHECKING, cast
 
 from simcore.calibration import Calibration
+from simcore.compare import has_rows
 from simcore.diagnostics import InputError, UsageError
 from simcore.render.report.calibration import (
     fitted_lines,
@@ -59,11 +61,15 @@ class Calibrating:
     def _pair(self) -> tuple[Results, MeasuredRun] | None:
         """The simulated run and the trace, whichever of them is on the screen; None of two of a kind."""
         session = self._app.session
-        both = {run.setup.of: run for run in (session.current, session.against) if run is not None}
-        simulated, trace = both.get("workload"), both.get("trace")
-        if simulated is None or trace is None:
-            return None
-        return cast("Results", simulated), cast("MeasuredRun", trace.setup.source)
+        for simulated, trace in permutations((session.current, session.against)):
+            if (
+                simulated is not None
+                and trace is not None
+                and has_rows(simulated)
+                and trace.recording is not None
+            ):
+                return cast("Results", simulated), cast("MeasuredRun", trace.setup.source)
+        return None
 
     @property
     def can(self) -> bool:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from simcore.compare import Comparison
 from simcore.records import NamedTuple
 from simcore.trace.run import as_read
-from tui.compare.source import Compared
 from tui.frame import cells
 from tui.session import KeptRun, Run, Session
 
@@ -149,15 +147,3 @@ def _kept(number: int, run: KeptRun, results: Run) -> RunChoice:
 def _same(a: Run, b: Run) -> bool:
     """Whether two runs are of one input with the same parameters."""
     return a is b or (a.setup.source is b.setup.source and a.parameters == b.parameters)
-
-
-def compared(a: Run, b: Run) -> Compared:
-    """Two runs as the screen needs them. Raises `UsageError` where nothing of them can be paired."""
-    comparison = Comparison(a, b)
-    if comparison.ops is not None:
-        from tui.compare.simulated import SimulatedCompared
-
-        return SimulatedCompared(comparison)
-    from tui.compare.measured import MeasuredCompared
-
-    return MeasuredCompared(comparison)

@@ -1,45 +1,36 @@
-"""Two runs as the compare screen needs them, of any kind: pairs of lanes and what differs."""
+"""Two runs, or two ranks of one, as the compare screen needs them: pairs of lanes and what differs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
 
-from simcore.compare import AccountChange, Alike
-from simcore.records import NamedTuple
-from simcore.trace.run import Run
+from simcore.compare import AccountChange, Alike, Comparison, LanePair
+from simcore.compare.op_words import cost_words, pieces_words, short_cost_words
+from simcore.compare.words import paired_words, run_words, side_facts, track_facts
+from simcore.trace.run import common_ns
+from simcore.trace.track import busy_ns
 from simcore.units import whole_percent
-from tui.timeline.lanes import Kind, LaneSource, SpanLane
+from tui.compare.rows import DifferenceRow, kind_rows, name_rows, op_rows, starts_of_names
+from tui.compare.told import COMPUTE, told_op, told_span
+from tui.frame import cells
+from tui.timeline.lanes import Kind, Lane, LaneSource, SpanLane
 
-
-class DifferenceRow(NamedTuple):
-    """One line of what differs most. measure: of what a_ns and b_ns are. pair: index of where it is.
-
-    at_ns: when it begins in A, None for a sum.
-    """
-
-    words: str
-    measure: str
-    a_ns: int
-    b_ns: int
-    pair: int
-    at_ns: int | None
+# Beyond so many ops the lists of all lanes are not made ahead, only those of the lane at the cursor.
+_MOST_OPS_AHEAD = 500_000
+_FILE, _EQUAL_RANKS = 40, 24
 
 
 class Compared:
-    """Run B against run A. Pairs of lanes are numbered by how much their busy share differs.
+    """`Comparison` has all figures. Pairs of lanes are numbered by how much their busy share differs.
 
-    runs: A and B, which may be one. accounts_title: of which ranks the accounts are.
+    runs: A and B, which may be one. of_one_step: whether two ranks of it are compared.
     """
 
-    accounts_title = ""
-    # Whether A and B are of one run: then their steps are one.
-    of_one_step = False
-
-    def __init__(self, a: Run, b: Run) -> None:
-        self.runs = a, b
-        self._sources = LaneSource(a), LaneSource(b)
+    def __init__(self, comparison: Comparison) -> None:
+        self.comparison, self.of_one_step = comparison, comparison.of_one_run
+        self.runs = comparison.a, comparison.b
+        self._sources = LaneSource(comparison.a), LaneSource(comparison.b)
         self._alike: dict[int, list[Alike]] = {}
 
     @property
@@ -51,44 +42,72 @@ class Compared:
     @property
     def sides(self) -> tuple[str, str]:
         """What A and B are, in words."""
-        raise NotImplementedError
+        if self.comparison.ops is not None:
+            return self.comparison.sides
+        return self._side(0), self._side(1)
+
+    def _side(self, side: int) -> str:
+        """What is not said by its name or by its step."""
+        comparison, run = self.comparison, self.runs[side]
+        if comparison.ranks is not None:
+            return ", ".join(track_facts(comparison, side)) or run.figures.kind
+        name = cells(run.path.rstrip("/").rsplit("/", 1)[-1], _FILE)
+        return f"{run_words(comparison, run)}{name}, {side_facts(run, self.runs[1 - side])}"
 
     # -- pairs of lanes --------------------------------------------------------------
 
     @property
-    def _pairs(self) -> Sequence[Any]:
-        """The pairs in the order that they were found in; each has `a` and `b`."""
-        raise NotImplementedError
-
-    @property
     def pairs(self) -> int:
         """How many pairs of lanes there are."""
-        return len(self._pairs)
+        return len(self.comparison.pairs)
 
     @cached_property
     def _order(self) -> list[int]:
         """The pairs whose busy share changes by most percent first, equal ones as they are."""
         changed = []
-        for lane_pair in self._pairs:
+        for lane_pair in self.comparison.pairs:
             a, b = map(whole_percent, self._busy_ns(lane_pair), self.steps)
             changed.append(-abs(b - a))
         return sorted(range(self.pairs), key=changed.__getitem__)
 
-    def _pair(self, pair: int) -> Any:
-        return self._pairs[self._order[pair]]
+    def _pair(self, pair: int) -> LanePair:
+        return self.comparison.pairs[self._order[pair]]
 
-    @property
+    @cached_property
     def alone(self) -> tuple[Sequence[str], Sequence[str]]:
         """The lanes of A and those of B that are in no pair, as `where` has them, in their order."""
-        raise NotImplementedError
+        return self._alone(0), self._alone(1)
+
+    def _alone(self, side: int) -> list[str]:
+        comparison, source = self.comparison, self._sources[side]
+        paired = {(pair.a, pair.b)[side] for pair in comparison.pairs}
+        if comparison.ops is not None:
+            numbers = {source.lane(track.number).number for track in paired}
+            lanes = [source.lane(number) for number in source.numbers]
+            return [" ".join(lane.title.split()) for lane in lanes if lane.number not in numbers]
+        tracks = comparison.tracks[side]
+        if comparison.by_rank:
+            return [f"rank {track.first_rank}" for track in tracks if track not in paired]
+        # A pair is of two stages, each by the first of its ranks.
+        stages = {track.stage for track in tracks} - {track.stage for track in paired}
+        return [f"stage {stage}" for stage in sorted(stage for stage in stages if stage is not None)]
 
     def where(self, pair: int) -> str:
         """`stage 3`, `rank 17`."""
-        raise NotImplementedError
+        lane_pair = self._pair(pair)
+        if self.comparison.ops is not None:
+            # Of the lane that stands for fewer ranks: a slow rank of B is one of a whole stage of A.
+            return " ".join(min(self.lanes(pair), key=lambda lane: lane.ranks).title.split())
+        if self.comparison.ranks is not None:
+            return f"rank {', '.join(map(str, self.comparison.ranks))}"
+        if self.comparison.by_rank:
+            return f"rank {lane_pair.rank}"
+        return "all ranks" if lane_pair.stage is None else f"stage {lane_pair.stage}"
 
-    def lanes(self, pair: int) -> tuple[SpanLane, SpanLane]:
+    def lanes(self, pair: int) -> tuple[Lane, Lane]:
         """The lanes of a pair in A and in B."""
-        raise NotImplementedError
+        lane_pair, (a, b) = self._pair(pair), self._sources
+        return a.lane(lane_pair.a.number), b.lane(lane_pair.b.number)
 
     def streams(self, pair: int) -> Sequence[tuple[SpanLane, SpanLane]]:
         """The lanes of the streams that both lanes of a pair have by the same name, in the order of A."""
@@ -101,20 +120,18 @@ class Compared:
             if span_lane.key.stream in by_name
         ]
 
-    def _busy_ns(self, lane_pair: Any) -> tuple[int, int]:
-        raise NotImplementedError
+    def _busy_ns(self, lane_pair: LanePair) -> tuple[int, int]:
+        a, b = self.runs
+        return busy_ns(common_ns(a, lane_pair.a)), busy_ns(common_ns(b, lane_pair.b))
 
     def busy_ns(self, pair: int) -> tuple[int, int]:
         """What they compute."""
         return self._busy_ns(self._pair(pair))
 
-    def _found_alike(self, lane_pair: Any) -> Iterable[Alike]:
-        raise NotImplementedError
-
     def alike(self, pair: int) -> Sequence[Alike]:
         """What both lanes have, by its start in A."""
         if pair not in self._alike:
-            self._alike[pair] = sorted(self._found_alike(self._pair(pair)))
+            self._alike[pair] = sorted(self.comparison.alike(self._pair(pair)))
         return self._alike[pair]
 
     def known_alike(self, pair: int) -> Sequence[Alike]:
@@ -123,7 +140,15 @@ class Compared:
 
     def told(self, pair: int, side: int, time_ns: int) -> str:
         """What lane A (0) or B (1) of a pair does at a time of its step."""
-        raise NotImplementedError
+        lane, ops = self.lanes(pair)[side], self.comparison.ops
+        if ops is not None:
+            return told_op((ops.a, ops.b)[side], lane, time_ns)
+        lane_pair = self._pair(pair)
+        track = (lane_pair.a, lane_pair.b)[side]
+        said = told_span(self.runs[side], track, lane, time_ns)
+        if len(track.ranks) > 1 and self.comparison.by_rank and self.comparison.ranks is None:
+            said += f" (one of ranks {cells(track.ranks.text(), _EQUAL_RANKS)})"
+        return said
 
     @cached_property
     def legend(self) -> Sequence[Kind]:
@@ -138,37 +163,60 @@ class Compared:
 
     def find(self, is_cancelled: Callable[[], bool]) -> object:
         """What takes long, in a worker: `why`, `matched`, `rows`, `unchanged`, `notices`, `known_alike`."""
-        raise NotImplementedError
+        ops, left = self.comparison.ops, _MOST_OPS_AHEAD
+        if ops is not None:
+            for side in self.runs:
+                side.compute_critical_path(is_cancelled)
+        outcome = self.why, self.rows
+        for pair in range(self.pairs):
+            left -= 0 if ops is None else len(self.lanes(pair)[0].spans.start)
+            if left < 0 or is_cancelled():
+                break
+            self.alike(pair)
+        return outcome
 
     @property
     def why(self) -> str:
         """What explains B - A and what causes it, a sentence without its full stop."""
-        raise NotImplementedError
+        return self.comparison.why
+
+    @property
+    def accounts_title(self) -> str:
+        """Of which ranks the accounts are."""
+        if self.comparison.ranks is not None:
+            return "Accounts of the two ranks"
+        return f"Accounts, mean of {'all ranks' if self.comparison.ops is not None else 'the paired stages'}"
 
     @property
     def accounts(self) -> Sequence[AccountChange]:
         """The accounts that are there, by the names of the screen."""
-        raise NotImplementedError
+        there = [account for account in self.comparison.accounts if account.a_ns or account.b_ns]
+        return [account._replace(name=COMPUTE.get(account.name, account.name)) for account in there]
 
     @property
     def matched(self) -> str:
         """What of the two was matched."""
-        raise NotImplementedError
+        return paired_words(self.comparison)
 
-    @property
+    @cached_property
     def rows(self) -> Sequence[DifferenceRow]:
         """What differs most, the largest first."""
-        raise NotImplementedError
+        comparison, pairs = self.comparison, list(map(self._pair, range(self.pairs)))
+        if comparison.ops is not None:
+            return op_rows(comparison.ops, self._order)
+        if comparison.ranks is not None:
+            return name_rows(comparison, pairs, "", starts_of_names(comparison.a, self.lanes(0)[0]))
+        return kind_rows(comparison, pairs)
 
     @property
     def unchanged(self) -> Sequence[str]:
-        """What is the same in both."""
-        raise NotImplementedError
+        """What is the same in both runs."""
+        return self.comparison.unchanged if self.comparison.ranks is None else ()
 
     @property
     def pieces_words(self) -> str:
         """Why what one of the two sends in more pieces takes longer there; "" where nothing does."""
-        return ""
+        return "" if self.comparison.ops is None else pieces_words(self.comparison.ops)
 
     @property
     def is_other_model(self) -> bool:
@@ -179,9 +227,10 @@ class Compared:
     @property
     def notices(self) -> Sequence[str]:
         """What it costs, or what has to be known before the figures are believed."""
-        raise NotImplementedError
+        cost = "" if self.comparison.ops is None else cost_words(self.comparison.ops)
+        return [*self.comparison.notices, *([cost] if cost else [])]
 
     @property
     def cost(self) -> str:
         """What B keeps in memory at most, beside A, in few words; "" where it is not known, or alike."""
-        return ""
+        return "" if self.comparison.ops is None else short_cost_words(self.comparison.ops)

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
 
+from simcore.compare import Comparison
 from simcore.diagnostics import UsageError
 from tui.compare.calibrating import Calibrating
-from tui.compare.choice import Choice, compared
+from tui.compare.choice import Choice, RunChoice
 from tui.compare.frame import draw
 from tui.compare.model import MOVERS, CompareModel
+from tui.compare.source import Compared
 from tui.frame import Line, rule, wrapped
 from tui.frame_view import ScreenView, binding
 from tui.panels import WHAT_IF
@@ -81,9 +83,8 @@ class CompareView(ScreenView):
     def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
         self._choice = Choice(session)
-        self._runs: tuple[Run, Run] | None = None
-        # The run and the ranks of it that are shown instead of two runs.
-        self._ranks_of: tuple[Run, int, int] | None = None
+        # A and B, and the ranks of them that are shown alone.
+        self._shown: tuple[Run, Run, tuple[int, int] | None] | None = None
         self.names = ("", "")
         self.model: CompareModel | None = None
         self.refused = ""
@@ -97,43 +98,35 @@ class CompareView(ScreenView):
         """The model over the chosen runs, or ranks of one: a new one where these are others."""
         if self.session.beside is not None:
             self.session.ranks = None
-        if self.session.ranks is not None:
-            self._compare_ranks(*self.session.ranks)
-            return
-        self._ranks_of = None
-        pair = self._choice.pair
+        pair, ranks = self._pair, self.session.ranks
         if pair is None:
-            self.model, self._runs = None, None
+            self.model, self._shown = None, None
             return
         a, b = pair
         self.names = (a.name, b.name)
-        if self._runs is not None and self._runs[0] is a.results and self._runs[1] is b.results:
+        shown = self._shown
+        if shown is not None and shown[0] is a.results and shown[1] is b.results and shown[2] == ranks:
             return
-        self._runs = (a.results, b.results)
+        self._shown = a.results, b.results, ranks
         try:
-            self.model, self.refused = CompareModel(compared(*self._runs)), ""
+            self.model, self.refused = CompareModel(Compared(Comparison(*self._shown))), ""
         except UsageError as error:
             self.model, self.refused = None, str(error)
 
-    def _compare_ranks(self, a: int, b: int) -> None:
-        """The model over two ranks of the run on the screen."""
-        run = self.session.current
-        if self._ranks_of is not None and self._ranks_of[0] is run and self._ranks_of[1:] == (a, b):
-            return
-        self._runs, self._ranks_of = None, (run, a, b)
-        # Imported here: two runs are compared without.
-        from tui.compare.ranks import RanksCompared
-
-        try:
-            found = RanksCompared(run, a, b)
-        except UsageError as error:
-            self.model, self.refused = None, str(error)
-        else:
-            self.names, self.model, self.refused = found.names, CompareModel(found), ""
+    @property
+    def _pair(self) -> tuple[RunChoice, RunChoice] | None:
+        """The chosen runs, or the run on the screen by the names of two ranks."""
+        if self.session.ranks is None:
+            return self._choice.pair
+        a, b = (RunChoice(f"rank {rank}", self.session.current) for rank in self.session.ranks)
+        return a, b
 
     @property
     def compared_runs(self) -> tuple[Run, Run] | None:
-        return self._runs if self.model is not None else None
+        """A and B where all of them is shown."""
+        if self.model is None or self._shown is None or self._shown[2] is not None:
+            return None
+        return self._shown[:2]
 
     def frame(self, width: int, height: int) -> list[Line]:
         if self.calibrating.is_open:

@@ -1,0 +1,85 @@
+"""The lines of what differs most: ops, kinds of time, names; the largest first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from simcore.compare import Comparison, LanePair, OpChanges
+from simcore.compare.op_words import op_words
+from simcore.compare.words import where_words
+from simcore.kernel_names import short_name
+from simcore.records import NamedTuple
+from simcore.trace.run import Run
+from simcore.workload.model import base_name
+from tui.timeline.lanes import SpanLane
+
+_ROWS = 20
+_NAME = 36
+
+
+class DifferenceRow(NamedTuple):
+    """One line of what differs most. measure: of what a_ns and b_ns are. pair: index of where it is.
+
+    at_ns: when it begins in A, None for a sum.
+    """
+
+    words: str
+    measure: str
+    a_ns: int
+    b_ns: int
+    pair: int
+    at_ns: int | None
+
+
+def op_rows(ops: OpChanges, order: Sequence[int]) -> list[DifferenceRow]:
+    """The ops that differ most. order: of the pairs on the screen."""
+    places = [ops.pairs[number].first for number in order]
+    return [
+        DifferenceRow(
+            op_words(ops, mover), mover.measure, mover.a_ns, mover.b_ns, places.index(mover.place),
+            mover.a_start_ns,
+        )
+        for mover in ops.movers
+    ]  # fmt: skip
+
+
+def kind_rows(comparison: Comparison, pairs: Sequence[LanePair]) -> list[DifferenceRow]:
+    """The kinds of time that differ most, and names. pairs: in the order of the screen."""
+    stages, ranks = [pair.stage for pair in pairs], [pair.rank for pair in pairs]
+    rows: list[DifferenceRow] = []
+    of_all: list[DifferenceRow] = []
+    for mover in comparison.movers[:_ROWS]:
+        pair = stages.index(mover.stage) if mover.rank is None else ranks.index(mover.rank)
+        words = f"{where_words(mover)}, {mover.change.name}"
+        measure = "mean" if mover.rank is None else "sum"
+        # The accounts have the mean of all ranks, too: behind the names it takes no room from them.
+        kinds = of_all if mover.rank is None and mover.stage is None else rows
+        kinds.append(DifferenceRow(words, measure, mover.change.a_ns, mover.change.b_ns, pair, None))
+    return [*rows, *name_rows(comparison, pairs, "sum ", {}), *of_all]
+
+
+def name_rows(
+    comparison: Comparison, pairs: Sequence[LanePair], measure: str, starts: Mapping[str, int]
+) -> list[DifferenceRow]:
+    """What differs most by name, each with its calls in A and in B. measure: of what the times are. starts:
+    where names begin in A, ns.
+    """
+    moved = [change for change in comparison.by_name if change.name and (change.ns or change.more_calls)]
+    rows = []
+    for change in moved[:_ROWS]:
+        calls = f"x{change.a.calls}" + (f"/{change.b.calls}" if change.more_calls else "")
+        words = f"{change.account}: {short_name(change.name, _NAME)}"
+        pair, start = pairs.index(comparison.where_most(change)), starts.get(change.name)
+        rows.append(DifferenceRow(words, f"{measure}{calls}", change.a.ns, change.b.ns, pair, start))
+    return rows
+
+
+def starts_of_names(run: Run, lane: SpanLane) -> dict[str, int]:
+    """Where the longest span of each name of a lane begins, ns."""
+    spans = lane.spans
+    starts: dict[str, int] = {}
+    for index in lane.by_length:
+        if spans.op[index] >= 0:
+            name, _ = run.lanes.name(lane.number, spans.op[index])
+            starts.setdefault(base_name(name), spans.start[index])
+    return starts

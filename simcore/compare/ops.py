@@ -15,8 +15,8 @@ from simcore.parameters import FLAGS
 from simcore.records import NamedTuple, Struct
 from simcore.runs.simulated import Results
 from simcore.sources.simulated import ACCOUNTS
+from simcore.trace.run import mean_ns
 from simcore.trace.track import OF_FEW
-from simcore.words.sentences.model import Facts
 from simcore.words.simulated import effective_parameters
 from simcore.workload.model import base_name
 
@@ -54,14 +54,6 @@ class OpChanges(Struct, frozen=True, dict=True):
 
     a: Results
     b: Results
-
-    @cached_property
-    def facts_a(self) -> Facts:
-        return Facts(self.a)
-
-    @cached_property
-    def facts_b(self) -> Facts:
-        return Facts(self.b)
 
     @property
     def difference_ns(self) -> int:
@@ -128,11 +120,12 @@ class OpChanges(Struct, frozen=True, dict=True):
 
     @cached_property
     def accounts(self) -> list[AccountChange]:
-        """Every account, the mean of all ranks."""
-        return [
-            AccountChange(name, self.facts_a.mean_ns[name], self.facts_b.mean_ns[name])
-            for name in self._names
-        ]
+        """The mean of all ranks. Context parallelism is of models alone, others of runs with time in them."""
+        a, b = mean_ns(self.a), mean_ns(self.b)
+        left_out = {name for name in OF_FEW if not (a[name] or b[name])}
+        if all(side.simulation.workload.maker is None for side in (self.a, self.b)):
+            left_out.add("exposed cp")
+        return [AccountChange(name, a[name], b[name]) for name in ACCOUNTS if name not in left_out]
 
     @cached_property
     def worst(self) -> ClassPair:
@@ -146,18 +139,10 @@ class OpChanges(Struct, frozen=True, dict=True):
 
     @cached_property
     def worst_accounts(self) -> list[AccountChange]:
-        """Every account of those ranks."""
-        a, b = self.a.accounts[self.worst.a], self.b.accounts[self.worst.b]
-        index = ACCOUNTS.index
-        return [AccountChange(name, a.total_ns[index(name)], b.total_ns[index(name)]) for name in self._names]
-
-    @property
-    def _names(self) -> list[str]:
-        """The accounts; context parallelism is of models alone, others of those that have time in them."""
-        of_models = any(results.simulation.workload.maker is not None for results in (self.a, self.b))
-        left_out = {name for name in OF_FEW if not (self.facts_a.mean_ns[name] or self.facts_b.mean_ns[name])}
-        left_out |= set() if of_models else {"exposed cp"}
-        return [name for name in ACCOUNTS if name not in left_out]
+        """The same accounts of those ranks."""
+        a, b = self.a.accounts[self.worst.a].total_ns, self.b.accounts[self.worst.b].total_ns
+        places = [(name, ACCOUNTS.index(name)) for name, *_ in self.accounts]
+        return [AccountChange(name, a[place], b[place]) for name, place in places]
 
     @cached_property
     def parts(self) -> list[AccountPart]:

@@ -213,7 +213,7 @@ def why_words(comparison: Comparison) -> str:
     if cause is not None and cause.change.ns * most.ns > 0:
         if cause.stage is not None or most.account != cause.change.name:
             return f"{_computes(cause)}; {on_mean}"
-        # What the mean rank computes is no news comparison what it computes more or less.
+        # What the mean rank computes is no news beside what it computes more or less.
         return (
             f"{on_mean}, which computes {duration(cause.change.b_ns)}, before {duration(cause.change.a_ns)}"
         )

@@ -32,92 +32,12 @@ from simcore.records import NamedTuple, Struct
 from simcore.simulation import Simulation
 from simcore.sources.simulated import simulated_graph
 from simcore.sources.simulated_graph import SimulatedGraph
-from simcore.trace import reasons
 from simcore.trace.accounts import Accounts
-from simcore.trace.graph import JOINED, QUEUED, RECEIVED, START
+from simcore.trace.graph import BEFORE, BUSY, JOINED, QUEUED, RECEIVED, START
 from simcore.trace.graph import Cause as GraphCause
+from simcore.trace.reasons import Facts, reason_words
+from simcore.trace.trace_graph import Neighbours
 from simcore.units import duration
-
-# What they are called here.
-WORDS = reasons.REASONS | {
-    reasons.LATE: "rank {rank} comes late to the {own}",
-    reasons.RECEIVED: "stage {stage} sends the {handed}",
-    reasons.BUSY: "{where} is busy with the {kind} before it",
-    reasons.JOINED: "it waits for the {what}{target}",
-    reasons.BEHIND: "{done} before it",
-}
-
-
-class _OpFacts(reasons.Facts):
-    """What is said of a cause of `op` of class `number`. rank: that came late, if another member did."""
-
-    def __init__(self, simulation: Simulation, cause: OpCause, number: int, op: int, rank: int) -> None:
-        self.timeline, self.cause, self.rank = simulation.timeline, cause, rank
-        self.waits = number, op
-
-    @property
-    def own(self) -> str:
-        """What waits: `tp all-gather`, `transfer`, `compute`."""
-        return op_kind(self.timeline, *self.waits, with_group=True)
-
-    @property
-    def what(self) -> str:
-        """What was waited for."""
-        return op_kind(self.timeline, self.cause.number, self.cause.op, with_group=True)
-
-    @property
-    def done(self) -> str:
-        """What its rank did."""
-        return "compute" if self.what == "compute" else f"the {self.what}"
-
-    @property
-    def kind(self) -> str:
-        """The same without its group."""
-        return op_kind(self.timeline, self.cause.number, self.cause.op)
-
-    @property
-    def took(self) -> str:
-        """How long it was."""
-        return duration(self.cause.end_ns - self.cause.start_ns)
-
-    @property
-    def later(self) -> str:
-        """How long after its end it was seen."""
-        return duration(self.cause.end_ns - self.timeline.times.end[self.cause.number][self.cause.op])
-
-    @property
-    def stage(self) -> int:
-        """Its stage."""
-        return self.timeline.stage_of(self.cause.number)
-
-    @property
-    def handed(self) -> str:
-        """What a transfer hands on."""
-        phase = self.timeline.stage_program(self.cause.number).ops.phase[self.cause.op]
-        return "activation" if phase in (FWD, RECOMPUTE) else "gradient"
-
-    @property
-    def where(self) -> str:
-        """The stream or channel that it was on."""
-        stream = self.timeline.stage_program(self.cause.number).ops.stream[self.cause.op]
-        return f"the {STREAMS[stream]} stream" if stream < TO_NEXT else f"the channel{self.target}"
-
-    @property
-    def target(self) -> str:
-        """Of a transfer, to which stage it goes."""
-        cost = self.timeline.program.costs[
-            self.timeline.stage_program(self.cause.number).ops.cost[self.cause.op]
-        ]
-        return f" to stage {self.stage + cost.step}" if isinstance(cost, TransferCost) else ""
-
-
-def reason_words(simulation: Simulation, cause: OpCause, number: int, op: int, late: int) -> str:
-    """Why `op` of class `number` could not start before `cause` was over.
-
-    late: the rank that came late, if the cause is another member's.
-    """
-    return WORDS[cause.kind].format_map(_OpFacts(simulation, cause, number, op, late))
-
 
 NONE = -1
 
@@ -125,18 +45,19 @@ NONE = -1
 class OpCause(NamedTuple):
     """What ended at the instant at which something else could start.
 
-    kind: which reason it is. why: of simcore.trace.graph. number, op: its rank class and op, IDLE_OP for a
-    state change. start_ns, end_ns: of the part that was waited for. member: the class that came late to a
-    collective because of this, NONE where the waiting op's own class did.
+    why: of simcore.trace.graph. number, op: its rank class and op, IDLE_OP for a state change. start_ns,
+    end_ns: of the part that was waited for. member: the class that came late to a collective because of this,
+    NONE where the waiting op's own class did. passes: whether it is time that passes by itself, until the end
+    of the op is seen where there is one.
     """
 
-    kind: str
     why: int
     number: int
     op: int
     start_ns: int
     end_ns: int
     member: int = NONE
+    passes: bool = False
 
 
 class OpDependency(Struct, frozen=True):
@@ -170,8 +91,8 @@ class Dependencies:
         self._unfolded = folded is not simulation
         shown = self._shown_class if self._unfolded else None
         self.graph = simulated_graph(self.built, self._rank_of, shown)
-        # By kind, stage and cost: why an op begins that waits for one of its own rank.
-        self._on_rank: dict[tuple[str, int, int], str] = {}
+        # By how, class and cost: what is known of an op of its own rank that another one waits for.
+        self._on_rank: dict[tuple[int, int, int] | None, Facts] = {}
 
     # -- classes of the run and of its folded form -----------------------------------
 
@@ -201,22 +122,24 @@ class Dependencies:
         number, rank = self._folded_class(number, rank)
         return self._effects(number, op, rank)
 
-    def reason(self, reason: reasons.Reason, op: int, rank: int) -> str:
-        """Why `op` of `rank` could not start earlier; IDLE_OP of time that passes by itself."""
-        kind, _, number, cause = reason
+    def facts(self, of: Neighbours, op: int, rank: int) -> Facts:
+        """What is known of `op` of `rank` and what ended when it began; IDLE_OP: time passes by itself."""
+        _, number, cause = of
         if cause is None:
-            return WORDS[kind]
-        before = IDLE_OP
-        if kind in (reasons.BEHIND, reasons.JOINED):
+            return Facts(None)
+        key = None
+        if cause.track == number and cause.why in (BEFORE, JOINED):
             before = self.graph.span_at(cause.node, self.built.graph.track_of(cause))
-        if before == IDLE_OP:
-            return self._words(self._of_node(cause, number, op), number, op, rank)
-        # Nearly all of a path: said in the same words of each op that waits for one of the same cost.
-        stage = self.timeline.stage_of(number)
-        key = kind, stage, self.timeline.stage_program(number).ops.cost[before]
-        if key not in self._on_rank:
-            self._on_rank[key] = self._words(self._of_node(cause, number, op), number, op, rank)
-        return self._on_rank[key]
+            if before != IDLE_OP:
+                # Nearly all of a path: the same of each op that waits for one of the same cost.
+                key = cause.why, number, self.timeline.stage_program(number).ops.cost[before]
+        if key in self._on_rank:
+            return self._on_rank[key]
+        ended = self._of_node(cause, number, op)
+        facts = self._facts(ended, number, op, self.ranks_of(ended, number, op, rank)[0])
+        if key is not None:
+            self._on_rank[key] = facts
+        return facts
 
     def segment_causes(
         self, number: int, accounts: Accounts, segment: int, rank: int | None = None
@@ -270,7 +193,7 @@ class Dependencies:
             for cause in self.op_causes(other, waiting):
                 if (cause.number, cause.op) == (number, op):
                     of_other = self._rank_behind(cause, other, waiting, rank)
-                    reason = reason_words(self.folded, cause, other, waiting, rank)
+                    reason = reason_words(self._facts(cause, other, waiting, rank))
                     start, end = times.start[other][waiting], times.end[other][waiting]
                     shown = self._shown_class(other, of_other)
                     effects.append(OpDependency(shown, waiting, of_other, reason, start, end))
@@ -279,7 +202,7 @@ class Dependencies:
 
     def _dependency(self, cause: OpCause, number: int, op: int, rank: int) -> OpDependency:
         late, other = self.ranks_of(cause, number, op, rank)
-        reason = reason_words(self.folded, cause, number, op, late)
+        reason = reason_words(self._facts(cause, number, op, late))
         shown = self._shown_class(cause.number, other)
         return OpDependency(shown, cause.op, other, reason, cause.start_ns, cause.end_ns)
 
@@ -326,10 +249,29 @@ class Dependencies:
         causes = built.graph.causes(built.node(number, op), built.ends, number)
         return [self._of_node(cause, number, op) for cause in causes]
 
-    def _words(self, cause: OpCause, number: int, op: int, rank: int) -> str:
-        """A cause of `op` of `rank`, of class `number` of the folded run, in words."""
-        late, _ = self.ranks_of(cause, number, op, rank)
-        return reason_words(self.folded, cause, number, op, late)
+    def _facts(self, cause: OpCause, number: int, op: int, late: int) -> Facts:
+        """What is known of a cause of `op` of class `number`. late: the rank that came late, if the cause is
+        another member's.
+        """
+        timeline, why = self.timeline, cause.why
+        if cause.member != NONE:
+            return Facts(why, True, late, own=op_kind(timeline, number, op, with_group=True))
+        if cause.op == IDLE_OP:
+            return Facts(why, passes=duration(cause.end_ns - cause.start_ns))
+        what = op_kind(timeline, cause.number, cause.op, with_group=True)
+        if cause.passes:
+            seen = duration(cause.end_ns - timeline.times.end[cause.number][cause.op])
+            return Facts(why, what=what, seen=seen)
+        ops, stage = timeline.stage_program(cause.number).ops, timeline.stage_of(cause.number)
+        cost, stream = timeline.program.costs[ops.cost[cause.op]], ops.stream[cause.op]
+        target = f" to stage {stage + cost.step}" if isinstance(cost, TransferCost) else ""
+        if why == RECEIVED:
+            sent = "activation" if ops.phase[cause.op] in (FWD, RECOMPUTE) else "gradient"
+            return Facts(why, sent=sent, stage=stage)
+        if why == BUSY:
+            where = f"the {STREAMS[stream]} stream" if stream < TO_NEXT else f"the channel{target}"
+            return Facts(why, where=where, what=f"the {op_kind(timeline, cause.number, cause.op)} before it")
+        return Facts(why, what=f"{what}{target}" if why == JOINED else what)
 
     def _rank_of(self, cause: GraphCause, number: int, op: int, rank: int) -> int:
         """The rank that a cause of `op` of `rank` is of; IDLE_OP: the end of the rank waited."""
@@ -349,21 +291,15 @@ class Dependencies:
             track, on = (candidate if candidate in met or not both else both[0] for candidate in (track, on))
         op, member = self.graph.span_at(node, on), NONE if track == number else track
         begin, over = built.graph.start(node, built.ends), built.ends[node]
-        kind = reasons.LATE if member != NONE else reasons.kind_of(GraphCause(node, why, number), number)
-        if op == IDLE_OP:
-            joined = built.graph.second[node - 1]
-            if joined == START:
-                kind = reasons.PAUSED if member == NONE else kind
-                return OpCause(kind, why, on, op, begin, over, member)
+        passes = op == IDLE_OP
+        if passes and (joined := built.graph.second[node - 1]) != START:
             # Time passes until the end of what was joined is seen.
             op, begin = self.graph.span_at(joined, on), built.graph.start(joined, built.ends)
-            kind = reasons.SEEN if member == NONE else kind
-        return OpCause(kind, why, on, op, begin, over, member)
+        return OpCause(why, on, op, begin, over, member, passes)
 
     def _whole(self, why: int, number: int, op: int) -> OpCause:
         times = self.timeline.times
-        kind = reasons.kind_of(GraphCause(START, why, number), number)
-        return OpCause(kind, why, number, op, times.start[number][op], times.end[number][op])
+        return OpCause(why, number, op, times.start[number][op], times.end[number][op])
 
     def _behind(self, number: int, op: int) -> list[tuple[int, int]]:
         """(class, op) of what comes directly behind an op and starts when it, or a part of it, ends."""

@@ -11,6 +11,7 @@ from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, ComputeCost, 
 from simcore.simulation import Simulation
 from simcore.trace.critical_path import CriticalPath, LegOf, PathSource
 from simcore.trace.figures import PathSegment
+from simcore.trace.reasons import Facts
 from simcore.workload.model import base_name
 
 IDLE_KIND = "idle"
@@ -81,8 +82,8 @@ class SimulatedPath(PathSource):
         cost = self._timeline.program.costs[ops.cost[span]]
         return ops.stream[span] == COMPUTE and isinstance(cost, ComputeCost) and cost.ns in NOT_MODELLED
 
-    def reason(self, path: CriticalPath, index: int) -> str:
-        return self._dependencies.reason(path.reason(index), path.span[index], path.rank[index])
+    def facts(self, path: CriticalPath, index: int) -> Facts:
+        return self._dependencies.facts(path.neighbours(index), path.span[index], path.rank[index])
 
     # -- segment by segment ------------------------------------------------------------
 

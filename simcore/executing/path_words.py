@@ -11,10 +11,11 @@ from simcore.executing.executed import Executed
 from simcore.executing.trace import ACCOUNTS, account_of, phase_of_node
 from simcore.trace.critical_path import CriticalPath, LegOf, PathSource
 from simcore.trace.figures import PathSegment
-from simcore.trace.reasons import BUSY, FIRST, LATE, NAMES, NEEDS, REASONS, RECEIVED, Facts
+from simcore.trace.graph import BUSY, RECEIVED
+from simcore.trace.reasons import Facts
 
-# What they are called here.
-WORDS = REASONS | {RECEIVED: "waiting for the message from rank {rank}"}
+# What a receive waits for.
+MESSAGE = "the message"
 # Cells of the name of what a node waited for.
 _NAME_CELLS = 40
 # By slot, as `astra2.SLOT_WORDS`.
@@ -78,17 +79,26 @@ class ExecutedPath(PathSource):
         stated = executed.attributes(rank, place).get("wltui_ns")
         return ns <= 1 or (ns == _OF_SIMAI and integer(stated) == ns)
 
-    def reason(self, path: CriticalPath, index: int) -> str:
-        reason, of = path.reason(index), path.of
-        kind, cause = reason.kind, reason.cause
+    def facts(self, path: CriticalPath, index: int) -> Facts:
+        of, pair = path.of, path.neighbours(index)
+        cause = pair.cause
         if cause is None:
-            return WORDS[FIRST]
+            return Facts(None)
+        if of.is_late(pair):
+            return Facts(cause.why, True, self._first[cause.track])
         track = of.graph.track_of(cause)
-        facts = NodeFacts(self._executed, self._first[cause.track if kind == LATE else track])
-        if kind not in (LATE, RECEIVED):
-            place, before = of.span_at(reason.node, reason.track), of.span_at(cause.node, track)
-            kind = facts.after(self._first[reason.track], place, before)
-        return WORDS[kind].format_map(facts)
+        own, rank = self._first[pair.track], self._first[track]
+        if cause.why == RECEIVED:
+            return Facts(RECEIVED, rank=rank, sent=MESSAGE)
+        place, before = of.span_at(pair.node, pair.track), of.span_at(cause.node, track)
+        # What it neither needs nor names was on what it runs on.
+        nodes = self._executed.nodes[own]
+        return Facts(
+            BUSY, where=taken_by(self._executed, own, place),
+            what=in_short(node_name(self._executed, rank, before), _NAME_CELLS),
+            is_needed=rank == own and before in nodes.data[place],
+            is_named=rank == own and before in nodes.ctrl[place],
+        )  # fmt: skip
 
     def segment(self, path: CriticalPath, index: int) -> PathSegment:
         track, span, rank = path.track[index], path.span[index], path.rank[index]
@@ -97,32 +107,6 @@ class ExecutedPath(PathSource):
             self.kind(track, span), self.name(track, span), None, None, self.reason(path, index),
             self._executed.nodes[rank].id[span],
         )  # fmt: skip
-
-
-class NodeFacts(Facts):
-    """What is said of a cause that is of `rank`. The name in it is safe, and cut."""
-
-    def __init__(self, executed: Executed, rank: int) -> None:
-        self._executed, self.rank = executed, rank
-        self._waits = self._before = (rank, -1)
-
-    def after(self, rank: int, place: int, before: int) -> str:
-        """Why a node came after another: its data, a control dependency, or what both run on."""
-        self._waits, self._before = (rank, place), (self.rank, before)
-        nodes = self._executed.nodes[rank]
-        if rank == self.rank and before in nodes.data[place]:
-            return NEEDS
-        return NAMES if rank == self.rank and before in nodes.ctrl[place] else BUSY
-
-    @property
-    def what(self) -> str:
-        """The name of what it waited for."""
-        return in_short(node_name(self._executed, *self._before), _NAME_CELLS)
-
-    @property
-    def where(self) -> str:
-        """What it runs on."""
-        return taken_by(self._executed, *self._waits)
 
 
 def taken_by(executed: Executed, rank: int, place: int) -> str:

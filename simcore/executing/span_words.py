@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from simcore.chakra.nodes import RECV
 from simcore.diagnostics import in_short
-from simcore.executing.path_words import taken_by
+from simcore.executing.path_words import MESSAGE, taken_by
 from simcore.ranks import RankSet
 from simcore.trace.critical_path import path_legs
 from simcore.trace.findings import Leg
+from simcore.trace.graph import BEFORE, BUSY, RECEIVED
 from simcore.trace.lane_spans import SpanSaid, Step
 from simcore.trace.lanes import Lanes
+from simcore.trace.reasons import Facts, reason_words
 from simcore.units import byte_size, duration, plural
 
 if TYPE_CHECKING:
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
 NOTHING = -1
 _SHOWN = 12
 _KNOWN = ("comm_size", "tensor_size", "comm_src", "comm_dst", "comm_tag", "comm_type", "pg_name", "is_cpu_op")
-_CONTROL = "control dependency"
-_LAST = "its rank came last to the collective"
+# Of what has a line of its own: it is not named again.
+_NEEDS, _NAMES = Facts(BEFORE, is_needed=True), Facts(BEFORE, is_named=True)
 
 
 class TraceSpanWords:
@@ -102,46 +104,45 @@ class TraceSpanWords:
         nodes = self._causes(number, place) if direction < 0 else self._effects(number, place)
         return [self._step(number, stream, *cause) for cause in nodes]
 
-    def _causes(self, rank: int, place: int) -> list[tuple[int, int, str]]:
-        """(rank, place, why) of what a node waited for: who came last, then what ended last."""
+    def _causes(self, rank: int, place: int) -> list[tuple[int, int, Facts]]:
+        """(rank, place, facts) of what a node waited for: who came last, then what ended last."""
         results, executed = self._results, self._results.executed
         nodes = executed.nodes[rank]
-        causes = [(rank, parent, "it needs its data") for parent in nodes.data[place]]
-        causes += [(rank, parent, f"it waits for its end ({_CONTROL})") for parent in nodes.ctrl[place]]
+        causes = [(rank, parent, _NEEDS) for parent in nodes.data[place]]
+        causes += [(rank, parent, _NAMES) for parent in nodes.ctrl[place]]
         sent = executed.send_of(rank, place)
         if sent is not None:
-            causes.append((*sent, "it receives its message"))
+            causes.append((*sent, _received(sent[0])))
         late = results.last_member(rank, place)
         if late is not None and late[0] != rank:
-            causes.append((*late, _LAST))
+            causes.append((*late, Facts(BEFORE, True, late[0])))
         lane, begun = executed.lanes[rank][place], executed.start[rank][place]
         if lane != 255 and begun:
-            what = taken_by(results.executed, rank, place)
+            busy = Facts(BUSY, where=taken_by(executed, rank, place), what="it")
             ends = executed.end[rank]
             parents = {*nodes.data[place], *nodes.ctrl[place]}
             causes += [
-                (rank, at, f"it kept {what} busy")
+                (rank, at, busy)
                 for at, held in enumerate(executed.lanes[rank])
                 if held == lane and at != place and ends[at] == begun and at not in parents
             ]
-        return sorted(causes, key=lambda item: (item[2] != _LAST, -executed.end[item[0]][item[1]]))
+        return sorted(causes, key=lambda item: (not item[2].is_late, -executed.end[item[0]][item[1]]))
 
-    def _effects(self, rank: int, place: int) -> list[tuple[int, int, str]]:
+    def _effects(self, rank: int, place: int) -> list[tuple[int, int, Facts]]:
         executed = self._results.executed
         nodes = executed.nodes[rank]
-        ordered = f"waits for its end ({_CONTROL})"
         effects = [
-            (rank, child, "needs its data" if place in nodes.data[child] else ordered)
+            (rank, child, _NEEDS if place in nodes.data[child] else _NAMES)
             for child in nodes.children_of(place)
         ]
-        effects += [(*receive, "receives its message") for receive in executed.receives_of(rank, place)]
+        effects += [(*receive, _received(rank)) for receive in executed.receives_of(rank, place)]
         return sorted(effects, key=lambda item: executed.start[item[0]][item[1]])
 
-    def _step(self, number: int, stream: str | None, rank: int, place: int, why: str) -> Step:
+    def _step(self, number: int, stream: str | None, rank: int, place: int, why: Facts) -> Step:
         results, executed = self._results, self._results.executed
         where = f", rank {rank}" if rank != number else ""
         ns = executed.end[rank][place] - executed.start[rank][place]
-        words = f"{in_short(results.name_of(rank, place), 40)}{where}, {duration(ns)}: {why}"
+        words = f"{in_short(results.name_of(rank, place), 40)}{where}, {duration(ns)}: {reason_words(why)}"
         there = None if stream is None else results.stream_of(rank, place)
         return Step(rank, there, executed.start[rank][place], rank, words)
 
@@ -159,6 +160,10 @@ class TraceSpanWords:
         what += f" of micro-batch {leg.microbatch}" if leg.microbatch >= 0 else ""
         words = f"path leg {index + 1} of {len(path)}: {what}, {duration(leg.ns)}; {leg.reason}"
         return Step(leg.number, None, leg.start_ns, leg.rank, words)
+
+
+def _received(rank: int) -> Facts:
+    return Facts(RECEIVED, rank=rank, sent=MESSAGE)
 
 
 def facts_of(results: RanTraces, rank: int, place: int) -> list[str]:

@@ -148,13 +148,9 @@ def gap_words(gap: HostGap) -> str:
     return f"{no_call_words(gap)} of it"
 
 
-def gap_reason(gap: HostGap) -> str:
-    """The same as why a segment of the critical path could not begin earlier, where there is little room."""
-    if gap.cause == CALL:
-        return f"its host {_verb(gap)} in {short_name(gap.name or '', _NAME_CELLS)}"
-    if gap.cause == QUEUED:
-        return "its next kernel was queued already"
-    return "its host was late: no kernel queued"
+def host_words(gap: HostGap) -> str:
+    """`is in cudaLaunchKernel`: what the host did, where there is little room; "" without a call."""
+    return "" if gap.name is None else f"{_verb(gap)} in {short_name(gap.name, _NAME_CELLS)}"
 
 
 def no_call_words(gap: HostGap) -> str:

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from simcore.replay.idle import CALL, HostGap, gap_in, gap_reason
+from simcore.records import replace
+from simcore.replay.idle import QUEUED, HostGap, gap_in, host_words
 from simcore.replay.piece_names import IDLE_NAME, InPieces, piece_name
 from simcore.sources.measured import ACCOUNTS, IDLE, own_account
 from simcore.sources.measured_graph import MeasuredGraph
@@ -15,25 +16,8 @@ from simcore.sources.pieces import GAP
 from simcore.sources.ties import Ties
 from simcore.trace.critical_path import CriticalPath, LegOf, PathSource
 from simcore.trace.figures import PathSegment
-from simcore.trace.reasons import (
-    BEHIND,
-    BUSY,
-    FIRST,
-    HOST_LATE,
-    IDLES,
-    LATE,
-    NOT_STARTED,
-    REASONS,
-    RECEIVED,
-    WAS_IDLE,
-    Reason,
-)
-from simcore.trace.trace_graph import TraceGraph
-
-# What they are called here: a stream is that of the collectives of a group.
-WORDS = REASONS | {BUSY: "waiting for the collective before it"}
-# What is said of a gap where its trace does not tell more.
-_OF_GAPS = (FIRST, IDLES, HOST_LATE, NOT_STARTED)
+from simcore.trace.reasons import Facts
+from simcore.trace.trace_graph import Neighbours, TraceGraph
 
 
 class _Timed(InPieces, Protocol):
@@ -79,84 +63,68 @@ class MeasuredPath(PathSource):
 
     def leg(self, track: int, span: int) -> LegOf:
         """The operation's name, raw text of the file; IDLE_NAME where there is none."""
-        if self._is_gap(track, span):
+        if is_gap(self._ties, track, span):
             # A gap is of no operation; what lies inside an operation is a part of it.
             return LegOf(IDLE_NAME, -1)
         op, ops = self._ties.pieces[track].op[span], self._ranks[track].ops
         return LegOf(ops.name[op], ops.batch[op], op)
 
-    def _is_gap(self, track: int, span: int) -> bool:
-        return self._ties.pieces[track].kind[span] == GAP
-
     # -- why ---------------------------------------------------------------------------
 
-    def told(self, path: CriticalPath, index: int) -> Reason:
-        """Why a segment could not start earlier. Of what follows on what its rank did it says what that was:
-        nobody says of a rank that idles that it was busy.
-        """
-        reason, track, span = path.reason(index), path.track[index], path.span[index]
-        if reason.kind != BEHIND:
-            return reason
-        if self.account(track, span) == IDLE:
-            return reason._replace(kind=self._idles(track, span))
-        if not index or path.track[index - 1] != track:
-            return reason
-        return reason._replace(kind=kind_behind(self._ties, track, path.span[index - 1]))
+    def facts(self, path: CriticalPath, index: int) -> Facts:
+        track, span = path.track[index], path.span[index]
+        facts = piece_facts(path.of, self._ties, path.neighbours(index))
+        if self.account(track, span) != IDLE:
+            return facts
+        gap = gap_in(self._results.gaps[track], path.edge[index], path.edge[index + 1])
+        if gap is None:
+            return replace(facts, idles=True, is_queued=self._is_queued(track, span))
+        return replace(facts, idles=True, call=host_words(gap), is_queued=gap.cause == QUEUED)
 
-    def _idles(self, track: int, span: int) -> str:
-        """Why a rank ran nothing, as measured: of a device whether the call that launched the next kernel was
-        over for more than half of the gap; IDLES where nobody knows that.
+    def _is_queued(self, track: int, span: int) -> bool | None:
+        """Of a gap as it was measured whether the call that launched the next kernel of a device was over for
+        more than half of it; None where nobody knows that.
         """
         rank, pieces = self._ranks[track], self._ties.pieces[track]
         after, last = span + 1, span - 1
         if rank.device is None or rank.device.host is None or after >= len(pieces.op):
-            return IDLES
+            return None
         while last >= 0 and pieces.kind[last] == GAP:
             last -= 1
         host, op = rank.device.host, pieces.op[after]
         if last < 0 or pieces.kind[after] == GAP or host.launcher[op] < 0:
-            return IDLES
+            return None
         start, end = rank.ops.end[pieces.op[last]], rank.ops.start[op]
         queued = end - max(host.launched[op], start)
-        return NOT_STARTED if 2 * queued > end - start else HOST_LATE
-
-    def reason(self, path: CriticalPath, index: int) -> str:
-        """Of a gap that its trace tells of, what the host did."""
-        told, track, gap = self.told(path, index), path.track[index], None
-        if told.kind in _OF_GAPS and self.account(track, path.span[index]) == IDLE:
-            gap = gap_in(self._results.gaps[track], path.edge[index], path.edge[index + 1])
-        # That the step begins says more than that a kernel was queued, or that no call is to blame.
-        if gap is not None and (told.kind != FIRST or gap.cause == CALL):
-            return gap_reason(gap)
-        return words_of(path.of, told)
+        return 2 * queued > end - start
 
     # -- segment by segment ------------------------------------------------------------
 
     def segment(self, path: CriticalPath, index: int) -> PathSegment:
         track, span = path.track[index], path.span[index]
         ops, op = self._ranks[track].ops, self._ties.pieces[track].op[span]
-        is_gap, batch, account = self._is_gap(track, span), ops.batch[op], self.account(track, span)
+        idles, batch, account = is_gap(self._ties, track, span), ops.batch[op], self.account(track, span)
         kind = self.kind(track, span)
         return PathSegment(
             path.edge[index], path.edge[index + 1], path.rank[index],
             kind if ACCOUNTS[account] != kind else "compute", kind,
-            None if is_gap else self.name(track, span), None if is_gap else ops.state[op],
-            None if is_gap or batch < 0 else batch, self.reason(path, index),
+            None if idles else self.name(track, span), None if idles else ops.state[op],
+            None if idles or batch < 0 else batch, self.reason(path, index),
         )  # fmt: skip
 
 
-def kind_behind(ties: Ties, rank: int, piece: int) -> str:
-    """Why what stands right behind a piece of its own rank could not begin earlier."""
-    return WAS_IDLE if ties.pieces[rank].kind[piece] == GAP else BEHIND
+def piece_facts(of: TraceGraph, ties: Ties, pair: Neighbours) -> Facts:
+    """Returns what is known of what a piece waited for."""
+    cause = pair.cause
+    if cause is None:
+        return Facts(None)
+    if of.is_late(pair):
+        return Facts(cause.why, True, of.ranks[cause.track])
+    track = of.graph.track_of(cause)
+    was_idle = is_gap(ties, track, of.span_at(cause.node, track))
+    return Facts(cause.why, rank=of.ranks[track], was_idle=was_idle)
 
 
-def named_track(of: TraceGraph, reason: Reason) -> int:
-    """The track of the rank that a reason names: who came last, who sends, else its own."""
-    if reason.cause is None or reason.kind not in (LATE, RECEIVED, BUSY):
-        return reason.track
-    return reason.cause.track if reason.kind == LATE else of.graph.track_of(reason.cause)
-
-
-def words_of(of: TraceGraph, reason: Reason) -> str:
-    """A reason in words."""
-    return WORDS[reason.kind].format(rank=of.ranks[named_track(of, reason)])
+def is_gap(ties: Ties, track: int, piece: int) -> bool:
+    """Returns whether a piece of a rank is none of an operation."""
+    return ties.pieces[track].kind[piece] == GAP

@@ -29,26 +29,22 @@ from simcore.measured.vocabulary import COMPUTE, COPY, group_of_op
 from simcore.ranks import RankSet, place_words
 from simcore.records import Struct
 from simcore.replay.idle import CALL, call_lane, called_words, gap_in, gap_words, part_words, thread_words
-from simcore.replay.path_words import WORDS, kind_behind, words_of
+from simcore.replay.path_words import is_gap, piece_facts
 from simcore.replay.piece_names import piece_name
 from simcore.replay.waits import Wait, waits_by_item
 from simcore.sources.pieces import GAP
 from simcore.sources.ties import NONE
 from simcore.trace.critical_path import path_legs
 from simcore.trace.findings import Leg
-from simcore.trace.graph import BUSY, START, Cause
+from simcore.trace.graph import BEFORE, BUSY, RECEIVED, START, Cause
 from simcore.trace.lane_spans import COMPUTE_STREAM, SpanSaid, Step, microbatch_words
 from simcore.trace.lanes import Lanes
-from simcore.trace.reasons import BEHIND
+from simcore.trace.reasons import Facts, reason_words
+from simcore.trace.trace_graph import Neighbours
 from simcore.units import byte_size, duration, plural
 
 if TYPE_CHECKING:
     from simcore.replay.timed import Timed
-
-_WAITS = "rank {rank} waits for it there"
-_RECEIVES = "rank {rank} receives it"
-_QUEUES = "the collective after it waits for it to be over"
-_AFTER = "its rank does this next"
 
 
 class PieceDependency(Struct, frozen=True):
@@ -78,7 +74,7 @@ def causes(results: Timed, rank: int, own: list[int]) -> list[PieceDependency]:
     """What the pieces of one operation waited for: first what its begin waited for."""
     if not own:
         return []
-    before = [_next_on_its_rank(results, rank, own[0] - 1)] if own[0] else []
+    before = [PieceDependency(rank, own[0] - 1, _behind(results, rank, own[0] - 1))] if own[0] else []
     first, *inner = (_waited_for(results, rank, piece) for piece in own)
     return [
         *first,
@@ -103,7 +99,7 @@ def effects(results: Timed, rank: int, own: list[int]) -> list[PieceDependency]:
                 piece_dependencies += _held(results, rank, node, follower)
     after = own[-1] + 1
     if after < len(graph.over[rank]):
-        piece_dependencies.append(PieceDependency(rank, after, _AFTER))
+        piece_dependencies.append(PieceDependency(rank, after, _behind(results, rank, own[-1])))
     return list(dict.fromkeys(piece_dependencies))
 
 
@@ -113,18 +109,18 @@ def _waited_for(results: Timed, rank: int, piece: int) -> list[PieceDependency]:
     node = START if meeting == NONE else graph.meetings[meeting]
     dependencies = []
     for cause in graph.waited_for(rank, piece, results.ends):
-        reason, track = of.reason(cause, node, rank), graph.graph.track_of(cause)
-        where = track, of.span_at(cause.node, track)
-        if reason.kind == BEHIND:
-            dependencies.append(_next_on_its_rank(results, *where))
-        else:
-            dependencies.append(PieceDependency(*where, words_of(of, reason)))
+        track, pair = graph.graph.track_of(cause), Neighbours(node, rank, cause)
+        dependencies.append(PieceDependency(track, of.span_at(cause.node, track), _words(results, pair)))
     return dependencies
 
 
-def _next_on_its_rank(results: Timed, rank: int, piece: int) -> PieceDependency:
-    """That it comes behind a piece of its own rank."""
-    return PieceDependency(rank, piece, WORDS[kind_behind(results.ties, rank, piece)])
+def _words(results: Timed, pair: Neighbours) -> str:
+    return reason_words(piece_facts(results.trace_graph, results.ties, pair))
+
+
+def _behind(results: Timed, rank: int, piece: int) -> str:
+    """Why what comes behind a piece of its own rank could not begin earlier."""
+    return reason_words(Facts(BEFORE, was_idle=is_gap(results.ties, rank, piece)))
 
 
 def _received(results: Timed, rank: int, piece: int) -> list[PieceDependency]:
@@ -133,7 +129,8 @@ def _received(results: Timed, rank: int, piece: int) -> list[PieceDependency]:
     if sent == NONE:
         return []
     receiver, receiving = results.ties.transfers[sent][1]
-    return [PieceDependency(receiver, receiving, _RECEIVES.format(rank=_number(results, receiver)))]
+    facts = Facts(RECEIVED, rank=results.trace_graph.ranks[rank])
+    return [PieceDependency(receiver, receiving, reason_words(facts))]
 
 
 def _held(results: Timed, rank: int, node: int, meeting: int) -> list[PieceDependency]:
@@ -144,17 +141,10 @@ def _held(results: Timed, rank: int, node: int, meeting: int) -> list[PieceDepen
     for who, _, waits in graph.ties.members[number] if number != NONE else ():
         held: list[Cause] = graph.waited_for(who, waits, ends)
         for cause in held:
-            if cause.node != node:
-                continue
-            if cause.why != BUSY:
-                dependencies.append(PieceDependency(who, waits, _WAITS.format(rank=_number(results, who))))
-            elif who == rank:
-                dependencies.append(PieceDependency(who, waits, _QUEUES))
+            if cause.node == node and (cause.why != BUSY or who == rank):
+                words = _words(results, Neighbours(meeting, who, cause))
+                dependencies.append(PieceDependency(who, waits, words))
     return dependencies
-
-
-def _number(results: Timed, rank: int) -> int:
-    return results.measured.ranks[rank].number
 
 
 # So many of the operations that one of the host launched are told one by one.

@@ -20,9 +20,8 @@ from simcore.sources.measured_graph import MeasuredGraph, flights
 from simcore.sources.pieces import AWAIT, GAP, LAUNCH, MEET, TRANSFER
 from simcore.sources.ties import Ties
 from simcore.trace.accounts import account_names
-from simcore.trace.graph import START, Cause
+from simcore.trace.graph import START
 from simcore.trace.named_work import OneCall
-from simcore.trace.reasons import BEHIND, BUSY, FIRST, JOINED, LATE, kind_of
 from simcore.trace.spans import COMMUNICATES, COMPUTES, LAUNCHED, NONE, UNDER, Column, Spans, Trace, Waits
 from simcore.trace.trace_graph import TraceGraph, first_rows
 
@@ -170,12 +169,6 @@ def measured_graph(
     def member(rank: int, piece: int, other: int) -> int:
         return graph.waiting_piece(ties.pieces[rank].meeting[piece], other)
 
-    def kind(cause: Cause | None, node: int, rank: int) -> str:
-        told = kind_of(cause, rank)
-        if told not in (FIRST, BUSY) and _is_launched(graph, node, rank):
-            return LATE
-        return BEHIND if told == JOINED else told
-
     def is_one(rank: int, piece: int, behind: int) -> bool:
         # A rank's idle time is one segment, though the step may begin within it or an instant cut it.
         return piece == behind or own_account(graph, rank, piece) == own_account(graph, rank, behind) == IDLE
@@ -185,13 +178,13 @@ def measured_graph(
         ranks=[rank.number for rank in ties.run.ranks], nodes=graph.over,
         row_of=array("i", (NONE, *rows, *rows, *met, *sent)), met=member, taken=taken,
         sent=[(node, *of) for node, (of, _) in zip(graph.messages, ties.transfers, strict=True)],
-        kind=kind, is_one=is_one, hides_instants=True,
+        launched=lambda node, rank: _is_launched(graph, node, rank), is_one=is_one, hides_instants=True,
     )  # fmt: skip
 
 
 def _is_launched(graph: MeasuredGraph, node: int, rank: int) -> bool:
     """Whether a node is a collective of several that a rank has launched beside what it does."""
-    meeting = graph.meeting_of(node)
+    meeting = NONE if graph.graph.is_join(node) else graph.meeting_of(node)
     # Nobody is known to come to a call without a partner: its rank is not the last.
     if meeting == NONE or len(graph.ties.coming(meeting)) < 2:
         return False

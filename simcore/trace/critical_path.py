@@ -21,10 +21,10 @@ from simcore.records import NamedTuple
 from simcore.trace.figures import PathSegment
 from simcore.trace.findings import Leg, LegKey, stretches
 from simcore.trace.graph import BEFORE, Cause, ChainStep
-from simcore.trace.reasons import BEHIND, FIRST, Reason
+from simcore.trace.reasons import Facts, reason_words
 from simcore.trace.repeats import Way
 from simcore.trace.spans import NONE
-from simcore.trace.trace_graph import TraceGraph
+from simcore.trace.trace_graph import Neighbours, TraceGraph
 from simcore.units import differences, shifted
 
 Part = TypeVar("Part", int, str)
@@ -143,8 +143,8 @@ class CriticalPath:
                 over = self._begun[number + 1] if number + 1 < len(self._begun) else len(self)
                 yield begun, over, step.way
 
-    def reason(self, index: int) -> Reason:
-        """Why segment `index` could not start earlier."""
+    def neighbours(self, index: int) -> Neighbours:
+        """Segment `index`, and what ended when it began."""
         of, graph = self.of, self.of.graph
         step, span = self._steps[bisect_right(self._begun, index) - 1], self.span[index]
         node, track, cause = step.first, step.track, step.cause
@@ -154,14 +154,8 @@ class CriticalPath:
             cause = Cause(node - 1, BEFORE, track)
             if step.way is not None:
                 cause = graph.first_cause(node, graph.start(node, of.ends), of.ends, track)
-        if not index:
-            return Reason(FIRST, node, track, None)
-        reason = of.reason(cause, node, track)
-        while of.hides_instants and reason.kind == BEHIND and cause is not None and of.is_instant(cause.node):
-            node, track = cause.node, graph.track_of(cause)
-            cause = next(iter(graph.causes(node, of.ends, track)), None)
-            reason = of.reason(cause, node, track)
-        return reason
+        neighbours = Neighbours(node, track, cause if index else None)
+        return of.behind_instants(neighbours) if of.hides_instants else neighbours
 
 
 # -- what it is made of --------------------------------------------------------------
@@ -228,9 +222,13 @@ class PathSource:
         """A segment, with its words."""
         raise NotImplementedError
 
+    def facts(self, path: CriticalPath, index: int) -> Facts:
+        """What is known of a segment and what ended when it began."""
+        raise NotImplementedError
+
     def reason(self, path: CriticalPath, index: int) -> str:
         """Why a segment could not start earlier."""
-        raise NotImplementedError
+        return reason_words(self.facts(path, index))
 
     def number(self, track: int, rank: int) -> int:
         """The track of a screen."""

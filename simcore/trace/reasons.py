@@ -1,70 +1,135 @@
-"""Why what runs could not begin earlier: the reasons that there are, and the words that they have.
+"""Why what runs could not begin earlier: the one list of reasons, for runs of every kind.
 
-A reason is added here, for runs of every kind: a name, its words, and in `kind_of` when it is one. A source
-says it in words of its own where its readers know the thing by another name (`REASONS | {...}` there), and
-gives the facts that the words name.
+A reason is added here, as an entry of `REASONS`: when it is one, and its words. Both are of the `Facts` of
+two neighbours: what waited, and what ended when that began. A kind of run fills in the facts that it knows.
 """
 
 from __future__ import annotations
 
-from simcore.records import NamedTuple
+from collections.abc import Callable
+from functools import lru_cache
+
+from simcore.records import NamedTuple, Struct
 from simcore.trace import graph
-from simcore.trace.graph import Cause
+from simcore.trace.spans import NONE
 
-# The step begins; another member came last to the collective; a message; a queue, or what a stream or a
-# channel is for, was busy with another; it was waited for; the track was busy before.
-FIRST, LATE, RECEIVED, QUEUED, BUSY, JOINED, BEHIND = (
-    "first", "late", "received", "queued", "busy", "joined", "behind"
-)  # fmt: skip
-# The same, told closer by what its source knows. Time passes: for a fixed while, until an end is seen. The
-# track was idle before it, is idle itself, because of its host or not. It needs data of what was before it,
-# or names it.
-PAUSED, SEEN = "paused", "seen"
-WAS_IDLE, IDLES, HOST_LATE, NOT_STARTED = "was idle", "idles", "host late", "not started"
-NEEDS, NAMES = "needs", "names"
 
-# The words of each. rank: who is late, or sends.
-REASONS: dict[str, str] = {
-    FIRST: "the step begins",
-    LATE: "rank {rank} came last",
-    RECEIVED: "waiting for data from rank {rank}",
-    QUEUED: "the queues serve another {what} first",
-    BUSY: "{where} is busy with {what}",
-    JOINED: "it waits for the {what}",
-    BEHIND: "its rank was busy before it",
-    PAUSED: "a state change of {took}",
-    SEEN: "the {what} is seen {later} after its end",
-    WAS_IDLE: "its rank was idle before it",
-    IDLES: "its rank ran nothing",
-    HOST_LATE: "its host was late: no kernel queued",
-    NOT_STARTED: "its next kernel was queued already",
-    NEEDS: "waiting for data from {what}",
-    NAMES: "waiting for {what}, a control dependency",
-}
-_OF_GRAPH = {
-    graph.BEFORE: BEHIND, graph.JOINED: JOINED, graph.RECEIVED: RECEIVED, graph.BUSY: BUSY,
-    graph.QUEUED: QUEUED,
-}  # fmt: skip
+class Facts(Struct, frozen=True):
+    """What is known of two neighbours; what a kind of run does not know stays as it is here.
+
+    how: how the one waited for the other, of `simcore.trace.graph`; None where the step begins. is_late:
+    whether it is a collective to which another member came last. rank: who came last, or who sends.
+
+    Of what waited: own: what it is, where its rank came to it early. where: what it runs on, one at a time.
+    idles: whether its rank runs nothing; call: what its host did then (`is in cudaLaunchKernel`), is_queued:
+    whether what runs next was queued for most of that time, None where nobody knows.
+
+    Of what ended: what: that it is, "" where that need not be said. passes: how long it took, of time that
+    passes by itself; seen: how much later than the end of `what` that time is over. was_idle: whether its
+    rank ran nothing. is_needed: whether its data are needed; is_named: whether a file says that it comes
+    first. sent: what it sends, and from which stage.
+    """
+
+    how: int | None
+    is_late: bool = False
+    rank: int = NONE
+    own: str = ""
+    where: str = ""
+    idles: bool = False
+    call: str = ""
+    is_queued: bool | None = None
+    what: str = ""
+    passes: str = ""
+    seen: str = ""
+    was_idle: bool = False
+    is_needed: bool = False
+    is_named: bool = False
+    sent: str = "data"
+    stage: int | None = None
 
 
 class Reason(NamedTuple):
-    """Why a node of `track` could not begin earlier. cause: None where the step begins."""
+    """holds: whether two neighbours have it; of several it is the first of the list. words: it in words."""
 
-    kind: str
-    node: int
-    track: int
-    cause: Cause | None
-
-
-def kind_of(cause: Cause | None, track: int) -> str:
-    """Returns which reason a cause is for what waited on `track`."""
-    if cause is None:
-        return FIRST
-    return _OF_GRAPH[cause.why] if cause.track == track else LATE
+    name: str
+    holds: Callable[[Facts], bool]
+    words: Callable[[Facts], str]
 
 
-class Facts:
-    """What the words of a reason name: a property each, asked for when the words have it."""
+LATE, RECEIVED, BUSY = "late", "received", "busy"
 
-    def __getitem__(self, name: str) -> object:
-        return getattr(self, name)
+
+def _late(of: Facts) -> str:
+    return f"rank {of.rank} comes late to the {of.own}" if of.own else f"rank {of.rank} came last"
+
+
+def _received(of: Facts) -> str:
+    if of.stage is None:
+        return f"waiting for {of.sent} from rank {of.rank}"
+    return f"stage {of.stage} sends the {of.sent}"
+
+
+def _needs(of: Facts) -> str:
+    return f"waiting for data from {of.what}" if of.what else "waiting for its data"
+
+
+def _named(of: Facts) -> str:
+    return f"waiting for {of.what or 'its end'}, a control dependency"
+
+
+def _busy(of: Facts) -> str:
+    return f"{of.where} is busy with {of.what}" if of.where else "waiting for the collective before it"
+
+
+def _behind(of: Facts) -> str:
+    done = of.what if of.what == "compute" else f"the {of.what}" if of.what else "its rank was busy"
+    return f"{done} before it"
+
+
+REASONS = (
+    Reason(LATE, lambda of: of.is_late, _late),
+    # Time passes: until an end is seen, or for a fixed while.
+    Reason("seen", lambda of: of.seen != "", lambda of: f"the {of.what} is seen {of.seen} after its end"),
+    Reason("paused", lambda of: of.passes != "", lambda of: f"a state change of {of.passes}"),
+    Reason(RECEIVED, lambda of: of.how == graph.RECEIVED, _received),
+    Reason(
+        "queued", lambda of: of.how == graph.QUEUED, lambda of: f"the queues serve another {of.what} first"
+    ),
+    Reason("needs", lambda of: of.is_needed, _needs),
+    Reason("named", lambda of: of.is_named, _named),
+    # What a stream or a channel is for.
+    Reason(BUSY, lambda of: of.how == graph.BUSY, _busy),
+    # Nobody says of a rank that idles that it was busy: what its host did tells more, of the first gap too.
+    Reason("in a call", lambda of: of.idles and of.call != "", lambda of: f"its host {of.call}"),
+    Reason("first", lambda of: of.how is None, lambda of: "the step begins"),
+    Reason(
+        "queued already",
+        lambda of: of.idles and of.is_queued is True,
+        lambda of: "its next kernel was queued already",
+    ),
+    Reason(
+        "host late",
+        lambda of: of.idles and of.is_queued is False,
+        lambda of: "its host was late: no kernel queued",
+    ),
+    Reason("idles", lambda of: of.idles, lambda of: "its rank ran nothing"),
+    Reason("was idle", lambda of: of.was_idle, lambda of: "its rank was idle before it"),
+    Reason(
+        "joined",
+        lambda of: of.how == graph.JOINED and of.what != "",
+        lambda of: f"it waits for the {of.what}",
+    ),
+    Reason("behind", lambda of: True, _behind),
+)
+
+
+def reason_of(facts: Facts) -> Reason:
+    """Returns why the one of two neighbours could not begin earlier."""
+    return next(reason for reason in REASONS if reason.holds(facts))
+
+
+# Nearly all of a path has a few of them.
+@lru_cache(maxsize=1024)
+def reason_words(facts: Facts) -> str:
+    """Returns the same in words."""
+    return reason_of(facts).words(facts)

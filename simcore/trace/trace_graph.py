@@ -15,13 +15,20 @@ from operator import sub
 
 from simcore.collectives.exact import scaled
 from simcore.diagnostics import never
-from simcore.records import Struct
-from simcore.trace.graph import Cause, Graph
-from simcore.trace.reasons import Reason, kind_of
+from simcore.records import NamedTuple, Struct
+from simcore.trace.graph import BEFORE, BUSY, JOINED, Cause, Graph
 from simcore.trace.spans import NONE
 
 # Gives, of (track, span, other track), the span that the same collective is on the other track.
 Met = Callable[[int, int, int], int]
+
+
+class Neighbours(NamedTuple):
+    """A node of `track`, and what ended when it began; None where the step begins."""
+
+    node: int
+    track: int
+    cause: Cause | None
 
 
 class TraceGraph(Struct, dict=True):
@@ -36,7 +43,8 @@ class TraceGraph(Struct, dict=True):
     rank_of: of (cause, track, span, rank) that waited for it, which rank of its class the cause is of.
     shown: of (track, rank) the track of the trace that it is, where the graph is that of a trace with equal
     ranks folded.
-    kind: of (cause, node, track) which reason it is. is_one: whether two spans of a track that follow each
+    launched: of (node, track) whether it is a collective that the track has launched beside what it does, so
+    that whoever came last was late for it. is_one: whether two spans of a track that follow each
     other on the critical path are one segment there. hides_instants: whether it is told what is before that
     which takes no time.
     """
@@ -53,7 +61,7 @@ class TraceGraph(Struct, dict=True):
     sent: Sequence[tuple[int, int, int]] = ()
     rank_of: Callable[[Cause, int, int, int], int] | None = None
     shown: Callable[[int, int], int] | None = None
-    kind: Callable[[Cause | None, int, int], str] | None = None
+    launched: Callable[[int, int], bool] | None = None
     is_one: Callable[[int, int, int], bool] | None = None
     hides_instants: bool = False
 
@@ -86,13 +94,22 @@ class TraceGraph(Struct, dict=True):
             return self.ranks[self.graph.track_of(cause)]
         return self.rank_of(cause, track, span, rank)
 
-    def reason(self, cause: Cause | None, node: int, track: int) -> Reason:
-        """Why a node of a track could not begin earlier. cause: its first one."""
-        kind = kind_of(cause, track) if self.kind is None else self.kind(cause, node, track)
-        return Reason(kind, node, track, cause)
+    def is_late(self, of: Neighbours) -> bool:
+        """Whether it began because another member of its collective came last."""
+        if of.cause is None or of.cause.track != of.track:
+            return of.cause is not None
+        return self.launched is not None and of.cause.why != BUSY and self.launched(of.node, of.track)
 
-    def is_instant(self, node: int) -> bool:
-        """Whether a node takes no time."""
+    def behind_instants(self, of: Neighbours) -> Neighbours:
+        """The same, or of what takes no time the node that is before it."""
+        while of.cause is not None and self._is_instant(of.cause.node):
+            if of.cause.why not in (BEFORE, JOINED) or self.is_late(of):
+                break
+            node, track = of.cause.node, self.graph.track_of(of.cause)
+            of = Neighbours(node, track, next(iter(self.graph.causes(node, self.ends, track)), None))
+        return of
+
+    def _is_instant(self, node: int) -> bool:
         return self.ends[node] == self.graph.start(node, self.ends)
 
     @property

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from simcore.replay.path_words import named_track
 from simcore.runs.measured import MeasuredResults
+from simcore.trace.reasons import reason_of
 
 
 class PathRow(NamedTuple):
@@ -25,8 +25,10 @@ def path_rows(results: MeasuredResults) -> list[PathRow]:
     path, source = results.critical_path, results.path_source
     rows = []
     for index, (rank, piece) in enumerate(zip(path.track, path.span, strict=True)):
-        told = source.told(path, index)
+        facts = source.facts(path, index)
         what = source.account(rank, piece), source.kind(rank, piece)
-        of = named_track(path.of, told)
-        rows.append(PathRow(path.edge[index], path.edge[index + 1], rank, piece, *what, told.kind, of))
+        numbers = [trace.number for trace in results.measured.ranks]
+        of = rank if facts.how is None else numbers.index(facts.rank)
+        reason = reason_of(facts).name
+        rows.append(PathRow(path.edge[index], path.edge[index + 1], rank, piece, *what, reason, of))
     return rows

@@ -98,7 +98,7 @@ def test_a_collective_that_waits_for_the_one_before_it_leads_to_the_last_rank_of
     assert [(one.piece, one.reason) for one in causes(results, 0, [second])][:1] == [
         (first, "waiting for the collective before it")
     ]
-    assert (0, second, "the collective after it waits for it to be over") in [
+    assert (0, second, "waiting for the collective before it") in [
         (one.rank, one.piece, one.reason) for one in effects(results, 0, [first])
     ]
 

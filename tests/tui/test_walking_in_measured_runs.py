@@ -56,7 +56,7 @@ def test_a_collective_that_waited_leads_to_the_operation_of_the_last_rank() -> N
     jumps.follow(model, 1)
     assert place(model) == (0, 10)
     assert model.notice == (
-        "holds back dp_allreduce, rank 0, 25.000 ms: rank 0 waits for it there (and 1 more: Enter)"
+        "holds back dp_allreduce, rank 0, 25.000 ms: rank 1 came last (and 1 more: Enter)"
     )
 
 
@@ -67,7 +67,7 @@ def test_a_receive_leads_to_its_send_and_the_send_to_its_receive() -> None:
     assert "send_forward, rank 0 of stage 0, 2.000 ms: waiting for data from rank 0" in model.notice
     jumps.follow(model, 1)
     assert place(model) == (1, 0)
-    assert "recv_forward, rank 1 of stage 1, 12.000 ms: rank 1 receives it" in model.notice
+    assert "recv_forward, rank 1 of stage 1, 12.000 ms: waiting for data from rank 0" in model.notice
 
 
 def test_what_begins_the_step_waited_for_nothing_and_what_ends_it_holds_nothing_back() -> None:

@@ -55,10 +55,17 @@ class SimulatedPath(PathSource):
         pairs = zip(path.track, path.span, strict=True)
         return {(self.stage(track), span) for track, span in pairs if span != IDLE_OP}
 
-    def part(self, by: str, track: int, span: int) -> str:
-        """By `layer`."""
+    def name(self, track: int, span: int) -> str:
+        """The layer; NO_LAYER of transfers and what is idle."""
         row = self.row(track, span)
         return self._layers[row] if row >= 0 else NO_LAYER
+
+    def alike(self, track: int, span: int) -> object:
+        """The same cell of rows with the same name."""
+        if span == IDLE_OP:
+            return None
+        ops = self._ops[track]
+        return ops.stream[span], ops.phase[span], self.name(track, span)
 
     def leg(self, track: int, span: int) -> LegOf:
         """`forward`, `backward`, `optimizer`, `recompute`, `idle`, or the kind of group of a collective

@@ -271,9 +271,6 @@ def _facts(simulation: Simulation, number: int, op: int, received_by: int | None
     )  # fmt: skip
 
 
-_PIPELINE = "pp"
-
-
 def pass_words(a_pass: Pass, microbatches: int) -> str:
     """`forward of micro-batch 2 (3rd of 16), part 1 of 2`."""
     part = f", part {a_pass.part + 1} of {a_pass.parts}" if a_pass.parts > 1 else ""
@@ -539,20 +536,9 @@ class SimulatedSpanWords:
         sender, sent = self._simulation.trace.span_of(number, op)
         return [effect for effect in dependencies.effects(sender, sent) if effect.number == number]
 
-    def critical(self, time_ns: int, direction: int) -> Step | None:
-        path = self._results.critical_path
-        index = path.at(time_ns) + direction
-        if not 0 <= index < len(path):
-            return None
-        number, op, (start, end) = path.track[index], path.span[index], path.edge[index : index + 2]
-        what = "idle" if op == IDLE_OP else self._named(number, op)
-        reason = self._results.path_source.reason(path, index)
-        words = f"critical path {index + 1} of {len(path)}: {what}, {duration(end - start)}; {reason}"
-        return Step(number, self._shown_in(number, op, start, end), start, path.rank[index], words)
-
     def _step(self, number: int, stream: str | None, op_dependency: OpDependency) -> Step:
         what = "idle" if op_dependency.op == IDLE_OP else self._named(op_dependency.number, op_dependency.op)
-        shown_in = self._shown_in(
+        shown_in = self._results.stream_at(
             op_dependency.number, op_dependency.op, op_dependency.start_ns, op_dependency.end_ns
         )
         if stream == COMPUTE_STREAM and shown_in is None:
@@ -574,18 +560,3 @@ class SimulatedSpanWords:
         if kind == "compute":
             return f"{PHASES[ops.phase[op]]} {name}"
         return f"{kind} of {name}" if name else kind
-
-    def _shown_in(self, number: int, op: int, start_ns: int, end_ns: int) -> str | None:
-        """The stream of the lane that shows an op; None for the lane of the class, where compute does it or
-        stands still for it.
-        """
-        if op == IDLE_OP:
-            return None
-        accounts = self._results.accounts[number]
-        segment = accounts.at(start_ns)
-        if accounts.op[segment] == op and accounts.edge[segment] <= start_ns < end_ns:
-            return None
-        stream = self._timeline.stage_program(number).ops.stream[op]
-        if stream == COMPUTE:
-            return None
-        return STREAMS[stream] if stream < TO_NEXT else _PIPELINE

@@ -45,9 +45,6 @@ class ExecutedPath(PathSource):
         """The name of the node, raw text of the file."""
         return node_name(self._executed, self._first[track], span)
 
-    def alike(self, track: int, span: int) -> object:
-        return self.kind(track, span), self.name(track, span)
-
     def part(self, by: str, track: int, span: int) -> str:
         """By `op`: nodes by name, `#` for each number; by `group`: the stream."""
         if by == "group":

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from simcore.chakra.nodes import RECV
 from simcore.diagnostics import in_short
 from simcore.executing.path_words import MESSAGE, taken_by
 from simcore.ranks import RankSet
-from simcore.trace.critical_path import path_legs
-from simcore.trace.findings import Leg
 from simcore.trace.graph import BEFORE, BUSY, RECEIVED
 from simcore.trace.lane_spans import SpanSaid, Step
 from simcore.trace.lanes import Lanes
@@ -145,21 +141,6 @@ class TraceSpanWords:
         words = f"{in_short(results.name_of(rank, place), 40)}{where}, {duration(ns)}: {reason_words(why)}"
         there = None if stream is None else results.stream_of(rank, place)
         return Step(rank, there, executed.start[rank][place], rank, words)
-
-    @cached_property
-    def _legs(self) -> list[Leg]:
-        return path_legs(self._results.critical_path, self._results.path_source)
-
-    def critical(self, time_ns: int, direction: int) -> Step | None:
-        path = self._legs
-        index = bisect_right([leg.start_ns for leg in path], time_ns) - 1 + direction
-        if not 0 <= index < len(path):
-            return None
-        leg = path[index]
-        what = in_short(leg.what, 40)
-        what += f" of micro-batch {leg.microbatch}" if leg.microbatch >= 0 else ""
-        words = f"path leg {index + 1} of {len(path)}: {what}, {duration(leg.ns)}; {leg.reason}"
-        return Step(leg.number, None, leg.start_ns, leg.rank, words)
 
 
 def _received(rank: int) -> Facts:

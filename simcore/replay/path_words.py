@@ -54,13 +54,6 @@ class MeasuredPath(PathSource):
         """The operation or sub-operation, raw text of the file; `idle` where there is none."""
         return piece_name(self._results, track, span)
 
-    def alike(self, track: int, span: int) -> object:
-        return self.account(track, span), self.name(track, span)
-
-    def part(self, by: str, track: int, span: int) -> str:
-        """By `op`: the operation or sub-operation."""
-        return self.name(track, span)
-
     def leg(self, track: int, span: int) -> LegOf:
         """The operation's name, raw text of the file; IDLE_NAME where there is none."""
         if is_gap(self._ties, track, span):

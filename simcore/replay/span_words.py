@@ -4,9 +4,7 @@ waits, what it waited for and what it holds back.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from simcore.collectives import algorithm_bandwidth
@@ -34,8 +32,6 @@ from simcore.replay.piece_names import piece_name
 from simcore.replay.waits import Wait, waits_by_item
 from simcore.sources.pieces import GAP
 from simcore.sources.ties import NONE
-from simcore.trace.critical_path import path_legs
-from simcore.trace.findings import Leg
 from simcore.trace.graph import BEFORE, BUSY, RECEIVED, START, Cause
 from simcore.trace.lane_spans import COMPUTE_STREAM, SpanSaid, Step, microbatch_words
 from simcore.trace.lanes import Lanes
@@ -160,10 +156,6 @@ class MeasuredSpanWords:
 
     def __init__(self, results: Timed, lanes: Lanes) -> None:
         self._results, self._lanes, self._run = results, lanes, results.run
-
-    @cached_property
-    def _legs(self) -> list[Leg]:
-        return path_legs(self._results.critical_path, self._results.path_source)
 
     def _item(self, number: int, stream: str | None, index: int) -> int:
         return self._lanes.spans(number, stream).op[index]
@@ -442,22 +434,6 @@ class MeasuredSpanWords:
         span = spans.start[index], spans.end[index]
         own = pieces_of_item(self._results, number, spans.op[index], span)
         return (effects if direction > 0 else causes)(self._results, number, own)
-
-    def critical(self, time_ns: int, direction: int) -> Step | None:
-        """By the legs of the path: its segments are pieces of operations."""
-        if not self._run.timed:
-            return None
-        path = self._legs
-        index = bisect_right([leg.start_ns for leg in path], time_ns) - 1 + direction
-        if not 0 <= index < len(path):
-            return None
-        leg = path[index]
-        segments = plural(len(self._results.critical_path), "segment")
-        words = (
-            f"path leg {index + 1} of {len(path)} ({segments}): {short_name(leg.what, 40)}, "
-            f"{duration(leg.ns)}; {leg.reason}"
-        )
-        return Step(leg.number, None, leg.start_ns, leg.rank, words)
 
     def _step(self, number: int, stream: str | None, piece_dependency: PieceDependency) -> Step:
         times = self._results.times

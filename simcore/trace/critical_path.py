@@ -206,13 +206,17 @@ class PathSource:
         """What the time goes to."""
         raise NotImplementedError
 
+    def name(self, track: int, span: int) -> str:
+        """What it is called, raw text of the file."""
+        raise NotImplementedError
+
     def part(self, by: str, track: int, span: int) -> str:
         """The part of a segment by what this kind of run alone has."""
-        raise NotImplementedError
+        return self.name(track, span)
 
     def alike(self, track: int, span: int) -> object:
         """What runs: segments with equal ones are alike."""
-        raise NotImplementedError
+        return self.kind(track, span), self.name(track, span)
 
     def leg(self, track: int, span: int) -> LegOf:
         """What it is a part of."""

@@ -157,9 +157,6 @@ class SpanWords(Protocol):
     ) -> Sequence[Step]:
         """What a span waited for (-1), or holds back (1); the first one binds."""
 
-    def critical(self, time_ns: int, direction: int) -> Step | None:
-        """The segment of the critical path behind (1) or before (-1) that at a time; None past its ends."""
-
 
 def ordinal(number: int) -> str:
     """1st, 2nd, 3rd, 4th, 11th, 21st."""

@@ -9,19 +9,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from simcore.diagnostics import Diagnostic
+from simcore.kernel_names import short_name
 from simcore.once import kept_on, once
 from simcore.trace.account_walk import accounts_of
 from simcore.trace.accounts import AccountNames, Accounts, told_accounts
 from simcore.trace.contexts import NO_NETWORK, ModelUse, NetworkUse, Recording, StepShape
 from simcore.trace.figures import NodeTables, Origin, PathSegment, Said, StreamUse, TrackUse, WaitFor
 from simcore.trace.findings import Leg, Place, Spot, WhatIf
+from simcore.trace.lane_spans import Step
 from simcore.trace.spans import Trace
 from simcore.trace.track import TimedPass, Track, in_same_words
+from simcore.units import duration, plural
 
 if TYPE_CHECKING:
     from simcore.parameters import Given, Parameters
@@ -424,12 +428,29 @@ def sum_ns(run: Run, tracks: Iterable[Track]) -> list[int]:
 
 # -- the critical path in legs and parts -------------------------------------------------
 
+# Cells of what a leg is.
+_LEG_CELLS = 40
+
 
 def legs_of(run: Run) -> list[Leg]:
     """Returns the critical path as it is told, in the order of time: the legs cover the step."""
     from simcore.trace.critical_path import path_legs
 
     return kept_on(run, "legs of the path", lambda: path_legs(run.critical_path, run.figures.path_source))
+
+
+def path_step(run: Run, time_ns: int, direction: int) -> Step | None:
+    """Returns where to go from the leg at a time to the one behind (1) or before (-1); None past the ends."""
+    legs = legs_of(run)
+    index = bisect_right(legs, time_ns, key=lambda leg: leg.start_ns) - 1 + direction
+    if not 0 <= index < len(legs):
+        return None
+    leg, segments = legs[index], plural(len(run.critical_path), "segment")
+    what = short_name(leg.what, _LEG_CELLS)
+    what += f" of micro-batch {leg.microbatch}" if leg.microbatch >= 0 else ""
+    # The report counts segments: one answer has both numbers.
+    words = f"path leg {index + 1} of {len(legs)} ({segments}): {what}, {duration(leg.ns)}; {leg.reason}"
+    return Step(leg.number, spot_of(run, leg).stream, leg.start_ns, leg.rank, words)
 
 
 def path_parts(run: Run, by: str) -> Iterator[tuple[str, int]]:

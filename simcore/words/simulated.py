@@ -5,11 +5,10 @@ See `simcore/trace/figures.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from simcore.analysis.accounts import IDLE_OP
 from simcore.analysis.worst import worst_link, worst_places
 from simcore.cluster import parameter_values
 from simcore.collectives import collectives_of
@@ -244,18 +243,6 @@ class SimulatedFigures(Figures["Finished"]):
             )
             for wait in self.run.waiting
         ]
-
-    def path_alike(self) -> Iterator[object]:
-        """What a segment of the critical path runs: the same cell of rows with the same name."""
-        # One entry more, for no row.
-        names = [*map(base_name, self.run.simulation.workload.name), None]
-        timeline, path = self.run.simulation.timeline, self.run.critical_path
-        for number, op in zip(path.track, path.span, strict=True):
-            if op == IDLE_OP:
-                yield None
-            else:
-                ops = timeline.stage_program(number).ops
-                yield ops.stream[op], ops.phase[op], names[ops.row[op]]
 
     def path_spot(self, index: int) -> Spot:
         path = self.run.critical_path

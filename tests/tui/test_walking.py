@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from simcore.trace.lane_spans import Step
+from simcore.trace.run import legs_of
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import lonely, seed
 from tests.tui.screen_reading import press, screen_text
@@ -60,15 +61,15 @@ def test_the_way_back_leads_to_where_it_began() -> None:
 def test_the_critical_path_is_walked_from_its_begin_to_its_end() -> None:
     model = TimelineModel(seed())
     model.jump_to(0)
-    path = seed().critical_path
-    for index in range(1, 60):
+    legs, segments = legs_of(seed()), len(seed().critical_path)
+    for number, leg in enumerate(legs[1:], start=2):
         jumps.step_critical(model, 1)
-        assert model.cursor_ns == path.edge[index]
-        assert model.current.number == path.track[index]
-        assert f"critical path {index + 1} of {len(path)}: " in model.notice
-    for index in range(58, -1, -1):
+        assert (model.cursor_ns, model.current.number) == (leg.start_ns, leg.number)
+        assert f"path leg {number} of {len(legs)} ({segments} segments): " in model.notice
+    assert legs[-1].reason in model.notice
+    for leg in reversed(legs[:-1]):
         jumps.step_critical(model, -1)
-        assert model.cursor_ns == path.edge[index]
+        assert model.cursor_ns == leg.start_ns
     jumps.step_critical(model, -1)
     assert model.notice == "the critical path begins here"
     model.jump_to(seed().step_time_ns - 1)

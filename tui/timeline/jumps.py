@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 
 from simcore.records import NamedTuple
 from simcore.trace.lane_spans import Step, ordinal
+from simcore.trace.run import path_step
 from simcore.units import duration, plural
 from tui.frame import in_cells
 from tui.timeline.arrangement import KeptArrangement
@@ -151,11 +152,11 @@ def toggle_path(model: TimelineModel) -> None:
 
 
 def step_critical(model: TimelineModel, direction: int) -> None:
-    """The cursor to the next (1) or previous (-1) segment of the critical path."""
+    """The cursor to the next (1) or previous (-1) leg of the critical path."""
     if model.path is None:
         model.notice = NO_PATH
         return
-    step = model.source.of.words.critical(model.cursor_ns, direction)
+    step = path_step(model.results, model.cursor_ns, direction)
     if step is None:
         model.notice = "the critical path ends here" if direction > 0 else "the critical path begins here"
         return

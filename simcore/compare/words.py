@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from simcore.compare import op_words
 from simcore.compare.changes import leading_parts
-from simcore.compare.pairs import numbers_alone
+from simcore.compare.pairs import has_rows, numbers_alone
 from simcore.compare.stages import KindChange, account_of, size
 from simcore.diagnostics import printable
 from simcore.parameters import Parameters
@@ -145,9 +145,8 @@ def notices(comparison: Comparison) -> list[str]:
         for letter, number in (("A", 1), ("B", 2)):
             unknown = [figure[0] for figure in comparison.unlike if figure[number] is None]
             parts += [f"of {letter} {', '.join(unknown)} not known"] if unknown else []
-        lines.append(
-            f"Not the same layout: {'; '.join(parts)}. Paired by stage alone.{_how_alike(comparison)}"
-        )
+        paired = "Paired by rank number." if comparison.by_rank else "Paired by stage alone."
+        lines.append(f"Not the same layout: {'; '.join(parts)}. {paired}{_how_alike(comparison)}")
     return [*lines, *waits_unknown(comparison.a, "A"), *waits_unknown(comparison.b, "B")]
 
 
@@ -179,11 +178,10 @@ def _without_partner(side: Run, name: str) -> str:
 
 def _how_alike(comparison: Comparison) -> str:
     """The flags with which a workload has the layout of the trace beside it, as far as that is known."""
-    simulated = [side for side in (comparison.a, comparison.b) if side.recording is None]
-    if len(simulated) != 1:
+    sides = comparison.a, comparison.b
+    if has_rows(sides[0]) == has_rows(sides[1]):
         return ""
-    (mine,) = simulated
-    own, wanted = mine.shape, (comparison.b if mine is comparison.a else comparison.a).shape
+    own, wanted = (side.shape for side in sorted(sides, key=has_rows, reverse=True))
     worlds = [
         None
         if None in (step_shape.tp, step_shape.dp, step_shape.pp)

@@ -16,7 +16,9 @@ from simcore.records import replace
 from simcore.render.report.pages import run_page
 from simcore.runs.executed import TraceResults, executed_results
 from simcore.trace.run import path_parts
+from tests.analysis.test_beside import made_simulation, made_trace
 from tests.executing.encoding import COLL, COMP, LOAD, RECV, SEND, write_json, write_set
+from tests.measured.made_steps import Layout
 
 DIM = Parameters(dim=("switch:4:10:0",))
 
@@ -442,6 +444,18 @@ def test_two_runs_of_the_same_traces_are_told_by_their_flags(tmp_path: Path) -> 
     assert a.endswith(": executed")
     assert b.endswith(": executed (--time-scale 'all compute=0.5')")
     assert half.step_time_ns == whole.step_time_ns - 35_000
+
+
+def test_beside_another_run_ranks_are_said_to_be_paired_by_number(tmp_path: Path) -> None:
+    """It said `Paired by stage alone`, and to which flags of the workload they would match; there is none."""
+    traces = opened(tmp_path, [[compute(1, 70)] for _ in range(2)])
+    layout = Layout(2, 1, 1, 1)
+    for other in (made_simulation(layout), made_trace(layout, 1)):
+        found = Comparison(traces, other)
+        assert (found.by_rank, [pair.rank for pair in found.pairs]) == (True, [0, 1])
+        assert found.notices == [
+            "Not the same layout: of A tp, dp, pp, micro-batches not known. Paired by rank number."
+        ]
 
 
 def test_cycles_are_those_of_astra_sim_and_what_is_exposed_is_told_apart(tmp_path: Path) -> None:

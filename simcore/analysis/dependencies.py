@@ -28,13 +28,14 @@ from simcore.program.ops import (
     TO_NEXT,
     TransferCost,
 )
-from simcore.records import NamedTuple, Struct
+from simcore.records import NamedTuple
 from simcore.simulation import Simulation
 from simcore.sources.simulated import simulated_graph
 from simcore.sources.simulated_graph import SimulatedGraph
 from simcore.trace.accounts import Accounts
 from simcore.trace.graph import BEFORE, BUSY, JOINED, QUEUED, RECEIVED, START
 from simcore.trace.graph import Cause as GraphCause
+from simcore.trace.lane_spans import Dependency
 from simcore.trace.reasons import Facts, reason_words
 from simcore.trace.trace_graph import Neighbours
 from simcore.units import duration
@@ -58,20 +59,6 @@ class OpCause(NamedTuple):
     end_ns: int
     member: int = NONE
     passes: bool = False
-
-
-class OpDependency(Struct, frozen=True):
-    """An op that another waits for, or that waits for another, with the reason in words.
-
-    number: its rank class. rank: which of its ranks. op: IDLE_OP for a state change.
-    """
-
-    number: int
-    op: int
-    rank: int
-    reason: str
-    start_ns: int
-    end_ns: int
 
 
 class Dependencies:
@@ -107,7 +94,7 @@ class Dependencies:
 
     # -- for screens -----------------------------------------------------------------
 
-    def causes(self, number: int, op: int, rank: int | None = None) -> list[OpDependency]:
+    def causes(self, number: int, op: int, rank: int | None = None) -> list[Dependency]:
         """What ended when `op` of class `number` started and held it back until then.
 
         The binding one first: compute before it on its rank, then what its rank waited for, its
@@ -117,7 +104,7 @@ class Dependencies:
         number, rank = self._folded_class(number, rank)
         return self._causes(number, op, rank)
 
-    def effects(self, number: int, op: int, rank: int | None = None) -> list[OpDependency]:
+    def effects(self, number: int, op: int, rank: int | None = None) -> list[Dependency]:
         """What started when `op` of class `number` ended and could not start before."""
         number, rank = self._folded_class(number, rank)
         return self._effects(number, op, rank)
@@ -143,7 +130,7 @@ class Dependencies:
 
     def segment_causes(
         self, number: int, accounts: Accounts, segment: int, rank: int | None = None
-    ) -> list[OpDependency]:
+    ) -> list[Dependency]:
         """What a rank of class `number` waits for in a segment of its accounts.
 
         While it computes: what held the op back. While it waits: what it waits for first, then what
@@ -164,7 +151,7 @@ class Dependencies:
 
     def segment_effects(
         self, number: int, accounts: Accounts, segment: int, rank: int | None = None
-    ) -> list[OpDependency]:
+    ) -> list[Dependency]:
         """What a rank of class `number` does when a segment of its accounts is over."""
         op, shown = accounts.op[segment], number
         number, rank = self._folded_class(number, rank)
@@ -183,10 +170,10 @@ class Dependencies:
         of_sender = self.folded.layout.neighbour(rank, self.simulation.timeline.stage_of(sender))
         return self._folded_class(sender, of_sender)[0], sent, of_sender
 
-    def _causes(self, number: int, op: int, rank: int) -> list[OpDependency]:
+    def _causes(self, number: int, op: int, rank: int) -> list[Dependency]:
         return [self._dependency(cause, number, op, rank) for cause in self.op_causes(number, op)]
 
-    def _effects(self, number: int, op: int, rank: int) -> list[OpDependency]:
+    def _effects(self, number: int, op: int, rank: int) -> list[Dependency]:
         effects = []
         times = self.timeline.times
         for other, waiting in self._behind(number, op):
@@ -196,15 +183,15 @@ class Dependencies:
                     reason = reason_words(self._facts(cause, other, waiting, rank))
                     start, end = times.start[other][waiting], times.end[other][waiting]
                     shown = self._shown_class(other, of_other)
-                    effects.append(OpDependency(shown, waiting, of_other, reason, start, end))
+                    effects.append(Dependency(shown, waiting, of_other, reason, start, end))
                     break
         return effects
 
-    def _dependency(self, cause: OpCause, number: int, op: int, rank: int) -> OpDependency:
+    def _dependency(self, cause: OpCause, number: int, op: int, rank: int) -> Dependency:
         late, other = self.ranks_of(cause, number, op, rank)
         reason = reason_words(self._facts(cause, number, op, late))
         shown = self._shown_class(cause.number, other)
-        return OpDependency(shown, cause.op, other, reason, cause.start_ns, cause.end_ns)
+        return Dependency(shown, cause.op, other, reason, cause.start_ns, cause.end_ns)
 
     def ranks_of(self, cause: OpCause, number: int, op: int, rank: int) -> tuple[int, int]:
         """Which ranks a cause of `op` is about, when `op` is that of `rank`, of class `number` (folded).

@@ -41,14 +41,20 @@ from simcore.sources.simulated import (
     IDLE,
     WAIT,
 )
-from simcore.trace.lane_spans import COMPUTE_STREAM, SpanSaid, Step, clock, microbatch_words
-from simcore.trace.lanes import PHASE_WORDS, Lanes
+from simcore.trace.lane_spans import (
+    COMPUTE_STREAM,
+    Dependency,
+    SpanSaid,
+    clock,
+    microbatch_words,
+    slack_words,
+)
+from simcore.trace.lanes import PHASE_WORDS, Lanes, SpanWords
 from simcore.units import byte_size, duration, number, plural
 from simcore.workload.model import PHASES as CELLS
 from simcore.workload.model import GroupKind
 
 if TYPE_CHECKING:
-    from simcore.analysis.dependencies import OpDependency
     from simcore.analysis.finished import Finished
 
 
@@ -277,11 +283,14 @@ def pass_words(a_pass: Pass, microbatches: int) -> str:
     return f"{a_pass.direction} of {microbatch_words(a_pass.microbatch, microbatches)}{part}"
 
 
-class SimulatedSpanWords:
-    """`SpanWords` of a simulated run, over its lanes."""
+class SimulatedSpanWords(SpanWords):
+    """Of a simulated run."""
+
+    most = 3
 
     def __init__(self, results: Finished, lanes: Lanes) -> None:
-        self._results, self._lanes = results, lanes
+        super().__init__(lanes)
+        self._results = results
         self._simulation, self._timeline = results.simulation, results.simulation.timeline
         # Of each class, when its passes begin.
         self._pass_starts: dict[int, array[int]] = {}
@@ -299,7 +308,7 @@ class SimulatedSpanWords:
         spans = self._lanes.spans(number, stream)
         start, end, op = spans.start[index], spans.end[index], spans.op[index]
         facts = self._op_facts(number, op)
-        times = f"{clock(start)} .. {clock(end)}"
+        times = self.times(start, end)
         if facts is None:
             over = end >= self._simulation.step_time_ns
             why = "the step of these ranks is over" if over else "ASTRA-sim 1.0 changes its state"
@@ -368,7 +377,7 @@ class SimulatedSpanWords:
         return "" if a_pass is None else f"pass {duration(a_pass.end_ns - a_pass.start_ns)}"
 
     def _facts(self, number: int, stream: str | None, index: int) -> OpFacts | None:
-        return self._op_facts(number, self._lanes.spans(number, stream).op[index])
+        return self._op_facts(number, self.op(number, stream, index))
 
     def _op_facts(self, number: int, op: int) -> OpFacts | None:
         if self._last[0] != number or self._last[1] != op:
@@ -386,7 +395,7 @@ class SimulatedSpanWords:
         rank = ranks.first if rank is None else rank
         equal = f"; {len(ranks)} equal ranks: {ranks.text()}" if len(ranks) > 1 else ""
         rows = [
-            ("runs", f"{clock(start)} .. {clock(end)}, {duration(end - start)} ({end - start} ns)"),
+            ("runs", self.times_and_length(start, end)),
             ("on", f"{self._lanes.rank_words(rank)}{equal}"),
         ]
         if stream is None:
@@ -394,19 +403,15 @@ class SimulatedSpanWords:
         if facts is None:
             return rows
         rows += [
-            (label, step.words)
-            for label, direction in (("[ waited for", -1), ("] holds back", 1))
-            for step in self.walk(number, stream, index, rank, direction)[:3]
-        ]
-        rows += [
+            *self.dependency_rows(number, stream, index, rank),
             ("slack", self._slack_words(number, stream, index)),
             ("pass", self._in_pass(number, stream, index)),
             ("waits", self._for_whom(number, stream, index, rank)),
         ]
         itself = facts.end_ns - facts.start_ns
         if itself != end - start:
-            times = f"{clock(facts.start_ns)} .. {clock(facts.end_ns)}, {duration(itself)}"
-            rows.append((f"{facts.kind} itself", times))
+            times = self.times(facts.start_ns, facts.end_ns)
+            rows.append((f"{facts.kind} itself", f"{times}, {duration(itself)}"))
         rows.append(("takes", self._origin(facts)))
         if facts.group is not None:
             members = RankSet.of(simulation.layout.group_of(facts.group, rank))
@@ -438,7 +443,7 @@ class SimulatedSpanWords:
         if a_pass is None:
             return ""
         words = pass_words(a_pass, self._simulation.program.microbatches)
-        times = f"{clock(a_pass.start_ns)} .. {clock(a_pass.end_ns)}"
+        times = self.times(a_pass.start_ns, a_pass.end_ns)
         return f"{words} takes {duration(a_pass.end_ns - a_pass.start_ns)} here: {times}"
 
     def _pass_of(self, number: int, stream: str | None, index: int) -> Pass | None:
@@ -483,13 +488,12 @@ class SimulatedSpanWords:
 
     def _slack_words(self, number: int, stream: str | None, index: int) -> str:
         """How much longer a span may take, or that it is critical; "" where there is no slack."""
-        op = self._lanes.spans(number, stream).op[index]
+        op = self.op(number, stream, index)
         if self._results.slacks is None or op < 0:
             return ""
         if stream is None and not self._is_shown(number, op, index):
             return ""
-        slack = self._results.slacks[number][op]
-        return f"slack {duration(slack)}, not critical" if slack else "on a critical path"
+        return slack_words(self._results.slacks[number][op])
 
     def _is_shown(self, number: int, op: int, segment: int) -> bool:
         """Whether a segment of the accounts is the op itself, and not a wait for it."""
@@ -497,66 +501,37 @@ class SimulatedSpanWords:
 
     # -- what waits for what -----------------------------------------------------------
 
-    def walk(
+    def dependencies(
         self, number: int, stream: str | None, index: int, rank: int | None, direction: int
-    ) -> list[Step]:
-        find = self._effects if direction > 0 else self._causes
-        return [
-            self._step(number, stream, op_dependency) for op_dependency in find(number, stream, index, rank)
-        ]
-
-    def _causes(self, number: int, stream: str | None, index: int, rank: int | None) -> list[OpDependency]:
-        """What a span waited for, what bound it first; nothing for what starts with the step."""
-        dependencies = self._results.dependencies
+    ) -> list[Dependency]:
+        dependencies, op = self._results.dependencies, self.op(number, stream, index)
         if stream is None:
             accounts = self._results.accounts[number]
-            op_dependencies = dependencies.segment_causes(number, accounts, index, rank)
-            op = accounts.op[index]
-            if (
-                op_dependencies
-                and (op_dependencies[0].number, op_dependencies[0].op) == (number, op)
-                and self._is_shown(number, op, index)
-            ):
-                # It runs here: what is asked for is what held it back.
-                return op_dependencies[1:]
-            return op_dependencies
-        op = self._lanes.spans(number, stream).op[index]
-        if op >= 0:
-            return dependencies.causes(number, op, rank)
-        sender, sent = self._simulation.trace.span_of(number, op)
-        return dependencies.causes(sender, sent)
+            if direction > 0:
+                return dependencies.segment_effects(number, accounts, index, rank)
+            found = dependencies.segment_causes(number, accounts, index, rank)
+            is_itself = found and (found[0].number, found[0].span) == (number, op)
+            # It runs here: what is asked for is what held it back.
+            return found[1:] if is_itself and self._is_shown(number, op, index) else found
+        of, sent = self._simulation.trace.span_of(number, op)
+        of_rank = rank if sent == op else None
+        if direction < 0:
+            return dependencies.causes(of, sent, of_rank)
+        found = dependencies.effects(of, sent, of_rank)
+        return [effect for effect in found if sent == op or effect.number == number]
 
-    def _effects(self, number: int, stream: str | None, index: int, rank: int | None) -> list[OpDependency]:
-        dependencies = self._results.dependencies
-        if stream is None:
-            return dependencies.segment_effects(number, self._results.accounts[number], index, rank)
-        op = self._lanes.spans(number, stream).op[index]
-        if op >= 0:
-            return dependencies.effects(number, op, rank)
-        sender, sent = self._simulation.trace.span_of(number, op)
-        return [effect for effect in dependencies.effects(sender, sent) if effect.number == number]
+    def shown_in(self, stream: str | None, of: Dependency) -> str | None:
+        shown = self._results.stream_at(of.number, of.span, of.start_ns, of.end_ns)
+        # Someone who looks at streams stays with streams.
+        return COMPUTE_STREAM if shown is None and stream == COMPUTE_STREAM else shown
 
-    def _step(self, number: int, stream: str | None, op_dependency: OpDependency) -> Step:
-        what = "idle" if op_dependency.op == IDLE_OP else self._named(op_dependency.number, op_dependency.op)
-        shown_in = self._results.stream_at(
-            op_dependency.number, op_dependency.op, op_dependency.start_ns, op_dependency.end_ns
-        )
-        if stream == COMPUTE_STREAM and shown_in is None:
-            # Someone who looks at streams stays with streams.
-            shown_in = COMPUTE_STREAM
-        stage, own = self._timeline.stage_of(op_dependency.number), self._timeline.stage_of(number)
-        where = ""
-        if op_dependency.number != number:
-            where = f", rank {op_dependency.rank}" + (f" of stage {stage}" if stage != own else "")
-        takes = duration(op_dependency.end_ns - op_dependency.start_ns)
-        words = f"{what}{where}, {takes}: {op_dependency.reason}"
-        return Step(op_dependency.number, shown_in, op_dependency.start_ns, op_dependency.rank, words)
-
-    def _named(self, number: int, op: int) -> str:
-        """`fwd mlp_row`, `tp all-gather of mlp_row`, `transfer`."""
+    def name(self, number: int, span: int) -> str:
+        """`fwd mlp_row`, `tp all-gather of mlp_row`, `transfer`, `idle`."""
+        if span == IDLE_OP:
+            return "idle"
         ops = self._timeline.stage_program(number).ops
-        kind, row = op_kind(self._simulation.timeline, number, op, with_group=True), ops.row[op]
+        kind, row = op_kind(self._timeline, number, span, with_group=True), ops.row[span]
         name = in_short(self._simulation.workload.name[row], 24) if row >= 0 else ""
         if kind == "compute":
-            return f"{PHASES[ops.phase[op]]} {name}"
+            return f"{PHASES[ops.phase[span]]} {name}"
         return f"{kind} of {name}" if name else kind

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from simcore.chakra.nodes import RECV
@@ -10,8 +9,8 @@ from simcore.diagnostics import in_short
 from simcore.executing.path_words import MESSAGE, taken_by
 from simcore.ranks import RankSet
 from simcore.trace.graph import BEFORE, BUSY, RECEIVED
-from simcore.trace.lane_spans import SpanSaid, Step
-from simcore.trace.lanes import Lanes
+from simcore.trace.lane_spans import Dependency, SpanSaid, slack_words
+from simcore.trace.lanes import Lanes, SpanWords
 from simcore.trace.reasons import Facts, reason_words
 from simcore.units import byte_size, duration, plural
 
@@ -26,50 +25,41 @@ _KNOWN = ("comm_size", "tensor_size", "comm_src", "comm_dst", "comm_tag", "comm_
 _NEEDS, _NAMES = Facts(BEFORE, is_needed=True), Facts(BEFORE, is_named=True)
 
 
-class TraceSpanWords:
-    """`SpanWords` of execution traces, over their lanes."""
+class TraceSpanWords(SpanWords):
+    """Of execution traces."""
 
     def __init__(self, results: RanTraces, lanes: Lanes) -> None:
-        self._results, self._lanes = results, lanes
-
-    def _place(self, number: int, stream: str | None, index: int) -> int:
-        return self._lanes.spans(number, stream).op[index]
+        super().__init__(lanes)
+        self._results = results
 
     def said(self, number: int, stream: str | None, index: int | None, ranks: RankSet) -> SpanSaid:
-        place = NOTHING if index is None else self._place(number, stream, index)
+        place = NOTHING if index is None else self.op(number, stream, index)
         if place == NOTHING:
             return SpanSaid("", (f"rank {number}",))
-        results, axis = self._results, self._lanes.facts.axis
-        executed = results.executed
+        results, executed = self._results, self._results.executed
         start, begin, end = (
             column[number][place] for column in (executed.start, executed.begin, executed.end)
         )
         node = executed.nodes[number].id[place]
-        what = f"{in_short(results.name_of(number, place), 40)} ({results.what(number, place)})"
+        what = f"{self.name(number, place)} ({results.what(number, place)})"
         said = facts_of(results, number, place)
         if begin > start:
             behind = "for its message" if results.type_of(number, place) == RECV else "for the last member"
             said.insert(0, f"after waiting {duration(begin - start)} {behind}")
-        times = f"{axis.clock(start)} .. {axis.clock(end)}"
         whose = (f"rank {number}, node {node}", f"rank {number}")
-        return SpanSaid(what, whose, times, axis.length(end - begin), more=", ".join(said))
-
-    def volume(self, number: int, stream: str | None, index: int) -> str:
-        """A node's time has waiting in it: as a bandwidth it would mislead."""
-        return ""
+        return SpanSaid(what, whose, self.times(start, end), duration(end - begin), more=", ".join(said))
 
     def aside(self, number: int, stream: str | None, index: int, wide: bool, rank: int | None) -> str:
-        place = self._place(number, stream, index)
+        place = self.op(number, stream, index)
         if place == NOTHING:
             return ""
-        slack = self._results.slack_of(number, place)
-        return f"slack {duration(slack)}" if slack else "no slack"
+        return slack_words(self._results.slack_of(number, place))
 
     def all_of(self, number: int, stream: str | None, index: int, rank: int | None) -> list[tuple[str, str]]:
-        place = self._place(number, stream, index)
+        place = self.op(number, stream, index)
         if place == NOTHING:
             return [("nothing", "nothing of the rank has begun and not ended")]
-        results, executed, axis = self._results, self._results.executed, self._lanes.facts.axis
+        results, executed = self._results, self._results.executed
         start, begin, end = (
             column[number][place] for column in (executed.start, executed.begin, executed.end)
         )
@@ -77,28 +67,36 @@ class TraceSpanWords:
             ("node", f"{executed.nodes[number].id[place]}, {results.what(number, place)}"),
             ("name", in_short(results.name_of(number, place), 80)),
             ("on", f"rank {number}, {in_short(results.stream_of(number, place), 40)}"),
-            ("runs", f"{axis.clock(start)} .. {axis.clock(end)}, {duration(end - start)} ({end - start} ns)"),
+            ("runs", self.times_and_length(start, end)),
         ]
         if begin > start:
             rows.append(("waits", f"{duration(begin - start)} until it begins"))
-        rows.append(("slack", duration(results.slack_of(number, place))))
+        rows.append(("slack", slack_words(results.slack_of(number, place))))
         rows += [("says", fact) for fact in facts_of(results, number, place)]
-        for label, direction in (("[ waited for", -1), ("] holds back", 1)):
-            rows += [(label, step.words) for step in self.walk(number, stream, index, rank, direction)]
+        rows += self.dependency_rows(number, stream, index, rank)
         nodes = executed.nodes[number]
         rows.append(("waits for", plural(len(nodes.data[place]) + len(nodes.ctrl[place]), "node")))
         return rows
 
     # -- along what waits for what -------------------------------------------------------
 
-    def walk(
+    def dependencies(
         self, number: int, stream: str | None, index: int, rank: int | None, direction: int
-    ) -> Sequence[Step]:
-        place = self._place(number, stream, index)
+    ) -> list[Dependency]:
+        place, executed = self.op(number, stream, index), self._results.executed
         if place == NOTHING:
             return []
-        nodes = self._causes(number, place) if direction < 0 else self._effects(number, place)
-        return [self._step(number, stream, *cause) for cause in nodes]
+        found = self._causes(number, place) if direction < 0 else self._effects(number, place)
+        return [
+            Dependency(who, at, who, reason_words(facts), executed.start[who][at], executed.end[who][at])
+            for who, at, facts in found
+        ]
+
+    def name(self, number: int, span: int) -> str:
+        return in_short(self._results.name_of(number, span), 40)
+
+    def shown_in(self, stream: str | None, of: Dependency) -> str | None:
+        return None if stream is None else self._results.stream_of(of.number, of.span)
 
     def _causes(self, rank: int, place: int) -> list[tuple[int, int, Facts]]:
         """(rank, place, facts) of what a node waited for: who came last, then what ended last."""
@@ -133,14 +131,6 @@ class TraceSpanWords:
         ]
         effects += [(*receive, _received(rank)) for receive in executed.receives_of(rank, place)]
         return sorted(effects, key=lambda item: executed.start[item[0]][item[1]])
-
-    def _step(self, number: int, stream: str | None, rank: int, place: int, why: Facts) -> Step:
-        results, executed = self._results, self._results.executed
-        where = f", rank {rank}" if rank != number else ""
-        ns = executed.end[rank][place] - executed.start[rank][place]
-        words = f"{in_short(results.name_of(rank, place), 40)}{where}, {duration(ns)}: {reason_words(why)}"
-        there = None if stream is None else results.stream_of(rank, place)
-        return Step(rank, there, executed.start[rank][place], rank, words)
 
 
 def _received(rank: int) -> Facts:

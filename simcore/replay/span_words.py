@@ -25,7 +25,6 @@ from simcore.measured.lanes import COPIES_LANE, HOST_LANE, NO_GROUP, STREAM_LANE
 from simcore.measured.matching import Call
 from simcore.measured.vocabulary import COMPUTE, COPY, group_of_op
 from simcore.ranks import RankSet, place_words
-from simcore.records import Struct
 from simcore.replay.idle import CALL, call_lane, called_words, gap_in, gap_words, part_words, thread_words
 from simcore.replay.path_words import is_gap, piece_facts
 from simcore.replay.piece_names import piece_name
@@ -33,22 +32,14 @@ from simcore.replay.waits import Wait, waits_by_item
 from simcore.sources.pieces import GAP
 from simcore.sources.ties import NONE
 from simcore.trace.graph import BEFORE, BUSY, RECEIVED, START, Cause
-from simcore.trace.lane_spans import COMPUTE_STREAM, SpanSaid, Step, microbatch_words
-from simcore.trace.lanes import Lanes
+from simcore.trace.lane_spans import COMPUTE_STREAM, Dependency, SpanSaid, Step, microbatch_words
+from simcore.trace.lanes import Lanes, SpanWords
 from simcore.trace.reasons import Facts, reason_words
 from simcore.trace.trace_graph import Neighbours
 from simcore.units import byte_size, duration, plural
 
 if TYPE_CHECKING:
     from simcore.replay.timed import Timed
-
-
-class PieceDependency(Struct, frozen=True):
-    """A piece of a rank (its index) that is a cause or an effect, and in words why."""
-
-    rank: int
-    piece: int
-    reason: str
 
 
 def pieces_of_item(results: Timed, rank: int, item: int, span: tuple[int, int]) -> list[int]:
@@ -66,48 +57,53 @@ def pieces_of_item(results: Timed, rank: int, item: int, span: tuple[int, int]) 
     ]
 
 
-def causes(results: Timed, rank: int, own: list[int]) -> list[PieceDependency]:
+def causes(results: Timed, rank: int, own: list[int]) -> list[Dependency]:
     """What the pieces of one operation waited for: first what its begin waited for."""
     if not own:
         return []
-    before = [PieceDependency(rank, own[0] - 1, _behind(results, rank, own[0] - 1))] if own[0] else []
+    before = [_dependency(results, rank, own[0] - 1, _behind(results, rank, own[0] - 1))] if own[0] else []
     first, *inner = (_waited_for(results, rank, piece) for piece in own)
     return [
         *first,
         *before,
-        *(piece_dependency for piece_dependencies in inner for piece_dependency in piece_dependencies),
+        *(of for found in inner for of in found),
     ]
 
 
-def effects(results: Timed, rank: int, own: list[int]) -> list[PieceDependency]:
+def effects(results: Timed, rank: int, own: list[int]) -> list[Dependency]:
     """What the pieces of one operation hold back: other ranks first, then what its rank does next."""
     if not own:
         return []
     graph, ends = results.graph, results.ends
-    piece_dependencies: list[PieceDependency] = []
+    found: list[Dependency] = []
     for piece in reversed(own):
-        piece_dependencies += _received(results, rank, piece)
+        found += _received(results, rank, piece)
         nodes = {cause.node for cause in graph.graph.held(graph.over[rank][piece], ends, rank)}
         if graph.waits(rank, piece) and (meeting := results.ties.pieces[rank].meeting[piece]) != NONE:
             nodes.add(graph.meetings[meeting])
         for node in sorted(nodes):
             for follower in graph.graph.effects(node, ends):
-                piece_dependencies += _held(results, rank, node, follower)
+                found += _held(results, rank, node, follower)
     after = own[-1] + 1
     if after < len(graph.over[rank]):
-        piece_dependencies.append(PieceDependency(rank, after, _behind(results, rank, own[-1])))
-    return list(dict.fromkeys(piece_dependencies))
+        found.append(_dependency(results, rank, after, _behind(results, rank, own[-1])))
+    return list(dict.fromkeys(found))
 
 
-def _waited_for(results: Timed, rank: int, piece: int) -> list[PieceDependency]:
+def _waited_for(results: Timed, rank: int, piece: int) -> list[Dependency]:
     """What had to be done before a piece could end: as the critical path has it."""
     graph, of, meeting = results.graph, results.trace_graph, results.ties.pieces[rank].meeting[piece]
     node = START if meeting == NONE else graph.meetings[meeting]
     dependencies = []
     for cause in graph.waited_for(rank, piece, results.ends):
         track, pair = graph.graph.track_of(cause), Neighbours(node, rank, cause)
-        dependencies.append(PieceDependency(track, of.span_at(cause.node, track), _words(results, pair)))
+        dependencies.append(_dependency(results, track, of.span_at(cause.node, track), _words(results, pair)))
     return dependencies
+
+
+def _dependency(results: Timed, rank: int, piece: int, reason: str) -> Dependency:
+    times, number = results.times, results.measured.ranks[rank].number
+    return Dependency(rank, piece, number, reason, times.start[rank][piece], times.end[rank][piece])
 
 
 def _words(results: Timed, pair: Neighbours) -> str:
@@ -119,17 +115,17 @@ def _behind(results: Timed, rank: int, piece: int) -> str:
     return reason_words(Facts(BEFORE, was_idle=is_gap(results.ties, rank, piece)))
 
 
-def _received(results: Timed, rank: int, piece: int) -> list[PieceDependency]:
+def _received(results: Timed, rank: int, piece: int) -> list[Dependency]:
     """The receive of what a piece sends."""
     sent = results.ties.pieces[rank].sent[piece]
     if sent == NONE:
         return []
     receiver, receiving = results.ties.transfers[sent][1]
     facts = Facts(RECEIVED, rank=results.trace_graph.ranks[rank])
-    return [PieceDependency(receiver, receiving, reason_words(facts))]
+    return [_dependency(results, receiver, receiving, reason_words(facts))]
 
 
-def _held(results: Timed, rank: int, node: int, meeting: int) -> list[PieceDependency]:
+def _held(results: Timed, rank: int, node: int, meeting: int) -> list[Dependency]:
     """The members of a collective, a node, that wait in it because a node of this rank ended."""
     graph, ends = results.graph, results.ends
     number = graph.meeting_of(meeting)
@@ -139,7 +135,7 @@ def _held(results: Timed, rank: int, node: int, meeting: int) -> list[PieceDepen
         for cause in held:
             if cause.node == node and (cause.why != BUSY or who == rank):
                 words = _words(results, Neighbours(meeting, who, cause))
-                dependencies.append(PieceDependency(who, waits, words))
+                dependencies.append(_dependency(results, who, waits, words))
     return dependencies
 
 
@@ -151,19 +147,17 @@ _UNKNOWN_LENGTH = {
 }
 
 
-class MeasuredSpanWords:
-    """`SpanWords` of a measured or replayed run, over its lanes."""
+class MeasuredSpanWords(SpanWords):
+    """Of a measured or replayed run."""
 
     def __init__(self, results: Timed, lanes: Lanes) -> None:
-        self._results, self._lanes, self._run = results, lanes, results.run
-
-    def _item(self, number: int, stream: str | None, index: int) -> int:
-        return self._lanes.spans(number, stream).op[index]
+        super().__init__(lanes)
+        self._results, self._run = results, results.run
 
     # -- in few words ------------------------------------------------------------------
 
     def said(self, number: int, stream: str | None, index: int | None, ranks: RankSet) -> SpanSaid:
-        rank, axis = self._run.ranks[number], self._lanes.facts.axis
+        rank, axis = self._run.ranks[number], self._axis
         whose = self._whose(rank)
         if len(ranks) > 1:
             # What is said is of one of them.
@@ -174,7 +168,7 @@ class MeasuredSpanWords:
         spans = self._lanes.spans(number, stream)
         start, end, item = spans.start[index], spans.end[index], spans.op[index]
         if item < 0:
-            times = f"{axis.clock(start)} .. {axis.clock(end)}"
+            times = self.times(start, end)
             more = ", ".join(filter(None, (self._why(number, start, end), self._before(rank, start))))
             return SpanSaid(_gap(rank, item), whose, times, axis.length(end - start), more=more)
         facts = span_facts(rank, item)
@@ -182,7 +176,7 @@ class MeasuredSpanWords:
         if not self._run.timed:
             times = axis.clock(facts.start_ns)
         elif facts.known in (MEASURED, FUSED):
-            times = f"{axis.clock(facts.start_ns)} .. {axis.clock(facts.end_ns)}"
+            times = self.times(facts.start_ns, facts.end_ns)
             length = axis.length(facts.end_ns - facts.start_ns)
         else:
             times = f"{axis.clock(facts.start_ns)}   {_UNKNOWN_LENGTH[facts.known]}"
@@ -195,7 +189,7 @@ class MeasuredSpanWords:
         recorded = self._run.recorded
         if rank.window is None or recorded is None or recorded.step is None or rank.window[0] <= start_ns:
             return ""
-        begin = self._lanes.facts.axis.clock(rank.window[0])
+        begin = self._axis.clock(rank.window[0])
         if rank.ahead_ns:
             return f"at the step before until {begin}"
         return f"its host begins step {recorded.step} at {begin}"
@@ -205,7 +199,7 @@ class MeasuredSpanWords:
         gap = gap_in(self._results.gaps[number], start, end)
         if gap is None:
             return ""
-        part = "" if gap.ns == end - start else f"{self._lanes.facts.axis.length(gap.ns)} of it: "
+        part = "" if gap.ns == end - start else f"{self._axis.length(gap.ns)} of it: "
         return f"{part}{gap_words(gap)}"
 
     def _whose(self, rank: RankTrace) -> tuple[str, ...]:
@@ -235,12 +229,8 @@ class MeasuredSpanWords:
         said.append(f"line {facts.line}" + (" of its file" if facts.path != self._run.path else ""))
         return said
 
-    def volume(self, number: int, stream: str | None, index: int) -> str:
-        # An operation's time has the waiting in it: as a bandwidth it would mislead at first sight.
-        return ""
-
     def aside(self, number: int, stream: str | None, index: int, wide: bool, rank: int | None) -> str:
-        item = self._item(number, stream, index)
+        item = self.op(number, stream, index)
         parts = [self._wait_words(self._waits_of(number, item))]
         if len(self._run.missing):
             # Where no rank is known to be missing the note says enough.
@@ -250,7 +240,7 @@ class MeasuredSpanWords:
     # -- in full -----------------------------------------------------------------------
 
     def all_of(self, number: int, stream: str | None, index: int, rank: int | None) -> list[tuple[str, str]]:
-        trace, axis = self._run.ranks[number], self._lanes.facts.axis
+        trace, axis = self._run.ranks[number], self._axis
         spans = self._lanes.spans(number, stream)
         start, end, item = spans.start[index], spans.end[index], spans.op[index]
         whose = (
@@ -262,7 +252,7 @@ class MeasuredSpanWords:
             before, after = neighbours(trace, item)
             why = self._why(number, start, end)
             return [
-                ("idle", f"{axis.clock(start)} .. {axis.clock(end)}, {axis.length(end - start)}"),
+                ("idle", f"{self.times(start, end)}, {axis.length(end - start)}"),
                 ("on", whose),
                 ("after", in_short(before or "nothing", 80)), ("before", in_short(after or "nothing", 80)),
                 *([("because", why)] if why else []),
@@ -270,9 +260,7 @@ class MeasuredSpanWords:
         facts = span_facts(trace, item)
         rows = [("operation", short_name(facts.name, 80)), ("on", whose), ("kind", facts.category)]
         if facts.known in (MEASURED, FUSED) and self._run.timed:
-            length = facts.end_ns - facts.start_ns
-            times = f"{axis.clock(facts.start_ns)} .. {axis.clock(facts.end_ns)}"
-            rows.append(("runs", f"{times}, {duration(length)} ({length} ns)"))
+            rows.append(("runs", self.times_and_length(facts.start_ns, facts.end_ns)))
         else:
             ending = ", an instant" if facts.known == INSTANT else ""
             rows.append(("stands at", axis.clock(facts.start_ns) + ending))
@@ -299,8 +287,7 @@ class MeasuredSpanWords:
         rows += [("waits", self._one_wait_words(wait)) for wait in self._waits_of(number, item)]
         if partner := self._partner(number, item):
             rows.append(("partner", f"{partner}: what is waited here is not known"))
-        for label, direction in (("[ waited for", -1), ("] holds back", 1)):
-            rows += [(label, words) for words in self._all_words(number, stream, index, direction)]
+        rows += self.dependency_rows(number, stream, index, rank)
         known = [*device_facts(trace, item), *host_facts(trace, item)]
         rows += [(name, in_short(words, 200)) for name, words in known]
         where = "line" if trace.device is None else trace.device.counted
@@ -348,16 +335,16 @@ class MeasuredSpanWords:
     def walk(
         self, number: int, stream: str | None, index: int, rank: int | None, direction: int
     ) -> list[Step]:
-        binding = self._found(number, stream, index, direction)
-        steps = [self._step(number, stream, piece_dependency) for piece_dependency in binding]
+        binding = self.dependencies(number, stream, index, rank, direction)
+        steps = [self.step(number, stream, of) for of in binding]
         launches = self._launches(number, stream, index, direction)
         if direction < 0:
             steps = [*self._call(number, stream, index), *steps]
         if direction < 0 and binding and launches:
             first = binding[0]
-            gap = self._results.ties.pieces[first.rank].kind[first.piece] == GAP
             # Launched while nothing ran: its stream was free, so that the launch is what it waited for.
-            if gap and first.rank == number and launches[0].start_ns >= steps[0].start_ns:
+            was_idle = is_gap(self._results.ties, first.number, first.span)
+            if was_idle and first.number == number and launches[0].start_ns >= steps[0].start_ns:
                 return [*launches, *steps]
         return [*steps, *launches]
 
@@ -376,32 +363,29 @@ class MeasuredSpanWords:
         )
         return [Step(number, call_lane(trace, gap), start, trace.number, words)]
 
-    def _all_words(self, number: int, stream: str | None, index: int, direction: int) -> list[str]:
-        """What `walk` finds in words, what is alike together: `linear_fwd, rank 1, 7 times, 5.2 ms: ...`."""
-        times = self._results.times
+    def dependency_words(
+        self, number: int, stream: str | None, index: int, rank: int | None, direction: int
+    ) -> list[str]:
+        """What is alike together: `linear_fwd, rank 1, 7 times, 5.2 ms: ...`."""
         sums: dict[tuple[str, str], list[int]] = {}
-        for piece_dependency in self._found(number, stream, index, direction):
-            ns = (
-                times.end[piece_dependency.rank][piece_dependency.piece]
-                - times.start[piece_dependency.rank][piece_dependency.piece]
-            )
-            both = sums.setdefault((self._named(number, piece_dependency), piece_dependency.reason), [0, 0])
-            both[0] += ns
+        for of in self.dependencies(number, stream, index, rank, direction):
+            both = sums.setdefault((self.whose(number, of), of.reason), [0, 0])
+            both[0] += of.end_ns - of.start_ns
             both[1] += 1
-        launches_words = [
+        words = [
             f"{name}, {f'{count} times, ' if count > 1 else ''}{duration(ns)}: {reason}"
             for (name, reason), (ns, count) in sums.items()
         ]
         launches = self._launches(number, stream, index, direction)
         more = [f"and {len(launches) - _LAUNCHES} more"] if len(launches) > _LAUNCHES else []
-        return [*launches_words, *(launch.words for launch in launches[:_LAUNCHES]), *more]
+        return [*words, *(launch.words for launch in launches[:_LAUNCHES]), *more]
 
     def _launches(self, number: int, stream: str | None, index: int, direction: int) -> list[Step]:
         """What the host did to launch an operation of a device, or what an operation of the host launched."""
         trace = self._run.ranks[number]
         if self._run.replayed or trace.device is None or trace.device.host is None:
             return []
-        host, item = trace.device.host, self._item(number, stream, index)
+        host, item = trace.device.host, self.op(number, stream, index)
         host_index = host_item(trace, item)
         if host_index is not None:
             if direction < 0:
@@ -426,46 +410,26 @@ class MeasuredSpanWords:
         )
         return [Step(number, shown, time, trace.number, words)]
 
-    def _found(self, number: int, stream: str | None, index: int, direction: int) -> list[PieceDependency]:
-        item = self._item(number, stream, index)
+    def dependencies(
+        self, number: int, stream: str | None, index: int, rank: int | None, direction: int
+    ) -> list[Dependency]:
+        item = self.op(number, stream, index)
         if not self._run.timed or host_item(self._run.ranks[number], item) is not None:
             return []
         spans = self._lanes.spans(number, stream)
         span = spans.start[index], spans.end[index]
-        own = pieces_of_item(self._results, number, spans.op[index], span)
+        own = pieces_of_item(self._results, number, item, span)
         return (effects if direction > 0 else causes)(self._results, number, own)
 
-    def _step(self, number: int, stream: str | None, piece_dependency: PieceDependency) -> Step:
-        times = self._results.times
-        start, end = (
-            times.start[piece_dependency.rank][piece_dependency.piece],
-            times.end[piece_dependency.rank][piece_dependency.piece],
-        )
-        shown_in = None if stream is None else self._shown_in(piece_dependency)
-        words = f"{self._named(number, piece_dependency)}, {duration(end - start)}: {piece_dependency.reason}"
-        return Step(
-            piece_dependency.rank, shown_in, start, self._run.ranks[piece_dependency.rank].number, words
-        )
+    def name(self, number: int, span: int) -> str:
+        return short_name(piece_name(self._results, number, span), 40)
 
-    def _named(self, number: int, piece_dependency: PieceDependency) -> str:
-        """The operation of a piece, with its rank and stage where these are not those of the track."""
-        rank, own = self._run.ranks[piece_dependency.rank], self._run.ranks[number]
-        where = ""
-        if piece_dependency.rank != number:
-            stage = f" of stage {rank.stage}" if rank.stage not in (None, own.stage) else ""
-            where = f", rank {rank.number}{stage}"
-        name = piece_name(self._results, piece_dependency.rank, piece_dependency.piece)
-        return f"{short_name(name, 40)}{where}"
-
-    def _shown_in(self, piece_dependency: PieceDependency) -> str | None:
-        """The stream of the lane that shows a piece; None for a gap, which its rank's lane alone shows."""
-        pieces, trace = (
-            self._results.ties.pieces[piece_dependency.rank],
-            self._run.ranks[piece_dependency.rank],
-        )
-        if pieces.kind[piece_dependency.piece] == GAP:
+    def shown_in(self, stream: str | None, of: Dependency) -> str | None:
+        """None for a gap, which its rank's lane alone shows."""
+        pieces, trace = self._results.ties.pieces[of.number], self._run.ranks[of.number]
+        if stream is None or pieces.kind[of.span] == GAP:
             return None
-        op, sub = pieces.op[piece_dependency.piece], pieces.sub[piece_dependency.piece]
+        op, sub = pieces.op[of.span], pieces.sub[of.span]
         if sub >= 0:
             return trace.subs.group[sub] or NO_GROUP
         category = trace.ops.category(op)

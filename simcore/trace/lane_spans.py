@@ -9,14 +9,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
 
 from simcore.records import NamedTuple, Struct
 from simcore.units import duration
-
-if TYPE_CHECKING:
-    from simcore.ranks import RankSet
-
 
 # What a span can be drawn as: compute by what it is for, communication by kind, and not computing. The
 # last five before `wait` are of measured runs: groups of the embeddings, unknown kinds, the host.
@@ -134,28 +129,24 @@ class Step(NamedTuple):
     words: str
 
 
-class SpanWords(Protocol):
-    """What a run says of its spans: `index` of the lane of a track, or of one of its streams.
+class Dependency(Struct, frozen=True):
+    """A span that another one waited for, or that waits for another, with the reason in words.
 
-    rank: the one of the track's ranks that is spoken of, None for the first.
+    number: its track; span: of that, NONE where time passes by itself. rank: which of its ranks. start_ns,
+    end_ns: of the part that was waited for.
     """
 
-    def said(self, number: int, stream: str | None, index: int | None, ranks: RankSet) -> SpanSaid:
-        """The span, or (None) that nothing runs. ranks: those that the lane stands for."""
+    number: int
+    span: int
+    rank: int
+    reason: str
+    start_ns: int
+    end_ns: int
 
-    def volume(self, number: int, stream: str | None, index: int) -> str:
-        """How many bytes a span moves, and how fast; "" for compute."""
 
-    def aside(self, number: int, stream: str | None, index: int, wide: bool, rank: int | None) -> str:
-        """What there is to say besides: its pass, for whom it waits. wide: whether there is a line for it."""
-
-    def all_of(self, number: int, stream: str | None, index: int, rank: int | None) -> list[tuple[str, str]]:
-        """(label, words): all that is known of a span."""
-
-    def walk(
-        self, number: int, stream: str | None, index: int, rank: int | None, direction: int
-    ) -> Sequence[Step]:
-        """What a span waited for (-1), or holds back (1); the first one binds."""
+def slack_words(ns: int) -> str:
+    """Returns how much longer a span may take, or that it is critical."""
+    return f"slack {duration(ns)}, not critical" if ns else "on a critical path"
 
 
 def ordinal(number: int) -> str:

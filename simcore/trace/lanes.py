@@ -6,6 +6,7 @@ and of the spans of the lanes themselves.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import compress, count
@@ -16,16 +17,19 @@ from simcore.trace.accounts import AccountNames, Accounts, Ranges
 from simcore.trace.lane_spans import (
     KINDS,
     TIME,
+    Dependency,
     Figure,
     LaneOrder,
     Searched,
     Spans,
-    SpanWords,
+    SpanSaid,
+    Step,
     StretchFigures,
     TimeAxis,
     TimeStretch,
 )
 from simcore.trace.track import Track
+from simcore.units import duration
 
 if TYPE_CHECKING:
     from simcore.ranks import RankSet
@@ -408,3 +412,103 @@ class Lanes:
         ranges, kinds = self._lasting
         longest, category = ranges.longest(number, first_ns, last_ns)
         return longest.count, kinds[category]._replace(ns=longest.ns) if longest.index >= 0 else None
+
+
+class SpanWords(ABC):
+    """What a run says of its spans: `index` of the lane of a track, or of one of its streams. What runs of
+    all kinds say alike is said here.
+
+    rank: the one of the track's ranks that is spoken of, None for the first. most: how many causes, and how
+    many effects, are told among all that is known of a span.
+    """
+
+    most: int | None = None
+
+    def __init__(self, lanes: Lanes) -> None:
+        self._lanes, self._axis = lanes, lanes.facts.axis
+
+    # -- what a kind of run gives --------------------------------------------------------
+
+    @abstractmethod
+    def said(self, number: int, stream: str | None, index: int | None, ranks: RankSet) -> SpanSaid:
+        """The span, or (None) that nothing runs. ranks: those that the lane stands for."""
+
+    @abstractmethod
+    def aside(self, number: int, stream: str | None, index: int, wide: bool, rank: int | None) -> str:
+        """What there is to say besides: its pass, for whom it waits. wide: whether there is a line for it."""
+
+    @abstractmethod
+    def all_of(self, number: int, stream: str | None, index: int, rank: int | None) -> list[tuple[str, str]]:
+        """(label, words): all that is known of a span."""
+
+    @abstractmethod
+    def dependencies(
+        self, number: int, stream: str | None, index: int, rank: int | None, direction: int
+    ) -> Sequence[Dependency]:
+        """What a span waited for (-1), or holds back (1); the first one binds."""
+
+    @abstractmethod
+    def name(self, number: int, span: int) -> str:
+        """What a span of a track is called, in few cells that are safe to print."""
+
+    @abstractmethod
+    def shown_in(self, stream: str | None, of: Dependency) -> str | None:
+        """The stream of the lane that shows it to who comes from a lane of `stream`."""
+
+    # -- what follows --------------------------------------------------------------------
+
+    def op(self, number: int, stream: str | None, index: int) -> int:
+        """What the run knows a span by."""
+        return self._lanes.spans(number, stream).op[index]
+
+    def volume(self, number: int, stream: str | None, index: int) -> str:
+        """How many bytes a span moves, and how fast; "" for compute, and where its time has waiting in it: as
+        a bandwidth it would mislead.
+        """
+        return ""
+
+    def walk(
+        self, number: int, stream: str | None, index: int, rank: int | None, direction: int
+    ) -> list[Step]:
+        """The ways to what a span waited for (-1), or holds back (1); the first one binds."""
+        found = self.dependencies(number, stream, index, rank, direction)
+        return [self.step(number, stream, of) for of in found]
+
+    def step(self, number: int, stream: str | None, of: Dependency) -> Step:
+        """The way from a lane to a cause or effect."""
+        words = f"{self.whose(number, of)}, {duration(of.end_ns - of.start_ns)}: {of.reason}"
+        return Step(of.number, self.shown_in(stream, of), of.start_ns, of.rank, words)
+
+    def whose(self, number: int, of: Dependency) -> str:
+        """`recv_forward, rank 1 of stage 1`: what it is, and where, as far as that is not on a track."""
+        name = self.name(of.number, of.span)
+        if of.number == number:
+            return name
+        stage = self._lanes.track(of.number).stage
+        is_other = stage is not None and stage != self._lanes.track(number).stage
+        return f"{name}, rank {of.rank}{f' of stage {stage}' if is_other else ''}"
+
+    def dependency_rows(
+        self, number: int, stream: str | None, index: int, rank: int | None
+    ) -> list[tuple[str, str]]:
+        """The lines of causes and effects among all that is known of a span."""
+        return [
+            (label, words)
+            for label, direction in (("[ waited for", -1), ("] holds back", 1))
+            for words in self.dependency_words(number, stream, index, rank, direction)
+        ]
+
+    def dependency_words(
+        self, number: int, stream: str | None, index: int, rank: int | None, direction: int
+    ) -> list[str]:
+        """What `walk` finds in words."""
+        return [step.words for step in self.walk(number, stream, index, rank, direction)[: self.most]]
+
+    def times(self, start_ns: int, end_ns: int) -> str:
+        """From when to when."""
+        return f"{self._axis.clock(start_ns)} .. {self._axis.clock(end_ns)}"
+
+    def times_and_length(self, start_ns: int, end_ns: int) -> str:
+        """The same with how long that is."""
+        ns = end_ns - start_ns
+        return f"{self.times(start_ns, end_ns)}, {duration(ns)} ({ns} ns)"

@@ -77,9 +77,9 @@ def test_every_segment_waits_for_something_that_it_needs_on_a_rank_that_it_meets
         for one in causes:
             assert one.end_ns == path.edge[index]
             assert classes[one.rank] == one.number
-            assert (one.rank, one.op) in needs[rank][op]
+            assert (one.rank, one.span) in needs[rank][op]
         if causes and causes[0].start_ns < causes[0].end_ns and index:
-            before = (causes[0].number, causes[0].op, causes[0].rank)
+            before = (causes[0].number, causes[0].span, causes[0].rank)
             assert before == (path.track[index - 1], path.span[index - 1], path.rank[index - 1])
 
 
@@ -111,7 +111,7 @@ def test_an_op_has_a_cause_for_each_need_that_ended_as_it_started(case: Case) ->
             binding = [one for one in needed if times.end[classes[one[0]]][one[1]] == now]
             causes = results.dependencies.causes(number, op)
             assert bool(causes) == bool(binding)
-            assert {(one.number, one.op) for one in causes} <= {(classes[r], o) for r, o in binding}
+            assert {(one.number, one.span) for one in causes} <= {(classes[r], o) for r, o in binding}
 
 
 @settings(max_examples=50)
@@ -122,13 +122,13 @@ def test_effects_are_causes_the_other_way_round(case: Case) -> None:
     for number in range(len(results.simulation.timeline.classes)):
         for op in range(len(results.simulation.timeline.columns(number)[0])):
             for cause in found.causes(number, op):
-                back = [one for one in found.effects(cause.number, cause.op) if one.number == number]
+                back = [one for one in found.effects(cause.number, cause.span) if one.number == number]
                 assert (op, cause.reason.split("rank")[0]) in [
-                    (one.op, one.reason.split("rank")[0]) for one in back
+                    (one.span, one.reason.split("rank")[0]) for one in back
                 ]
             for effect in found.effects(number, op):
                 assert (number, op) in [
-                    (one.number, one.op) for one in found.causes(effect.number, effect.op, effect.rank)
+                    (one.number, one.span) for one in found.causes(effect.number, effect.span, effect.rank)
                 ]
 
 

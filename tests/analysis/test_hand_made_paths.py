@@ -41,7 +41,7 @@ def test_a_straggler_is_on_the_path_and_the_others_have_slack() -> None:
     assert list(results.slacks[slow] or ()) == [0, 0]
     assert list(results.slacks[fast] or ()) == [200, 0]
     (late,) = results.dependencies.causes(fast, 1, rank=3)
-    assert (late.number, late.op, late.rank) == (slow, 0, 2)
+    assert (late.number, late.span, late.rank) == (slow, 0, 2)
     assert (late.start_ns, late.end_ns) == (0, 300)
     assert results.dependencies.causes(fast, 0) == []
 
@@ -86,15 +86,15 @@ def test_a_bubble_bound_pipeline_goes_down_the_stages_and_back() -> None:
     accounts = results.accounts[1]
     assert accounts.op[0] == -2
     causes = results.dependencies.segment_causes(1, accounts, 0)
-    assert [(one.number, one.op, one.reason) for one in causes] == [
+    assert [(one.number, one.span, one.reason) for one in causes] == [
         (0, 1, "stage 0 sends the activation"),
         (0, 0, "compute before it"),
     ]
     effects = results.dependencies.segment_effects(1, accounts, 0)
-    assert [(one.number, one.op, one.start_ns) for one in effects] == [(1, 0, there)]
+    assert [(one.number, one.span, one.start_ns) for one in effects] == [(1, 0, there)]
     # Of what stage 0 does first, and of the transfer back from stage 1 (its ops 0 to 2 are compute).
     effects = results.dependencies.segment_effects(0, results.accounts[0], 0)
-    assert [(one.number, one.op, one.start_ns) for one in effects] == [(0, 1, 100)]
+    assert [(one.number, one.span, one.start_ns) for one in effects] == [(0, 1, 100)]
     effects = results.dependencies.effects(1, 3, 1)
     assert [(one.number, one.rank, one.start_ns) for one in effects] == [(0, 0, back)]
 
@@ -114,7 +114,7 @@ def test_a_late_gradient_all_reduce_ends_the_step_and_backward_has_slack() -> No
     assert list(results.slacks[0] or ()) == [0, 0, 0, 0, 0, beside, beside]
     (waits,) = [i for i, op in enumerate(results.accounts[0].op) if op == 4]
     (first, *_) = results.dependencies.segment_causes(0, results.accounts[0], waits)
-    assert (first.op, first.reason) == (4, "it waits for the dp all-reduce")
+    assert (first.span, first.reason) == (4, "it waits for the dp all-reduce")
 
 
 def test_collectives_that_queue_on_their_stream_are_a_chain() -> None:
@@ -171,7 +171,7 @@ def held_up(rows: list[str], policy: str, op: int) -> list[tuple[int, int, str]]
     )
     dependencies = Results(simulation).dependencies
     found = [dependencies.causes(number, op)[0] for number in range(len(simulation.timeline.classes))]
-    return [(one.number, one.op, one.reason) for one in found]
+    return [(one.number, one.span, one.reason) for one in found]
 
 
 def test_a_collective_in_the_queues_waits_for_none_of_another_dimension() -> None:

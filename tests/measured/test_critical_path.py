@@ -95,11 +95,11 @@ def test_a_collective_that_waits_for_the_one_before_it_leads_to_the_last_rank_of
     # The second wait of rank 0 leads to its first, and back.
     pieces = results.ties.pieces[0]
     first, second = (piece for piece, kind in enumerate(pieces.kind) if kind == AWAIT)
-    assert [(one.piece, one.reason) for one in causes(results, 0, [second])][:1] == [
+    assert [(one.span, one.reason) for one in causes(results, 0, [second])][:1] == [
         (first, "waiting for the collective before it")
     ]
     assert (0, second, "waiting for the collective before it") in [
-        (one.rank, one.piece, one.reason) for one in effects(results, 0, [first])
+        (one.number, one.span, one.reason) for one in effects(results, 0, [first])
     ]
 
 
@@ -167,12 +167,13 @@ def assert_walks_along_the_path(results: MeasuredResults) -> None:
             continue
         piece = held_piece(results, one)
         back = causes(results, one.rank, [piece])[0]
-        assert (back.rank, before.rank) == (one.of, one.of)
-        assert before.piece <= back.piece
+        assert (back.number, before.rank) == (one.of, one.of)
+        assert before.piece <= back.span
         # A launch is no part of what its rank did before; what that holds back, it holds back by coming then.
-        launch = back.piece + 1
-        own = [back.piece, launch] if results.ties.pieces[back.rank].kind[launch] == LAUNCH else [back.piece]
-        assert (one.rank, piece) in [(found.rank, found.piece) for found in effects(results, back.rank, own)]
+        launch = back.span + 1
+        own = [back.span, launch] if results.ties.pieces[back.number].kind[launch] == LAUNCH else [back.span]
+        held = effects(results, back.number, own)
+        assert (one.rank, piece) in [(found.number, found.span) for found in held]
 
 
 def held_piece(results: MeasuredResults, one: PathRow) -> int:

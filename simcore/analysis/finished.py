@@ -30,7 +30,7 @@ from simcore.analysis.stakes import (
 from simcore.analysis.variants import Variants
 from simcore.diagnostics import Cancelled, Diagnostic, UsageError
 from simcore.once import forget, once
-from simcore.program.ops import COMPUTE, RANK_STREAMS, STREAMS, TO_NEXT
+from simcore.program.ops import COMPUTE, LANE_OF_STREAM, RANK_STREAMS, STREAMS
 from simcore.setup import Setup
 from simcore.simulation import Simulation, simulate, taken_for_granted
 from simcore.trace.contexts import DimensionUse, PortUse
@@ -193,9 +193,7 @@ class Finished(Run):
         if accounts.op[segment] == op and accounts.edge[segment] <= start_ns < end_ns:
             return None
         stream = self.simulation.timeline.stage_program(number).ops.stream[op]
-        if stream == COMPUTE:
-            return None
-        return STREAMS[stream] if stream < TO_NEXT else "pp"
+        return None if stream == COMPUTE else LANE_OF_STREAM[stream]
 
     def each_class(self, of_class: Callable[[int], Figure]) -> list[Figure]:
         """What `of_class` gives for each rank class; asked once of classes whose times are equal."""

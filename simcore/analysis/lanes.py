@@ -336,12 +336,3 @@ class SimulatedLanes:
 
     def waits(self, number: int, spans: Callable[[], Spans]) -> list[Wait]:
         return waits_of_accounts(self.results.accounts[number])
-
-    def path(self) -> Iterator[tuple[int, int, int, int, str]]:
-        path = self.results.critical_path
-        for index, (number, op, rank) in enumerate(zip(path.track, path.span, path.rank, strict=True)):
-            stream = ""
-            if op != IDLE_OP:
-                code = self._timeline.stage_program(number).ops.stream[op]
-                stream = STREAMS[code] if code < TO_NEXT else PIPELINE
-            yield path.edge[index], path.edge[index + 1], self._first[number], rank, stream

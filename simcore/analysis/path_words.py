@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from simcore.analysis.accounts import IDLE_OP, op_kind
 from simcore.analysis.dependencies import Dependencies
 from simcore.analysis.layers import NOT_MODELLED
-from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, ComputeCost, Ops
+from simcore.program.ops import COMPUTE, LANE_OF_STREAM, PHASES, STREAMS, TO_NEXT, ComputeCost, Ops
 from simcore.simulation import Simulation
 from simcore.trace.critical_path import CriticalPath, LegOf, PathSource
 from simcore.trace.figures import PathSegment
@@ -46,9 +46,10 @@ class SimulatedPath(PathSource):
             return IDLE_KIND
         ops = self._ops[track]
         stream = ops.stream[span]
-        if stream == COMPUTE:
-            return _COMPUTE[ops.phase[span]]
-        return STREAMS[stream] if stream < TO_NEXT else "pp"
+        return _COMPUTE[ops.phase[span]] if stream == COMPUTE else LANE_OF_STREAM[stream]
+
+    def stream(self, track: int, span: int, rank: int) -> str:
+        return "" if span == IDLE_OP else LANE_OF_STREAM[self._ops[track].stream[span]]
 
     def stage_ops(self, path: CriticalPath) -> set[tuple[int, int]]:
         """(stage, op) of all that a path is made of."""

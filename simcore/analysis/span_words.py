@@ -24,10 +24,9 @@ from simcore.networks import PlacedCollective, Sharing
 from simcore.program.ops import (
     COMPUTE,
     FWD,
+    LANE_OF_STREAM,
     PHASES,
     RECOMPUTE,
-    STREAMS,
-    TO_NEXT,
     CollectiveCost,
     ComputeCost,
     TransferCost,
@@ -264,7 +263,7 @@ def _facts(simulation: Simulation, number: int, op: int, received_by: int | None
         other_stage = rank_class.stage + (cost.step if received_by is None else 0)
     else:
         kind = "compute"
-    stream = STREAMS[lane] if lane < TO_NEXT else "pp"
+    stream = LANE_OF_STREAM[lane]
     phase = PHASES[ops.phase[op]]
     collective: str | None = None
     kind_of_group: GroupKind | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import in_short
@@ -149,10 +149,3 @@ class TraceLanes:
 
     def waits(self, number: int, spans: Callable[[], Spans]) -> list[Wait]:
         return waits_of_accounts(self.results.accounts[number])
-
-    def path(self) -> Iterator[tuple[int, int, int, int, str]]:
-        results, path = self.results, self.results.critical_path
-        columns = zip(path.edge, path.edge[1:], path.rank, path.span, strict=False)
-        return (
-            (start, end, rank, rank, results.stream_of(rank, place)) for start, end, rank, place in columns
-        )

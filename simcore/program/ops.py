@@ -28,6 +28,8 @@ IS_COMMUNICATION = bytes(stream != COMPUTE for stream in range(256))
 # Of one rank alone: what goes to the host's memory and comes back.
 OFFLOAD = 9
 TO_NEXT, TO_PREVIOUS = 10, 11
+# By stream the one whose lane shows it: the pipeline has one.
+LANE_OF_STREAM = (*STREAMS[:TO_NEXT], "pp", "pp")
 # The streams of a rank as users see them: what it receives has a stream of its own, named by its own
 # side. A transfer is sent by the stage before on `pp>next` and arrives on `pp<prev`.
 RECEIVING = {TO_NEXT: "pp<prev", TO_PREVIOUS: "pp<next"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache, cached_property
 from itertools import compress
 from typing import TYPE_CHECKING
@@ -304,11 +304,6 @@ class MeasuredLanes:
             if ns:
                 waits.append(Wait(item < 0, -ns, index))
         return sorted(waits)
-
-    def path(self) -> Iterator[tuple[int, int, int, int, str]]:
-        path = self.results.critical_path
-        columns = zip(path.edge, path.edge[1:], path.track, path.rank, strict=False)
-        return ((start, end, track, rank, "") for start, end, track, rank in columns)
 
 
 def _host_names(rank: RankTrace) -> Sequence[str]:

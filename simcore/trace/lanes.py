@@ -33,6 +33,7 @@ from simcore.units import duration
 
 if TYPE_CHECKING:
     from simcore.ranks import RankSet
+    from simcore.trace.critical_path import CriticalPath, PathSource
 
 # What an account or operation is drawn as, where its kind has another name. Input and weight gradient
 # alternate faster than a cell.
@@ -201,6 +202,12 @@ class Accounted(Protocol):
     @property
     def accounts(self) -> Sequence[Accounts]: ...
 
+    @property
+    def critical_path(self) -> CriticalPath: ...
+
+    @property
+    def path_source(self) -> PathSource: ...
+
 
 class LaneSource(Protocol):
     """What the source of a run alone knows of its lanes. number: a track; stream: one of its streams, None
@@ -243,11 +250,6 @@ class LaneSource(Protocol):
     def waits(self, number: int, spans: Callable[[], Spans]) -> list[Wait]:
         """The spans of a track's lane in which it waits, sorted."""
 
-    def path(self) -> Iterator[tuple[int, int, int, int, str]]:
-        """(start, end, number, rank, stream) of the critical path's segments in the order of time; stream ""
-        where only the lane of the track shows one.
-        """
-
     def words(self, lanes: Lanes) -> SpanWords:
         """What is said of single spans."""
 
@@ -264,7 +266,7 @@ class Lanes:
         self.own_number, self.rank_words, self.missing = (
             source.own_number, source.rank_words, source.missing
         )  # fmt: skip
-        self.name, self.names, self.passes, self.path = source.name, source.names, source.passes, source.path
+        self.name, self.names, self.passes = source.name, source.names, source.passes
         self._source = source
         self._tracks: dict[int, LaneTrack] = {}
         self._streams: dict[int, Mapping[str, str]] = {}
@@ -373,6 +375,16 @@ class Lanes:
         waits = [(number, wait) for number in self.facts.numbers for wait in self.waits(number)]
         # Those of each track are in order: equal ones keep that of the tracks.
         return sorted(waits, key=lambda of: (of[1].is_idle, of[1].minus_ns))
+
+    def path(self) -> Iterator[tuple[int, int, int, int, str]]:
+        """(start, end, number, rank, stream) of the critical path's segments in the order of time; stream ""
+        where only the lane of the track shows one.
+        """
+        path, source = self.results.critical_path, self.results.path_source
+        columns = zip(path.edge, path.edge[1:], path.track, path.span, path.rank, strict=False)
+        for start, end, track, span, rank in columns:
+            number = self.track(source.number(track, rank)).number
+            yield start, end, number, rank, source.stream(track, span, rank)
 
     # -- a stretch ---------------------------------------------------------------------
 

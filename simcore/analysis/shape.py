@@ -19,7 +19,8 @@ class SimulatedShape(StepShape):
         counted = program.microbatches if program.has_pipeline_schedule else 0
         degrees = layout.tp, layout.dp, layout.pp
         super().__init__(simulation.step_time_ns, tracks, degrees, counted, program.steps)
-        self._simulation, self.left_out = simulation, simulation.workload.left_out
+        self.simulated = self._simulation = simulation
+        self.left_out = simulation.workload.left_out
         self.held_microbatches = tuple(stage.peak_microbatches for stage in program.stages)
 
     @property

@@ -15,12 +15,17 @@ from simcore.ranks import RankSet
 from simcore.records import NamedTuple, Struct
 
 if TYPE_CHECKING:
-    from simcore.cluster import Dimension
+    from simcore.cluster import Cluster, Dimension
+    from simcore.diagnostics import Diagnostic
+    from simcore.engine.timeline import Timeline
+    from simcore.layout import Layout
+    from simcore.measured import MeasuredRun
     from simcore.messages.network import LinkHeat, LinkUse
     from simcore.model.memory import StageMemory
     from simcore.model.sizes import Model
     from simcore.model.trust import Trust
     from simcore.trace.track import Track
+    from simcore.workload import Workload
 
 
 # -- the network ---------------------------------------------------------------------
@@ -275,6 +280,25 @@ class NoModel(NamedTuple):
 # -- the layout and the loop ---------------------------------------------------------
 
 
+class Simulated(Protocol):
+    """What a simulated step came from, and when each op ran. has_dimensions: whether prices depend on those
+    of the cluster. diagnostics: of the file, then of the run.
+    """
+
+    @property
+    def workload(self) -> Workload: ...
+    @property
+    def layout(self) -> Layout: ...
+    @property
+    def cluster(self) -> Cluster: ...
+    @property
+    def has_dimensions(self) -> bool: ...
+    @property
+    def timeline(self) -> Timeline: ...
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]: ...
+
+
 class MapRow(Struct, frozen=True):
     """Ranks with the same place inside their stages that are alike in every stage.
 
@@ -312,9 +336,10 @@ class StepShape:
     something.
     held_microbatches: the most whose activations each stage keeps at once, none where nobody knows.
     work: how much a replica does; None where it goes by other loops. rank_map: every rank by its place in
-    the layout; None where each has a track of its own.
+    the layout; None where each has a track of its own. simulated: what it came from, None of all others.
     """
 
+    simulated: Simulated | None = None
     held_microbatches: Sequence[int] = ()
     left_out = ""
     measured = False
@@ -374,12 +399,15 @@ class MissingPartners(Protocol):
 
 
 class Recording(Protocol):
-    """The run of the files where times were measured, as they are or replayed. together: whether its ranks
-    have a common time, so that one can be seen to wait for another. changes: what its replay changes, in
+    """The run of the files where times were measured, as they are or replayed. run: with
+    these times. together: whether its ranks have a common time, so that one can be seen to wait for another.
+    changes: what its replay changes, in
     words, none of the run as measured; is_replayed: whether it is one. measured_step_ns: the step as
-    measured; as_read: that run.
+    measured; as_read: that run; base: the replay with nothing changed that it does not change.
     """
 
+    @property
+    def run(self) -> MeasuredRun: ...
     @property
     def together(self) -> bool: ...
     @property
@@ -392,3 +420,5 @@ class Recording(Protocol):
     def measured_step_ns(self) -> int: ...
     @property
     def as_read(self) -> Any: ...
+    @property
+    def base(self) -> Any: ...

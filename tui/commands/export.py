@@ -10,6 +10,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, TextIO
 
 from simcore.diagnostics import UsageError, meant, printable
+from simcore.records import replace
 from simcore.render.export import (
     FORMATS,
     Export,
@@ -158,9 +159,9 @@ def main(words: list[str]) -> int:
     if arguments.file is not None and is_results(arguments.file):
         _write(_of_sweep(chosen, arguments), arguments.output, arguments.force)
         return 0
-    if chosen.of_runs:
-        opened, request = _of_runs(arguments)
-        request = request._replace(ranks=ranks, every_rank=every_rank)
+    if chosen.has_two:
+        opened, request = _with_second(arguments)
+        request = replace(request, ranks=ranks, every_rank=every_rank)
     else:
         _refuse_second(arguments)
         opened = open_given(arguments)
@@ -175,7 +176,7 @@ def main(words: list[str]) -> int:
 
 def _of_sweep(chosen: ExportFormat, arguments: argparse.Namespace) -> Export:
     """The page of a sweep's results. Raises `UsageError` for what is asked of runs alone."""
-    if not chosen.of_runs:
+    if not chosen.has_two:
         refused = f"FILE {printable(arguments.file, 60)}: found results of a sweep"
         raise UsageError(f"{refused}: --format html makes a page of them, wltui sweep --csv a table")
     _refuse_second(arguments)
@@ -188,7 +189,7 @@ def _of_sweep(chosen: ExportFormat, arguments: argparse.Namespace) -> Export:
     return Export([page], "page of a sweep", ())
 
 
-def _of_runs(
+def _with_second(
     arguments: argparse.Namespace,
 ) -> tuple[Workload | MeasuredRun | ExecutionSet, Request]:
     """(what was opened, the request for a page of its run, beside that of --against or --with)."""

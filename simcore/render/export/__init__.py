@@ -7,13 +7,18 @@ Import from here all that `__all__` names.
 from simcore.render.export.format import Export, ExportFormat, Progress, RankFile, Request
 from simcore.render.export.saving import check_file, check_folder, compressed, save, save_folder
 
+# What can be opened, as it calls itself: `noun`.
+_WORKLOAD, _MEASURED, _EXECUTED = "a workload", "a measured run", "execution traces"
+_TIMED = (_WORKLOAD, _MEASURED)
 FORMATS: tuple[ExportFormat, ...] = (
-    ExportFormat("simai", "SimAI / AICB workload text"),
-    ExportFormat("chrome", "Trace Event JSON for Perfetto, chrome://tracing and HTA", "chrome_measured"),
-    ExportFormat("schedule", "the order of micro-batches, as PyTorch's pipelining has it"),
-    ExportFormat("chakra", "a folder of execution traces for ASTRA-sim 2", "chakra_measured", is_folder=True),
-    ExportFormat("html", "a page with report and timeline, for any browser", of_runs=True),
-    ExportFormat("csv", "one line a span, for spreadsheets and data frames", "csv"),
+    ExportFormat("simai", "SimAI / AICB workload text", (_WORKLOAD,)),
+    ExportFormat("chrome", "Trace Event JSON for Perfetto, chrome://tracing and HTA", _TIMED),
+    ExportFormat("schedule", "the order of micro-batches, as PyTorch's pipelining has it", (_WORKLOAD,)),
+    ExportFormat("chakra", "a folder of execution traces for ASTRA-sim 2", _TIMED, is_folder=True),
+    ExportFormat(
+        "html", "a page with report and timeline, for any browser", (*_TIMED, _EXECUTED), has_two=True
+    ),
+    ExportFormat("csv", "one line a span, for spreadsheets and data frames", _TIMED),
 )
 
 __all__ = [

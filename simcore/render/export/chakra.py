@@ -8,13 +8,11 @@ kinds of group and phases are attributes `wltui_*`, which ASTRA-sim ignores and 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
 from simcore.chakra.schema import attribute, framed, metadata, node_head
 from simcore.diagnostics import Diagnostic, UsageError
-from simcore.messages.alone import rules_of
 from simcore.program.ops import (
     COMPUTE,
     KIND_OF_STREAM,
@@ -27,29 +25,16 @@ from simcore.program.ops import (
     TransferCost,
 )
 from simcore.records import NamedTuple
-from simcore.render.export.format import Export, Progress, RankFile, Request, of_run
-from simcore.simulation import Simulation, simulate
+from simcore.render.export.astra_files import PREFIX, files_beside
+from simcore.render.export.format import Export, Progress, RankFile, Request
+from simcore.trace.contexts import Simulated
 from simcore.units import plural
 
 if TYPE_CHECKING:
-    from simcore.cluster import Cluster
-    from simcore.workload import Workload
     from simcore.workload.model import GroupKind
 
-PREFIX = "wl"
-MEMORY = b'{"memory-type": "NO_MEMORY_EXPANSION"}\n'
 _COMP, _SEND, _RECV, _COLL = 4, 5, 6, 7
 _COMM_TYPE = {"ALLREDUCE": 0, "ALLGATHER": 2, "ALLTOALL": 6, "REDUCESCATTER": 7}
-_ALGORITHMS = {
-    "ring": "ring",
-    "halving-doubling": "halvingDoubling",
-    "double-binary-tree": "doubleBinaryTree",
-    "one-ring": "oneRing",
-    "one-halving-doubling": "oneHalvingDoubling",
-}
-_TOPOLOGY = {"ring": "Ring", "fully-connected": "FullyConnected", "switch": "Switch"}
-_FILES = {"ALLREDUCE": "all-reduce", "ALLGATHER": "all-gather", "REDUCESCATTER": "reduce-scatter",
-          "ALLTOALL": "all-to-all"}  # fmt: skip
 
 
 class _Node(NamedTuple):
@@ -73,34 +58,40 @@ def export(request: Request) -> Export:
     """
     if request.ranks is not None or request.every_rank:
         raise UsageError("--format chakra: a set has all ranks, so --ranks does not fit it")
-    # What `ExportFormat.requested` has told apart.
-    workload = cast("Workload", request.opened)
-    simulation = simulate(workload, request.parameters)
-    if simulation.program.queued:
+    recording, simulation = request.results.recording, request.results.shape.simulated
+    if recording is not None:
+        # Imported here: what was simulated needs nothing of traces.
+        from simcore.render.export.chakra_measured import export_measured
+
+        return export_measured(request, recording)
+    assert simulation is not None
+    program, parameters = simulation.timeline.program, request.parameters
+    if program.queued:
         raise UsageError(
             "--format chakra: collectives in the queues of dialect astra-sim-1 are not written; "
             "--dialect simai is"
         )
-    if workload.maker is not None and simulation.parameters.offload is not None:
+    if simulation.workload.maker is not None and parameters.offload is not None:
         raise UsageError(
             "--format chakra: copies to the host's memory (--offload) have no node here; without them it "
             "would fit"
         )
-    if simulation.parameters.overlap_tp:
+    if parameters.overlap_tp:
         raise UsageError(
             "--format chakra: pieces of a collective (--overlap-tp) would be priced each by itself; without "
             "it the set would fit"
         )
     world = simulation.layout.world
     progress = Progress(simulation.timeline.spans)
-    diagnostics = [*of_run(simulation), *_said(simulation)]
+    found = simulation.diagnostics[len(simulation.workload.diagnostics) :]
+    diagnostics = [*found, *_said(simulation)]
     groups = _Groups(simulation)
     files = _files(simulation, groups, progress)
     what = f"{plural(world, 'rank')}, {plural(simulation.timeline.spans, 'span')} as execution traces"
     return Export((), what, tuple(diagnostics), progress, files)
 
 
-def _said(simulation: Simulation) -> list[Diagnostic]:
+def _said(simulation: Simulated) -> list[Diagnostic]:
     """What ASTRA-sim will do otherwise than wltui."""
     path = simulation.workload.path
     diagnostics = []
@@ -112,7 +103,7 @@ def _said(simulation: Simulation) -> list[Diagnostic]:
     diagnostics.append(Diagnostic("note", "whole-microseconds", message, path))
     overlap = [
         stage
-        for stage, program in enumerate(simulation.program.stages)
+        for stage, program in enumerate(simulation.timeline.program.stages)
         if len({stream for stream in program.ops.stream if stream != COMPUTE}) > 1
     ]
     if overlap:
@@ -136,13 +127,13 @@ def _said(simulation: Simulation) -> list[Diagnostic]:
 class _Groups:
     """Numbers of groups from 1: each kind of each set of ranks has its own."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Simulated) -> None:
         self._layout = simulation.layout
         self.ranks: list[list[int]] = []
         self._of: dict[GroupKind, dict[int, int]] = {}
         kinds = {
             KIND_OF_STREAM[stream]
-            for program in simulation.program.stages
+            for program in simulation.timeline.program.stages
             for stream in set(program.ops.stream)
             if stream in KIND_OF_STREAM
         }
@@ -158,61 +149,17 @@ class _Groups:
         """The number of a rank's group of a kind."""
         return self._of[cast("GroupKind", kind)][rank]
 
-    def json(self) -> bytes:
-        """The file of groups."""
-        values = {str(number): ranks for number, ranks in enumerate(self.ranks, 1)}
-        return (json.dumps(values) + "\n").encode()
 
-
-def _files(simulation: Simulation, groups: _Groups, progress: Progress) -> Iterator[RankFile]:
+def _files(simulation: Simulated, groups: _Groups, progress: Progress) -> Iterator[RankFile]:
     for number, rank_class in enumerate(simulation.timeline.classes):
         nodes = _nodes(simulation, number)
         for rank in rank_class.ranks:
             yield RankFile(f"{PREFIX}.{rank}.et", [_rank(simulation, groups, nodes, rank)])
             progress.done += len(simulation.timeline.stage_program(number).ops)
-    yield RankFile("network.yml", [network_yml(simulation.cluster)])
-    yield RankFile("system.json", [system_json(simulation.cluster)])
-    yield RankFile("memory.json", [MEMORY])
-    yield RankFile("comm_group.json", [groups.json()])
+    yield from files_beside(simulation.cluster, groups.ranks)
 
 
-def network_yml(cluster: Cluster) -> bytes:
-    """ASTRA-sim's network file, bandwidths in its GiB/s."""
-    dims = cluster.dims
-    gib = [float(f"{dim.bandwidth * 1e9 / 2**30:.12g}") for dim in dims]
-    lines = [
-        f"topology: [ {', '.join(_TOPOLOGY[dim.kind] for dim in dims)} ]",
-        f"npus_count: [ {', '.join(str(dim.size) for dim in dims)} ]",
-        f"bandwidth: [ {', '.join(map(repr, gib))} ]  # GiB/s",
-        f"latency: [ {', '.join(repr(float(dim.latency_ns)) for dim in dims)} ]  # ns",
-    ]
-    return ("\n".join(lines) + "\n").encode()
-
-
-def system_json(cluster: Cluster) -> bytes:
-    """ASTRA-sim's system file."""
-    rules = rules_of(cluster)
-    values = {
-        "scheduling-policy": "FIFO",
-        "endpoint-delay": cluster.endpoint_delay_ns,
-        "active-chunks-per-dimension": cluster.active_chunks,
-        "preferred-dataset-splits": cluster.splits,
-        **{f"{word}-implementation": [_astra_name(name) for name in rules.algorithms[kind]]
-           for kind, word in _FILES.items()},
-        "collective-optimization": cluster.optimization,
-        "local-mem-bw": cluster.local_mem_bandwidth,
-        "boost-mode": 0,
-        "roofline-enabled": 0,
-        "peak-perf": 900,
-    }  # fmt: skip
-    return (json.dumps(values, indent=1) + "\n").encode()
-
-
-def _astra_name(name: str) -> str:
-    return _ALGORITHMS.get(name) or name.replace("one-direct", "oneDirect")
-
-
-def _rank(simulation: Simulation, groups: _Groups, nodes: list[_Node], rank: int) -> bytes:
+def _rank(simulation: Simulated, groups: _Groups, nodes: list[_Node], rank: int) -> bytes:
     """The file of a rank: its class's nodes, with its groups and neighbours put in."""
     layout = simulation.layout
     stage = layout.position(rank)[2]
@@ -236,12 +183,12 @@ def _rank(simulation: Simulation, groups: _Groups, nodes: list[_Node], rank: int
     return b"".join(parts)
 
 
-def _nodes(simulation: Simulation, number: int) -> list[_Node]:
+def _nodes(simulation: Simulated, number: int) -> list[_Node]:
     """The nodes of a rank class, in the order in which it issues them; a node's id is its place."""
     timeline = simulation.timeline
     program = timeline.stage_program(number)
     ops, start, end = timeline.columns(number)
-    costs, names = simulation.program.costs, simulation.workload.name
+    costs, names = simulation.timeline.program.costs, simulation.workload.name
     stage = timeline.stage_of(number)
     nodes: list[_Node] = []
     node_of: dict[int, int] = {}
@@ -301,12 +248,12 @@ def _nodes(simulation: Simulation, number: int) -> list[_Node]:
 
 
 def _receive(
-    simulation: Simulation, number: int, stage: int, wait: Receive, place: int, held: list[int]
+    simulation: Simulated, number: int, stage: int, wait: Receive, place: int, held: list[int]
 ) -> _Node:
     """The receive of a transfer, where the compute of its rank waits for it."""
     sender, op = simulation.timeline.received(number, wait.message)
     ops = simulation.timeline.stage_program(sender).ops
-    cost = simulation.program.costs[ops.cost[op]]
+    cost = simulation.timeline.program.costs[ops.cost[op]]
     assert isinstance(cost, TransferCost)
     batch = f" mb{ops.microbatch[op]}" if ops.microbatch[op] >= 0 else ""
     name = f"receive {PHASES[ops.phase[op]]}{batch} of stage {wait.source}".encode()

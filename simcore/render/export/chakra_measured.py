@@ -10,22 +10,19 @@ nothing. Host gaps are CPU nodes.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 
 from simcore.chakra.schema import attribute, framed, metadata, node_head
 from simcore.cluster import AskedCluster, choose_cluster
 from simcore.diagnostics import Diagnostic, UsageError, printable
-from simcore.measured import MeasuredRun
 from simcore.measured.matching import Call, name_of
 from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.vocabulary import COMPUTE, COPY, buffer_bytes, category_of_group
 from simcore.ranks import RankSet
-from simcore.render.export.chakra import MEMORY, PREFIX, network_yml, system_json
+from simcore.render.export.astra_files import PREFIX, files_beside
 from simcore.render.export.format import Export, Progress, RankFile, Request
 from simcore.replay.timed import Timed
-from simcore.runs.measured import measured_results
 from simcore.sources.measured import (
     ACCOUNTS,
     HOST,
@@ -35,6 +32,7 @@ from simcore.sources.measured import (
 )
 from simcore.sources.pieces import AWAIT, GAP, LAUNCH, MEET, TRANSFER
 from simcore.sources.ties import NONE
+from simcore.trace.contexts import Recording
 from simcore.units import plural
 
 _COMP, _SEND, _RECV, _COLL = 4, 5, 6, 7
@@ -44,20 +42,17 @@ _NETWORK = "switch:{ranks}:450:500"
 _COMM_TYPE = {"allreduce": 0, "allgather": 2, "alltoall": 6, "reducescatter": 7}
 
 
-def export_measured(run: MeasuredRun, request: Request) -> Export:
-    """Files for a folder, as of a workload. Raises `UsageError` for a run without times or a choice of
-    ranks.
-    """
+def export_measured(request: Request, recording: Recording) -> Export:
+    """Files for a folder, as of a workload. Raises `UsageError` for a run without times."""
+    run = recording.as_read.run
     name = printable(run.path, 60)
-    if request.ranks is not None or request.every_rank:
-        raise UsageError("--format chakra: a set has all ranks, so --ranks does not fit it")
     if not run.timed:
         raise UsageError(f"FILE {name}: found an order without times, expected a run with times to export")
-    results = measured_results(run, request.parameters)
-    written = _Written(results.base)
+    written = _Written(recording.base)
     count = len(run.ranks)
     what = f"{plural(count, run.unit)}, {plural(written.progress.total, 'piece')} as execution traces"
-    said = (*results.diagnostics[len(run.diagnostics) :], *_said(results.base, written))
+    found = request.results.diagnostics[len(run.diagnostics) :]
+    said = (*found, *_said(recording.base, written))
     return Export((), what, said, written.progress, written.files())
 
 
@@ -133,11 +128,7 @@ class _Written:
             self.progress.done += len(self.ties.pieces[rank])
         ranks = len(self.ties.pieces)
         cluster = choose_cluster(AskedCluster(dim=(_NETWORK.format(ranks=ranks),))).cluster(ranks)
-        groups = {str(number): list(ranks) for number, ranks in enumerate(self.groups, 1)}
-        yield RankFile("network.yml", [network_yml(cluster)])
-        yield RankFile("system.json", [system_json(cluster)])
-        yield RankFile("memory.json", [MEMORY])
-        yield RankFile("comm_group.json", [(json.dumps(groups) + "\n").encode()])
+        yield from files_beside(cluster, self.groups)
 
     def _group_numbers(self) -> list[int]:
         """A group for each collective: those of one run one at a time, as far as they did so in the graph."""

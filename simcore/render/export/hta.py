@@ -15,13 +15,11 @@ from itertools import chain
 
 from simcore import __version__
 from simcore.diagnostics import printable
-from simcore.program.ops import COMPUTE, RANK_STREAMS, STREAMS
-from simcore.render.export.format import Chosen, Export, Progress, RankFile, Request, choose, left_out, of_run
-from simcore.render.export.spans import ClassSpans, Fact, in_pieces, made_once
+from simcore.program.ops import RANK_STREAMS
+from simcore.render.export.format import Progress, RankFile
+from simcore.render.export.spans import Fact, Told, TrackSpans, in_pieces, made_once
 from simcore.render.report.json_text import microseconds, quoted_json
-from simcore.simulation import Simulation, simulate
-from simcore.units import plural
-from simcore.workload import Workload
+from simcore.trace.run import Run
 
 # PyTorch's compute stream is 7; HTA takes streams from 1 on for those of a device.
 _STREAM = {lane: 7 if lane == "compute" else 20 + index for index, lane in enumerate(RANK_STREAMS)}
@@ -34,75 +32,64 @@ _KERNELS = {
 }
 # What HTA takes for communication, memory or synchronisation, wherever it stands in a name.
 _NOT_COMPUTE = re.compile(r"nccl|Memcpy|Memset|Sync|^dma|ProfilerStep")
-# The text of a class is kept for all its ranks up to here; beyond, each rank's is made anew.
-_MOST_KEPT_OPS = 200_000
+# The text of a track is kept for all its ranks up to here; beyond, each rank's is made anew.
+_MOST_KEPT = 200_000
 
 
-def export_per_rank(workload: Workload, request: Request) -> Export:
-    """A file for each rank that is asked for: by itself one of each class of equal ranks."""
-    simulation = simulate(workload, request.parameters)
-    chosen = choose(simulation, request, folded=True)
-    spans = chosen.spans(simulation)
-    progress = Progress(spans)
-    what = f"{chosen.count} of {plural(simulation.layout.world, 'rank')}, {plural(spans, 'span')}"
-    diagnostics = (*of_run(simulation), *left_out(simulation, chosen))
-    return Export((), what, diagnostics, progress, _files(simulation, chosen, progress))
-
-
-def _files(simulation: Simulation, chosen: Chosen, progress: Progress) -> Iterator[RankFile]:
-    for number, ranks in chosen.of_class.items():
-        spans = ClassSpans(simulation, number)
+def files_of(run: Run, spans: Told, progress: Progress) -> Iterator[RankFile]:
+    """A file for each rank that is written."""
+    for track in spans.tracks:
         kept = None
-        if len(ranks) > 1 and len(spans.ops) <= _MOST_KEPT_OPS:
-            kept = list(_events(spans))
-        for rank in ranks:
-            yield RankFile(f"rank-{rank}.json", _pieces(simulation, spans, kept, rank, progress))
+        if len(track.ranks) > 1 and len(track) <= _MOST_KEPT:
+            kept = list(_events(track))
+        for rank in track.ranks:
+            yield RankFile(f"rank-{rank}.json", _pieces(run, track, kept, rank, progress))
 
 
 def _pieces(
-    simulation: Simulation, spans: ClassSpans, kept: list[bytes] | None, rank: int, progress: Progress
+    run: Run, track: TrackSpans, kept: list[bytes] | None, rank: int, progress: Progress
 ) -> Iterator[bytes]:
-    yield _head(simulation, rank).encode()
-    yield from kept if kept is not None else _events(spans)
-    progress.done += len(spans.ops)
+    yield _head(run, rank).encode()
+    yield from kept if kept is not None else _events(track)
+    progress.done += len(track)
     yield b"\n]}\n"
 
 
-def _head(simulation: Simulation, rank: int) -> str:
+def _head(run: Run, rank: int) -> str:
     """HTA looks for the rank line by line, with a blank behind the colon."""
-    world = simulation.layout.world
-    tp, dp, stage = simulation.layout.position(rank)
-    step = microseconds(simulation.step_time_ns)
+    simulated, step_ns = run.shape.simulated, run.step_time_ns
+    assert simulated is not None
+    tp, dp, stage = simulated.layout.position(rank)
     return (
         '{"schemaVersion": 1,\n'
-        f'"distributedInfo": {{"backend": "nccl", "rank": {rank}, "world_size": {world}}},\n'
+        f'"distributedInfo": {{"backend": "nccl", "rank": {rank}, "world_size": {simulated.layout.world}}},\n'
         f'"deviceProperties": [{{"id": 0, "name": "simulated by wltui {__version__}"}}],\n'
-        f'"displayTimeUnit": "ns",\n"wltui": {{"file": {quoted_json(printable(simulation.workload.path))}, '
-        f'"stage": {stage}, "dp": {dp}, "tp": {tp}, "step_time_ns": {simulation.step_time_ns}}},\n'
+        f'"displayTimeUnit": "ns",\n"wltui": {{"file": {quoted_json(printable(run.path))}, '
+        f'"stage": {stage}, "dp": {dp}, "tp": {tp}, "step_time_ns": {step_ns}}},\n'
         '"traceEvents": [\n'
-        f'{{"ph":"X","cat":"user_annotation","name":"ProfilerStep#0","pid":1,"tid":1,"ts":0.000,"dur":{step},'
-        '"args":{}}'
+        '{"ph":"X","cat":"user_annotation","name":"ProfilerStep#0","pid":1,"tid":1,"ts":0.000,'
+        f'"dur":{microseconds(step_ns)},"args":{{}}}}'
     )
 
 
-def _events(spans: ClassSpans) -> Iterator[bytes]:
-    """Metadata and kernels of any rank of a class: its number is in the head alone."""
-    return (piece for piece, _ in in_pieces(_event_texts(spans)))
+def _events(track: TrackSpans) -> Iterator[bytes]:
+    """Metadata and kernels of any rank of a track: its number is in the head alone."""
+    return (piece for piece, _ in in_pieces(_event_texts(track)))
 
 
-def _event_texts(spans: ClassSpans) -> Iterator[str]:
-    ops = spans.ops
-    received = list(spans.received())
-    lanes = {STREAMS[lane] for lane in set(ops.stream)} | {arrival.stream for arrival in received}
+def _event_texts(track: TrackSpans) -> Iterator[str]:
+    received = list(track.received())
+    # All threads but `waiting` are streams.
+    lanes = {name.split(" (")[0] for _, name in track.drawn(received)[1].named}
     yield from (
         f',\n{{"ph":"M","name":"thread_name","pid":0,"tid":{_STREAM[lane]},'
         f'"args":{{"name":"stream {_STREAM[lane]} {lane}"}}}}'
         for lane in RANK_STREAMS
         if lane in lanes
     )
-    bodies = made_once(spans.kinds(), lambda op: _body(spans.fact(op), STREAMS[ops.stream[op]]))
-    own = zip(bodies, spans.start, spans.end, strict=True)
-    others = ((_body(one.fact, one.stream), one.start, one.end) for one in received)
+    bodies = made_once(track.kinds(), lambda span: _body(track.fact(span)))
+    own = zip(bodies, track.start, track.end, strict=True)
+    others = ((_body(one.fact), one.start, one.end) for one in received)
     # A kernel that takes no time is none.
     kernels = (kernel for kernel in chain(own, others) if kernel[2] > kernel[1])
     for correlation, kernel in enumerate(kernels, 1):
@@ -116,13 +103,13 @@ def _kernel(body: str, start: int, end: int, correlation: int) -> str:
     )
 
 
-def _body(fact: Fact, lane: str) -> str:
+def _body(fact: Fact) -> str:
     """Name, thread and arguments of a kernel, as far as its correlation."""
-    stream = _STREAM[lane]
+    stream = _STREAM[fact.stream]
     args = [f'"device":0,"stream":{stream},"phase":"{fact.phase}"']
     if fact.row >= 0:
         args.append(f'"layer":{quoted_json(fact.layer)},"line":{fact.line}')
-    if lane == STREAMS[COMPUTE]:
+    if fact.kind == "compute":
         name = f"{fact.layer} {fact.phase}"
         if _NOT_COMPUTE.search(name):
             name = f"line {fact.line} {fact.phase}"

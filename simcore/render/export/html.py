@@ -15,10 +15,9 @@ if TYPE_CHECKING:
 _EXAMPLE = "step.html"
 
 
-def export_run(request: Request) -> Export:
-    """The page of `request.run`, beside `request.against` where that is given."""
-    run, against = request.run, request.against
-    assert run is not None
+def export(request: Request) -> Export:
+    """The page of the run, beside `request.against` where that is given."""
+    run, against = request.results, request.against
     runs = [run] if against is None else [against, run]
     # Half of the room each, so that neither side of a comparison crowds the other out.
     progress = Progress(sum(_spans(each) for each in runs))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def export(request: Request) -> Export:
     """The order of the run's schedule. Raises `UsageError` for a run whose rows are one loop."""
-    # What `ExportFormat.requested` has told apart.
+    # What `ExportFormat.takes` has told apart.
     workload, parameters = cast("Workload", request.opened), request.parameters
     if request.per_rank or request.ranks is not None or request.every_rank:
         raise UsageError("--format schedule has a line a stage: --ranks and --per-rank have no meaning")

@@ -283,7 +283,9 @@ def export(request: Request) -> Export:
 
     Raises `UsageError` for what this text cannot hold, and what `edited` raises.
     """
+    # What `ExportFormat.takes` has told apart.
     opened = cast("Workload", request.opened)
+    request.parameters.refuse_others("workload" if opened.maker is None else "model")
     if opened.maker is not None and request.ranks is None and not request.every_rank:
         return export_model(opened.maker, request)
     if request.ranks is not None or request.every_rank or request.per_rank:
@@ -295,7 +297,6 @@ def export(request: Request) -> Export:
 
         mended = without_lines(opened, given.parameters.without_lines)
         given = Given(mended, replace(given.parameters, without_lines=()))
-    # What `ExportFormat.requested` has told apart.
     if given.parameters.rescale == "on":
         return _export_rescaled(given)
     return _export(given)

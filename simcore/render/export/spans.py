@@ -1,21 +1,20 @@
-"""The spans of a simulated run, for formats that write them down.
+"""The spans of a run, for formats that write them down: of each track in columns, with what each span is.
 
 Spans that overlap get rows: in a thread of a trace they lie beside or inside each other, never across.
 """
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import islice
 from typing import TypeVar
 
-from simcore.collectives import WITH_COPIES
-from simcore.diagnostics import printable
-from simcore.program.ops import COMPUTE, PHASES, RECEIVING, STREAMS, CollectiveCost, TransferCost
+from simcore.diagnostics import Diagnostic
+from simcore.ranks import RankSet
 from simcore.records import NamedTuple
-from simcore.simulation import Simulation
+from simcore.units import plural
 
 
 def disjoint_rows(spans: Iterable[tuple[int, int]]) -> list[int]:
@@ -82,40 +81,50 @@ def made_once(keys: Iterable[Hashable], make: Callable[[int], Made]) -> Iterator
         yield made
 
 
-class Fact(NamedTuple):
-    """What is equal for all runs of a row's op.
+# What `known` of a fact says where nobody knows when a span began, or when it was over.
+NO_START = ("placed",)
+NO_END = ("launch", *NO_START)
 
-    kind: `compute`, a collective's name, `send` or `receive`. layer: the row's name, made safe and
-    cut; "" for a pipeline transfer. row: of the file from 0, line: from 1; -1 for a pipeline
-    transfer. bytes: of the whole buffer, -1 of compute. group: kind of the collective's group,
-    members: its size; "" and 0 where there is none. blocking: 1 or 0, -1 of what is no collective.
-    other_stage: where a transfer goes or comes from, -1 of what is none.
+
+class Fact(NamedTuple):
+    """What is equal for all runs of a row's op, or is known of an operation that was recorded.
+
+    kind: `compute`, a collective's name, `send` or `receive`; `operation` or `sub-operation`. stream: that it
+    runs on. layer: the name of the row or operation, made safe and cut; "" for a pipeline transfer. phase: in
+    which part of a pass, of what was recorded its category. row: of the file from 0, of what was recorded its
+    number on its rank, line: from 1; -1 for a pipeline transfer. bytes: of the whole buffer, -1 if it has
+    none or they are not known. group: kind of the collective's group, members: its size; "" and 0 where there
+    is none. blocking: 1 or 0, -1 of what is no collective. other_stage: where a transfer goes or comes from,
+    -1 of what is none. state: that a recorded operation states. known: how its times are: `measured`;
+    `launch`, where only its start is known; `placed` at the end of the one before, for want of a time;
+    `fused`, the times of the other line of the same operation; "" of what was not recorded.
     """
 
     kind: str
+    stream: str
     layer: str
     phase: str
     row: int
     line: int
     bytes: int
-    collective: str
-    group: str
-    members: int
-    blocking: int
-    other_stage: int
+    collective: str = ""
+    group: str = ""
+    members: int = 0
+    blocking: int = -1
+    other_stage: int = -1
+    state: str = ""
+    known: str = ""
 
 
 class Received(NamedTuple):
-    """A transfer that arrives, times in ns. stream: of this rank; sent_on: of the sender.
-
-    source: the stage it comes from. consumer: the first compute behind it that takes time, an index
-    into this class's ops; -1 if there is none before the rank waits again.
+    """A transfer that arrives, times in ns. message: its number, as wide as all are. sent_on: the number of
+    the thread of its sender. source: the stage it comes from. consumer: the first compute behind it that
+    takes time, an index into the spans of this track; -1 if there is none before the rank waits again.
     """
 
-    message: int
+    message: str
     fact: Fact
-    stream: str
-    sent_on: str
+    sent_on: int
     start: int
     end: int
     microbatch: int
@@ -123,83 +132,99 @@ class Received(NamedTuple):
     consumer: int
 
 
-class ClassSpans:
-    """The spans of rank class `number`, in issue order, then what it receives."""
+class Waiting(NamedTuple):
+    """A time in which a rank does not compute. name: its account. fact: of what it waits for, if of any."""
 
-    def __init__(self, simulation: Simulation, number: int) -> None:
-        self.simulation = simulation
-        self.timeline = simulation.timeline
-        self.number = number
-        self.rank_class = self.timeline.classes[number]
-        self.ops, self.start, self.end = self.timeline.columns(number)
+    name: str
+    start: int
+    end: int
+    fact: Fact | None
 
-    def fact(self, op: int) -> Fact:
-        """The facts of op `op` of the class. Made anew each time: a class may have millions."""
-        ops = self.ops
-        return self._fact(ops.cost[op], ops.row[op], ops.phase[op], ops.blocking[op])
 
-    def kinds(self) -> Iterator[tuple[int, int, int, int]]:
-        """What the facts of each op hang on."""
-        ops = self.ops
-        return zip(ops.cost, ops.row, ops.phase, ops.blocking, strict=True)
+class Threads(NamedTuple):
+    """What spans are drawn on. named: (number, name) in their order. of: of each span its number."""
 
-    def _fact(self, cost: int, row: int, phase: int, blocking: int) -> Fact:
-        workload = self.simulation.workload
-        layer = printable(workload.name[row]) if row >= 0 else ""
-        line = workload.line[row] if row >= 0 else -1
-        what = self.timeline.program.costs[cost]
-        name = PHASES[phase]
-        if isinstance(what, CollectiveCost):
-            members = self.simulation.layout.group_size(what.group)
-            kind = WITH_COPIES[what.collective]
-            if what.ns:
-                # A copy to the host is of one rank.
-                return Fact(kind, layer, name, row, line, what.bytes, "", "", 0, -1, -1)
-            return Fact(
-                kind, layer, name, row, line, what.bytes, what.collective, what.group, members, blocking, -1
-            )
-        if isinstance(what, TransferCost):
-            stage = self.rank_class.stage + what.step
-            return Fact("send", layer, name, row, line, what.bytes, "SENDRECV", "", 0, -1, stage)
-        return Fact("compute", layer, name, row, line, -1, "", "", 0, -1, -1)
+    named: Sequence[tuple[int, str]]
+    of: Sequence[int]
 
-    def received(self) -> Iterator[Received]:
-        """What the class receives, in the order in which it waits for it."""
-        timeline = self.timeline
-        facts: dict[tuple[int, int, int], Fact] = {}
-        for message, sender, op, source, first, last in timeline.arrivals(self.number):
-            sent, start, end = timeline.columns(sender)
-            key = (sent.cost[op], sent.row[op], sent.phase[op])
-            fact = facts.get(key)
-            if fact is None:
-                made = self._fact(*key, 0)
-                fact = facts[key] = made._replace(kind="receive", other_stage=source)
-            sent_on = sent.stream[op]
-            consumer = self._first_that_takes_time(first, last)
-            yield Received(
-                message, fact, RECEIVING[sent_on], STREAMS[sent_on], start[op], end[op],
-                sent.microbatch[op], source, consumer,
-            )  # fmt: skip
 
-    def _first_that_takes_time(self, first: int, last: int) -> int:
-        stream, start, end = self.ops.stream, self.start, self.end
-        for op in range(first, last):
-            if stream[op] == COMPUTE and end[op] > start[op]:
-                return op
-        return -1
+class TrackSpans(ABC):
+    """The spans of ranks that do the same, as columns. ranks: those that are written. stage: None where it is
+    not known. start, end: ns. microbatch: from 0, -1 outside of them.
+    """
 
-    def rows(self) -> Sequence[int] | None:
-        """The row of each op within its stream, from 0; None where one row holds every stream.
+    ranks: Sequence[int]
+    stage: int | None
+    start: Sequence[int]
+    end: Sequence[int]
+    microbatch: Sequence[int]
 
-        Only the queues of dialect astra-sim-1 serve several collectives of a stream at a time.
-        """
-        if not self.timeline.program.queued:
-            return None
-        rows = array("i", bytes(4 * len(self.ops)))
-        for lane in range(len(STREAMS)):
-            ops = [op for op, stream in enumerate(self.ops.stream) if stream == lane]
-            ops.sort(key=lambda op: (self.start[op], self.end[op], op))
-            taken = disjoint_rows([(self.start[op], self.end[op]) for op in ops])
-            for op, row in zip(ops, taken, strict=True):
-                rows[op] = row
-        return rows
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @abstractmethod
+    def kinds(self) -> Iterable[Hashable]:
+        """What the facts of each span hang on, and of one that has bytes how long it takes."""
+
+    @abstractmethod
+    def fact(self, span: int) -> Fact:
+        """The facts of a span. Made anew each time: a track may have millions."""
+
+    @abstractmethod
+    def title(self, rank: int) -> tuple[str, str]:
+        """(the name of a rank, more words on it)."""
+
+    @abstractmethod
+    def drawn(self, received: Sequence[Received]) -> tuple[TrackSpans, Threads]:
+        """The spans in the order in which they are drawn, and on what they and all that is received are."""
+
+    def received(self) -> Iterable[Received]:
+        """What the ranks receive, in the order in which they wait for it, if it is no span of theirs."""
+        return ()
+
+    def waiting(self, received: Sequence[Received]) -> Iterable[Waiting]:
+        """Where they stand still, in the order of time, if it is no span; also for what is received."""
+        return ()
+
+    def groups(self, rank: int) -> Mapping[str, str]:
+        """The ranks of the groups of a rank, in words, by kind."""
+        return {}
+
+    def sender(self, rank: int, source: int) -> int | None:
+        """The rank of stage `source` that sends to a rank; None if it is not written."""
+        return None
+
+
+# Between two spans, each end as (rank, number of the thread, ns).
+Arrow = tuple[tuple[int, int, int], tuple[int, int, int]]
+
+
+class Told(NamedTuple):
+    """The spans that were asked for. facts: of the run, by name. who: does them, in a few words; how: they
+    are told, in a few more; in_one_line: what a line has of several ranks. said: what is to be said of them.
+    arrows: between tracks, known once they are drawn.
+    """
+
+    path: str
+    facts: Mapping[str, str]
+    tracks: Sequence[TrackSpans]
+    who: str
+    said: tuple[Diagnostic, ...]
+    how: str = ""
+    in_one_line: str = ""
+    arrows: Callable[[], Iterable[Arrow]] = tuple
+
+    @property
+    def total(self) -> int:
+        """Spans of all ranks that are written."""
+        return sum(len(track) * len(track.ranks) for track in self.tracks)
+
+    @property
+    def what(self) -> str:
+        """What is written, in a few words."""
+        return f"{self.who}, {plural(self.total, 'span')}{self.how}"
+
+
+def ranks_in_words(ranks: Iterable[int]) -> str:
+    """Ranks as reports print them: `0-63`, `0-7+64*16`."""
+    return RankSet.of(ranks).text()

@@ -1,0 +1,163 @@
+"""The spans of a recording, or of its replay, for formats that write them down: a track is a rank, its spans
+are the operations, then the sub-operations that lie in them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from simcore.diagnostics import UsageError, printable
+from simcore.measured import MeasuredRun
+from simcore.measured.columns import FUSED, INSTANT, MEASURED, PLACED, RankTrace
+from simcore.measured.device_matching import match_devices
+from simcore.measured.facts import stream_name, stream_word
+from simcore.measured.vocabulary import buffer_bytes, category_of_group, group_of_op
+from simcore.render.export.format import Request
+from simcore.render.export.spans import Arrow, Fact, Received, Threads, Told, TrackSpans, nested_rows
+from simcore.trace.contexts import Recording
+from simcore.units import plural
+
+_KNOWN = {MEASURED: "measured", INSTANT: "launch", PLACED: "placed", FUSED: "fused"}
+
+
+def told_recording(request: Request, recording: Recording) -> Told:
+    """The ranks that are asked for, all by itself, as measured or replayed.
+
+    Raises `UsageError` for what a trace cannot give.
+    """
+    run, opened = recording.run, request.opened
+    name = printable(run.path, 60)
+    if request.per_rank:
+        raise UsageError(f"--per-rank: {name} is {opened.noun}, which goes into one file")
+    if not run.timed:
+        raise UsageError(f"FILE {name}: found an order without times, expected a run with times to export")
+    ranks = _chosen(run, request)
+    tracks = [RankSpans(rank, run.unit) for rank in ranks]
+    facts = {"measured": "true", "step_time_ns": str(run.step_time_ns)}
+    if recording.is_replayed:
+        facts["replayed"] = "true"
+    if not run.concurrent:
+        facts["concurrent"] = "false"
+    # Whether anything has a partner is asked for a replay alone.
+    said = request.results.diagnostics[len(opened.diagnostics) :] if recording.is_replayed else ()
+    return Told(
+        run.path, facts, tracks, plural(len(ranks), run.unit), said,
+        " replayed" if recording.is_replayed else " as measured",
+        arrows=lambda: _arrows(run, tracks) if run.of_devices else iter(()),
+    )  # fmt: skip
+
+
+def _chosen(run: MeasuredRun, request: Request) -> list[RankTrace]:
+    """The ranks that are asked for. Raises `UsageError` for one that is not there."""
+    if request.ranks is None:
+        return list(run.ranks)
+    there = {rank.number: rank for rank in run.ranks}
+    for number in request.ranks:
+        if number not in there:
+            name = printable(run.path, 60)
+            raise UsageError(f"--ranks: found {run.unit} {number}, which {name} does not have")
+    return [there[number] for number in request.ranks]
+
+
+class RankSpans(TrackSpans):
+    """The spans of a rank. items: their numbers, those of sub-operations behind all operations'; the order of
+    the file, unless another one is given.
+    """
+
+    def __init__(self, rank: RankTrace, unit: str, items: Sequence[int] | None = None) -> None:
+        ops, subs = rank.ops, rank.subs
+        self.rank, self.unit = rank, unit
+        self.ranks, self.stage = (rank.number,), rank.stage
+        self.start, self.end, self.microbatch = ops.start, ops.end, ops.batch
+        if subs.parent:
+            self.start, self.end = ops.start + subs.start, ops.end + subs.end
+            self.microbatch = ops.batch + array("q", map(ops.batch.__getitem__, subs.parent))
+        self.items = range(len(self.start)) if items is None else items
+        if items is not None:
+            self.start, self.end, self.microbatch = (
+                array("q", map(column.__getitem__, items))
+                for column in (self.start, self.end, self.microbatch)
+            )
+
+    def title(self, rank: int) -> tuple[str, str]:
+        return f"{self.unit} {rank}", "" if self.stage is None else f"stage {self.stage}"
+
+    def kinds(self) -> Sequence[int]:
+        # No two are known to be alike.
+        return self.items
+
+    def fact(self, span: int) -> Fact:
+        item, ops, subs = self.items[span], self.rank.ops, self.rank.subs
+        number, parent = item - len(ops), item
+        if number < 0:
+            kind, name, shape, dtype, known = (
+                "operation", ops.name[item], ops.shape[item], ops.dtype[item], ops.known[item]
+            )  # fmt: skip
+            category, group = ops.category(item), _safe(group_of_op(name, ops.group[item]))
+            number = item
+        else:
+            parent = subs.parent[number]
+            kind, name, shape, dtype, known = (
+                "sub-operation", subs.name[number], subs.shape[number], subs.dtype[number], subs.known[number]
+            )  # fmt: skip
+            category, group = category_of_group(subs.group[number]), _safe(subs.group[number])
+        size = buffer_bytes(shape, dtype)
+        return Fact(
+            kind, group, printable(name), category, number, ops.line[parent], -1 if size is None else size,
+            group=group, state=_safe(ops.state[parent]), known=_KNOWN[known],
+        )  # fmt: skip
+
+    def drawn(self, received: Sequence[Received]) -> tuple[TrackSpans, Threads]:
+        """By their starts, of equal ones the longest first; of a device each stream has a thread."""
+        start, end, device = self.start, self.end, self.rank.device
+        order = sorted(self.items, key=lambda item: (start[item], -end[item]))
+        named: list[tuple[int, str]] = []
+        for stream, word in self._streams():
+            own = order if device is None else [item for item in order if device.stream[item] == stream]
+            rows, first = nested_rows((start[item], end[item]) for item in own), len(named) + 1
+            for item, row in zip(own, rows, strict=True):
+                self.thread[item] = first + row
+            names = (word if row == 0 else f"{word} ({row + 1})" for row in range(max(rows, default=0) + 1))
+            named += enumerate(names, first)
+        return RankSpans(self.rank, self.unit, order), Threads(named, [*map(self.thread.__getitem__, order)])
+
+    @cached_property
+    def thread(self) -> array[int]:
+        """The number of the thread of each span, once they are drawn."""
+        return array("i", bytes(4 * len(self)))
+
+    def _streams(self) -> list[tuple[int, str]]:
+        """(number, name) of what they run on."""
+        device = self.rank.device
+        if device is None:
+            return [(0, "operations")]
+        word = stream_word(self.rank)
+        return [(stream, f"{word} {stream_name(self.rank, stream)}") for stream in sorted(set(device.stream))]
+
+
+def _arrows(run: MeasuredRun, tracks: Sequence[RankSpans]) -> Iterator[Arrow]:
+    """From the last member of each collective to come to each of the others, and from a send that waits for
+    nobody to its receive.
+    """
+    drawn = {track.rank.number: track for track in tracks}
+    for meeting in match_devices(run.ranks, run.degrees, run.concurrent).meetings:
+        come = meeting.calls if meeting.sender is None else (*meeting.calls, meeting.sender)
+        calls = [call for call in come if run.ranks[call.rank].number in drawn]
+        if len(calls) < 2:
+            continue
+        late = meeting.sender or max(
+            calls, key=lambda call: (run.ranks[call.rank].ops.start[call.op], -call.rank)
+        )
+        begins = run.ranks[late.rank].ops.start[late.op]
+        ends = {}
+        for call in calls:
+            rank = run.ranks[call.rank]
+            time_ns = max(begins, rank.ops.start[call.op])
+            ends[call] = rank.number, drawn[rank.number].thread[call.op], time_ns
+        yield from ((ends[late], ends[call]) for call in calls if call != late)
+
+
+def _safe(text: str | None) -> str:
+    return "" if text is None else printable(text)

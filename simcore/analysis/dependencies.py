@@ -116,7 +116,7 @@ class Dependencies:
             return Facts(None)
         key = None
         if cause.track == number and cause.why in (BEFORE, JOINED):
-            before = self.graph.span_at(cause.node, self.built.graph.track_of(cause))
+            before = self.graph.span_at(cause.node, number)
             if before != IDLE_OP:
                 # Nearly all of a path: the same of each op that waits for one of the same cost.
                 key = cause.why, number, self.timeline.stage_program(number).ops.cost[before]

@@ -9,10 +9,11 @@ from simcore.diagnostics import in_short
 from simcore.executing.columns import node_name, node_stream, pattern_of
 from simcore.executing.executed import Executed
 from simcore.executing.trace import ACCOUNTS, account_of, phase_of_node
+from simcore.records import replace
 from simcore.trace.critical_path import CriticalPath, LegOf, PathSource
 from simcore.trace.figures import PathSegment
 from simcore.trace.graph import BUSY, RECEIVED
-from simcore.trace.reasons import Facts
+from simcore.trace.reasons import Facts, graph_facts
 
 # What a receive waits for.
 MESSAGE = "the message"
@@ -81,16 +82,14 @@ class ExecutedPath(PathSource):
 
     def facts(self, path: CriticalPath, index: int) -> Facts:
         of, pair = path.of, path.neighbours(index)
-        cause = pair.cause
-        if cause is None:
-            return Facts(None)
-        if of.is_late(pair):
-            return Facts(cause.why, True, self._first[cause.track])
-        track = of.graph.track_of(cause)
-        own, rank = self._first[pair.track], self._first[track]
-        if cause.why == RECEIVED:
-            return Facts(RECEIVED, rank=rank, sent=MESSAGE)
-        place, before = of.span_at(pair.node, pair.track), of.span_at(cause.node, track)
+        facts = graph_facts(of, pair)
+        if pair.cause is None or facts.is_late:
+            return facts
+        if facts.how == RECEIVED:
+            return replace(facts, sent=MESSAGE)
+        own, place = self._first[pair.track], of.span_at(pair.node, pair.track)
+        track, before = of.ended(pair.cause)
+        rank = self._first[track]
         # What it neither needs nor names was on what it runs on.
         nodes = self._executed.nodes[own]
         return Facts(

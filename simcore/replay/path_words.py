@@ -16,7 +16,7 @@ from simcore.sources.pieces import GAP
 from simcore.sources.ties import Ties
 from simcore.trace.critical_path import CriticalPath, LegOf, PathSource
 from simcore.trace.figures import PathSegment
-from simcore.trace.reasons import Facts
+from simcore.trace.reasons import Facts, graph_facts
 from simcore.trace.trace_graph import Neighbours, TraceGraph
 
 
@@ -108,14 +108,9 @@ class MeasuredPath(PathSource):
 
 def piece_facts(of: TraceGraph, ties: Ties, pair: Neighbours) -> Facts:
     """Returns what is known of what a piece waited for."""
-    cause = pair.cause
-    if cause is None:
-        return Facts(None)
-    if of.is_late(pair):
-        return Facts(cause.why, True, of.ranks[cause.track])
-    track = of.graph.track_of(cause)
-    was_idle = is_gap(ties, track, of.span_at(cause.node, track))
-    return Facts(cause.why, rank=of.ranks[track], was_idle=was_idle)
+    facts = graph_facts(of, pair)
+    was_idle = pair.cause is not None and is_gap(ties, *of.ended(pair.cause))
+    return replace(facts, was_idle=True) if was_idle else facts
 
 
 def is_gap(ties: Ties, track: int, piece: int) -> bool:

@@ -96,8 +96,8 @@ def _waited_for(results: Timed, rank: int, piece: int) -> list[Dependency]:
     node = START if meeting == NONE else graph.meetings[meeting]
     dependencies = []
     for cause in graph.waited_for(rank, piece, results.ends):
-        track, pair = graph.graph.track_of(cause), Neighbours(node, rank, cause)
-        dependencies.append(_dependency(results, track, of.span_at(cause.node, track), _words(results, pair)))
+        words = _words(results, Neighbours(node, rank, cause))
+        dependencies.append(_dependency(results, *of.ended(cause), words))
     return dependencies
 
 

@@ -21,7 +21,7 @@ from simcore.records import NamedTuple
 from simcore.trace.figures import PathSegment
 from simcore.trace.findings import Leg, LegKey, stretches
 from simcore.trace.graph import BEFORE, Cause, ChainStep
-from simcore.trace.reasons import Facts, reason_words
+from simcore.trace.reasons import Facts, graph_facts, reason_words
 from simcore.trace.repeats import Way
 from simcore.trace.spans import NONE
 from simcore.trace.trace_graph import Neighbours, TraceGraph
@@ -228,7 +228,7 @@ class PathSource:
 
     def facts(self, path: CriticalPath, index: int) -> Facts:
         """What is known of a segment and what ended when it began."""
-        raise NotImplementedError
+        return graph_facts(path.of, path.neighbours(index))
 
     def reason(self, path: CriticalPath, index: int) -> str:
         """Why a segment could not start earlier."""

@@ -1,7 +1,8 @@
 """Why what runs could not begin earlier: the one list of reasons, for runs of every kind.
 
 A reason is added here, as an entry of `REASONS`: when it is one, and its words. Both are of the `Facts` of
-two neighbours: what waited, and what ended when that began. A kind of run fills in the facts that it knows.
+two neighbours: what waited, and what ended when that began. The graph knows some of them, a kind of run adds
+those that it alone knows.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from functools import lru_cache
 from simcore.records import NamedTuple, Struct
 from simcore.trace import graph
 from simcore.trace.spans import NONE
+from simcore.trace.trace_graph import Neighbours, TraceGraph
 
 
 class Facts(Struct, frozen=True):
@@ -121,6 +123,15 @@ REASONS = (
     ),
     Reason("behind", lambda of: True, _behind),
 )
+
+
+def graph_facts(of: TraceGraph, pair: Neighbours) -> Facts:
+    """Returns what the graph alone knows of two neighbours."""
+    cause = pair.cause
+    if cause is None:
+        return Facts(None)
+    is_late = of.is_late(pair)
+    return Facts(cause.why, is_late, of.ranks[cause.track if is_late else of.graph.track_of(cause)])
 
 
 def reason_of(facts: Facts) -> Reason:

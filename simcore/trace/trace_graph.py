@@ -100,6 +100,11 @@ class TraceGraph(Struct, dict=True):
             return of.cause is not None
         return self.launched is not None and of.cause.why != BUSY and self.launched(of.node, of.track)
 
+    def ended(self, cause: Cause) -> tuple[int, int]:
+        """(track, span) of a cause, on the track that waited where it is on that."""
+        track = self.graph.track_of(cause)
+        return track, self.span_at(cause.node, track)
+
     def behind_instants(self, of: Neighbours) -> Neighbours:
         """The same, or of what takes no time the node that is before it."""
         while of.cause is not None and self._is_instant(of.cause.node):

@@ -1,5 +1,5 @@
-"""A measured run as Chakra execution traces: its replay, a node for each piece of a rank, and what waits for
-what in its graph (`simcore/sources/measured_graph.py`) as dependencies.
+"""The nodes of a recording as Chakra execution traces have them: of its replay, one for each piece of a rank,
+and what waits for what in its graph (`simcore/sources/measured_graph.py`) as dependencies.
 
 A rank goes on from piece to piece. A collective that holds it, a send and a receive stand in that line; one
 that runs beside compute is launched by the piece before it and waited for by the piece behind its wait. Time
@@ -13,57 +13,55 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from simcore.chakra.schema import attribute, framed, metadata, node_head
+from simcore.chakra.nodes import COLL, COLLECTIVES, COMP, RECV, SEND
+from simcore.chakra.schema import attribute
 from simcore.cluster import AskedCluster, choose_cluster
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.measured.matching import Call, name_of
 from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.vocabulary import COMPUTE, COPY, buffer_bytes, category_of_group
 from simcore.ranks import RankSet
-from simcore.render.export.astra_files import PREFIX, files_beside
-from simcore.render.export.format import Export, Progress, RankFile, Request
-from simcore.replay.timed import Timed
-from simcore.sources.measured import (
-    ACCOUNTS,
-    HOST,
-    IDLE,
-    WAIT,
-    own_account,
+from simcore.render.export.format import Request
+from simcore.render.export.nodes import (
+    CPU,
+    GPU,
+    NodeList,
+    TraceSet,
+    between,
+    exact,
+    of_collective,
+    of_transfer,
+    one_slot,
 )
+from simcore.replay.timed import Timed
+from simcore.sources.measured import ACCOUNTS, HOST, IDLE, WAIT, own_account
 from simcore.sources.pieces import AWAIT, GAP, LAUNCH, MEET, TRANSFER
 from simcore.sources.ties import NONE
 from simcore.trace.contexts import Recording
 from simcore.units import plural
 
-_COMP, _SEND, _RECV, _COLL = 4, 5, 6, 7
-_BROADCAST = 5
+_ALL_GATHER, _BROADCAST = 2, 5
 _NETWORK = "switch:{ranks}:450:500"
-# A collective's name without its punctuation holds one of these.
-_COMM_TYPE = {"allreduce": 0, "allgather": 2, "alltoall": 6, "reducescatter": 7}
 
 
-def export_measured(request: Request, recording: Recording) -> Export:
-    """Files for a folder, as of a workload. Raises `UsageError` for a run without times."""
+def recorded_set(request: Request, recording: Recording) -> TraceSet:
+    """The replay of a recording. Raises `UsageError` for a run without times."""
     run = recording.as_read.run
-    name = printable(run.path, 60)
     if not run.timed:
+        name = printable(run.path, 60)
         raise UsageError(f"FILE {name}: found an order without times, expected a run with times to export")
     written = _Written(recording.base)
-    count = len(run.ranks)
-    what = f"{plural(count, run.unit)}, {plural(written.progress.total, 'piece')} as execution traces"
-    found = request.results.diagnostics[len(run.diagnostics) :]
-    said = (*found, *_said(recording.base, written))
-    return Export((), what, said, written.progress, written.files())
-
-
-def _said(results: Timed, written: _Written) -> Iterator[Diagnostic]:
-    """What ASTRA-sim will do otherwise than wltui, and what is not in the files."""
-    path, ties = results.measured.path, results.ties
-    yield Diagnostic(
-        "note", "whole-microseconds",
-        "durations are whole microseconds in the files; the exact ones are in attributes that wltui reads "
-        "and ASTRA-sim does not", path,
+    pieces, ranks = sum(map(len, written.ties.pieces)), len(run.ranks)
+    cluster = choose_cluster(AskedCluster(dim=(_NETWORK.format(ranks=ranks),))).cluster(ranks)
+    return TraceSet(
+        f"{plural(ranks, run.unit)}, {plural(pieces, 'piece')}", pieces, written.files(), written.groups,
+        cluster, request.results.diagnostics[len(run.diagnostics) :], tuple(_said(written)),
     )  # fmt: skip
+
+
+def _said(written: _Written) -> Iterator[Diagnostic]:
+    ties = written.ties
+    path = ties.run.path
     yield Diagnostic(
         "note", "network-assumed",
         f"no trace says its network: network.yml is a switch of {plural(len(ties.pieces), 'NPU')} with "
@@ -72,12 +70,8 @@ def _said(results: Timed, written: _Written) -> Iterator[Diagnostic]:
     )  # fmt: skip
     launched = sum(1 for piece in ties.pieces if LAUNCH in piece.kind)
     if launched:
-        message = (
-            f"{plural(launched, 'rank')} {'has' if launched == 1 else 'have'} collectives beside other work: "
-            "ASTRA-sim runs one collective or send of a rank at a time"
-        )
-        yield Diagnostic("note", "one-slot", message, path)
-    numbers = [rank.number for rank in results.measured.ranks]
+        yield one_slot(plural(launched, "rank"), "collectives beside other work", path)
+    numbers = [rank.number for rank in ties.run.ranks]
     if numbers != list(range(len(numbers))):
         message = (
             f"the run has the ranks {RankSet.of(sorted(numbers)).text()}: in the files they are 0 to "
@@ -94,41 +88,26 @@ def _said(results: Timed, written: _Written) -> Iterator[Diagnostic]:
         yield Diagnostic("note", "not-sent", message, path)
 
 
-class _Collective:
-    """One of several ranks: its group, and the attributes that are the same on all members."""
-
-    def __init__(self, group: int, attributes: bytes, ns: int) -> None:
-        self.attributes = attributes + attribute("pg_name", str(group))
-        self.ns = ns
-
-
 class _Written:
     """The nodes of all ranks. untyped: collectives that are written as broadcasts."""
 
     def __init__(self, results: Timed) -> None:
-        self.results = results
-        self.graph, self.ties = results.graph, results.ties
-        self.taken = results.taken
+        self.graph, self.ties, self.taken = results.graph, results.ties, results.taken
         self.circles = frozenset(self.graph.circles)
-        self.progress = Progress(sum(map(len, self.ties.pieces)))
         # A group of each rank alone comes first.
         self.groups: list[tuple[int, ...]] = [(rank,) for rank in range(len(self.ties.pieces))]
         self.untyped = 0
-        self.sizes = [self._bytes(message.send, message.receive) for message in self.ties.matches.messages]
+        self.sizes = [self.bytes_of(message.send, message.receive) for message in self.ties.matches.messages]
         self.sent = {
             sender: meeting for meeting, sender in enumerate(self.ties.senders) if sender is not None
         }
         numbers = self._group_numbers()
         self.collectives = [self._collective(number, group) for number, group in enumerate(numbers)]
 
-    def files(self) -> Iterator[RankFile]:
-        """The traces, then the files beside them."""
-        for rank in range(len(self.ties.pieces)):
-            yield RankFile(f"{PREFIX}.{rank}.et", [_Rank(self, rank).run()])
-            self.progress.done += len(self.ties.pieces[rank])
-        ranks = len(self.ties.pieces)
-        cluster = choose_cluster(AskedCluster(dim=(_NETWORK.format(ranks=ranks),))).cluster(ranks)
-        yield from files_beside(cluster, self.groups)
+    def files(self) -> Iterator[tuple[int, bytes, int]]:
+        """Of each rank its number, its nodes, and how many pieces they are."""
+        for rank, pieces in enumerate(self.ties.pieces):
+            yield rank, _Rank(self, rank).run(), len(pieces)
 
     def _group_numbers(self) -> list[int]:
         """A group for each collective: those of one run one at a time, as far as they did so in the graph."""
@@ -148,7 +127,8 @@ class _Written:
                 at = followers.get(at, NONE)
         return group_numbers
 
-    def _collective(self, number: int, group: int) -> _Collective:
+    def _collective(self, number: int, group: int) -> tuple[int, bytes]:
+        """(its duration, the attributes of its nodes, which are the same on all members)."""
         meeting = self.ties.matches.meetings[number]
         ns = self.taken[self.graph.meeting_duration(number)]
         call = meeting.calls[0]
@@ -159,28 +139,23 @@ class _Written:
         elif trace.device is not None:
             word = trace.device.collectives[call.op].operation
         low = re.sub("[^a-z]", "", word.lower())
-        kind = next((value for name, value in _COMM_TYPE.items() if name in low), _BROADCAST)
-        size = self._bytes(*meeting.calls)
+        kind = next((number for number, name in COLLECTIVES.items() if name.lower() in low), _BROADCAST)
+        size = self.bytes_of(*meeting.calls)
         members = len(meeting.calls)
         if members == 1 or not size or meeting.kind == MODEL_PARALLEL:
             kind = _BROADCAST
         self.untyped += kind == _BROADCAST and members > 1
         share = whole = size
-        if kind == _COMM_TYPE["allgather"]:
+        if kind == _ALL_GATHER:
             # A profiler's size is that of the whole buffer, a rank trace's that of what goes in.
             if trace.device is None:
                 whole = size * members
             else:
                 share = -(-size // members)
         category = "comm" if meeting.kind == MODEL_PARALLEL else category_of_group(meeting.kind)
-        return _Collective(group, _of_collective(kind, share, whole, category), ns)
+        return ns, _of_collective(kind, share, whole, category, group) + exact(ns)
 
-    def message_bytes(self, number: int) -> int:
-        """What the send is said to send that a collective receives."""
-        sender = self.ties.matches.meetings[number].sender
-        return 0 if sender is None else self._bytes(sender)
-
-    def _bytes(self, *calls: Call) -> int:
+    def bytes_of(self, *calls: Call) -> int:
         """The most bytes that a line of these says; 0 where none does."""
         most = 0
         for rank, op, sub in calls:
@@ -190,21 +165,16 @@ class _Written:
         return most
 
 
-class _Rank:
-    """Writes the nodes of a rank, in the order of its pieces; a node's id is its place.
-
-    held: what the next piece is behind.
-    """
+class _Rank(NodeList):
+    """Writes the nodes of a rank, in the order of its pieces."""
 
     def __init__(self, written: _Written, rank: int) -> None:
+        super().__init__()
         self.written = written
         self.graph, self.taken = written.graph, written.taken
         self.rank = rank
         self.trace = written.ties.run.ranks[rank]
         self.pieces = written.ties.pieces[rank]
-        self.held: list[int] = []
-        self.nodes = 0
-        self.parts = [metadata()]
         self.node_of: dict[int, int] = {}
 
     def run(self) -> bytes:
@@ -217,20 +187,12 @@ class _Rank:
                 self._meeting(piece, kind, broken)
             else:
                 self._own(piece, self._first(piece))
-        if not self.nodes:
-            self._add(b"nothing", _COMP, 0, attribute("is_cpu_op", True))
-        return b"".join(self.parts)
+        if not len(self):
+            self.add(b"nothing", COMP, 0, CPU + exact(0))
+        return self.file()
 
     def _first(self, piece: int) -> int:
         return self.taken[self.graph.first_duration(self.rank, piece)]
-
-    def _add(self, name: bytes, kind: int, ns: int, attributes: bytes) -> int:
-        micros = round(ns / 1000)
-        head = node_head(self.nodes, name, kind, self.held, [], micros)
-        exact = b"" if kind == _RECV else attribute("wltui_ns", ns, "uint64")
-        self.parts.append(framed(head + attributes + exact))
-        self.nodes += 1
-        return self.nodes - 1
 
     def _name(self, piece: int) -> bytes:
         if self.pieces.kind[piece] == GAP:
@@ -246,18 +208,17 @@ class _Rank:
             return
         account = own_account(self.graph, self.rank, piece)
         word = ACCOUNTS[account].removeprefix("compute ").removeprefix("exposed ")
-        name, kind = self._name(piece), _COMP
+        name, kind = self._name(piece), COMP
         if word in COMPUTE:
-            attributes = attribute("is_cpu_op", False) + attribute("wltui_phase", word)
+            attributes = GPU + attribute("wltui_phase", word)
         elif account in (IDLE, WAIT) or word == COPY:
             phase = COPY if word == COPY else "idle"
-            attributes = attribute("is_cpu_op", True) + attribute("wltui_phase", phase)
+            attributes = CPU + attribute("wltui_phase", phase)
         elif account == HOST:
-            attributes = attribute("is_cpu_op", True)
+            attributes = CPU
         else:
-            kind = _COLL
-            attributes = _of_collective(_BROADCAST, 0, 0, word) + attribute("pg_name", str(self.rank + 1))
-        self.held = [self._add(name, kind, ns, attributes)]
+            kind, attributes = COLL, _of_collective(_BROADCAST, 0, 0, word, self.rank + 1)
+        self.held = [self.add(name, kind, ns, attributes + exact(ns))]
 
     def _meeting(self, piece: int, kind: int, broken: bool) -> None:
         number = self.pieces.meeting[piece]
@@ -266,10 +227,10 @@ class _Rank:
             before = self.held
             if (self.rank, piece) in self.written.sent:
                 # The receive waits for the send to begin alone.
-                self._sent(piece, self.written.sent[self.rank, piece], _SEND)
+                self._sent(piece, self.written.sent[self.rank, piece], SEND)
             if self.written.ties.senders[number] is not None:
-                self.held = [self._sent(piece, number, _RECV)]
-            self.node_of[number] = self._add(self._name(piece), _COLL, collective.ns, collective.attributes)
+                self.held = [self._sent(piece, number, RECV)]
+            self.node_of[number] = self.add(self._name(piece), COLL, *collective)
             self.held = before
         if broken:
             self._own(piece, self._first(piece))
@@ -283,7 +244,7 @@ class _Rank:
         first = self._first(piece)
         if sent != NONE:
             ns = self.taken[self.graph.message_duration(sent)]
-            node = self._message(piece, sent, _SEND, ns)
+            node = self._message(piece, sent, SEND, ns)
             if not broken and ns <= first:
                 # The rank is in its send until the message is there, and as much longer as was measured.
                 self.held = [node]
@@ -291,7 +252,7 @@ class _Rank:
         if broken or sent != NONE or received == NONE:
             self._own(piece, first)
         if not broken and received != NONE:
-            self.held = [self._message(piece, received, _RECV, 0)]
+            self.held = [self._message(piece, received, RECV, 0)]
             self._own(piece, self.taken[self.graph.after_duration(self.rank, piece)])
 
     def _message(self, piece: int, message: int, kind: int, ns: int) -> int:
@@ -300,24 +261,21 @@ class _Rank:
 
     def _sent(self, piece: int, meeting: int, kind: int) -> int:
         """One end of the message that a collective of one rank receives."""
-        sender, ((target, _, _), *_) = self.written.ties.senders[meeting], self.written.ties.members[meeting]
+        ties = self.written.ties
+        sender, ((target, _, _), *_) = ties.senders[meeting], ties.members[meeting]
+        call = ties.matches.meetings[meeting].sender
         assert sender is not None
-        size = self.written.message_bytes(meeting)
+        assert call is not None
+        size = self.written.bytes_of(call)
         # Numbers of messages and of collectives do not meet.
         tag = len(self.written.sizes) + meeting
         return self._transferred(piece, tag, (sender[0], target), size, kind, 0)
 
     def _transferred(self, piece: int, tag: int, ends: tuple[int, int], size: int, kind: int, ns: int) -> int:
-        source, target = ends
-        # ASTRA-sim takes no message of 0 bytes.
-        values = attribute("is_cpu_op", False) + attribute("comm_size", max(size, 1))
-        values += attribute("comm_src", source, "int32") + attribute("comm_dst", target, "int32")
-        values += attribute("comm_tag", tag, "int32") + attribute("wltui_bytes", size, "uint64")
-        return self._add(self._name(piece), kind, ns, values)
+        values = of_transfer(size, tag, between(*ends))
+        return self.add(self._name(piece), kind, ns, values if kind == RECV else values + exact(ns))
 
 
-def _of_collective(kind: int, share: int, whole: int, category: str) -> bytes:
-    return (
-        attribute("is_cpu_op", False) + attribute("comm_type", kind) + attribute("comm_size", share)
-        + attribute("wltui_bytes", whole, "uint64") + attribute("wltui_kind", category)
-    )  # fmt: skip
+def _of_collective(kind: int, share: int, whole: int, category: str, group: int) -> bytes:
+    said = attribute("wltui_kind", category) + attribute("pg_name", str(group))
+    return of_collective(kind, share, whole) + said

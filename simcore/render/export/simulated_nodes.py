@@ -1,0 +1,190 @@
+"""The nodes of a simulated step as Chakra execution traces have them.
+
+Dependencies are the real ones: what compute waited for, what a stream or channel was busy with, the transfer
+that a stage receives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from simcore.chakra.nodes import COLL, COLLECTIVES, COMP, RECV, SEND
+from simcore.chakra.schema import attribute
+from simcore.diagnostics import Diagnostic, UsageError
+from simcore.program.ops import (
+    COMPUTE,
+    KIND_OF_STREAM,
+    PHASES,
+    STREAMS,
+    TO_NEXT,
+    CollectiveCost,
+    Join,
+    Receive,
+    TransferCost,
+)
+from simcore.render.export.format import Request
+from simcore.render.export.nodes import (
+    GPU,
+    NodeList,
+    Own,
+    TraceSet,
+    between,
+    exact,
+    of_collective,
+    of_transfer,
+    one_slot,
+)
+from simcore.trace.contexts import Simulated
+from simcore.units import plural
+
+if TYPE_CHECKING:
+    from simcore.workload.model import GroupKind
+
+_COMM_TYPE = {name: number for number, name in COLLECTIVES.items()}
+
+
+def simulated_set(request: Request, simulation: Simulated) -> TraceSet:
+    """The step. Raises `UsageError` for one that is not written."""
+    parameters, timeline = request.parameters, simulation.timeline
+    refused = "--format chakra: "
+    if timeline.program.queued:
+        raise UsageError(
+            f"{refused}collectives in the queues of dialect astra-sim-1 are not written; --dialect simai is"
+        )
+    if simulation.workload.maker is not None and parameters.offload is not None:
+        raise UsageError(
+            f"{refused}copies to the host's memory (--offload) have no node here; without them it would fit"
+        )
+    if parameters.overlap_tp:
+        raise UsageError(
+            f"{refused}pieces of a collective (--overlap-tp) would be priced each by itself; without it "
+            "the set would fit"
+        )
+    groups, world = _Groups(simulation), simulation.layout.world
+    return TraceSet(
+        f"{plural(world, 'rank')}, {plural(timeline.spans, 'span')}", timeline.spans,
+        _files(simulation, groups), groups.ranks, simulation.cluster,
+        simulation.diagnostics[len(simulation.workload.diagnostics) :], tuple(_said(simulation)),
+    )  # fmt: skip
+
+
+def _said(simulation: Simulated) -> Iterator[Diagnostic]:
+    path, world, npus = simulation.workload.path, simulation.layout.world, simulation.cluster.npus
+    streams = (set(program.ops.stream) - {COMPUTE} for program in simulation.timeline.program.stages)
+    overlap = sum(len(several) > 1 for several in streams)
+    if overlap:
+        yield one_slot(plural(overlap, "stage"), "communication on several streams", path)
+    if simulation.has_dimensions and npus != world:
+        message = (
+            f"the cluster has {npus} NPUs, the run {world}: ASTRA-sim wants a file for each, so give --dim "
+            "or --cluster with as many"
+        )
+        yield Diagnostic("warning", "ranks-missing", message, path)
+
+
+class _Groups:
+    """Numbers of groups from 1: each kind of each set of ranks has its own."""
+
+    def __init__(self, simulation: Simulated) -> None:
+        self._layout = simulation.layout
+        self.ranks: list[list[int]] = []
+        self._of: dict[GroupKind, dict[int, int]] = {}
+        kinds = {
+            KIND_OF_STREAM[stream]
+            for program in simulation.timeline.program.stages
+            for stream in set(program.ops.stream)
+            if stream in KIND_OF_STREAM
+        }
+        for kind in sorted(kinds):
+            numbers: dict[int, int] = {}
+            for members in self._layout.groups(kind):
+                self.ranks.append(list(members))
+                for rank in members:
+                    numbers[rank] = len(self.ranks)
+            self._of[kind] = numbers
+
+    def number(self, kind: str, rank: int) -> int:
+        """The number of a rank's group of a kind."""
+        return self._of[cast("GroupKind", kind)][rank]
+
+
+def _files(simulation: Simulated, groups: _Groups) -> Iterator[tuple[int, bytes, int]]:
+    layout, timeline = simulation.layout, simulation.timeline
+
+    def own(rank: int, stage: int, node: Own) -> bytes:
+        """Of a collective the rank's group of a kind, of a transfer the rank so many stages on."""
+        what, of, step = node
+        if what == "group":
+            return attribute("pg_name", str(groups.number(of, rank)))
+        peer = layout.neighbour(rank, stage + step)
+        return between(rank, peer) if what == "send" else between(peer, rank)
+
+    for number, rank_class in enumerate(timeline.classes):
+        nodes, stage = _nodes(simulation, number), timeline.stage_of(number)
+        for rank in rank_class.ranks:
+            yield rank, nodes.file(partial(own, rank, stage)), len(timeline.stage_program(number).ops)
+
+
+def _nodes(simulation: Simulated, number: int) -> NodeList:
+    """The nodes of a rank class."""
+    timeline = simulation.timeline
+    program, costs = timeline.stage_program(number), timeline.program.costs
+    ops, start, end = timeline.columns(number)
+    nodes = NodeList()
+    node_of: dict[int, int] = {}
+    # The last node of each stream and channel.
+    last: dict[int, int] = {}
+    raw = [name.encode("utf-8", "replace") for name in simulation.workload.name]
+    for run in program.runs:
+        for wait in run.waits:
+            if isinstance(wait, Receive):
+                nodes.held = [_receive(simulation, number, wait, nodes)]
+            elif isinstance(wait, Join):
+                node = node_of[wait.op]
+                nodes.held = [*(other for other in nodes.held if other != node), node]
+        for op in range(run.first, run.last):
+            lane, cost, row, ns = ops.stream[op], costs[ops.cost[op]], ops.row[op], end[op] - start[op]
+            phase = PHASES[ops.phase[op]]
+            timed = exact(ns) + attribute("wltui_phase", phase)
+            said = f" {phase}{_of_batch(ops.microbatch[op])}".encode()
+            name = (raw[row] if row >= 0 else STREAMS[lane].encode()) + said
+            # Streams and channels are first in, first out.
+            key = 100 + cost.step if isinstance(cost, TransferCost) else lane
+            busy = last.get(key)
+            ctrl = [busy] if busy is not None and busy not in nodes.held and lane != COMPUTE else []
+            if lane == COMPUTE:
+                node = nodes.add(name, COMP, ns, GPU + timed)
+            elif isinstance(cost, TransferCost):
+                values = of_transfer(cost.bytes, ops.message[op]) + timed
+                node = nodes.add(name, SEND, ns, values, ctrl, ("send", "", cost.step))
+            else:
+                assert isinstance(cost, CollectiveCost)
+                size = cost.priced_bytes
+                members = simulation.layout.group_size(cost.group) if cost.collective == "ALLGATHER" else 1
+                values = of_collective(_COMM_TYPE[cost.collective], -(-size // members), size)
+                values += timed + attribute("wltui_kind", cost.group)
+                if not ops.blocking[op]:
+                    values += attribute("wltui_beside", True)
+                node = nodes.add(name, COLL, ns, values, ctrl, ("group", cost.group, 0))
+            node_of[op] = last[key] = node
+            if lane == COMPUTE or (lane < TO_NEXT and ops.blocking[op]):
+                nodes.held = [node]
+    return nodes
+
+
+def _receive(simulation: Simulated, number: int, wait: Receive, nodes: NodeList) -> int:
+    """The receive of a transfer, where the compute of its rank waits for it."""
+    timeline = simulation.timeline
+    sender, op = timeline.received(number, wait.message)
+    ops = timeline.stage_program(sender).ops
+    cost = timeline.program.costs[ops.cost[op]]
+    assert isinstance(cost, TransferCost)
+    name = f"receive {PHASES[ops.phase[op]]}{_of_batch(ops.microbatch[op])} of stage {wait.source}".encode()
+    own = ("receive", "", wait.source - timeline.stage_of(number))
+    return nodes.add(name, RECV, 0, of_transfer(cost.bytes, wait.message), own=own)
+
+
+def _of_batch(number: int) -> str:
+    return f" mb{number}" if number >= 0 else ""

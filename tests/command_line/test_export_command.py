@@ -15,6 +15,7 @@ from subprocess import PIPE, Popen
 
 import pytest
 
+from simcore.render.export import FORMATS
 from tests.command_line.running import (
     ROOT,
     SEED_001,
@@ -293,3 +294,28 @@ def test_a_terminal_is_not_sent_a_name_that_it_would_obey(
         f"wltui: --output -: line 3 would have '{said}' as it is, which must not reach a terminal: "
         "name a file to write",
     )  # fmt: skip
+
+
+# What each kind of input can be written as; none of these takes any other.
+TAKEN = {
+    "fixtures/001_moe_128npu_with_mistakes.txt": ("html", "chrome", "csv", "simai", "schedule", "chakra"),
+    "fixtures/004_megatron_rank7_trace.txt": ("html", "chrome", "csv", "chakra"),
+    "SET": ("html",),
+}
+
+
+@pytest.mark.parametrize("format", [one.name for one in FORMATS])
+@pytest.mark.parametrize("path", TAKEN)
+def test_a_format_takes_what_it_says_and_refuses_all_else(tmp_path: Path, path: str, format: str) -> None:
+    if path == "SET":
+        path, made = str(tmp_path / "set"), ["fixtures/000_gpt13b_tp4_old_header.txt", "--world", "8"]
+        assert wltui_here("export", *made, "--format", "chakra", "-o", path).returncode == 0
+    out = tmp_path / "out"
+    more = ["--pp", "2", "--microbatches", "2"] if "001" in path and format == "schedule" else []
+    done = wltui_here("export", path, "--format", format, "-o", str(out), *more)
+    if format in TAKEN.get(path, TAKEN["SET"]):
+        assert (done.returncode, out.exists()) == (0, True), done.stderr
+    else:
+        assert (done.returncode, out.exists()) == (2, False)
+        assert ": found a " in done.stderr
+        assert ", expected a workload" in done.stderr

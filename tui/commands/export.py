@@ -10,6 +10,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, TextIO
 
 from simcore.diagnostics import UsageError, meant, printable
+from simcore.parameters import Given
 from simcore.records import replace
 from simcore.render.export import (
     FORMATS,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
     from simcore.chakra import ExecutionSet
     from simcore.measured import MeasuredRun
-    from simcore.parameters import Given
     from simcore.render.export import ExportFormat
     from simcore.workload import Workload
 

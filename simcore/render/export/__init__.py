@@ -8,7 +8,7 @@ from simcore.render.export.format import Export, ExportFormat, Progress, RankFil
 from simcore.render.export.saving import check_file, check_folder, compressed, save, save_folder
 
 # What can be opened, as it calls itself: `noun`.
-_WORKLOAD, _MEASURED, _EXECUTED = "a workload", "a measured run", "execution traces"
+_WORKLOAD, _MEASURED, _EXECUTED = "a workload", "a measured run", "a set of execution traces"
 _TIMED = (_WORKLOAD, _MEASURED)
 FORMATS: tuple[ExportFormat, ...] = (
     ExportFormat("simai", "SimAI / AICB workload text", (_WORKLOAD,)),

@@ -15,6 +15,8 @@ from .places import MADE, STORED
 # What a case may be asked for; `run` and `lanes` are what no command prints (`runs.py`).
 ALL_VIEWS = ("text", "json", "run", "lanes", "chrome", "csv", "simai")
 FIGURES = ("json", "run")
+# Exports that are a folder, with what asks for them.
+FOLDERS = {"chakra": ("--format", "chakra"), "hta": ("--format", "chrome", "--per-rank")}
 CHOICES = ("json",)
 COMPARED = ("compare",)
 
@@ -170,7 +172,7 @@ def _of_small_worlds() -> Iterator[Case]:
         # 000 is written by another generator, with other names of rows.
         row = "mlp_norm" if path == _000 else "attention_row"
         for line in lines:
-            views = FIGURES if line else (*FIGURES, "lanes")
+            views = FIGURES if line else (*FIGURES, "lanes", *FOLDERS)
             yield Case(path, f"{small} {line.replace('ROW', row)}".rstrip(), views)
         for line in long:
             yield Case(path, f"{small} {line}", (*FIGURES, "lanes"), everyday=path == _000)
@@ -202,7 +204,7 @@ def _of_one_program() -> Iterator[Case]:
 
 
 def _of_the_trace() -> Iterator[Case]:
-    yield Case(_004, "--replay", ALL_VIEWS)
+    yield Case(_004, "--replay", (*ALL_VIEWS, *FOLDERS))
     for more in ("--slow-rank 7=2", "--compute-scale 0.5", "--comm-scale 0"):
         yield Case(_004, more, ("text", "json", "run", "lanes"))
     for more in ("--what-if", "--replay --what-if"):

@@ -6,16 +6,16 @@ import hashlib
 import io
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from simcore import __version__
 from tui.cli import DONE, main
 
-from .cases import Case
+from .cases import FOLDERS, Case
 from .parts import json_parts
 from .places import inside, place_of
 from .runs import RUN_VIEWS, opened_run, run_texts
 
-_EXPORTS = ("chrome", "csv", "simai")
 _DIGITS = 12
 
 
@@ -39,7 +39,10 @@ def _printed(case: Case, place: Path) -> dict[str, str]:
     for view in case.views:
         if view in RUN_VIEWS:
             continue
-        status, printed, said = _run(_command(case, view), place)
+        if view in FOLDERS:
+            status, printed, said = _folder(case, view, place)
+        else:
+            status, printed, said = _run(_command(case, view), place)
         if status != DONE:
             found[f"{view} refused"] = f"{status}\n{said}"
         elif view in ("json", "compare"):
@@ -79,6 +82,25 @@ def _command(case: Case, view: str) -> list[str]:
     return ["export", "--format", view, "-o", "-", *case.arguments]
 
 
+def _folder(case: Case, view: str, place: Path) -> tuple[int, str, str]:
+    """As `_run`, of an export that is a folder: in place of what is printed each file with its digest."""
+    words = ["export", *FOLDERS[view], *case.arguments]
+    with TemporaryDirectory() as folder:
+        status, _, said = _run([*words, "-o", str(Path(folder, "out"))], place)
+        lines = [
+            f"{file.name} {_digest(_without_version(file.read_bytes().decode('utf-8', 'surrogateescape')))}\n"
+            for file in sorted(Path(folder).glob("out/*"))
+        ]
+    return status, "".join(lines), said
+
+
+def _without_version(text: str) -> str:
+    """The version is of the program that wrote, not of the run."""
+    for before in ('"wltui":"', "simulated by wltui "):
+        text = text.replace(f"{before}{__version__}", before)
+    return text
+
+
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
 
@@ -92,6 +114,4 @@ def _run(words: list[str], place: Path) -> tuple[int, str, str]:
         out.flush()
         said.flush()
     printed = out.buffer.getvalue().decode("utf-8", "surrogateescape")
-    # The version is of the program that wrote, not of the run.
-    printed = printed.replace(f'"wltui":"{__version__}"', '"wltui":""')
-    return status, printed, said.buffer.getvalue().decode("utf-8", "surrogateescape")
+    return status, _without_version(printed), said.buffer.getvalue().decode("utf-8", "surrogateescape")

@@ -14,6 +14,7 @@ from simcore.parameters import Parameters
 from simcore.render.export import Export
 from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.sources.inputs import open_model
 from simcore.workload import open_workload
 from tests.export.reading import Event, Span, common, covered, exported, length, load, ns
 from tests.export.test_chrome import SEED_002
@@ -88,6 +89,16 @@ def test_a_file_has_the_head_of_a_profiler_trace() -> None:
 
 def is_nccl(event: Event) -> bool:
     return str(event["name"]).startswith("nccl")
+
+
+def test_copies_to_the_host_are_memory_to_hta() -> None:
+    parameters = Parameters(world=4, tp=2, microbatches=2, offload=50.0)
+    found = files(exported("chrome", open_model("llama-3-8b"), parameters, per_rank=True))
+    (data,) = found.values()
+    copies = [one for one in load(data)["traceEvents"] if IS_MEMORY.match(one["name"])]
+    assert {one["name"].split(" (")[0] for one in copies} == {"Memcpy DtoH", "Memcpy HtoD"}
+    assert {one["cat"] for one in copies} == {"kernel"}
+    assert all(one["args"]["bytes"] > 0 and one["args"]["stream"] == one["tid"] for one in copies)
 
 
 def test_compute_of_rows_that_hta_would_take_for_something_else_is_called_by_its_line() -> None:

@@ -30,6 +30,8 @@ _KERNELS = {
     "ALLTOALL": "ncclDevKernel_AllToAll",
     "SENDRECV": "ncclDevKernel_SendRecv",
 }
+# Copies to the host's memory and back, as CUPTI calls them.
+_COPIES = {"offload": "Memcpy DtoH (Device -> Pinned)", "fetch": "Memcpy HtoD (Pinned -> Device)"}
 # What HTA takes for communication, memory or synchronisation, wherever it stands in a name.
 _NOT_COMPUTE = re.compile(r"nccl|Memcpy|Memset|Sync|^dma|ProfilerStep")
 # The text of a track is kept for all its ranks up to here; beyond, each rank's is made anew.
@@ -113,6 +115,9 @@ def _body(fact: Fact) -> str:
         name = f"{fact.layer} {fact.phase}"
         if _NOT_COMPUTE.search(name):
             name = f"line {fact.line} {fact.phase}"
+    elif fact.kind in _COPIES:
+        name = _COPIES[fact.kind]
+        args.append(f'"bytes":{fact.bytes}')
     else:
         name = _KERNELS[fact.collective]
         args.append(f'"Collective name":"{fact.kind}","bytes":{fact.bytes}')

@@ -30,15 +30,13 @@ from simcore.analysis.stakes import (
 from simcore.analysis.variants import Variants
 from simcore.diagnostics import Cancelled, Diagnostic, UsageError
 from simcore.once import forget, once
-from simcore.program.ops import COMPUTE, LANE_OF_STREAM, RANK_STREAMS, STREAMS
+from simcore.program.ops import COMPUTE, LANE_OF_STREAM
 from simcore.setup import Setup
 from simcore.simulation import Simulation, simulate, taken_for_granted
 from simcore.trace.contexts import DimensionUse, PortUse
-from simcore.trace.figures import StreamUse
 from simcore.trace.run import Run
 from simcore.trace.spans import Trace
-from simcore.trace.streams import TrackStreams, mean_use, track_streams
-from simcore.trace.tables import SpentByLabel, Table
+from simcore.trace.tables import Table
 from simcore.trace.track import Track, in_order
 from simcore.workload.model import Workload, base_name
 from simcore.workload.traffic import traffic_warnings
@@ -203,19 +201,6 @@ class Finished(Run):
         return figures
 
     @cached_property
-    def communication(self) -> list[tuple[int, int]]:
-        """(comm_ns, overlapped_ns) of each rank class: time in which at least one of its collectives or
-        transfers, sent or received, runs, and how much of it the rank computes.
-        """
-        return [(streams.comm_ns, streams.overlapped_ns) for streams in self._track_streams]
-
-    @cached_property
-    def _track_streams(self) -> list[TrackStreams]:
-        trace = self.simulation.trace
-        column = trace.column("stream")
-        return trace.each(lambda number: track_streams(trace, number, self.accounts[number], column, ()))
-
-    @cached_property
     def layers(self) -> LayerRows:
         """A line for each row of the file."""
         return layer_table(self.simulation, self.rows)
@@ -340,27 +325,6 @@ class Finished(Run):
         from simcore.analysis.slack import gradients
 
         return gradients(self.folded(), self.dependencies.graph)
-
-    @cached_property
-    def streams(self) -> list[list[StreamUse]]:
-        """Of each rank class, how busy each of its streams is, compute first."""
-        return self.simulation.trace.each(self._streams_of)
-
-    def _streams_of(self, number: int) -> list[StreamUse]:
-        trace = self.simulation.trace
-        column, accounts = trace.column("stream"), self.accounts[number]
-        exposed = SpentByLabel(trace, number, accounts, column).exposed
-        used = sorted(self._track_streams[number].used.items())
-        return [
-            StreamUse(STREAMS[COMPUTE], accounts.busy_ns, 0, 0),
-            *(StreamUse(column.labels[label], *ns, exposed.get(label, 0)) for label, ns in used),
-        ]
-
-    @cached_property
-    def mean_streams(self) -> list[tuple[StreamUse, int]]:
-        """Each stream as the mean of all ranks, with the busy ns of the rank that is busy longest on it."""
-        means = mean_use(zip(self.streams, self.simulation.trace.ranks, strict=True))
-        return sorted(means, key=lambda mean: RANK_STREAMS.index(mean[0].stream))
 
     @cached_property
     def class_uses(self) -> list[ClassUse]:

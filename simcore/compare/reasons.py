@@ -179,8 +179,8 @@ def _communication(ops: OpChanges) -> str:
 def _communicates(results: Results, kind: str) -> int:
     """What a rank communicates in groups of a kind, or in all and between stages, the mean of all, ns."""
     if kind in ("", "pp"):
-        return results.mean_of_ranks(comm for comm, _ in results.communication)
-    return sum(use.busy_ns for use, _ in results.mean_streams if use.kind == kind)
+        return results.mean_of_ranks(used.comm_ns for used in results.figures.streams)
+    return sum(use.busy_ns for use, _ in results.figures.mean_streams if use.kind == kind)
 
 
 def _communicated_ns(ops: OpChanges) -> float:

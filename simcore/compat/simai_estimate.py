@@ -7,7 +7,7 @@ as if each layer of a stage were a virtual stage. It stands beside the step time
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from simcore.analysis.finished import Finished
 from simcore.compat.simai_network import (
@@ -120,7 +120,7 @@ def beside_estimate(results: Finished) -> tuple[int, list[EstimateLine]]:
     )
     accounts = results.accounts[number_]
     exposed = accounts.exposed_ns()
-    streams = results.streams[number_]
+    streams = results.figures.streams[number_].streams
     lines = [_compute(results, estimate, accounts.busy_ns)]
     lines += [
         _collectives(results, kind, getattr(estimate, f"{kind}_us"), exposed[kind], streams)
@@ -208,7 +208,7 @@ def _rounding(results: Finished, kind: str, simai_ns: int) -> float:
 
 
 def _collectives(
-    results: Finished, kind: str, simai_us: float, ours: int, streams: list[StreamUse]
+    results: Finished, kind: str, simai_us: float, ours: int, streams: Sequence[StreamUse]
 ) -> EstimateLine:
     busy, beside, _ = _sums(streams, kind)
     simai_ns = _ns(simai_us)
@@ -240,7 +240,7 @@ def _hidden(results: Finished, kind: str) -> float:
     return network.overlap["dp" if kind == "dp_ep" else kind]
 
 
-def _sums(streams: list[StreamUse], kind: str) -> tuple[int, int, int]:
+def _sums(streams: Sequence[StreamUse], kind: str) -> tuple[int, int, int]:
     """(busy, beside compute, exposed) of the streams of a kind, ns."""
     stream_uses = [stream for stream in streams if stream.kind == kind]
     return (
@@ -251,7 +251,7 @@ def _sums(streams: list[StreamUse], kind: str) -> tuple[int, int, int]:
 
 
 def _transfers(
-    results: Finished, estimate: SimaiEstimate, ours: int, streams: list[StreamUse]
+    results: Finished, estimate: SimaiEstimate, ours: int, streams: Sequence[StreamUse]
 ) -> EstimateLine:
     busy = _sums(streams, "pp")[0]
     if not busy:

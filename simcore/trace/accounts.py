@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, compress, islice
 from operator import sub
@@ -149,14 +149,14 @@ class Accounts(Struct):
 
 
 def told_accounts(
-    accounts: Sequence[Accounts], headings: Mapping[str, str]
+    accounts: Sequence[Accounts], headings: Mapping[str, str], always: Collection[str] = ()
 ) -> list[tuple[str, tuple[str, ...]]]:
     """Returns (heading, the account) of each account that any rank has some of. headings: of those that are
-    called otherwise.
+    called otherwise. always: those that are told of also where no rank has any.
     """
     told: list[tuple[str, tuple[str, ...]]] = []
     for number, account in enumerate(accounts[0].of.all if accounts else ()):
-        if any(of_rank.total_ns[number] for of_rank in accounts):
+        if account in always or any(of_rank.total_ns[number] for of_rank in accounts):
             name = account.removeprefix("compute ").removeprefix("exposed ")
             told.append((headings.get(name, name), (account,)))
     return told

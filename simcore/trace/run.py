@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from simcore.trace.gradients import Gradient
     from simcore.trace.lanes import Lanes
     from simcore.trace.named_work import NamedWork
+    from simcore.trace.streams import TrackStreams
     from simcore.trace.tables import LayerUse
     from simcore.trace.trace_graph import TraceGraph
 
@@ -226,13 +227,14 @@ class Figures(ABC, Generic[Of]):
 
     kind: `simulated`, `measured`, `replayed` or `executed`. resolution_ns: what the times are told to.
     in_shares: whether its words tell shares of the step. path_groupings: what the critical path can be
-    summed by. headings: of accounts that tables of ranks call otherwise.
+    summed by. headings: of accounts that tables of ranks call otherwise; keys: of those that JSON does.
     """
 
     resolution_ns = 1
     in_shares = False
     path_groupings: tuple[str, ...]
-    headings: ClassVar[dict[str, str]] = {}
+    headings: ClassVar[Mapping[str, str]] = {}
+    keys: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, run: Of) -> None:
         self.run = run
@@ -262,8 +264,8 @@ class Figures(ABC, Generic[Of]):
 
     @property
     @abstractmethod
-    def words(self) -> list[str]:
-        """The run in sentences, the main cause first."""
+    def said(self) -> list[Said]:
+        """The run in sentences, the main cause first, with the rules that say them."""
 
     @property
     @abstractmethod
@@ -277,17 +279,54 @@ class Figures(ABC, Generic[Of]):
 
     @property
     @abstractmethod
-    def track_uses(self) -> Sequence[TrackUse]:
+    def streams(self) -> Sequence[TrackStreams]:
+        """How a rank of each track uses its streams, by number; none of an order without times."""
+
+    def stream_order(self, use: StreamUse) -> Any:
+        """By what `mean_streams` is sorted; those of equal keys stand as ranks first have them."""
+        return 0
+
+    def peaks(self, number: int) -> tuple[int | None, int | None]:
+        """The most micro-batches, and of a model chunks, that a rank of a track holds at once; None where
+        nobody knows.
+        """
+        return None, None
+
+    def exposed_ns(self, number: int) -> dict[str, int]:
+        """Exposed communication of a rank of a track by kind, ns."""
+        return {self.keys.get(kind, kind): ns for kind, ns in self.run.accounts[number].exposed_ns().items()}
+
+    @cached_property
+    def track_uses(self) -> list[TrackUse]:
         """What the step is for a rank of each track, by number."""
+        return [self._track_use(track) for track in sorted(self.run.tracks)] if self.run.timed else []
 
-    @property
-    @abstractmethod
-    def mean_streams(self) -> Sequence[tuple[StreamUse, int]]:
+    def _track_use(self, track: Track) -> TrackUse:
+        accounts, streams = self.run.accounts[track.number], self.streams[track.number]
+        compute_ns = {self.keys.get(phase, phase): ns for phase, ns in accounts.compute_ns().items()}
+        peak_microbatches, peak_chunks = self.peaks(track.number)
+        return TrackUse(
+            track, compute_ns, self.exposed_ns(track.number), accounts.wait_ns, accounts.bubble_ns,
+            accounts.ns("host") if "host" in accounts.of.all else None, accounts.idle_ns,
+            streams.overlapped_ns, streams.comm_ns, peak_microbatches, streams.streams, peak_chunks,
+        )  # fmt: skip
+
+    @cached_property
+    def mean_streams(self) -> list[tuple[StreamUse, int]]:
         """Each stream, the mean of all ranks, and the busy ns of the rank that is busy longest on it."""
+        if not self.run.timed:
+            return []
+        from simcore.trace.streams import mean_use
 
-    @abstractmethod
+        tracks = sorted(self.run.tracks)
+        means = mean_use((self.streams[track.number].streams, len(track.ranks)) for track in tracks)
+        return sorted(means, key=lambda mean: self.stream_order(mean[0]))
+
     def named_work(self, track: Track) -> NamedWork:
         """What a rank of a track does by name: those of an account sum to its `common_ns`, compute as one."""
+        from simcore.trace.named_work import named_work
+
+        return named_work(self.run.trace, track.number, self.run.accounts[track.number])
 
     @property
     def has_slack(self) -> bool:
@@ -338,9 +377,9 @@ class Figures(ABC, Generic[Of]):
         return []
 
     @property
-    def said(self) -> list[Said]:
-        """The sentences with the rules that say them."""
-        return [Said(self.kind, line) for line in self.words]
+    def words(self) -> list[str]:
+        """The sentences alone."""
+        return [said.text for said in self.said]
 
     @property
     def account_columns(self) -> Sequence[tuple[str, Sequence[str]]]:

@@ -16,6 +16,7 @@ from simcore.records import NamedTuple
 from simcore.trace.accounts import Accounts
 from simcore.trace.figures import StreamUse
 from simcore.trace.spans import COMMUNICATES, LAUNCHED, NONE, Column, Repeat, Spans, Trace
+from simcore.trace.tables import SpentByLabel
 from simcore.units import shifted
 
 # A table for `translate`: 1 for what compute may go on beside.
@@ -78,24 +79,32 @@ def _together(lanes: Iterable[_Lane]) -> _Lane:
 
 
 class TrackStreams(NamedTuple):
-    """used: of each label that there is but those that compute, (ns in which at least one span runs, how much
-    of it the track computes). comm_ns, overlapped_ns: the same of what sends, whatever its label.
+    """Of one rank of a track. streams: how each that it has is used. comm_ns: ns in which anything is sent;
+    overlapped_ns: how much of that it computes, None where a trace does not say.
     """
 
-    used: Mapping[int, tuple[int, int]]
+    streams: Sequence[StreamUse]
     comm_ns: int
-    overlapped_ns: int
+    overlapped_ns: int | None
 
 
-def track_streams(
-    trace: Trace, track: int, accounts: Accounts, column: Column, silent: Collection[int]
-) -> TrackStreams:
-    """Returns what the streams of a track are used for.
-
-    column: the stream of each span, NONE of what computes. silent: labels that send nothing. On a stream
-    nothing else runs while one of its spans in a repeat does.
+def track_streams(trace: Trace, track: int, accounts: Accounts, silent: Collection[str] = ()) -> TrackStreams:
+    """Returns what the streams of a track are used for, those of the trace's column `stream`: what it has
+    there without a label computes. silent: streams that send nothing. On a stream nothing else runs while one
+    of its spans in a repeat does.
     """
-    return _Walk(trace, track, accounts.computed(), column, silent).found()
+    column = trace.column("stream")
+    silent_labels = [label for label, stream in enumerate(column.labels) if stream in silent]
+    walk = _Walk(trace, track, accounts.computed(), column, silent_labels)
+    exposed = SpentByLabel(trace, track, accounts, column).exposed
+    used, comm_ns, overlapped_ns = walk.found()
+    streams = [StreamUse(column.labels[label], *ns, exposed.get(label, 0)) for label, ns in used.items()]
+    return TrackStreams(streams, comm_ns, overlapped_ns)
+
+
+def compute_stream(accounts: Accounts) -> StreamUse:
+    """Returns how a track uses the stream on which it computes, where nothing else runs."""
+    return StreamUse("compute", accounts.busy_ns, 0, 0)
 
 
 class _Use(NamedTuple):
@@ -122,8 +131,10 @@ class _Walk:
         self.uses: list[_Use] = []
         self.known: dict[object, _Use] = {}
 
-    def found(self) -> TrackStreams:
-        """All of it."""
+    def found(self) -> tuple[Mapping[int, tuple[int, int]], int, int]:
+        """(of each label (ns in which at least one span runs, how much of it the track computes), both of
+        what sends, whatever its label).
+        """
         lanes: dict[int, _Lane] = {}
         first = 0
         for repeat in self.spans.repeats:
@@ -138,7 +149,7 @@ class _Walk:
             for label, (busy, beside) in use.used.items():
                 before = sums.get(label, (0, 0))
                 sums[label] = before[0] + busy, before[1] + beside
-        return TrackStreams(sums, *self._communication(self._sending(lanes)))
+        return sums, *self._communication(self._sending(lanes))
 
     def _gather(self, lanes: dict[int, _Lane], first: int, last: int) -> None:
         """Adds spans first..last - 1 to their streams."""

@@ -12,19 +12,11 @@ from simcore.executing.executed import words_of
 from simcore.kernel_names import shown_name
 from simcore.names import ASTRA_SIM_2
 from simcore.ranks import RankSet
-from simcore.trace.figures import (
-    NodeTables,
-    Origin,
-    RankEnd,
-    Said,
-    StreamUse,
-    TrackUse,
-)
+from simcore.trace.figures import NodeTables, Origin, RankEnd, Said, StreamUse
 from simcore.trace.findings import Place
 from simcore.trace.lane_spans import COMPUTE_STREAM
 from simcore.trace.run import Figures
-from simcore.trace.streams import TrackStreams, mean_use, track_streams
-from simcore.trace.tables import SpentByLabel
+from simcore.trace.streams import TrackStreams, track_streams
 from simcore.trace.track import Track
 from simcore.units import duration, percent, plural
 
@@ -81,11 +73,11 @@ class TraceFigures(Figures["RanTraces"]):
         return [f"{ranks}, {plural(self.run.held_ops, 'node')}", rules, self.run.parameters.network]
 
     @property
-    def words(self) -> list[str]:
+    def said(self) -> list[Said]:
         """Which nodes, groups and links hold most of the step."""
         from simcore.words.executed_sentences import sentences
 
-        return sentences(self.run)
+        return [Said("execution", line) for line in sentences(self.run)]
 
     @cached_property
     def worst(self) -> list[Place]:
@@ -119,10 +111,6 @@ class TraceFigures(Figures["RanTraces"]):
         found = self._found()
         return "" if found is None else found.said
 
-    @property
-    def said(self) -> list[Said]:
-        return [Said("execution", line) for line in self.words]
-
     @cached_property
     def of(self) -> Origin:
         executed = self.run.executed
@@ -144,47 +132,26 @@ class TraceFigures(Figures["RanTraces"]):
         return NodeTables(ranks, results.name_table, results.group_table, exposed_words, results.is_in_cycles)
 
     @cached_property
-    def track_uses(self) -> list[TrackUse]:
-        uses = []
-        for track in self.run.tracks:
-            accounts, streams = self.run.accounts[track.number], self._streams_of(track.number)
-            use = self._uses[self.run.executed.units.of[track.number]]
-            uses.append(TrackUse(
-                track, accounts.compute_ns(), accounts.exposed_ns(), accounts.wait_ns, accounts.bubble_ns,
-                accounts.ns("host"), accounts.idle_ns, use.overlapped_ns, use.comm_ns, None, streams,
-            ))  # fmt: skip
-        return uses
-
-    @cached_property
-    def mean_streams(self) -> list[tuple[StreamUse, int]]:
-        means = mean_use((self._streams_of(rank), 1) for rank in self.run.ranks)
-        return sorted(
-            means, key=lambda pair: (pair[0].kind != COMPUTE_STREAM, -pair[0].busy_ns, pair[0].stream)
-        )
-
-    def _streams_of(self, rank: int) -> list[StreamUse]:
-        """What each stream of a rank is; ranks that run alike have other groups."""
-        results = self.run
-        unit = results.executed.units.of[rank]
-        column = results.trace.column("stream")
-        exposed = SpentByLabel(results.trace, unit, results.accounts[rank], column).exposed
-        uses = []
-        for label, (busy_ns, beside_ns) in self._uses[unit].used.items():
-            stream = results.stream_of(rank, column.of[unit].index(label))
-            beside_ns = 0 if stream == COMPUTE_STREAM else beside_ns
-            uses.append(StreamUse(stream, busy_ns, beside_ns, exposed.get(label, 0)))
-        return uses
-
-    @cached_property
-    def _uses(self) -> list[TrackStreams]:
-        """Of each class of ranks how its streams are used."""
-        results = self.run
-        column = results.trace.column("stream")
-        silent = [label for label, stream in enumerate(column.labels) if stream in _NO_MESSAGES]
-        return [
-            track_streams(results.trace, unit, results.accounts[rank], column, silent)
-            for unit, rank in enumerate(results.executed.units.first)
+    def streams(self) -> list[TrackStreams]:
+        run = self.run
+        of_units = [
+            track_streams(run.trace, unit, run.accounts[rank], _NO_MESSAGES)
+            for unit, rank in enumerate(run.executed.units.first)
         ]
+        return [self._of_rank(rank, of_units[unit]) for rank, unit in enumerate(run.executed.units.of)]
+
+    def _of_rank(self, rank: int, of_unit: TrackStreams) -> TrackStreams:
+        """Ranks that run alike have other groups."""
+        column, uses = self.run.trace.column("stream"), []
+        of_nodes = column.of[self.run.executed.units.of[rank]]
+        for use in of_unit.streams:
+            stream = self.run.stream_of(rank, of_nodes.index(column.labels.index(use.stream)))
+            overlapped_ns = 0 if stream == COMPUTE_STREAM else use.overlapped_ns
+            uses.append(StreamUse(stream, use.busy_ns, overlapped_ns, use.exposed_ns))
+        return of_unit._replace(streams=uses)
+
+    def stream_order(self, use: StreamUse) -> tuple[bool, int, str]:
+        return use.kind != COMPUTE_STREAM, -use.busy_ns, use.stream
 
     def named_work(self, track: Track) -> NamedWork:
         from simcore.trace.named_work import named_work

@@ -12,69 +12,46 @@ from typing import TYPE_CHECKING, ClassVar
 from simcore.measured.columns import MEASURED, PASSES, RankTrace
 from simcore.measured.vocabulary import COPY, LAUNCH, category_of_group, said_op
 from simcore.ranks import RankSet
-from simcore.records import NamedTuple
 from simcore.replay.operations import op_uses
+from simcore.replay.timed import Timed
 from simcore.sources.measured import measured_calls
 from simcore.trace.accounts import Accounts, merged
-from simcore.trace.figures import Origin, Said, StreamUse, TrackUse, WaitFor
+from simcore.trace.figures import Origin, Said, StreamUse, WaitFor
 from simcore.trace.findings import Place
 from simcore.trace.named_work import NamedWork, named_work
 from simcore.trace.run import Figures
-from simcore.trace.streams import mean_use, track_streams
-from simcore.trace.tables import LayerUse, SpentByLabel
+from simcore.trace.streams import TrackStreams, compute_stream, track_streams
+from simcore.trace.tables import LayerUse
 from simcore.trace.track import TimedPass, Track
 from simcore.words.measured_run import facts, headline, title
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from simcore.measured.run import MeasuredRun
     from simcore.replay.path_words import MeasuredPath
-    from simcore.replay.timed import Timed
     from simcore.trace.gradients import Gradient
 
 
-# The trace's words for what simulated runs have too. A trace does not tell input and weight gradients and
-# what is recomputed apart: `bwd` is all of a backward step. `other`: of groups without a name.
-PHASES = {"forward": "fwd", "backward": "bwd", "optimizer": "opt", "kernel": "kernel"}
-KINDS = {"expert": "ep", "expert dp": "dp_ep", "comm": "other"}
-
-
-def compute_ns(accounts: Accounts) -> dict[str, int]:
-    """Compute by phase, ns."""
-    return {PHASES[name]: ns for name, ns in accounts.compute_ns().items()}
-
-
-def exposed_ns(accounts: Accounts) -> dict[str, int]:
-    """Exposed communication by kind of group, ns."""
-    return {KINDS.get(name, name): ns for name, ns in accounts.exposed_ns().items()}
-
-
-def stream_times(rank: RankTrace, accounts: Accounts) -> list[StreamUse]:
+def recorded_streams(rank: RankTrace, accounts: Accounts) -> TrackStreams:
     """The streams that a rank has, compute first. rank: with the times that the accounts are of.
 
     Where compute waits for it, communication is busy from when the last member has come.
     """
-    stream_uses = [StreamUse("compute", accounts.busy_ns, 0, 0)]
-    computed = accounts.computed()
-    spans = _communication(rank)
-    # Never said when it runs.
-    unknown = LAUNCH in rank.ops.name
+    streams, computed, spans = [compute_stream(accounts)], accounts.computed(), _communication(rank)
+
+    def beside(spans: Iterable[tuple[int, int]]) -> int:
+        return sum(computed(end) - computed(start) for start, end in merged(spans))
+
+    # Of a launch nothing says when what it launches runs.
+    is_known = LAUNCH not in rank.ops.name
     for category, ns in accounts.exposed_ns().items():
-        beside = sum(computed(end) - computed(start) for start, end in merged(spans.get(category, [])))
-        if ns or beside:
-            name = KINDS.get(category, category)
-            stream_uses.append(StreamUse(name, ns + beside, None if unknown else beside, ns))
-    return stream_uses
-
-
-def overlapped_ns(rank: RankTrace, accounts: Accounts) -> int | None:
-    """Communication beside compute, ns; None of a rank that launches some and never says when it runs."""
-    if LAUNCH in rank.ops.name:
-        return None
-    computed = accounts.computed()
-    spans = [span for of_kind in _communication(rank).values() for span in of_kind]
-    return sum(computed(end) - computed(start) for start, end in merged(spans))
+        beside_ns = beside(spans.get(category, ()))
+        if ns or beside_ns:
+            name = MeasuredFigures.keys.get(category, category)
+            streams.append(StreamUse(name, ns + beside_ns, beside_ns if is_known else None, ns))
+    overlapped = beside(span for of_kind in spans.values() for span in of_kind) if is_known else None
+    return TrackStreams(streams, accounts.all_exposed_ns + (overlapped or 0), overlapped)
 
 
 def _communication(rank: RankTrace) -> dict[str, list[tuple[int, int]]]:
@@ -101,37 +78,13 @@ def peak_microbatches(rank: RankTrace) -> int | None:
     return most or None
 
 
-class DeviceUse(NamedTuple):
-    """ns of one rank. comm_ns: the union of what communicates; overlapped_ns: of that beside compute.
-    exposed_ns: by the name of the group as the trace has it, and `copy`; they sum to the rank's exposed
-    accounts. streams: of each group.
-    """
-
-    comm_ns: int
-    overlapped_ns: int
-    exposed_ns: dict[str, int]
-    streams: list[StreamUse]
-
-
-def device_use(results: Timed, rank: int) -> DeviceUse:
-    """Of the `rank`-th rank of a profiler's run, in the run that is shown."""
-    column, accounts = results.trace.column("stream"), results.accounts[rank]
-    copies = column.labels.index(COPY)
-    used = track_streams(results.trace, rank, accounts, column, [copies])
-    exposed = SpentByLabel(results.trace, rank, accounts, column).exposed
-    groups = [label for label in used.used if label != copies]
-    streams = [StreamUse(column.labels[label], *used.used[label], exposed.get(label, 0)) for label in groups]
-    by_name = {column.labels[label]: exposed.get(label, 0) for label in (*groups, copies)}
-    return DeviceUse(used.comm_ns, used.overlapped_ns, by_name, streams)
-
-
 def _policy(run: MeasuredRun) -> str:
     if run.of_devices:
         return "profiler"
     return "megatron" if run.unit == "rank" else "megatron-plan"
 
 
-class MeasuredFigures(Figures["Timed"]):
+class MeasuredFigures(Figures[Timed]):
     """Of a measured run. A ms of the files has two decimals: no more are measured.
 
     Each rank is a track of its own, each operation a layer; a trace describes no network.
@@ -139,7 +92,15 @@ class MeasuredFigures(Figures["Timed"]):
 
     resolution_ns = 10_000
     path_groupings = ("kind", "op", "stage", "rank")
-    headings: ClassVar[dict[str, str]] = {"expert dp": "exp. dp", "optimizer": "opt.", "embedding": "emb."}
+    headings: ClassVar[Mapping[str, str]] = {
+        "expert dp": "exp. dp", "optimizer": "opt.", "embedding": "emb."
+    }  # fmt: skip
+    # The trace's words for what simulated runs have too. A trace does not tell input and weight gradients and
+    # what is recomputed apart: `bwd` is all of a backward step. `other`: of groups without a name.
+    keys: ClassVar[Mapping[str, str]] = {
+        "forward": "fwd", "backward": "bwd", "optimizer": "opt", "expert": "ep", "expert dp": "dp_ep",
+        "comm": "other",
+    }  # fmt: skip
 
     @property
     def kind(self) -> str:
@@ -161,16 +122,12 @@ class MeasuredFigures(Figures["Timed"]):
         return headline(self.run, wide)
 
     @property
-    def words(self) -> list[str]:
+    def said(self) -> list[Said]:
         """The largest account first."""
         # Imported here: a comparison has no words.
         from simcore.words.measured_sentences import insight_lines
 
-        return insight_lines(self.run)
-
-    @property
-    def said(self) -> list[Said]:
-        return [Said("measured", line) for line in self.words]
+        return [Said("measured", line) for line in insight_lines(self.run)]
 
     @cached_property
     def worst(self) -> list[Place]:
@@ -180,10 +137,6 @@ class MeasuredFigures(Figures["Timed"]):
         return worst_places(self.run)
 
     @property
-    def has_slack(self) -> bool:
-        return self.run.timed
-
-    @property
     def gradients(self) -> Sequence[Gradient] | None:
         return self.run.gradients if self.run.timed else None
 
@@ -191,10 +144,6 @@ class MeasuredFigures(Figures["Timed"]):
     def what_if_base_ns(self) -> int:
         """That of a replay with nothing changed."""
         return self.run.base.step_time_ns
-
-    @property
-    def track_uses(self) -> list[TrackUse]:
-        return [self._track_use(track) for track in sorted(self.run.tracks)] if self.run.timed else []
 
     @cached_property
     def of(self) -> Origin:
@@ -209,42 +158,40 @@ class MeasuredFigures(Figures["Timed"]):
             [], spans, spans if shown.replayed else 0,
         )  # fmt: skip
 
-    def _track_use(self, track: Track) -> TrackUse:
-        rank, accounts = self.run.run.ranks[track.number], self.run.accounts[track.number]
-        compute, exposed = compute_ns(accounts), exposed_ns(accounts)
-        overlapped: int | None
-        if self._device_uses:
-            use = self._device_uses[track.number]
-            exposed, overlapped, comm_ns = use.exposed_ns, use.overlapped_ns, use.comm_ns
-        else:
-            overlapped = overlapped_ns(rank, accounts)
-            comm_ns = sum(exposed.values()) + (overlapped or 0)
-        return TrackUse(
-            track, compute, exposed, accounts.ns("wait"), accounts.ns("bubble"), accounts.ns("host"),
-            accounts.ns("idle"),
-            overlapped, comm_ns, peak_microbatches(rank),
-            self._streams(track.number),
-        )  # fmt: skip
-
-    def _streams(self, rank: int) -> list[StreamUse]:
-        """Of the `rank`-th rank, compute first; of a device by the names of its groups."""
-        accounts = self.run.accounts[rank]
-        if not self._device_uses:
-            return stream_times(self.run.run.ranks[rank], accounts)
-        return [StreamUse("compute", accounts.busy_ns, 0, 0), *self._device_uses[rank].streams]
-
     @cached_property
-    def _device_uses(self) -> list[DeviceUse]:
-        """Of each rank; none of a run that no profiler recorded."""
-        if not self.run.measured.of_devices:
-            return []
-        return [device_use(self.run, rank) for rank in self.run.all_ranks]
-
-    @cached_property
-    def mean_streams(self) -> list[tuple[StreamUse, int]]:
+    def streams(self) -> list[TrackStreams]:
+        """Compute first; of a device by the names of its groups, which alone send."""
         if not self.run.timed:
             return []
-        return mean_use((self._streams(rank), 1) for rank in self.run.all_ranks)
+        if not self._used:
+            return list(map(recorded_streams, self.run.run.ranks, self.run.accounts))
+        return [
+            used._replace(streams=[
+                compute_stream(accounts), *(use for use in used.streams if use.stream != COPY)
+            ])
+            for used, accounts in zip(self._used, self.run.accounts, strict=True)
+        ]  # fmt: skip
+
+    @cached_property
+    def _used(self) -> list[TrackStreams]:
+        """What each device sends and copies; none of a run that no profiler recorded."""
+        if not self.run.measured.of_devices:
+            return []
+        trace = self.run.trace
+        return [
+            track_streams(trace, rank, accounts, (COPY,)) for rank, accounts in enumerate(self.run.accounts)
+        ]
+
+    def exposed_ns(self, number: int) -> dict[str, int]:
+        """Of a device by the name of the group as the trace has it, and `copy`."""
+        if not self._used:
+            return super().exposed_ns(number)
+        ns_of = {use.stream: use.exposed_ns for use in self._used[number].streams}
+        copied_ns = ns_of.pop(COPY, 0)
+        return ns_of | {COPY: copied_ns}
+
+    def peaks(self, number: int) -> tuple[int | None, None]:
+        return peak_microbatches(self.run.run.ranks[number]), None
 
     @cached_property
     def waits_for(self) -> Sequence[WaitFor]:

@@ -14,26 +14,14 @@ from simcore.cluster import parameter_values
 from simcore.collectives import collectives_of
 from simcore.compat.simai_network import simai_bandwidths
 from simcore.names import STAGE_LAYOUTS
-from simcore.program.ops import OFFLOAD
+from simcore.program.ops import OFFLOAD, RANK_STREAMS
 from simcore.simulation import Simulation
-from simcore.sources.simulated import (
-    ACCOUNTS,
-    BUBBLE,
-    EXPOSED_KINDS,
-    FIRST_EXPOSED,
-    IDLE,
-)
-from simcore.trace.figures import (
-    OnDemand,
-    Origin,
-    Said,
-    StreamUse,
-    TrackUse,
-    WaitFor,
-    throughput_words,
-)
+from simcore.sources.simulated import ACCOUNTS, EXPOSED_KINDS, FIRST_EXPOSED
+from simcore.trace.accounts import told_accounts
+from simcore.trace.figures import OnDemand, Origin, Said, StreamUse, WaitFor, throughput_words
 from simcore.trace.findings import Spot
 from simcore.trace.run import Figures
+from simcore.trace.streams import TrackStreams, compute_stream, track_streams
 from simcore.trace.tables import LayerUse
 from simcore.trace.track import TimedPass
 from simcore.units import duration
@@ -46,7 +34,6 @@ if TYPE_CHECKING:
     from simcore.trace.contexts import EstimateLine
     from simcore.trace.findings import Place
     from simcore.trace.gradients import Gradient
-    from simcore.trace.named_work import NamedWork
     from simcore.trace.track import Track
     from simcore.words.sentences import Sentence
 
@@ -138,22 +125,32 @@ class SimulatedFigures(Figures["Finished"]):
         return headline(self.run, wide)
 
     @property
-    def words(self) -> list[str]:
-        return [sentence.lead + sentence.text for sentence in self._sentences()]
-
-    @property
     def said(self) -> list[Said]:
         return [
             Said(sentence.rule, sentence.lead + sentence.text, sentence.ns) for sentence in self._sentences()
         ]
 
-    @property
-    def track_uses(self) -> list[TrackUse]:
-        return [self._track_use(track) for track in sorted(self.run.tracks)]
+    @cached_property
+    def streams(self) -> list[TrackStreams]:
+        """Compute first."""
+        return self.run.trace.each(self._streams_of)
 
-    @property
-    def mean_streams(self) -> list[tuple[StreamUse, int]]:
-        return self.run.mean_streams
+    def _streams_of(self, number: int) -> TrackStreams:
+        accounts = self.run.accounts[number]
+        found = track_streams(self.run.trace, number, accounts)
+        others = sorted(found.streams, key=self.stream_order)
+        return found._replace(streams=[compute_stream(accounts), *others])
+
+    def stream_order(self, use: StreamUse) -> int:
+        return RANK_STREAMS.index(use.stream)
+
+    def peaks(self, number: int) -> tuple[int, int | None]:
+        program = self.run.simulation.timeline.stage_program(number)
+        is_model = self.run.simulation.workload.maker is not None
+        return program.peak_microbatches, program.peak_chunks if is_model else None
+
+    def exposed_ns(self, number: int) -> dict[str, int]:
+        return {kind: ns for kind, ns in super().exposed_ns(number).items() if kind in self._kinds_there}
 
     @cached_property
     def worst(self) -> list[Place]:
@@ -193,31 +190,9 @@ class SimulatedFigures(Figures["Finished"]):
 
     @cached_property
     def account_columns(self) -> list[tuple[str, tuple[str, ...]]]:
-        there = [
-            any(accounts.total_ns[account] for accounts in self.run.accounts)
-            for account in range(len(ACCOUNTS))
-        ]
-        shown = [number for number in range(FIRST_EXPOSED, len(ACCOUNTS)) if there[number]]
-        return [
-            ("compute", ACCOUNTS[:FIRST_EXPOSED]),
-            *(
-                (ACCOUNTS[number].removeprefix("exposed "), (ACCOUNTS[number],))
-                for number in sorted({*shown, BUBBLE, IDLE})
-            ),
-        ]
-
-    def _track_use(self, track: Track) -> TrackUse:
-        accounts = self.run.accounts[track.number]
-        comm_ns, overlapped_ns = self.run.communication[track.number]
-        program = self.run.simulation.timeline.stage_program(track.number)
-        of_model = self.run.simulation.workload.maker is not None
-        exposed_ns = {kind: ns for kind, ns in accounts.exposed_ns().items() if kind in self._kinds_there}
-        return TrackUse(
-            track, accounts.compute_ns(), exposed_ns, accounts.wait_ns, accounts.bubble_ns, None,
-            accounts.idle_ns, overlapped_ns, comm_ns,
-            program.peak_microbatches, self.run.streams[track.number],
-            program.peak_chunks if of_model else None,
-        )  # fmt: skip
+        told = told_accounts(self.run.accounts, self.headings, ("bubble", "idle"))
+        others = [column for column in told if column[1][0] not in ACCOUNTS[:FIRST_EXPOSED]]
+        return [("compute", ACCOUNTS[:FIRST_EXPOSED]), *others]
 
     @cached_property
     def _kinds_there(self) -> set[str]:
@@ -248,11 +223,6 @@ class SimulatedFigures(Figures["Finished"]):
         path = self.run.critical_path
         number, (start, end) = path.track[index], path.edge[index : index + 2]
         return Spot(number, start, end, self.run.stream_at(number, path.span[index], start, end))
-
-    def named_work(self, track: Track) -> NamedWork:
-        from simcore.trace.named_work import named_work
-
-        return named_work(self.run.trace, track.number, self.run.accounts[track.number])
 
     def passes(self, track: Track) -> list[TimedPass]:
         """In the order in which the compute stream of the rank does them."""

@@ -71,7 +71,7 @@ def test_communication_is_overlapped_or_seen_by_an_account_that_waits(case: Case
     """Time in which a rank communicates lies beside its compute, or is exposed, or it waits."""
     simulation = simulate(*case)
     results = Results(simulation)
-    for accounts, (comm, overlapped) in zip(results.accounts, results.communication, strict=True):
+    for accounts, (_, comm, overlapped) in zip(results.accounts, results.figures.streams, strict=True):
         assert 0 <= overlapped <= min(comm, accounts.busy_ns)
         assert comm <= simulation.step_time_ns
         assert accounts.all_exposed_ns <= comm - overlapped

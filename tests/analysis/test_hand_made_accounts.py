@@ -22,14 +22,14 @@ def test_an_asynchronous_dp_collective_beside_compute_is_exposed_nowhere() -> No
     simulation = run(rows, {"dp": 2})
     assert spans(simulation, 0, "dp") == [(10, 1030)]
     assert booked(simulation, 0) == [(0, 10, "compute wg"), (10, 2010, "compute ig")]
-    assert Results(simulation).communication == [(1020, 1020)]
+    assert [used[1:] for used in Results(simulation).figures.streams] == [(1020, 1020)]
 
 
 def test_of_an_asynchronous_dp_collective_only_what_outlasts_compute_is_exposed() -> None:
     rows = [Row("mlp_1", ig=Cell(600)), Row("mlp_2", wg=Cell(10, "ALLREDUCE", "dp", 1000))]
     simulation = run(rows, {"dp": 2})
     assert booked(simulation, 0)[-1] == (610, 1030, "exposed dp")
-    assert Results(simulation).communication == [(1020, 600)]
+    assert [used[1:] for used in Results(simulation).figures.streams] == [(1020, 600)]
 
 
 def test_a_receive_is_bubble_until_the_transfer_starts_and_exposed_pp_from_then() -> None:

@@ -122,20 +122,20 @@ def test_dimensions_sum_over_ranks_as_the_ops_do(case: Case) -> None:
 def test_streams_agree_with_the_accounts_and_the_communication_of_a_rank(case: Case) -> None:
     simulation = simulate(*case)
     results = Results(simulation)
-    for number, (accounts, (comm, overlapped)) in enumerate(
-        zip(results.accounts, results.communication, strict=True)
+    for number, (accounts, (streams, comm, overlapped)) in enumerate(
+        zip(results.accounts, results.figures.streams, strict=True)
     ):
         ops, start, end = simulation.timeline.columns(number)
-        by_stream = {use.stream: use for use in results.streams[number]}
+        by_stream = {use.stream: use for use in streams}
         assert by_stream["compute"].busy_ns == accounts.busy_ns
         exposed: dict[str, int] = defaultdict(int)
-        for use in results.streams[number]:
+        for use in streams:
             exposed[use.kind] += use.exposed_ns
             assert use.stream == "compute" or use.overlapped_ns + use.exposed_ns <= use.busy_ns
         assert {kind: ns for kind, ns in exposed.items() if ns} == {
             kind: ns for kind, ns in accounts.exposed_ns().items() if ns
         }
-        others = [use for use in results.streams[number] if use.stream != "compute"]
+        others = [use for use in streams if use.stream != "compute"]
         assert max((use.busy_ns for use in others), default=0) <= comm <= sum(use.busy_ns for use in others)
         assert max((use.overlapped_ns for use in others), default=0) <= overlapped
         assert overlapped <= sum(use.overlapped_ns for use in others)
@@ -166,7 +166,7 @@ def test_communication_is_the_union_of_its_spans_also_where_several_run_at_once(
     simulation = simulate(*case)
     results = Results(simulation)
     timeline = simulation.timeline
-    for number, (comm, overlapped) in enumerate(results.communication):
+    for number, (streams, comm, overlapped) in enumerate(results.figures.streams):
         ops, start, end = timeline.columns(number)
         spans: dict[str, list[tuple[int, int]]] = defaultdict(list)
         beside = []
@@ -179,7 +179,7 @@ def test_communication_is_the_union_of_its_spans_also_where_several_run_at_once(
             stream = timeline.stage_program(arrival.sender).ops.stream[arrival.op]
             spans[RECEIVING[stream]].append(times)
             beside.append(times)
-        for use in results.streams[number]:
+        for use in streams:
             assert use.busy_ns == union_ns(spans[use.stream])
         computed = spans.pop("compute", [])
         assert comm == union_ns([one for of_stream in spans.values() for one in of_stream])
@@ -189,7 +189,7 @@ def test_communication_is_the_union_of_its_spans_also_where_several_run_at_once(
 def test_a_transfer_is_seen_by_the_sender_and_by_the_receiver() -> None:
     """The last stage's join at the end waits for its gradient to be sent."""
     simulation = run([layer("embedding_layer", 100)], {"pp": 2, "pp_comm": 50}, schedule="1f1b")
-    first, last = Results(simulation).streams
+    first, last = (used.streams for used in Results(simulation).figures.streams)
     assert [(use.stream, use.busy_ns, use.exposed_ns) for use in first] == [
         ("compute", 100, 0), ("pp>next", 60, 0), ("pp<next", 60, 60)
     ]  # fmt: skip
@@ -257,8 +257,8 @@ def test_what_takes_no_time_is_sent() -> None:
 
 def test_a_collective_that_is_the_first_op_of_all_has_its_stream() -> None:
     simulation = run([Row("mlp", Cell(0, "ALLREDUCE", "tp", 1000))], {"tp": 2})
-    (use,) = Results(simulation).streams
-    assert [(one.stream, one.busy_ns, one.exposed_ns) for one in use] == [
+    (used,) = Results(simulation).figures.streams
+    assert [(one.stream, one.busy_ns, one.exposed_ns) for one in used.streams] == [
         ("compute", 0, 0),
         ("tp", pair_ns(1000), pair_ns(1000)),
     ]

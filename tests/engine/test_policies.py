@@ -150,7 +150,7 @@ def test_accounts_cover_the_step_of_every_rank(case: PolicyCase) -> None:
         compute = [(start[op], end[op]) for op in range(len(ops)) if ops.stream[op] == COMPUTE]
         assert all(one[1] <= other[0] for one, other in itertools.pairwise(compute))
         assert accounts.busy_ns == sum(over - begin for begin, over in compute)
-        comm_ns, overlapped_ns = results.communication[number]
+        _, comm_ns, overlapped_ns = results.figures.streams[number]
         assert overlapped_ns <= min(comm_ns, accounts.busy_ns)
 
 

@@ -79,12 +79,12 @@ def test_communication_counts_once_however_many_streams_are_busy() -> None:
     simulation = run([Row("mlp", wg=cell) for cell in cells], {"dp": 2, "ep": 2})
     assert spans(simulation, 0, "ep") == [(10, 1030)]
     assert spans(simulation, 0, "dp") == [(20, 1040)]
-    assert Results(simulation).communication == [(1030, 10)]
+    assert [used[1:] for used in Results(simulation).figures.streams] == [(1030, 10)]
 
 
 def test_a_transfer_is_communication_of_the_rank_that_sends_and_of_the_rank_that_receives() -> None:
     simulation = run([layer("embedding_layer", 100, 50, 25)], {"pp": 2, "pp_comm": 1000})
-    assert [comm for comm, _ in Results(simulation).communication] == [2 * 1010, 2 * 1010]
+    assert [used.comm_ns for used in Results(simulation).figures.streams] == [2 * 1010, 2 * 1010]
 
 
 def test_collectives_of_different_streams_of_a_rank_run_beside_each_other() -> None:

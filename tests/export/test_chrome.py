@@ -59,7 +59,7 @@ def check_figures(trace: Trace, results: Results, rank: int) -> None:
         phase: value for phase, value in by_phase.items() if value
     }
     communicating = covered([span for lane in COMMUNICATION for span in trace.spans(rank, lane)])
-    comm, overlapped = results.communication[number]
+    _, comm, overlapped = results.figures.streams[number]
     assert length(communicating) == comm
     assert common(communicating, covered(computing)) == overlapped
     waiting: dict[str, int] = {}

@@ -61,7 +61,7 @@ def test_a_rank_communicates_and_computes_as_the_report_says(case: Case) -> None
         assert f"rank-{rank[1]}.json" == name
         number = simulation.timeline.folding.class_of(int(rank[1]))
         communication, computation = kernels(data)
-        comm, overlapped = results.communication[number]
+        _, comm, overlapped = results.figures.streams[number]
         assert length(covered(communication)) == comm
         assert length(covered(computation)) == results.accounts[number].busy_ns
         assert common(covered(communication), covered(computation)) == overlapped

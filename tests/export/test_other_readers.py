@@ -78,7 +78,7 @@ def test_hta_finds_the_overlap_and_the_compute_time_of_the_report(tmp_path: Path
     assert sorted(map(int, found["overlap"])) == RANKS
     for rank in RANKS:
         number = results.simulation.timeline.folding.class_of(rank)
-        comm_ns, overlapped_ns = results.communication[number]
+        _, comm_ns, overlapped_ns = results.figures.streams[number]
         compute_us = results.accounts[number].busy_ns / 1000
         share = 100 * overlapped_ns / comm_ns
         # HTA rounds its answer to two decimals, and its kernels inwards to whole us.

@@ -15,6 +15,7 @@ from simcore.trace.streams import Times, joined, mean_use, track_streams
 
 NAMES = account_names(("forward",), ("tp", "pp"), ("wait", "bubble", "idle"), {"compute forward": "forward"})
 STEP, COMM, MEMORY, GRADIENTS = 60, 0, 1, 2
+NAMES_OF_STREAMS = ("comm", "memory", "gradients")
 
 
 def drawn(seed: int) -> tuple[Trace, list[int]]:
@@ -42,7 +43,7 @@ def drawn(seed: int) -> tuple[Trace, list[int]]:
     spans.category.append(1)
     spans.level.append(NEVER)
     labels = [*label, GRADIENTS]
-    column = Column(("comm", "memory", "gradients"), [labels])
+    column = Column(NAMES_OF_STREAMS, [labels])
     return Trace([spans], [Waits()], STEP, NAMES, (1,), 2, columns={"stream": lambda: column}), labels
 
 
@@ -55,14 +56,16 @@ def test_streams_are_as_a_count_of_every_ns_has_them(seed: int, repeats: bool) -
         spans.repeats = ()
     (accounts,) = accounts_of(trace)
     computes = [accounts.of.all[accounts.account[accounts.at(ns)]] == "compute forward" for ns in range(STEP)]
-    found = track_streams(trace, 0, accounts, trace.column("stream"), [MEMORY])
+    found = track_streams(trace, 0, accounts, [NAMES_OF_STREAMS[MEMORY]])
 
     def used(chosen: set[int]) -> tuple[int, int]:
         on = [at for at, label in enumerate(labels) if label in chosen]
         busy = {ns for at in on for ns in range(spans.ready[at], spans.end[at])}
         return len(busy), sum(computes[ns] for ns in busy)
 
-    assert found.used == {label: used({label}) for label in {*labels} - {NONE}}
+    assert {use.stream: (use.busy_ns, use.overlapped_ns) for use in found.streams} == {
+        NAMES_OF_STREAMS[label]: used({label}) for label in {*labels} - {NONE}
+    }
     assert (found.comm_ns, found.overlapped_ns) == used({COMM, GRADIENTS})
 
 

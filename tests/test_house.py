@@ -161,6 +161,12 @@ def test_nobody_asks_a_run_where_it_came_from() -> None:
     assert {path: places for path, places in found.items() if places} == {}
 
 
+def test_screens_ask_contexts_and_not_what_was_opened() -> None:
+    found = {path for path, tree in trees().items() if path.startswith("tui/") for node in ast.walk(tree)
+             if isinstance(node, ast.Attribute) and ast.unparse(node).endswith("setup.of")}  # fmt: skip
+    assert found == set()
+
+
 def test_each_way_of_asking_is_seen() -> None:
     text = """
 isinstance(x, (int, Results))

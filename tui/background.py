@@ -131,7 +131,7 @@ class ModelsBehind(Background):
 
     def recovered(self, run: Run) -> Recovered | None:
         """What made the rows of a run; None until it is found, and of rows that are not like AICB's."""
-        if run.setup.of != "workload":
+        if run.shape.simulated is None:
             return None
         # Imported here: of other runs nothing is asked.
         from simcore.recovery.rescale import known

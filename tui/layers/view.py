@@ -18,32 +18,21 @@ if TYPE_CHECKING:
     from simcore.runs.simulated import Results
 
 
-def _workload_table(run: Run) -> Table:
-    from tui.layers.workload_table import WorkloadTable
+def table_of(run: Run) -> Table:
+    """The rows of the file that was simulated, or the operations of a trace: equal ones together."""
+    # The prices of a simulation are no part of a trace.
+    if run.shape.simulated is not None:
+        from tui.layers.workload_table import WorkloadTable
 
-    return WorkloadTable(cast("Results", run), each=False)
+        return WorkloadTable(cast("Results", run), each=False)
+    if run.recording is None:
+        from tui.layers.trace_table import TraceTable
 
-
-def _trace_table(run: Run) -> Table:
+        return TraceTable(cast("TraceResults", run))
     from simcore.replay.operations import Operations
     from tui.layers.op_table import OpTable
 
     return OpTable(Operations(cast("MeasuredResults", run.recording)), each=False)
-
-
-def _execution_table(run: Run) -> Table:
-    from tui.layers.trace_table import TraceTable
-
-    return TraceTable(cast("TraceResults", run))
-
-
-# By what was opened: the prices of a simulation are no part of a trace.
-_TABLES = {"workload": _workload_table, "trace": _trace_table, "execution": _execution_table}
-
-
-def table_of(run: Run) -> Table:
-    """The rows of the file that was simulated, or the operations of a trace: equal ones together."""
-    return _TABLES[run.setup.of](run)
 
 
 class LayersView(TableView):

@@ -188,13 +188,12 @@ class NotesView(ScreenView):
 
     def _taking(self, diagnostic: Diagnostic) -> Given | None:
         """The run that takes the files of a note that they were not taken; None for other notes."""
-        run = self.session.current
-        if diagnostic.code != "files-not-taken" or run.setup.of != "execution":
+        if diagnostic.code != "files-not-taken":
             return None
         # Imported here: no other run has such files.
         from simcore.executing.untaken import taken
 
-        return taken(cast("Execution", run.setup))
+        return taken(cast("Execution", self.session.current.setup))
 
     def _take(self, setup: Given) -> None:
         """That run, kept."""

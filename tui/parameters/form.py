@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 def form_source(run: Run) -> FormSource:
     """The form of what is open."""
-    if run.setup.of == "workload":
+    if run.shape.simulated is not None:
         return WorkloadForm()
-    if run.setup.of == "execution":
+    if run.recording is None:
         from tui.parameters.execution_form import ExecutionForm
 
         return ExecutionForm()

@@ -26,14 +26,14 @@ _OFFERED = ("1f1b", "gpipe", "zb-h1")
 
 def why_not(run: Run) -> str:
     """Why there is no sweep of a run; "" where there can be one."""
-    if run.setup.of == "workload":
+    if run.shape.simulated is not None:
         return ""
     return "A sweep simulates a model or a workload file: this is a trace, whose parameters are on 5."
 
 
 def is_model(run: Run) -> bool:
     """Whether a run is made from the sizes of a model, so that its layout can be anything."""
-    maker = run.setup.source.maker if run.setup.of == "workload" else None
+    maker = None if run.shape.simulated is None else run.setup.source.maker
     return isinstance(maker, ModelMaker) and maker.model is not None
 
 

@@ -48,9 +48,6 @@ class SimulatedPath(PathSource):
         stream = ops.stream[span]
         return _COMPUTE[ops.phase[span]] if stream == COMPUTE else LANE_OF_STREAM[stream]
 
-    def stream(self, track: int, span: int, rank: int) -> str:
-        return "" if span == IDLE_OP else LANE_OF_STREAM[self._ops[track].stream[span]]
-
     def stage_ops(self, path: CriticalPath) -> set[tuple[int, int]]:
         """(stage, op) of all that a path is made of."""
         pairs = zip(path.track, path.span, strict=True)

@@ -42,9 +42,6 @@ class ExecutedPath(PathSource):
         """
         return ACCOUNTS[account_of(self._executed, self._first[track], span)].removeprefix("exposed ")
 
-    def stream(self, track: int, span: int, rank: int) -> str:
-        return node_stream(self._executed, rank, span)
-
     def name(self, track: int, span: int) -> str:
         """The name of the node, raw text of the file."""
         return node_name(self._executed, self._first[track], span)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import cache, cached_property
 from itertools import compress
 from typing import TYPE_CHECKING
@@ -29,7 +29,6 @@ from simcore.measured.vocabulary import CATEGORIES, GROUPS, category_of_group
 from simcore.ranks import RankSet, place_words
 from simcore.replay.span_words import MeasuredSpanWords
 from simcore.replay.waits import waited_ns
-from simcore.sources.measured import NAMES
 from simcore.sources.pieces import GAP
 from simcore.trace.accounts import Ranges
 from simcore.trace.lane_spans import (
@@ -39,12 +38,12 @@ from simcore.trace.lane_spans import (
     TIME,
     Figure,
     LaneOrder,
-    Searched,
     Spans,
     TimeStretch,
     codes,
     microbatch_words,
     order_axis,
+    spans_of,
 )
 from simcore.trace.lanes import (
     ALIKE_WORDS,
@@ -53,18 +52,16 @@ from simcore.trace.lanes import (
     MOST_EXPOSED,
     MOST_WAIT,
     NATURAL,
-    SEARCHED,
     SHORT,
     Content,
     LaneFacts,
     Lanes,
     LaneTrack,
+    SearchedOps,
     Sums,
     Wait,
     drawn_as,
-    figures_of_accounts,
     kind_of,
-    kinds_of_accounts,
 )
 from simcore.trace.spans import NONE
 from simcore.units import plural
@@ -72,7 +69,6 @@ from simcore.units import plural
 if TYPE_CHECKING:
     from simcore.replay.timed import Timed
 
-_OF_ACCOUNT = kinds_of_accounts(NAMES)
 _ON_COMPUTE = bytes(kind in (*COMPUTING, KINDS.index("host")) for kind in range(256))
 # Category of a lane -> index into KINDS, as `bytearray.translate` takes it.
 _TO_KINDS = bytes(map(drawn_as, CATEGORIES)) + bytes(256 - len(CATEGORIES))
@@ -92,38 +88,38 @@ _SPELLED = {
 }  # fmt: skip
 
 
-# What is told of several lanes together, by its order, where it has another name.
-_TOLD = {"busy": "compute", "end": "over before the others"}
-
-
-class MeasuredLanes:
-    """What a measured or replayed run says of its lanes: one for each rank, by its place among `run.ranks`.
+class MeasuredLanes(Lanes):
+    """Those of a measured or replayed run: one for each rank, by its place among `run.ranks`.
 
     The `op` of a span is an item of `simcore/measured/lanes.py`: an operation, a sub-operation behind them,
     or (below 0) a gap.
     """
 
+    results: Timed
+
     def __init__(self, results: Timed) -> None:
-        self.results = results
+        super().__init__(results)
         self.run = run = results.run
         self._place = {rank.number: number for number, rank in enumerate(run.ranks)}
 
     @cached_property
     def facts(self) -> LaneFacts:
         run = self.run
-        orders = self._orders()
         return LaneFacts(
-            run.length, range(len(run.ranks)), self._counted(),
-            figures_of_accounts(NAMES) if run.timed else _OPERATION_FIGURES, _OF_ACCOUNT, orders,
-            [(_TOLD.get(order.id, order.id), order.id) for order in orders[1:]],
+            run.length, range(len(run.ranks)), self._counted(), self._orders(),
             beside=("", "") if run.unit == "stage" else ("stage", "st"),
             axis=TIME if run.timed else order_axis(SLOT), timed=run.timed,
             concurrent=run.timed and run.concurrent,
-            # How long it is over before the step is.
-            ends=lambda number: run.length - run.ranks[number].last_ns,
             alike=ALIKE_WORDS if run.timed and len(run.ranks) > 1 else "",
-            other_kinds=self._other_kinds, operations=lambda: Sums(operation_ranges(run), _OPERATION_FIGURES),
         )  # fmt: skip
+
+    def _end_ns(self, number: int) -> int:
+        """How long it is over before the step is."""
+        return self.run.length - self.run.ranks[number].last_ns
+
+    @cached_property
+    def _lasting(self) -> Sums:
+        return Sums(operation_ranges(self.run), _OPERATION_FIGURES)
 
     def _counted(self) -> str:
         run = self.run
@@ -136,7 +132,7 @@ class MeasuredLanes:
         if not self.run.timed:
             return (NATURAL,)
         waiting = (MOST_BUBBLE, MOST_WAIT) if self.run.concurrent else ()
-        latest = LaneOrder("end", "latest end", "over", least_first=True)
+        latest = LaneOrder("end", "latest end", "over", least_first=True, told="over before the others")
         return NATURAL, LEAST_BUSY, *waiting, MOST_EXPOSED, latest
 
     def _other_kinds(self) -> Collection[str]:
@@ -151,12 +147,13 @@ class MeasuredLanes:
         beside = {"host"} if not run.replayed and any(map(_host_names, run.ranks)) else set()
         return {KINDS[category] for category in categories} | beside
 
-    def words(self, lanes: Lanes) -> MeasuredSpanWords:
-        return MeasuredSpanWords(self.results, lanes)
+    @cached_property
+    def words(self) -> MeasuredSpanWords:
+        return MeasuredSpanWords(self.results, self)
 
     # -- ranks -------------------------------------------------------------------------
 
-    def track(self, number: int) -> LaneTrack:
+    def _find_track(self, number: int) -> LaneTrack:
         rank, unit = self.run.ranks[number], self.run.unit
         ranks, title = RankSet.of((rank.number,)), f"{unit} {rank.number:>2}"
         # A plan's number is a stage itself.
@@ -182,7 +179,7 @@ class MeasuredLanes:
 
     # -- spans -------------------------------------------------------------------------
 
-    def streams(self, number: int) -> dict[str, str]:
+    def _find_streams(self, number: int) -> dict[str, str]:
         rank = self.run.ranks[number]
         return {stream: self._stream_title(rank, stream) for stream in lane_kinds(self.run, rank)}
 
@@ -200,7 +197,7 @@ class MeasuredLanes:
         name = GROUPS.get(stream) or in_short(stream, 14)
         return name if size is None else f"{name} x{size}"
 
-    def content(self, number: int, stream: str | None) -> Content:
+    def _find_content(self, number: int, stream: str | None) -> Content:
         rank = self.run.ranks[number]
         lane = rank_spans(self.run, rank) if stream is None else lane_spans(rank, stream)
         spans = Spans(lane.start, lane.end, lane.item, lane.category.translate(_TO_KINDS))
@@ -213,17 +210,13 @@ class MeasuredLanes:
         what it computes and the host does alone, else all. Operations that take no time keep the 1 ns that
         they are drawn with.
         """
-        results = self.results
-        accounts, pieces, ops = (
-            results.accounts[number],
-            results.ties.pieces[number],
-            self.run.ranks[number].ops,
-        )
+        accounts, pieces = self.results.accounts[number], self.results.ties.pieces[number]
+        ops = self.run.ranks[number].ops
         items = array("q")
         for piece in accounts.op:
             op = len(ops) if piece == NONE else pieces.op[piece]
             items.append(-1 - op if piece == NONE or pieces.kind[piece] == GAP else op)
-        kinds = accounts.account.translate(_OF_ACCOUNT)
+        kinds = accounts.account.translate(self._drawn)
         drawn = list(zip(accounts.edge, accounts.edge[1:], items, kinds, strict=False))
         if stream == COMPUTE_STREAM:
             drawn = list(compress(drawn, kinds.translate(_ON_COMPUTE)))
@@ -235,13 +228,7 @@ class MeasuredLanes:
                 _, end, _, around = drawn[bisect_right(starts, start) - 1] if drawn else (0, 0, 0, -1)
                 if kind != around or start >= end:
                     instants[start, kind] = start, start + 1, item, kind
-        columns = sorted((*drawn, *instants.values())) if instants else drawn
-        return Spans(
-            array("q", [start for start, _, _, _ in columns]),
-            array("q", [end for _, end, _, _ in columns]),
-            array("q", [item for _, _, item, _ in columns]),
-            bytearray([kind for _, _, _, kind in columns]),
-        )
+        return spans_of(sorted((*drawn, *instants.values())) if instants else drawn)
 
     def name(self, number: int, op: int) -> tuple[str, str]:
         rank = self.run.ranks[number]
@@ -253,33 +240,26 @@ class MeasuredLanes:
             names.update(rank.ops.name, rank.subs.name, rank.subs.collective, _host_names(rank))
         return {name for name in names if name is not None}
 
-    def searched(self, number: int, stream: str | None, spans: Spans) -> Searched:
+    def _find_searched(self, number: int) -> SearchedOps:
         """By operation, sub-operation and collective; a gap has no name and no micro-batch."""
         rank = self.run.ranks[number]
-        ops, subs = rank.ops, rank.subs
-        names: dict[tuple[str, ...], int] = {}
-        of_item = [names.setdefault((name,), len(names)) for name in ops.name]
-        for name, collective in zip(subs.name, subs.collective, strict=True):
-            both = (name,) if collective is None else (name, collective)
-            of_item.append(names.setdefault(both, len(names)))
-        host = _host_names(rank)
-        of_item += [names.setdefault((name,), len(names)) for name in host]
-        # An item below 0 counts from the end.
-        none = names.setdefault((), len(names))
-        of_item += [none] * (len(ops) + 1)
-        name_of = list(map(of_item.__getitem__, spans.op))
-        spelled = [_spelled(name) for name in names]
-        kinds: dict[frozenset[str], int] = {}
-        of_both: dict[tuple[int, int], int] = {}
-        for category, name_code in set(zip(spans.category, name_of, strict=True)):
-            words = frozenset(SEARCHED.get(KINDS[category], ())) | spelled[name_code]
-            of_both[category, name_code] = kinds.setdefault(words, len(kinds))
+        ops, subs, host = rank.ops, rank.subs, _host_names(rank)
+        number_of: dict[tuple[str, ...], int] = {}
+        told = (
+            *zip(ops.name),
+            *(
+                (name,) if collective is None else (name, collective)
+                for name, collective in zip(subs.name, subs.collective, strict=True)
+            ),
+            *zip(host),
+            # An item below 0 counts from the end.
+            *[()] * (len(ops) + 1),
+        )
+        name = codes(number_of.setdefault(names, len(number_of)) for names in told)
         # Of a sub-operation it is the micro-batch of the operation that it lies in.
         batch = [*ops.batch, *map(ops.batch.__getitem__, subs.parent), *[-1] * (len(host) + len(ops) + 1)]
-        return Searched(
-            list(kinds), codes(map(of_both.__getitem__, zip(spans.category, name_of, strict=True))),
-            list(names), codes(name_of), codes(batch[item] + 1 for item in spans.op),
-        )  # fmt: skip
+        microbatch = codes(each + 1 for each in batch)
+        return SearchedOps(list(number_of), name, list(map(_spelled, number_of)), name, microbatch)
 
     # -- what one moves by ---------------------------------------------------------------
 
@@ -292,11 +272,11 @@ class MeasuredLanes:
             stretches.append(TimeStretch(ops.start[op], ops.end[op], words))
         return stretches
 
-    def waits(self, number: int, spans: Callable[[], Spans]) -> list[Wait]:
+    def _find_waits(self, number: int) -> list[Wait]:
         """Operations that wait, with how long in all, and gaps, as long as they are."""
         if not self.run.timed:
             return []
-        of_lane = spans()
+        of_lane = self.spans(number, None)
         ops = waited_ns(self.results, number)
         waits = []
         for index, item in enumerate(of_lane.op):

@@ -37,9 +37,8 @@ class TraceResults(RanTraces):
     def lanes(self) -> Lanes:
         """Its ranks and their streams as a timeline shows them."""
         from simcore.executing.lanes import TraceLanes
-        from simcore.trace.lanes import Lanes
 
-        return Lanes(self, TraceLanes(self))
+        return TraceLanes(self)
 
     @cached_property
     def figures(self) -> TraceFigures:

@@ -34,9 +34,8 @@ class MeasuredResults(Timed):
     def lanes(self) -> Lanes:
         # Asked for by the screen alone.
         from simcore.replay.lanes import MeasuredLanes
-        from simcore.trace.lanes import Lanes
 
-        return Lanes(self, MeasuredLanes(self))
+        return MeasuredLanes(self)
 
     @cached_property
     def as_read(self) -> MeasuredResults:

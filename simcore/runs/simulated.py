@@ -34,9 +34,8 @@ class Results(Finished):
     def lanes(self) -> Lanes:
         # Asked for by the screen alone.
         from simcore.analysis.lanes import SimulatedLanes
-        from simcore.trace.lanes import Lanes
 
-        return Lanes(self, SimulatedLanes(self))
+        return SimulatedLanes(self)
 
     def rerun(self, setup: Setup, cancelled: Callable[[], bool]) -> Results:
         return Results(simulate(setup.opened, setup.parameters, cancelled))

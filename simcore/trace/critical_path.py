@@ -238,10 +238,6 @@ class PathSource:
         """The track of a screen."""
         return track
 
-    def stream(self, track: int, span: int, rank: int) -> str:
-        """The stream whose lane shows it; "" where only that of its track does."""
-        return ""
-
     def stage(self, track: int) -> int | None:
         """The stage of a pipeline, None where it is not known."""
         return None

@@ -40,16 +40,25 @@ class Spans(Struct, frozen=True):
     category: bytearray
 
 
+def spans_of(rows: Sequence[tuple[int, int, int, int]]) -> Spans:
+    """Returns spans in their order. rows: (start, end, op, category) of each."""
+    # By lists: an array that is made of an iterator grows by each element.
+    start, end, op = (array("q", [row[column] for row in rows]) for column in range(3))
+    return Spans(start, end, op, bytearray([row[3] for row in rows]))
+
+
 class LaneOrder(NamedTuple):
     """A way to order lanes. id: of the measure. words: in the heading, in at most twelve cells.
     column: what the share beside each lane is then of; its first four letters are enough. least_first:
-    whether the smallest comes first, else the largest.
+    whether the smallest comes first, else the largest. told: what the measure is called where it is told of
+    several lanes together, "" as its id is.
     """
 
     id: str
     words: str
     column: str
     least_first: bool = False
+    told: str = ""
 
 
 class TimeStretch(NamedTuple):

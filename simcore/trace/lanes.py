@@ -1,19 +1,19 @@
 """The lanes of a run of any source: which there are, what is on them, their order, waits and figures.
 
-What a source alone can say (names, titles, words) is taken from it as it is; all else is asked of accounts
-and of the spans of the lanes themselves.
+A kind of run says which lanes it has, what they and their spans are called, and which words a search finds
+them by; all else is asked of accounts, of the trace and of the spans of the lanes themselves.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import compress, count
 from typing import TYPE_CHECKING, Protocol
 
 from simcore.records import NamedTuple
-from simcore.trace.accounts import AccountNames, Accounts, Ranges
+from simcore.trace.accounts import Accounts, Ranges
 from simcore.trace.lane_spans import (
     KINDS,
     TIME,
@@ -27,13 +27,16 @@ from simcore.trace.lane_spans import (
     StretchFigures,
     TimeAxis,
     TimeStretch,
+    codes,
+    spans_of,
 )
+from simcore.trace.spans import NONE, Trace
 from simcore.trace.track import Track
 from simcore.units import duration
 
 if TYPE_CHECKING:
     from simcore.ranks import RankSet
-    from simcore.trace.critical_path import CriticalPath, PathSource
+    from simcore.trace.critical_path import CriticalPath
 
 # What an account or operation is drawn as, where its kind has another name. Input and weight gradient
 # alternate faster than a cell.
@@ -58,10 +61,12 @@ SEARCHED = {
 }  # fmt: skip
 # What a rank stands still in.
 _STANDS = ("wait", "bubble", "idle")
+WAIT, BUBBLE = KINDS.index("wait"), KINDS.index("bubble")
 NATURAL = LaneOrder("", "lane", "busy")
-LEAST_BUSY = LaneOrder("busy", "least busy", "busy", least_first=True)
+LEAST_BUSY = LaneOrder("busy", "least busy", "busy", least_first=True, told="compute")
 MOST_BUBBLE, MOST_WAIT = (LaneOrder(name, f"most {name}", name) for name in ("bubble", "wait"))
 MOST_EXPOSED = LaneOrder("exposed", "most exposed", "exposed")
+ORDERS = (NATURAL, LEAST_BUSY, MOST_BUBBLE, MOST_WAIT, MOST_EXPOSED)
 # Of lanes that are one where they are alike: no account of any two differs by more of the step, %.
 _ALIKE_PERCENT = 2
 ALIKE_WORDS = f"alike within {_ALIKE_PERCENT} %"
@@ -78,18 +83,8 @@ def kind_of(category: str) -> str:
     return "" if kind == "idle" else kind
 
 
-def kinds_of_accounts(names: AccountNames) -> bytes:
-    """Account -> index into KINDS, as `bytearray.translate` takes it."""
-    kinds = bytes(drawn_as(account.split(" ", 1)[-1]) for account in names.all)
-    return kinds + bytes(256 - len(kinds))
-
-
-def figures_of_accounts(names: AccountNames) -> tuple[Figure, ...]:
-    """The accounts as figures of a stretch, without their times."""
-    return tuple(map(_figure, names.all))
-
-
 def _figure(account: str) -> Figure:
+    """An account as a figure of a stretch, without its time."""
     kind, _, of = account.partition(" ")
     if kind == "compute":
         words = PHASE_WORDS.get(of, of)
@@ -97,11 +92,6 @@ def _figure(account: str) -> Figure:
     if kind == "exposed":
         return Figure(account, f"exp {SHORT.get(of, of)}", kind_of(of), 0)
     return Figure(account, account, kind_of(account), 0)
-
-
-def account_spans(accounts: Accounts, kinds: bytes) -> Spans:
-    """The segments of a rank as spans of its lane. kinds: of `kinds_of_accounts`."""
-    return Spans(accounts.edge[:-1], accounts.edge[1:], accounts.op, accounts.account.translate(kinds))
 
 
 class Wait(NamedTuple):
@@ -112,17 +102,6 @@ class Wait(NamedTuple):
     is_idle: bool
     minus_ns: int
     span: int
-
-
-def waits_of_accounts(accounts: Accounts) -> list[Wait]:
-    """The segments that are `wait`, `bubble` or `idle`; idle is who has done all its work."""
-    names, edge, account = accounts.of.all, accounts.edge, accounts.account
-    idle = names.index("idle")
-    stands = bytes(name in _STANDS for name in names).ljust(256, b"\0")
-    return sorted(
-        Wait(account[index] == idle, edge[index] - edge[index + 1], index)
-        for index in compress(count(), account.translate(stands))
-    )
 
 
 class LaneTrack(NamedTuple):
@@ -158,42 +137,50 @@ class Sums(NamedTuple):
     figures: Sequence[Figure]
 
 
+class SearchedOps(NamedTuple):
+    """What a search looks at of what a track runs: of each op (as in `Spans`, below 0 from the end) an index
+    into `names` and into `words`, and its micro-batch, plus 1.
+
+    names: those that the file has, raw text. words: what an op is, beside what its span is drawn as.
+    """
+
+    names: list[tuple[str, ...]]
+    name: Sequence[int]
+    words: Sequence[frozenset[str]]
+    what: Sequence[int]
+    microbatch: Sequence[int]
+
+
 class LaneFacts(NamedTuple):
     """What holds for all lanes of a run.
 
     length: the end of the axis, ns: the step time. numbers: the tracks with a lane of their own when all is
-    folded, in their order. counted: how many ranks there are, and in how many lanes. figures: the accounts
-    in words; drawn: of `kinds_of_accounts`. orders: the ways to order lanes, the natural one first. spread:
-    (words, measure) that are told of several lanes together, the compute first. communication: what its
-    kinds are together: `exposed` where they hold compute back. beside: the heading of `LaneTrack.beside`,
-    wide and narrow; ("x", "") for how many ranks a track has. axis: how places of it are written. timed:
-    whether it is time, else an order. concurrent: whether the ranks have a common time. covers_all: whether
-    lanes of tracks are known to have a span at every time. ends: of a track, what the order by `end` goes
-    by. alike: what lanes are that may be one, "" where equals are one anyway. other_kinds: the names of
-    KINDS that cells are of besides those of accounts. operations: what the longest span of a stretch is
-    looked for in, where that is not the accounts.
+    folded, in their order. counted: how many ranks there are, and in how many lanes. orders: the ways to
+    order lanes, the natural one first. spread: (words, measure) that are told of several lanes together, the
+    compute first; () for those of the orders. communication: what its kinds are together: `exposed` where
+    they hold compute back. beside: the heading of `LaneTrack.beside`, wide and narrow; ("x", "") for how many
+    ranks a track has. axis: how places of it are written. timed: whether it is time, else an order.
+    concurrent: whether the ranks have a common time. covers_all: whether lanes of tracks are known to have a
+    span at every time. alike: what lanes are that may be one, "" where equals are one anyway. streams_wait:
+    whether lanes of streams show how long their spans wait.
     """
 
     length: int
     numbers: Sequence[int]
     counted: str
-    figures: Sequence[Figure]
-    drawn: bytes
-    orders: Sequence[LaneOrder]
-    spread: Sequence[tuple[str, str]]
+    orders: Sequence[LaneOrder] = ORDERS
+    spread: Sequence[tuple[str, str]] = ()
     communication: str = "communication"
     beside: tuple[str, str] = ("", "")
     axis: TimeAxis = TIME
     timed: bool = True
     concurrent: bool = True
     covers_all: bool = False
-    ends: Callable[[int], int] | None = None
     alike: str = ""
-    other_kinds: Callable[[], Collection[str]] = tuple
-    operations: Callable[[], Sums] | None = None
+    streams_wait: bool = False
 
 
-class Accounted(Protocol):
+class Traced(Protocol):
     """A run as far as lanes ask for it. accounts: of each track, by its number."""
 
     @property
@@ -203,94 +190,143 @@ class Accounted(Protocol):
     def accounts(self) -> Sequence[Accounts]: ...
 
     @property
+    def trace(self) -> Trace: ...
+
+    @property
     def critical_path(self) -> CriticalPath: ...
 
-    @property
-    def path_source(self) -> PathSource: ...
 
-
-class LaneSource(Protocol):
-    """What the source of a run alone knows of its lanes. number: a track; stream: one of its streams, None
-    for all that its ranks do. See `Lanes`, which takes over what is not asked for anew.
-    """
-
-    @property
-    def facts(self) -> LaneFacts: ...
-
-    def track(self, number: int) -> LaneTrack:
-        """A track as it is shown."""
-
-    def own_number(self, rank: int) -> int | None:
-        """The track that has the words for a rank's figures: its own; None for no rank of this run."""
-
-    def rank_words(self, rank: int) -> str:
-        """Where a rank is: `rank 37 = stage 0, dp 4, tp 5`."""
-
-    def missing(self, rank: int | None, stage: int | None, microbatch: int | None) -> str:
-        """Which of them this run does not have, in words; "" if it has all."""
-
-    def streams(self, number: int) -> Mapping[str, str]:
-        """The streams of a track with the names of their lanes, compute first."""
-
-    def content(self, number: int, stream: str | None) -> Content:
-        """What is on a lane."""
-
-    def name(self, number: int, op: int) -> tuple[str, str]:
-        """(name, ending) of a span: the name may be cut for the ending; raw text."""
-
-    def names(self) -> Collection[str]:
-        """The names of rows or operations, each once, raw text."""
-
-    def searched(self, number: int, stream: str | None, spans: Spans) -> Searched:
-        """What a search looks at of a lane."""
-
-    def passes(self, number: int) -> Sequence[TimeStretch]:
-        """The passes of micro-batches, in the order of time."""
-
-    def waits(self, number: int, spans: Callable[[], Spans]) -> list[Wait]:
-        """The spans of a track's lane in which it waits, sorted."""
-
-    def words(self, lanes: Lanes) -> SpanWords:
-        """What is said of single spans."""
-
-
-class Lanes:
+class Lanes(ABC):
     """The lanes of a run. number: a track. stream: one of its streams, None for all that its ranks do.
 
     A lane is that of a track (stream None: what its ranks do all the time, as far as it is known) or of one
-    of its streams. Spans are given as the same object each time.
+    of its streams. Spans are given as the same object each time. A kind of run is a class below this one.
     """
 
-    def __init__(self, results: Accounted, source: LaneSource) -> None:
-        self.results, self.facts = results, source.facts
-        self.own_number, self.rank_words, self.missing = (
-            source.own_number, source.rank_words, source.missing
-        )  # fmt: skip
-        self.name, self.names, self.passes = source.name, source.names, source.passes
-        self._source = source
+    def __init__(self, results: Traced) -> None:
+        self.results = results
         self._tracks: dict[int, LaneTrack] = {}
         self._streams: dict[int, Mapping[str, str]] = {}
         self._content: dict[tuple[int, str | None], Content] = {}
+        self._of_streams: dict[int, dict[str, Spans]] = {}
+        self._searched: dict[int, SearchedOps] = {}
         self._waits: dict[int, list[Wait]] = {}
 
-    @cached_property
+    # -- what a kind of run gives --------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def facts(self) -> LaneFacts:
+        """What holds for all lanes."""
+
+    @property
+    @abstractmethod
     def words(self) -> SpanWords:
         """What is said of single spans."""
-        return self._source.words(self)
+
+    @abstractmethod
+    def _find_track(self, number: int) -> LaneTrack: ...
+
+    @abstractmethod
+    def _find_streams(self, number: int) -> Mapping[str, str]: ...
+
+    @abstractmethod
+    def _find_searched(self, number: int) -> SearchedOps: ...
+
+    @abstractmethod
+    def own_number(self, rank: int) -> int | None:
+        """The track that has the words for a rank's figures: its own; None for no rank of this run."""
+
+    @abstractmethod
+    def missing(self, rank: int | None, stage: int | None, microbatch: int | None) -> str:
+        """Which of them this run does not have, in words; "" if it has all."""
+
+    @abstractmethod
+    def name(self, number: int, op: int) -> tuple[str, str]:
+        """(name, ending) of a span: the name may be cut for the ending; raw text."""
+
+    @abstractmethod
+    def names(self) -> Collection[str]:
+        """The names of rows or operations, each once, raw text."""
+
+    def rank_words(self, rank: int) -> str:
+        """Where a rank is: `rank 37 = stage 0, dp 4, tp 5`."""
+        return f"rank {rank}"
+
+    def stream_of(self, number: int, span: int) -> str:
+        """The stream whose lane shows a span of the trace; "" where only the lane of the track does."""
+        return ""
+
+    def passes(self, number: int) -> Sequence[TimeStretch]:
+        """The passes of micro-batches, in the order of time."""
+        return ()
+
+    def _trace_track(self, number: int) -> int:
+        """The track of the trace that a track runs like."""
+        return number
+
+    def _find_content(self, number: int, stream: str | None) -> Content:
+        """What is on a lane: of a track its accounts, of a stream the spans of the trace that it shows."""
+        if stream is None:
+            accounts = self.results.accounts[number]
+            category = accounts.account.translate(self._drawn)
+            spans = Spans(accounts.edge[:-1], accounts.edge[1:], accounts.op, category)
+        else:
+            # Who asks for one stream of a track will ask for all.
+            if number not in self._of_streams:
+                self._of_streams[number] = self._spans_of_streams(number)
+            spans = self._of_streams[number][stream]
+        return Content(spans, spans)
+
+    def _find_waits(self, number: int) -> list[Wait]:
+        """Its times of `wait`, `bubble` and `idle`; idle is who has done all its work."""
+        accounts = self.results.accounts[number]
+        names, edge, account = accounts.of.all, accounts.edge, accounts.account
+        idle = names.index("idle")
+        stands = bytes(name in _STANDS for name in names).ljust(256, b"\0")
+        return sorted(
+            Wait(account[index] == idle, edge[index] - edge[index + 1], index)
+            for index in compress(count(), account.translate(stands))
+        )
+
+    def _end_ns(self, number: int) -> int:
+        """What the order by `end` goes by."""
+        raise NotImplementedError
+
+    def _other_kinds(self) -> Collection[str]:
+        """The names of KINDS that cells are of besides those of accounts."""
+        return ()
+
+    @cached_property
+    def _drawn(self) -> bytes:
+        """Account -> index into KINDS, as `translate` takes it."""
+        accounts = self.results.trace.categories.all
+        return bytes(drawn_as(account.split(" ", 1)[-1]) for account in accounts).ljust(256, b"\0")
+
+    @cached_property
+    def _lasting(self) -> Sums:
+        """What the longest span of a stretch is looked for in."""
+        return self.accounted
+
+    def _words_of(self, stream: str | None, category: int, what: frozenset[str]) -> frozenset[str]:
+        """The words of a search that stand for spans of a lane. what: the words of their op."""
+        return what.union(SEARCHED.get(KINDS[category], ()))
+
+    # -- what follows --------------------------------------------------------------------
 
     @cached_property
     def kinds(self) -> Collection[str]:
         """The names of KINDS that cells can be of."""
         accounts = self.results.accounts if self.facts.timed else ()
         there = {index for of in accounts for index, ns in enumerate(of.total_ns) if ns}
-        return {KINDS[self.facts.drawn[index]] for index in there} | set(self.facts.other_kinds())
+        return {KINDS[self._drawn[index]] for index in there} | set(self._other_kinds())
 
     # -- tracks ------------------------------------------------------------------------
 
     def track(self, number: int) -> LaneTrack:
         """A track as it is shown."""
         if number not in self._tracks:
-            self._tracks[number] = self._source.track(number)
+            self._tracks[number] = self._find_track(number)
         return self._tracks[number]
 
     def number_of(self, rank: int) -> int | None:
@@ -325,8 +361,8 @@ class Lanes:
 
     def measure_ns(self, measure: str, number: int) -> int:
         """ns of the step that an order goes by, of a rank of a track; `busy`: that it computes."""
-        if measure == "end" and self.facts.ends is not None:
-            return self.facts.ends(number)
+        if measure == "end":
+            return self._end_ns(number)
         accounts = self.results.accounts[number]
         if measure == "busy":
             return accounts.busy_ns
@@ -334,24 +370,23 @@ class Lanes:
 
     def spread(self, numbers: Sequence[int]) -> dict[str, list[int]]:
         """Figure -> ns of each of some tracks, the compute first; {} where there are no times."""
-        return {
-            words: [self.measure_ns(measure, number) for number in numbers]
-            for words, measure in self.facts.spread
-        }
+        orders = self.facts.orders[1:]
+        told = self.facts.spread or [(order.told or order.id, order.id) for order in orders]
+        return {words: [self.measure_ns(measure, number) for number in numbers] for words, measure in told}
 
     # -- spans -------------------------------------------------------------------------
 
     def streams(self, number: int) -> Mapping[str, str]:
         """The streams of a track with the names of their lanes, compute first."""
         if number not in self._streams:
-            self._streams[number] = self._source.streams(number)
+            self._streams[number] = self._find_streams(number)
         return self._streams[number]
 
     def content(self, number: int, stream: str | None) -> Content:
         """What is on a lane, and what its cells are drawn from."""
         key = number, stream
         if key not in self._content:
-            self._content[key] = self._source.content(number, stream)
+            self._content[key] = self._find_content(number, stream)
         return self._content[key]
 
     def spans(self, number: int, stream: str | None) -> Spans:
@@ -360,14 +395,51 @@ class Lanes:
 
     def searched(self, number: int, stream: str | None) -> Searched:
         """What a search looks at of a lane."""
-        return self._source.searched(number, stream, self.spans(number, stream))
+        if number not in self._searched:
+            self._searched[number] = self._find_searched(number)
+        ops, spans = self._searched[number], self.spans(number, stream)
+        name, what, microbatch = (
+            map(of_op.__getitem__, spans.op) for of_op in (ops.name, ops.what, ops.microbatch)
+        )
+        both = list(zip(spans.category, what, strict=True))
+        kinds: dict[frozenset[str], int] = {}
+        # Spans are many, kinds of them few.
+        of_both = {
+            (category, of_op): kinds.setdefault(
+                self._words_of(stream, category, ops.words[of_op]), len(kinds)
+            )
+            for category, of_op in set(both)
+        }
+        return Searched(
+            list(kinds), codes(map(of_both.__getitem__, both)), ops.names, codes(name), codes(microbatch)
+        )
+
+    def _spans_of_streams(self, number: int) -> dict[str, Spans]:
+        """Stream -> what the lane of it shows: spans of the trace, and of other tracks what arrives."""
+        trace, track = self.results.trace, self._trace_track(number)
+        rows: dict[str, list[tuple[int, int, int, int]]] = {stream: [] for stream in self.streams(number)}
+        of, waits = trace.spans[track], self.facts.streams_wait
+        columns = of.start, of.ready, of.end, of.category
+        for span, (start, ready, end, account) in enumerate(zip(*columns, strict=True)):
+            if waits and ready > start:
+                stands = BUBBLE if account == trace.bubbles else WAIT
+                rows[self.stream_of(number, span)].append((start, ready, span, stands))
+            if end > ready:
+                rows[self.stream_of(number, span)].append((ready, end, span, self._drawn[account]))
+        for code, sender, span in trace.arrivals(track):
+            sent = trace.spans[sender]
+            if sent.end[span] > sent.ready[span]:
+                kind = self._drawn[sent.category[span]]
+                rows[self.stream_of(sender, span)].append((sent.ready[span], sent.end[span], code, kind))
+        # What was issued first need not be first.
+        return {stream: spans_of(sorted(some)) for stream, some in rows.items()}
 
     # -- what one moves by ---------------------------------------------------------------
 
     def waits(self, number: int) -> list[Wait]:
         """The spans of a track's lane in which it waits, the longest wait first, then the idle ones."""
         if number not in self._waits:
-            self._waits[number] = self._source.waits(number, lambda: self.spans(number, None))
+            self._waits[number] = self._find_waits(number)
         return self._waits[number]
 
     def all_waits(self) -> list[tuple[int, Wait]]:
@@ -380,11 +452,12 @@ class Lanes:
         """(start, end, number, rank, stream) of the critical path's segments in the order of time; stream ""
         where only the lane of the track shows one.
         """
-        path, source = self.results.critical_path, self.results.path_source
-        columns = zip(path.edge, path.edge[1:], path.track, path.span, path.rank, strict=False)
-        for start, end, track, span, rank in columns:
-            number = self.track(source.number(track, rank)).number
-            yield start, end, number, rank, source.stream(track, span, rank)
+        path = self.results.critical_path
+        numbers = {rank: self.number_of(rank) for rank in set(path.rank)}
+        for start, end, span, rank in zip(path.edge, path.edge[1:], path.span, path.rank, strict=False):
+            number = numbers[rank]
+            assert number is not None
+            yield start, end, number, rank, "" if span == NONE else self.stream_of(number, span)
 
     # -- a stretch ---------------------------------------------------------------------
 
@@ -397,20 +470,20 @@ class Lanes:
     @cached_property
     def accounted(self) -> Sums:
         """What stretches of the step are made of, by account."""
-        accounts = self.results.accounts
+        accounts, names = self.results.accounts, self.results.trace.categories
         ranges = Ranges(
-            lambda number: (accounts[number].edge, accounts[number].account), self._sizes,
-            len(self.facts.figures),
-        )  # fmt: skip
-        return Sums(ranges, self.facts.figures)
+            lambda number: (accounts[number].edge, accounts[number].account), self._sizes, len(names.all)
+        )
+        return Sums(ranges, tuple(map(_figure, names.all)))
 
-    @cached_property
-    def _lasting(self) -> Sums:
-        return self.accounted if self.facts.operations is None else self.facts.operations()
+    @property
+    def summed(self) -> Sums:
+        """What stretches are made of."""
+        return self.accounted if self.facts.timed else self._lasting
 
     def figures(self, number: int | None, first_ns: int, last_ns: int) -> StretchFigures:
         """What a rank of a track does from `first_ns` to `last_ns`; of None all ranks, added up."""
-        ranges, kinds = self.accounted if self.facts.timed else self._lasting
+        ranges, kinds = self.summed
         ranks = sum(self._sizes) if number is None else 1
         if number is None:
             sums = ranges.of_all(first_ns, last_ns)

@@ -445,7 +445,7 @@ class _Table:
         self._title = cells(model.whose, 22)
         self._words = f"{axis.clock(first_ns)} .. {axis.clock(last_ns)}, {axis.length(last_ns - first_ns)}"
         roles = {figure.words: figure.kind for figures in (here, everywhere) for figure in figures.of}
-        in_order = [figure.words for figure in model.source.of.facts.figures]
+        in_order = [figure.words for figure in model.source.of.summed.figures]
         self.names = sorted(roles, key=in_order.index)
         self._rows = [
             (name, roles[name], _cell(model, here, name), _cell(model, everywhere, name))

@@ -5,7 +5,7 @@
 # make bench runs every benchmark, writes the tables of benchmarks/README.md, lists the budgets that are missed
 # make digests        writes the digests of outputs anew (tests/digests) and says what has changed
 # make digests-check  says so, writes nothing, and fails if anything has
-# make gallery writes the pages of docs/gallery anew, and pictures of them
+# make gallery writes the pages of docs/gallery, which git does not keep, and pictures of them
 # make shell writes the shell completions and the manual page anew, from the parsers of the commands
 PYTHON ?= python3
 VENV := .venv

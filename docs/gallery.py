@@ -2,7 +2,7 @@
 
 The five fixtures, two runs on one axis, a set of profiler traces (of a simulated step, written by
 `--per-rank` in the form of PyTorch's profiler), and a sweep. The pictures are made by a headless Chromium;
-without one the pages are made all the same, and it is said.
+without one the pages are made all the same, and it is said. Git keeps the pictures alone.
 """
 
 from __future__ import annotations
@@ -82,10 +82,13 @@ def photograph(page: Path, browser: str) -> Path:
 
 def index() -> str:
     """The page that lists them."""
-    what = "Pages as `wltui export --format html` makes them, for any browser; made by `make gallery`."
+    what = (
+        "The tops of pages that `wltui export --format html` makes, for any browser. `make gallery` makes "
+        "the pages themselves, in this folder."
+    )
     lines = ["# Gallery", "", what, ""]
     for page in PAGES:
-        lines += [f"## [{page.words}]({page.name}.html)", "", f"![{page.words}]({page.name}.png)", ""]
+        lines += [f"## {page.words}", "", f"`{page.name}.html`", "", f"![{page.words}]({page.name}.png)", ""]
     return "\n".join(lines)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from simcore.analysis.accounts import IDLE_OP
 from simcore.analysis.alike import ClassWaiting, who_waits
@@ -50,9 +50,6 @@ if TYPE_CHECKING:
     from simcore.messages.network import LinkHeat, LinkUse
     from simcore.trace.gradients import Gradient
     from simcore.trace.trace_graph import TraceGraph
-
-
-Figure = TypeVar("Figure")
 
 
 class Finished(Run):
@@ -193,13 +190,6 @@ class Finished(Run):
         stream = self.simulation.timeline.stage_program(number).ops.stream[op]
         return None if stream == COMPUTE else LANE_OF_STREAM[stream]
 
-    def each_class(self, of_class: Callable[[int], Figure]) -> list[Figure]:
-        """What `of_class` gives for each rank class; asked once of classes whose times are equal."""
-        figures: list[Figure] = []
-        for number, first in enumerate(self.simulation.timeline.first_alike):
-            figures.append(of_class(number) if first == number else figures[first])
-        return figures
-
     @cached_property
     def layers(self) -> LayerRows:
         """A line for each row of the file."""
@@ -232,12 +222,6 @@ class Finished(Run):
             name = base_name(names[row]) if row >= 0 else ""
             ns_of[name] = ns_of.get(name, 0) + ns
         return longest_first(ns_of)
-
-    def mean_of_ranks(self, by_class: Iterable[int]) -> int:
-        """A figure of each rank class as the mean of all ranks, rounded."""
-        classes = self.simulation.timeline.classes
-        whole = sum(ns * len(rank_class.ranks) for rank_class, ns in zip(classes, by_class, strict=True))
-        return round(whole / sum(len(rank_class.ranks) for rank_class in classes))
 
     @cached_property
     def model(self) -> SimulatedModel:

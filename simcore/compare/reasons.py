@@ -18,7 +18,7 @@ from simcore.parameters import flag_of
 from simcore.program.overrides import time_scales
 from simcore.records import NamedTuple
 from simcore.trace.critical_path import by_rank
-from simcore.trace.run import mean_busy_ns, path_sums
+from simcore.trace.run import mean_busy_ns, mean_of_ranks, path_sums
 from simcore.units import duration, number, plural, short_number
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def _communication(ops: OpChanges) -> str:
 def _communicates(results: Results, kind: str) -> int:
     """What a rank communicates in groups of a kind, or in all and between stages, the mean of all, ns."""
     if kind in ("", "pp"):
-        return results.mean_of_ranks(used.comm_ns for used in results.figures.streams)
+        return mean_of_ranks(results, (used.comm_ns for used in results.figures.streams))
     return sum(use.busy_ns for use, _ in results.figures.mean_streams if use.kind == kind)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -420,10 +420,6 @@ class Timed(Run):
     def all_ranks(self) -> range:
         """All ranks by their places in the run."""
         return range(len(self.measured.ranks))
-
-    def sum_ns(self, ranks: Collection[int]) -> list[int]:
-        """ns by index into ACCOUNTS of some ranks together. ranks: their places in the run."""
-        return [sum(ns) for ns in zip(*(self.accounts[rank].total_ns for rank in ranks), strict=True)]
 
     @cached_property
     def waiting(self) -> list[RankWaiting]:

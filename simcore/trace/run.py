@@ -329,11 +329,6 @@ class Figures(ABC, Generic[Of]):
         return named_work(self.run.trace, track.number, self.run.accounts[track.number])
 
     @property
-    def has_slack(self) -> bool:
-        """Whether it is known how much longer each part may take."""
-        return True
-
-    @property
     def gradients(self) -> Sequence[Gradient] | None:
         """The slopes of the step time over each scale; None where they are not known."""
         return None
@@ -441,13 +436,13 @@ def means(of: AccountNames, accounts: Iterable[tuple[Accounts, int]]) -> dict[st
 
 def mean_busy_ns(run: Run) -> int:
     """Returns the compute of a rank, the mean of all ranks, ns, rounded."""
-    return mean_of_ranks(run, lambda accounts: accounts.busy_ns)
+    return mean_of_ranks(run, (accounts.busy_ns for accounts in run.accounts))
 
 
-def mean_of_ranks(run: Run, figure: Callable[[Accounts], int]) -> int:
-    """Returns a figure of the accounts of each rank, the mean of all ranks, rounded."""
-    ranks = sum(len(track.ranks) for track in run.tracks)
-    return round(sum(figure(run.accounts[track.number]) * len(track.ranks) for track in run.tracks) / ranks)
+def mean_of_ranks(run: Run, by_track: Iterable[int]) -> int:
+    """Returns a figure of a rank of each track, by its number, as the mean of all ranks, rounded."""
+    ranks = [len(track.ranks) for track in sorted(run.tracks)]
+    return round(sum(ns * count for ns, count in zip(by_track, ranks, strict=True)) / sum(ranks))
 
 
 def common_ns(run: Run, track: Track) -> list[int]:

@@ -35,7 +35,7 @@ from simcore.replay.stragglers import (
 from simcore.replay.timed import Timed
 from simcore.replay.waits import late_waits_itself, wait_stretches, waited_in_the_end
 from simcore.sources.measured import ACCOUNTS, BUBBLE, WAIT
-from simcore.trace.run import mean_busy_ns
+from simcore.trace.run import mean_busy_ns, sum_ns
 from simcore.units import change_percent, duration, duration_range, largest, listed, percent, plural
 
 _WAITS = 2
@@ -78,7 +78,7 @@ def insight_lines(results: Timed) -> list[str]:
 
 def _largest_account(results: Timed) -> int:
     """The largest account besides compute."""
-    totals = results.sum_ns(results.all_ranks)
+    totals = sum_ns(results, results.tracks)
     rest = [number for number, name in enumerate(ACCOUNTS) if not name.startswith("compute ")]
     return max(rest, key=lambda number: totals[number])
 
@@ -88,7 +88,7 @@ def _largest(results: Timed) -> str:
     accounts, unit = results.accounts, results.measured.unit
     outside = _outside_steps(results)
     whose = f"{unit}s'" if len(accounts) > 1 else f"{unit}'s"
-    totals = results.sum_ns(results.all_ranks)
+    totals = sum_ns(results, results.tracks)
     whole = sum(totals)
     rest = [number for number, name in enumerate(ACCOUNTS) if not name.startswith("compute ")]
     compute = whole - sum(totals[number] for number in rest)
@@ -310,7 +310,7 @@ def _in_the_end(results: Timed, stretches: list[list[Late]]) -> list[str]:
     unit, next_ns = results.measured.unit, waited[1][1]
     who = plural(len(results.measured.ranks), unit)
     # One column alone sums to less: a user could not find the figure.
-    totals = results.sum_ns(results.all_ranks)
+    totals = sum_ns(results, results.tracks)
     names = " and ".join(ACCOUNTS[account] for account in (WAIT, BUBBLE) if totals[account])
     is_both = totals[WAIT] + totals[BUBBLE] == whole
     lost = f"of {names} that {who} have in sum" if is_both else f"that {who} wait in sum"
@@ -336,7 +336,7 @@ def _slots(results: Timed) -> list[str]:
     if abs(share - empty / slots) > _SLOTS_WITHIN * empty / slots:
         return []
     # What is empty by design shows in the accounts under two names.
-    totals = results.sum_ns(results.all_ranks)
+    totals = sum_ns(results, results.tracks)
     whole, bubble, wait = sum(totals), totals[BUBBLE], totals[WAIT]
     return [
         f"With {plural(batches, 'micro-batch')} on {stages} equal stages every stage would have {empty} of "

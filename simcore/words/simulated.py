@@ -112,10 +112,6 @@ class SimulatedFigures(Figures["Finished"]):
         return facts(self.run)
 
     @property
-    def has_slack(self) -> bool:
-        return self.run.has_slack
-
-    @property
     def gradients(self) -> Sequence[Gradient] | None:
         return self.run.gradients
 

@@ -20,7 +20,7 @@ from simcore.replay.parameters import Scales
 from simcore.runs.measured import MeasuredResults
 from simcore.sources.inputs import read_input
 from simcore.sources.measured import IDLE
-from simcore.trace.run import path_sums
+from simcore.trace.run import path_sums, sum_ns
 from tests.measured.paths import path_rows
 
 from .traces import Op, Sub
@@ -227,8 +227,7 @@ def assert_accounts_and_path(results: MeasuredResults) -> None:
         # As measured each piece is where the file has it, whoever was through too early.
         assert results.times.end == tuple(one.end for one in results.ties.pieces)
         assert results.times.start == tuple(one.start for one in results.ties.pieces)
-    ranks = results.all_ranks
-    assert sum(results.sum_ns(ranks)) == step * len(ranks)
+    assert sum(sum_ns(results, results.tracks)) == step * len(results.tracks)
     by_rank: dict[str, int] = {}
     rows = path_rows(results)
     for one in rows:

@@ -168,7 +168,7 @@ class RankMap:
         row, stage = at
         rows = self._rows
         if not focused or row >= len(rows):
-            mean = mean_of_ranks(results, MEASURES[self.measure])
+            mean = mean_of_ranks(results, map(MEASURES[self.measure], results.accounts))
             return [[(f" mean of all ranks {percent(mean, step)} %", "dim")], [(legend, "dim")]]
         ns = self._ns(rows[row], stage)
         share = 100 * ns / step if step else 0.0

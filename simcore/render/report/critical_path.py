@@ -83,7 +83,7 @@ def _path_lines(run: Run, asked: PageAsked) -> list[str]:
         for first, segments_alike in zip(firsts, longest, strict=True)
     ]
     page += field_lines(_LONGEST, rows)
-    if not run.figures.has_slack:
+    if run.slacks is None:
         page.append(
             "  no slack: collectives queue by priority here, and what is served first depends on the times"
         )

@@ -14,7 +14,7 @@ from simcore.records import Struct
 from simcore.simulation import Simulation
 from simcore.sources.simulated import FIRST_EXPOSED, WAIT
 from simcore.trace.accounts import Accounts
-from simcore.trace.run import mean_busy_ns, mean_ns
+from simcore.trace.run import mean_busy_ns, mean_ns, mean_of_ranks
 from simcore.units import LISTED, change_percent, duration, largest, percent
 from simcore.workload.model import base_name
 
@@ -226,7 +226,7 @@ class Facts(Struct, frozen=True, dict=True):
     @cached_property
     def late(self) -> list[Late]:
         """By class, kind and op: exposed gradient reductions after the last backward, ns."""
-        return self.results.each_class(
+        return self.results.trace.each(
             lambda number: late_reductions(self.simulation, number, self.accounts[number])
         )
 
@@ -261,7 +261,7 @@ class Facts(Struct, frozen=True, dict=True):
 
     def mean(self, by_class: Iterable[int]) -> int:
         """A figure of each class as the mean of all ranks, rounded."""
-        return self.results.mean_of_ranks(by_class)
+        return mean_of_ranks(self.results, by_class)
 
     def worth(self, ns: int, share: float = WORTH_SAYING) -> bool:
         """Whether `ns` is as large a share of the step."""

@@ -7,7 +7,6 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from simcore.analysis.rank_map import last_end_ns
 from simcore.analysis.span_words import SimulatedSpanWords, pass_words
 from simcore.collectives import WITH_COPIES
 from simcore.program.ops import (
@@ -75,7 +74,7 @@ class SimulatedLanes(Lanes):
         )  # fmt: skip
 
     def _end_ns(self, number: int) -> int:
-        return last_end_ns(self.results.accounts[number])
+        return self.results.accounts[number].last_end_ns
 
     @cached_property
     def _drawn(self) -> bytes:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from simcore.folding import RankClass
 from simcore.layout import Layout
 from simcore.ranks import RankSet
-from simcore.sources.simulated import IDLE
 from simcore.trace.accounts import Accounts
 from simcore.trace.contexts import MapRow
 
@@ -18,17 +17,8 @@ MEASURES: dict[str, Callable[[Accounts], int]] = {
     "wait": lambda accounts: accounts.wait_ns,
     "computing": lambda accounts: accounts.busy_ns,
     "idle": lambda accounts: accounts.idle_ns,
-    "end": lambda accounts: last_end_ns(accounts),
+    "end": lambda accounts: accounts.last_end_ns,
 }
-
-
-def last_end_ns(accounts: Accounts) -> int:
-    """When the last op of a rank class was joined, ns."""
-    last = len(accounts.account)
-    # Changes of state of ASTRA-sim's loop may follow each other at the end.
-    while last and accounts.account[last - 1] == IDLE:
-        last -= 1
-    return accounts.edge[last]
 
 
 def rank_map(layout: Layout, classes: tuple[RankClass, ...]) -> list[MapRow]:

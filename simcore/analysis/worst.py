@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from simcore.analysis.accounts import row_of
 from simcore.analysis.alike import alike, longest_wait, ranks_of, whole_stages
 from simcore.analysis.layer_order import longest_span
-from simcore.analysis.rank_map import last_end_ns
 from simcore.collectives import cell_name
 from simcore.diagnostics import printable
 from simcore.sources.simulated import BUBBLE, FIRST_EXPOSED, WAIT
@@ -45,7 +44,7 @@ def _who(results: Finished, numbers: Collection[int]) -> str:
 
 def _end(results: Finished) -> Place | None:
     """The ranks that end last."""
-    ends = [last_end_ns(account) for account in results.accounts]
+    ends = results.figures.ends
     if not ends or not max(ends):
         return None
     number = ends.index(max(ends))

@@ -58,7 +58,7 @@ def _took(results: Timed, ns: int) -> str:
 
 def _end(results: Timed) -> Place | None:
     """The rank that ends last."""
-    ends = [rank.last_ns for rank in results.run.ranks]
+    ends = results.figures.ends
     number = ends.index(max(ends))
     ops = results.run.ranks[number].ops
     last = max(ops.end)

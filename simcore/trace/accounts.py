@@ -126,6 +126,15 @@ class Accounts(Struct):
         return self.ns("idle")
 
     @property
+    def last_end_ns(self) -> int:
+        """From when on it is idle until the step ends."""
+        idle, last = self.of.all.index("idle"), len(self.account)
+        # Changes of state of ASTRA-sim's loop may follow each other at the end.
+        while last and self.account[last - 1] == idle:
+            last -= 1
+        return self.edge[last]
+
+    @property
     def lengths(self) -> array[int]:
         """How long each segment is, ns."""
         if self._lengths is None or len(self._lengths) != len(self.account):

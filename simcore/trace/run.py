@@ -282,6 +282,11 @@ class Figures(ABC, Generic[Of]):
     def streams(self) -> Sequence[TrackStreams]:
         """How a rank of each track uses its streams, by number; none of an order without times."""
 
+    @property
+    def ends(self) -> Sequence[int]:
+        """When a rank of each track ends, by number, ns; none of an order without times."""
+        return [accounts.last_end_ns for accounts in self.run.accounts]
+
     def stream_order(self, use: StreamUse) -> Any:
         """By what `mean_streams` is sorted; those of equal keys stand as ranks first have them."""
         return 0

@@ -158,6 +158,11 @@ class MeasuredFigures(Figures[Timed]):
             [], spans, spans if shown.replayed else 0,
         )  # fmt: skip
 
+    @property
+    def ends(self) -> list[int]:
+        """With what a profiler recorded behind the last operation."""
+        return [rank.last_ns for rank in self.run.run.ranks] if self.run.timed else []
+
     @cached_property
     def streams(self) -> list[TrackStreams]:
         """Compute first; of a device by the names of its groups, which alone send."""

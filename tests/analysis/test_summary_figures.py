@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from simcore.analysis.dimensions import _loads, class_use
-from simcore.analysis.rank_map import MEASURES, last_end_ns
+from simcore.analysis.rank_map import MEASURES
 from simcore.analysis.worst import _stages
 from simcore.parameters import Parameters
 from simcore.program.ops import STREAMS
@@ -104,7 +104,7 @@ def test_no_place_is_worse_than_the_worst(case: Case) -> None:
     if bubbles:
         assert by_name["bubble"].ns == max(bubbles)
     if results.step_time_ns:
-        assert by_name["end"].ns == max(last_end_ns(one) for one in results.accounts)
+        assert by_name["end"].ns == max(results.figures.ends)
     if results.waiting:
         assert by_name["wait"].ns == results.waiting[0].ns
     by_layer: dict[str, int] = {}

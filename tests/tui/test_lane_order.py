@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis.rank_map import last_end_ns
 from simcore.runs.measured import MeasuredResults
 from simcore.runs.simulated import Results
 from tests.tui.made_runs import seed, small
@@ -78,7 +77,7 @@ def test_lanes_are_sorted_by_each_measure(order: str, first: str) -> None:
         "busy": [accounts[row.key.number].busy_ns for row in found.rows],
         "bubble": [-accounts[row.key.number].bubble_ns for row in found.rows],
         "exposed": [-accounts[row.key.number].all_exposed_ns for row in found.rows],
-        "end": [-last_end_ns(accounts[row.key.number]) for row in found.rows],
+        "end": [-accounts[row.key.number].last_end_ns for row in found.rows],
     }
     assert measures[order] == sorted(measures[order])
     assert found.rows[0].lane.title == first

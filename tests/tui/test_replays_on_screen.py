@@ -21,7 +21,7 @@ from tests.tui.test_measured_screens import PLAN, app_on, four_ranks, made
 from tui.compare.choice import Choice
 from tui.frame import BLOCKS, text_of
 from tui.panels import WHAT_IF
-from tui.parameters.trace_form import TraceForm
+from tui.parameters.source import end_lines
 from tui.session import Session
 from tui.summary.frame import draw as draw_summary
 from tui.summary.model import SummaryModel
@@ -166,11 +166,11 @@ async def test_of_many_ranks_those_whose_end_moves_most_are_shown_and_how_many_m
         session = app.session
         assert isinstance(session, Session)
         session.show(session.opened.with_scales(Scales(ranks={3: 2.0})))
-        lines = text_of(TraceForm().ends(session.opened, session.current, 3)).split("\n")  # type: ignore[arg-type]
+        lines = text_of(end_lines(session.opened, session.current, 3)).split("\n")
         assert lines[0].split() == ["rank", "end,", "opened", "end,", "now", "difference"]
         assert lines[1].split()[0] == "3"
         assert lines[-1] == "  and 3 more ranks"
-        assert "more" not in text_of(TraceForm().ends(session.opened, session.current, 5))  # type: ignore[arg-type]
+        assert "more" not in text_of(end_lines(session.opened, session.current, 5))
         await pilot.pause()
 
 

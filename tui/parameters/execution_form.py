@@ -15,10 +15,7 @@ from simcore.names import ASTRA_SIM_2
 from simcore.parameters import FLAGS, Given
 from simcore.records import NamedTuple
 from simcore.runs.executed import TraceResults
-from simcore.units import duration, number, signed
-from tui.frame import Line
-from tui.parameters.changes import ChangeTimes
-from tui.parameters.effect import change_lines, step_line
+from simcore.units import number
 from tui.parameters.fields import (
     GIVEN,
     FormField,
@@ -147,26 +144,6 @@ class ExecutionForm(FormSource):
     def balanced(self, run: TraceResults, draft: Given) -> Values:
         """Stages are not known."""
         raise UsageError("balancing is of measured stages; execution traces do not tell stages")
-
-    def compact(
-        self, opened: TraceResults, now: TraceResults, state: list[Line], changes: Sequence[ChangeTimes],
-        progress: str, size: tuple[int, int],
-    ) -> list[Line]:  # fmt: skip
-        """The same in the few rows under the form."""
-        width, height = size
-        lines = [step_line(opened, now), *state]
-        return (lines + change_lines(changes, progress, opened, width))[:height]
-
-    def ends(self, opened: TraceResults, now: TraceResults, rows: int) -> list[Line]:
-        if rows < 2:
-            return []
-        lines: list[Line] = [[("  rank         was        now  difference", "dim")]]
-        for (rank, old, _), (_, new, _) in list(zip(opened.executed.ranks, now.executed.ranks, strict=False))[
-            : rows - 1
-        ]:
-            change = "=" if new == old else signed(new - old)
-            lines.append([(f"{rank:>6}{duration(old):>12}{duration(new):>11}", ""), (f"{change:>12}", "")])
-        return lines
 
 
 def _used(cluster: Cluster, values: Mapping[str, Any], given: Sequence[str]) -> Mapping[str, Any]:

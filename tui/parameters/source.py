@@ -9,10 +9,12 @@ from simcore.cluster import Dimension
 from simcore.diagnostics import UsageError
 from simcore.parameters import Given
 from simcore.setup import Setup
-from tui.frame import Glyphs, Line
+from simcore.trace.track import ranks_of
+from simcore.units import duration, plural, signed
+from tui.frame import Glyphs, Line, largest
 from tui.parameters.basis import Basis, basis_of
 from tui.parameters.changes import ChangeTimes
-from tui.parameters.effect import change_lines, compact_lines, effect_lines, figure_lines
+from tui.parameters.effect import change_lines, compact_lines, effect_lines, figure_lines, step_line
 from tui.parameters.fields import FormField, Values, dimension_place, fields_for
 from tui.session import Run
 
@@ -57,7 +59,7 @@ class FormSource:
         lines = [*figure_lines(opened, now, glyphs, width), *state]
         alone = change_lines(changes, progress, opened, width - 1)
         lines += [[], *alone] if alone else []
-        return [*lines, [], *self.ends(opened, now, height - len(lines) - 1)]
+        return [*lines, [], *end_lines(opened, now, height - len(lines) - 1)]
 
     def compact(
         self,
@@ -68,12 +70,12 @@ class FormSource:
         progress: str,
         size: tuple[int, int],
     ) -> list[Line]:
-        """The rows under the form of a small terminal."""
-        raise NotImplementedError
-
-    def ends(self, opened: Any, now: Any, rows: int) -> list[Line]:
-        """When each rank ends, in the rows that there are."""
-        raise NotImplementedError
+        """The same in the few rows under the form of a small terminal."""
+        width, height = size
+        lines = [step_line(opened, now), *state]
+        alone = change_lines(changes, progress, opened, width)
+        lines += alone[: max(height - len(lines) - 2, 0)]
+        return [*lines, *end_lines(opened, now, height - len(lines))]
 
 
 class WorkloadForm(FormSource):
@@ -94,6 +96,28 @@ class WorkloadForm(FormSource):
     def balanced(self, run: Run, draft: Given) -> Values:
         """A simulated stage computes what its rows say."""
         raise UsageError("balancing is of measured stages; --stage-layout says which rows a stage runs")
+
+
+_ENDS: Line = [(f"{'rank':>6}{'end, opened':>13}{'end, now':>11}{'difference':>12}", "dim")]
+
+
+def end_lines(opened: Run, now: Run, rows: int) -> list[Line]:
+    """When each rank ends, in the rows that there are: without room for all of them those whose end moves
+    most, of equal ones those that end last.
+    """
+    ends = list(zip(opened.figures.ends, now.figures.ends, strict=True))
+    if rows < 2 or not ends:
+        return []
+    # The last row says how many there are more.
+    rows -= rows - 1 < len(ends) and rows > 2
+    shown = largest([(abs(new - old), new) for old, new in ends], rows - 1)
+    lines = [_ENDS]
+    for number in shown:
+        old, new = ends[number]
+        words = f"{ranks_of(opened.tracks, number).first:>6}{duration(old):>13}{duration(new):>11}"
+        lines.append([(words, ""), (f"{'=' if new == old else signed(new - old):>12}", "")])
+    left = len(ends) - len(shown)
+    return [*lines, [(f"  and {plural(left, 'more rank')}", "dim")]] if left else lines
 
 
 def _cluster_title(dims: Sequence[Dimension], width: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -19,14 +18,9 @@ from simcore.replay.parameters import parameters_of, rounded, stage_word
 from simcore.replay.what_if import balanced
 from simcore.runs.measured import MeasuredResults
 from simcore.sources.measured import EXPOSED
-from simcore.units import duration, number, plural, signed
-from tui.frame import Line, largest
-from tui.parameters.changes import ChangeTimes
-from tui.parameters.effect import change_lines, step_line
+from simcore.units import number
 from tui.parameters.fields import GIVEN, FlagField, FormField, Values
 from tui.parameters.source import FormSource
-
-_HEADING: Line = [(f"{'rank':>6}{'end, opened':>13}{'end, now':>11}{'difference':>12}", "dim")]
 
 
 class TraceBasis(NamedTuple):
@@ -154,41 +148,6 @@ class TraceForm(FormSource):
     def balanced(self, run: MeasuredResults, draft: Given) -> Values:
         """Beside what the draft has, stages that compute equally long. Raises `UsageError`."""
         return asdict(parameters_of(balanced(run.with_parameters(draft.parameters))))
-
-    def compact(
-        self,
-        opened: MeasuredResults,
-        now: MeasuredResults,
-        state: list[Line],
-        changes: Sequence[ChangeTimes],
-        progress: str,
-        size: tuple[int, int],
-    ) -> list[Line]:
-        """The same in the few rows under the form."""
-        width, height = size
-        lines = [step_line(opened, now), *state]
-        alone = change_lines(changes, progress, opened, width)
-        lines += alone[: max(height - len(lines) - 2, 0)]
-        return [*lines, *self.ends(opened, now, height - len(lines))]
-
-    def ends(self, opened: MeasuredResults, now: MeasuredResults, rows: int) -> list[Line]:
-        """Without room for all of them those whose end moves most, of equal ones those that end last."""
-        if rows < 2 or not opened.timed:
-            return []
-        # The last row says how many there are more.
-        rows -= rows - 1 < len(opened.run.ranks) and rows > 2
-        ends = [
-            (rank_trace.last_ns, other.last_ns)
-            for rank_trace, other in zip(opened.run.ranks, now.run.ranks, strict=True)
-        ]
-        shown = largest([(abs(new - old), new) for old, new in ends], rows - 1)
-        lines = [_HEADING]
-        for index in shown:
-            old, new = ends[index]
-            words = f"{opened.run.ranks[index].number:>6}{duration(old):>13}{duration(new):>11}"
-            lines.append([(words, ""), (f"{'=' if new == old else signed(new - old):>12}", "")])
-        left = len(ends) - len(shown)
-        return [*lines, [(f"  and {plural(left, 'more rank')}", "dim")]] if left else lines
 
 
 def _fields_of(results: MeasuredResults) -> list[FormField]:

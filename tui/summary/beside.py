@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from simcore.analysis.rank_map import MEASURES
 from simcore.ranks import RankSet
 from simcore.trace.findings import Spot
-from simcore.trace.run import account_ns, mean_of_ranks
+from simcore.trace.run import mean_of_ranks
 from simcore.units import duration, percent, signed
 from tui.frame import Glyphs, Line, fitted, name_cut, rows_around
 
@@ -206,16 +206,39 @@ def _short(ranks: RankSet) -> str:
     return text if len(text) <= 6 else f"x{len(ranks)}"
 
 
-class Waits:
+class RankTable:
+    """A line a rank, or a wait of one."""
+
+    moves = "jk"
+
+    def __init__(self, run: Run) -> None:
+        self.show(run)
+
+    def show(self, run: Run) -> None:
+        """Another run of the same kind."""
+        raise NotImplementedError
+
+    def _texts(self, width: int) -> tuple[str, list[str]]:
+        """(the head, its lines)."""
+        raise NotImplementedError
+
+    def lines(self, width: int, rows: int, at: tuple[int, int], glyphs: Glyphs, focused: bool) -> list[Line]:
+        head, texts = self._texts(width)
+        if not texts:
+            return [[(" no rank waits for another", "dim")]]
+        lines: list[Line] = [[(head, "dim")]]
+        for index in rows_around(at[0], len(texts), max(rows - 1, 1)):
+            here = focused and index == at[0]
+            lines.append([(f"{'>' if here else ' '}{texts[index][1:]}", "accent" if here else "")])
+        return lines
+
+
+class Waits(RankTable):
     """Who waits for whom; or each rank's replayed end against the measured one, of a measured run that of its
     own replay. replay: whether it is the second.
     """
 
-    moves = "jk"
     other = "waits, replay"
-
-    def __init__(self, run: Run) -> None:
-        self.show(run)
 
     def show(self, run: Run) -> None:
         """A changed run is asked what changed."""
@@ -278,17 +301,9 @@ class Waits:
         stretch = longest_wait(results, early, wait.name)
         return None if stretch is None else Spot(early, *stretch)
 
-    def lines(self, width: int, rows: int, at: tuple[int, int], glyphs: Glyphs, focused: bool) -> list[Line]:
-        head, texts = _difference_texts(self.differences, width) if self.replay else self._wait_texts(width)
-        if not texts:
-            return [[(" no rank waits for another", "dim")]]
-        lines: list[Line] = [[(head, "dim")]]
-        for index in rows_around(at[0], len(texts), max(rows - 1, 1)):
-            here = focused and index == at[0]
-            lines.append([(f"{'>' if here else ' '}{texts[index][1:]}", "accent" if here else "")])
-        return lines
-
-    def _wait_texts(self, width: int) -> tuple[str, list[str]]:
+    def _texts(self, width: int) -> tuple[str, list[str]]:
+        if self.replay:
+            return _difference_texts(self.differences, width)
         waits = self._run.waiting
         front = _columns(
             ("rank", "for", "waits"),
@@ -358,15 +373,10 @@ def _head(front: list[str], last: str, gap: str = "  ") -> str:
     return f"{front[0]}{gap}{last}" if len(front) > 1 else ""
 
 
-class LateRanks:
+class LateRanks(RankTable):
     """How long each rank waits for members of its collectives and for messages, the longest first."""
 
-    moves = "jk"
     other = "waits"
-    replay = False
-
-    def __init__(self, run: Run) -> None:
-        self.show(run)
 
     def show(self, run: Run) -> None:
         """Another run of the same traces."""
@@ -386,13 +396,10 @@ class LateRanks:
     def rows(self) -> list[tuple[int, int, int, int]]:
         """(waiting, exposed, computing, rank), ns."""
         if self._rows is None:
-            rows = []
-            for track in self._run.tracks:
-                ns = account_ns(self._run, [track])
-                waits = ns["wait"] + ns["bubble"]
-                exposed = sum(account_ns for name, account_ns in ns.items() if name.startswith("exposed "))
-                computing = sum(account_ns for name, account_ns in ns.items() if name.startswith("compute "))
-                rows.append((waits, exposed, computing, track.first_rank))
+            of_ranks = ((self._run.accounts[track.number], track.first_rank) for track in self._run.tracks)
+            rows = [
+                (one.wait_ns + one.bubble_ns, one.all_exposed_ns, one.busy_ns, rank) for one, rank in of_ranks
+            ]
             self._rows = sorted(rows, key=lambda row: (-row[0], row[3]))
         return self._rows
 
@@ -406,14 +413,10 @@ class LateRanks:
     def spot(self, at: tuple[int, int]) -> Spot | None:
         return Spot(self.rows[at[0]][3], 0, max(self._run.step_time_ns, 1)) if self.rows else None
 
-    def lines(self, width: int, rows: int, at: tuple[int, int], glyphs: Glyphs, focused: bool) -> list[Line]:
-        texts = _columns(
+    def _texts(self, width: int) -> tuple[str, list[str]]:
+        head, *texts = _columns(
             ("rank", "waits", "exposed", "computes"),
             [(str(rank), duration(waits), duration(exposed), duration(computing))
              for waits, exposed, computing, rank in self.rows],
         )  # fmt: skip
-        lines: list[Line] = [[(texts[0], "dim")]]
-        for index in rows_around(at[0], len(texts) - 1, max(rows - 1, 1)):
-            here = focused and index == at[0]
-            lines.append([(f"{'>' if here else ' '}{texts[index + 1][1:]}", "accent" if here else "")])
-        return lines
+        return head, texts

@@ -10,7 +10,7 @@ from simcore.trace.run import Run
 from tui.change_words import BOTH_HOLD
 from tui.frame import Glyphs, Line, cells, rule
 from tui.panels import BOTH_LISTS, WHAT_IF, beside, box, fixes_in_front, meaning_rows
-from tui.summary.beside import BesidePanel, LateRanks, Waits
+from tui.summary.beside import BesidePanel, RankTable
 from tui.summary.model import MAP, NOTES, PANELS, STAGES, WORST, SummaryModel
 from tui.summary.panels import (
     ALL,
@@ -136,7 +136,7 @@ def _words_title(model: SummaryModel, cut: str, width: int) -> str:
 def _counted(title: str, table: BesidePanel, rows: int) -> str:
     """`Who waits for whom, 3 of 28` where a panel of `rows` lines, its head among them, has not all rows."""
     count, shown = table.extent[0], max(rows - 1, 1)
-    if shown >= count or not isinstance(table, (Waits, LateRanks)):
+    if shown >= count or not isinstance(table, RankTable):
         return title
     return f"{title.removesuffix(', in all')}, {shown} of {count}"
 

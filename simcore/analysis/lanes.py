@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import cached_property
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from simcore.analysis.span_words import SimulatedSpanWords, pass_words
@@ -21,7 +20,7 @@ from simcore.program.ops import (
 )
 from simcore.ranks import RankSet, place_words
 from simcore.sources.simulated import ACCOUNTS
-from simcore.trace.lane_spans import COMPUTE_STREAM, COMPUTING, KINDS, LaneOrder, TimeStretch
+from simcore.trace.lane_spans import COMPUTE_STREAM, COMPUTING, KINDS, LaneOrder, TimeStretch, codes
 from simcore.trace.lanes import ORDERS, LaneFacts, Lanes, LaneTrack, SearchedOps
 from simcore.trace.spans import Column
 from simcore.units import plural
@@ -70,7 +69,7 @@ class SimulatedLanes(Lanes):
         return LaneFacts(
             self.results.step_time_ns, [*self._ranks], self._counted,
             (*ORDERS, LaneOrder("end", "latest end", "end")), _SPREAD, communication="exposed",
-            beside=("x", ""), covers_all=True,
+            beside=("x", ""),
         )  # fmt: skip
 
     def _end_ns(self, number: int) -> int:
@@ -175,24 +174,29 @@ class SimulatedLanes(Lanes):
             for column in (self.results.trace.column("row"), *self._searched_columns)
         )
         return SearchedOps(
-            [*((name,) for name in names), ()], [of_row[each] for each in row],
-            self._searched_columns[0].labels, what, [each + 1 for each in microbatch],
+            [*((name,) for name in names), ()], codes(map(of_row.__getitem__, row)),
+            self._searched_columns[0].labels, what, codes(map((1).__add__, microbatch)),
         )  # fmt: skip
 
     @cached_property
     def _searched_columns(self) -> tuple[Column, Column]:
         """(the words that a search finds ops by, their micro-batches)."""
-        all_ops = [stage.ops for stage in self._timeline.program.stages]
-        keys = [list(zip(ops.cost, ops.phase, strict=True)) for ops in all_ops]
-        number_of = {key: number for number, key in enumerate(dict.fromkeys(chain(*keys)))}
-        numbers = [list(map(number_of.__getitem__, some)) for some in keys]
+        of_class = [self._timeline.stage_program(number).ops for number in range(len(self._timeline.classes))]
+        # Stages share their ops.
+        programs = {id(ops): ops for ops in of_class}
+        number_of: dict[tuple[int, int], int] = {}
+        numbers = {
+            program: [
+                number_of.setdefault(key, len(number_of)) for key in zip(ops.cost, ops.phase, strict=True)
+            ]
+            for program, ops in programs.items()
+        }
         sent = [self._op_words(*key) for key in number_of]
         received = [words - {"send"} | {"receive"} for words in sent]
-        of_class = [one.stage for one in self._timeline.classes]
         # NONE, of what is idle, is the last label.
         labels = [*sent, *received, frozenset[str]()]
-        words = Column(labels, [numbers[stage] for stage in of_class], range(len(sent), len(labels)))
-        return words, Column((), [all_ops[stage].microbatch for stage in of_class])
+        words = Column(labels, [numbers[id(ops)] for ops in of_class], range(len(sent), len(labels)))
+        return words, Column((), [ops.microbatch for ops in of_class])
 
     def _op_words(self, cost_number: int, phase: int) -> frozenset[str]:
         cost = self._timeline.program.costs[cost_number]

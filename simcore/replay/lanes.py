@@ -36,6 +36,7 @@ from simcore.trace.lane_spans import (
     COMPUTING,
     KINDS,
     TIME,
+    Content,
     Figure,
     LaneOrder,
     Spans,
@@ -53,7 +54,6 @@ from simcore.trace.lanes import (
     MOST_WAIT,
     NATURAL,
     SHORT,
-    Content,
     LaneFacts,
     Lanes,
     LaneTrack,
@@ -244,22 +244,17 @@ class MeasuredLanes(Lanes):
         """By operation, sub-operation and collective; a gap has no name and no micro-batch."""
         rank = self.run.ranks[number]
         ops, subs, host = rank.ops, rank.subs, _host_names(rank)
-        number_of: dict[tuple[str, ...], int] = {}
-        told = (
-            *zip(ops.name),
-            *(
-                (name,) if collective is None else (name, collective)
-                for name, collective in zip(subs.name, subs.collective, strict=True)
-            ),
-            *zip(host),
-            # An item below 0 counts from the end.
-            *[()] * (len(ops) + 1),
-        )
-        name = codes(number_of.setdefault(names, len(number_of)) for names in told)
+        both = zip(subs.name, subs.collective, strict=True)
+        of_subs = (name if collective is None else (name, collective) for name, collective in both)
+        # An item below 0 counts from the end.
+        told = [*ops.name, *of_subs, *host, *[()] * (len(ops) + 1)]
+        number_of = {names: number for number, names in enumerate(dict.fromkeys(told))}
+        name = codes(map(number_of.__getitem__, told))
+        names: list[tuple[str, ...]] = [(one,) if isinstance(one, str) else one for one in number_of]
         # Of a sub-operation it is the micro-batch of the operation that it lies in.
         batch = [*ops.batch, *map(ops.batch.__getitem__, subs.parent), *[-1] * (len(host) + len(ops) + 1)]
         microbatch = codes(each + 1 for each in batch)
-        return SearchedOps(list(number_of), name, list(map(_spelled, number_of)), name, microbatch)
+        return SearchedOps(names, name, list(map(_spelled, names)), name, microbatch)
 
     # -- what one moves by ---------------------------------------------------------------
 

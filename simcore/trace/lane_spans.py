@@ -8,9 +8,14 @@ of an order without times.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from itertools import accumulate, compress, islice
+from operator import lt, sub
 
 from simcore.records import NamedTuple, Struct
+from simcore.trace.shares import Shares, columns_of_spans
 from simcore.units import duration
 
 # What a span can be drawn as: compute by what it is for, communication by kind, and not computing. The
@@ -26,6 +31,9 @@ COMPUTING = tuple(KINDS.index(name) for name in ("fwd", "bwd", "wg", "opt", "rec
 NAMELESS = frozenset(KINDS.index(name) for name in ("idle", "bubble", "wait"))
 # The stream that every track has; the others are communication, by the names of its groups.
 COMPUTE_STREAM = "compute"
+_HAS_NAME = bytes(category not in NAMELESS for category in range(256))
+# Up to so many spans a column they are added up one by one.
+_FEW = 20
 
 
 class Spans(Struct, frozen=True):
@@ -45,6 +53,97 @@ def spans_of(rows: Sequence[tuple[int, int, int, int]]) -> Spans:
     # By lists: an array that is made of an iterator grows by each element.
     start, end, op = (array("q", [row[column] for row in rows]) for column in range(3))
     return Spans(start, end, op, bytearray([row[3] for row in rows]))
+
+
+class Content(Struct, dict=True):
+    """A lane. spans: none of them empty. drawn: what its cells are drawn from: its spans, or the parts of
+    them that are of other kinds. covers_all: whether there is a span at every time of the step.
+    """
+
+    spans: Spans
+    drawn: Spans
+    covers_all: bool = False
+
+    @cached_property
+    def may_overlap(self) -> bool:
+        """Whether any of what its cells are drawn from runs at the same time."""
+        spans = self.drawn
+        return any(map(lt, islice(spans.start, 1, None), spans.end))
+
+    @cached_property
+    def shares(self) -> Shares:
+        """How much of any stretch each category fills; what overlaps in a category counts once."""
+        spans = self.drawn
+        if not self.may_overlap:
+            return Shares.of_columns(spans.start, spans.end, spans.category)
+        start, end, category = array("q"), array("q"), bytearray()
+        last: dict[int, int] = {}
+        for begin, over, kind in zip(spans.start, spans.end, spans.category, strict=True):
+            number = last.get(kind)
+            if number is not None and begin <= end[number]:
+                end[number] = max(over, end[number])
+            else:
+                last[kind] = len(start)
+                start.append(begin)
+                end.append(over)
+                category.append(kind)
+        return Shares.of_columns(start, end, category)
+
+    def column_sums(self, edges: Sequence[int]) -> dict[int, list[int]]:
+        """ns of each category between each two neighbouring `edges`, of those that have any there."""
+        spans = self.drawn
+        inside = bisect_left(spans.start, edges[-1]) - bisect_right(spans.start, edges[0])
+        if self.may_overlap or inside > _FEW * len(edges):
+            return self.shares.columns(edges)
+        return columns_of_spans(spans.start, spans.end, spans.category, edges)
+
+    @cached_property
+    def _latest_end(self) -> array[int]:
+        """Of each span, the latest end of it and of all that begin before it."""
+        return array("q", accumulate(self.spans.end, max))
+
+    @cached_property
+    def longest_ns(self) -> int:
+        """How long the longest span that can have a name in it lasts, 0 where there is none."""
+        spans = self.spans
+        named = spans.category.translate(_HAS_NAME)
+        return max(compress(map(sub, spans.end, spans.start), named), default=0)
+
+    @cached_property
+    def by_length(self) -> list[int]:
+        """The indices of the spans, the longest first."""
+        spans = self.spans
+        return sorted(range(len(spans.start)), key=lambda index: spans.start[index] - spans.end[index])
+
+    def at(self, time_ns: int) -> int | None:
+        """The index of the span that runs at `time_ns`, the latest to start; None between spans."""
+        spans = self.spans
+        index = bisect_right(spans.start, time_ns) - 1
+        if self.covers_all and spans.start:
+            return max(index, 0)
+        # Transfers may overlap: go back as long as one that began before may still run.
+        while index >= 0 and self._latest_end[index] > time_ns:
+            if spans.end[index] > time_ns:
+                return index
+            index -= 1
+        return None
+
+    def starting_in(self, first_ns: int, last_ns: int) -> range:
+        """The indices of the spans that begin from `first_ns` on and before `last_ns`."""
+        starts = self.spans.start
+        return range(bisect_left(starts, first_ns), bisect_left(starts, last_ns))
+
+    def next_start(self, time_ns: int) -> int | None:
+        """The start of the first span that begins after `time_ns`."""
+        starts = self.spans.start
+        index = bisect_right(starts, time_ns)
+        return starts[index] if index < len(starts) else None
+
+    def previous_start(self, time_ns: int) -> int | None:
+        """The start of the last span that begins before `time_ns`."""
+        starts = self.spans.start
+        index = bisect_left(starts, time_ns) - 1
+        return starts[index] if index >= 0 else None
 
 
 class LaneOrder(NamedTuple):
@@ -106,8 +205,11 @@ class Searched(Struct, frozen=True):
 
 def codes(numbers: Iterable[int]) -> Sequence[int]:
     """Numbers from 0 on as bytes, where they all fit, else as a column."""
-    column = array("q", numbers)
-    return bytes(column.tolist()) if max(column, default=0) < 256 else column
+    column = list(numbers)
+    try:
+        return bytes(column)
+    except ValueError:
+        return array("q", column)
 
 
 class SpanSaid(NamedTuple):

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import compress, count
+from operator import add
 from typing import TYPE_CHECKING, Protocol
 
 from simcore.records import NamedTuple
@@ -17,6 +18,7 @@ from simcore.trace.accounts import Accounts, Ranges
 from simcore.trace.lane_spans import (
     KINDS,
     TIME,
+    Content,
     Dependency,
     Figure,
     LaneOrder,
@@ -67,6 +69,8 @@ LEAST_BUSY = LaneOrder("busy", "least busy", "busy", least_first=True, told="com
 MOST_BUBBLE, MOST_WAIT = (LaneOrder(name, f"most {name}", name) for name in ("bubble", "wait"))
 MOST_EXPOSED = LaneOrder("exposed", "most exposed", "exposed")
 ORDERS = (NATURAL, LEAST_BUSY, MOST_BUBBLE, MOST_WAIT, MOST_EXPOSED)
+# More than there are KINDS.
+_APART = 256
 # Of lanes that are one where they are alike: no account of any two differs by more of the step, %.
 _ALIKE_PERCENT = 2
 ALIKE_WORDS = f"alike within {_ALIKE_PERCENT} %"
@@ -121,15 +125,6 @@ class LaneTrack(NamedTuple):
     seams: Sequence[int] = ()
 
 
-class Content(NamedTuple):
-    """A lane. spans: none of them empty. drawn: what its cells are drawn from: its spans, or the parts of
-    them that are of other kinds.
-    """
-
-    spans: Spans
-    drawn: Spans
-
-
 class Sums(NamedTuple):
     """What stretches are made of. ranges: ns by category; figures: a category in words, without its ns."""
 
@@ -160,9 +155,8 @@ class LaneFacts(NamedTuple):
     compute first; () for those of the orders. communication: what its kinds are together: `exposed` where
     they hold compute back. beside: the heading of `LaneTrack.beside`, wide and narrow; ("x", "") for how many
     ranks a track has. axis: how places of it are written. timed: whether it is time, else an order.
-    concurrent: whether the ranks have a common time. covers_all: whether lanes of tracks are known to have a
-    span at every time. alike: what lanes are that may be one, "" where equals are one anyway. streams_wait:
-    whether lanes of streams show how long their spans wait.
+    concurrent: whether the ranks have a common time. alike: what lanes are that may be one, "" where equals
+    are one anyway. streams_wait: whether lanes of streams show how long their spans wait.
     """
 
     length: int
@@ -175,7 +169,6 @@ class LaneFacts(NamedTuple):
     axis: TimeAxis = TIME
     timed: bool = True
     concurrent: bool = True
-    covers_all: bool = False
     alike: str = ""
     streams_wait: bool = False
 
@@ -276,7 +269,7 @@ class Lanes(ABC):
             if number not in self._of_streams:
                 self._of_streams[number] = self._spans_of_streams(number)
             spans = self._of_streams[number][stream]
-        return Content(spans, spans)
+        return Content(spans, spans, covers_all=stream is None)
 
     def _find_waits(self, number: int) -> list[Wait]:
         """Its times of `wait`, `bubble` and `idle`; idle is who has done all its work."""
@@ -401,15 +394,14 @@ class Lanes(ABC):
         name, what, microbatch = (
             map(of_op.__getitem__, spans.op) for of_op in (ops.name, ops.what, ops.microbatch)
         )
-        both = list(zip(spans.category, what, strict=True))
+        # As numbers: pairs of a million spans would be a million tuples.
+        both = list(map(add, map(_APART.__mul__, what), spans.category))
         kinds: dict[frozenset[str], int] = {}
-        # Spans are many, kinds of them few.
-        of_both = {
-            (category, of_op): kinds.setdefault(
-                self._words_of(stream, category, ops.words[of_op]), len(kinds)
-            )
-            for category, of_op in set(both)
-        }
+        of_both = {}
+        for number_of_both in set(both):
+            of_op, category = divmod(number_of_both, _APART)
+            words = self._words_of(stream, category, ops.words[of_op])
+            of_both[number_of_both] = kinds.setdefault(words, len(kinds))
         return Searched(
             list(kinds), codes(map(of_both.__getitem__, both)), ops.names, codes(name), codes(microbatch)
         )

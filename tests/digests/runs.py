@@ -180,7 +180,8 @@ def _label(lanes: Lanes, number: int, stream: str | None) -> str:
 
 
 def _text_of_lane(lanes: Lanes, number: int, stream: str | None) -> str:
-    spans, drawn = lanes.content(number, stream)
+    content = lanes.content(number, stream)
+    spans, drawn = content.spans, content.drawn
     lines = _lines_of_spans(lanes, number, spans)
     if drawn is not spans:
         lines += ["drawn", *_lines_of_spans(lanes, number, drawn)]

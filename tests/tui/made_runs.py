@@ -141,7 +141,7 @@ def drawn(model: TimelineModel, width: int = 120, height: int = 33) -> str:
 
 def naive_cell(lane: Lane, first_ns: int, last_ns: int) -> dict[int, int]:
     """ns of each category in a stretch, span by span; spans of one category that overlap count once."""
-    spans = lane.drawn
+    spans = lane.content.drawn
     found: dict[int, int] = {}
     reached: dict[int, int] = {}
     for start, end, category in zip(spans.start, spans.end, spans.category, strict=True):

@@ -336,7 +336,7 @@ def test_single_ranks_share_the_spans_and_sums_of_their_lane() -> None:
     single = source.lane(0, 37)
     assert (single.title, single.count, single.ranks) == ("rank 37", "", 1)
     assert single.spans is source.lane(0).spans
-    assert single.shares is source.lane(0).shares
+    assert single.content.shares is source.lane(0).content.shares
     assert source.lane(0, 37) is single
 
 

@@ -7,8 +7,8 @@ from array import array
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcore.analysis.shares import Shares
 from simcore.trace.lane_spans import Spans
+from simcore.trace.shares import Shares
 from tui.timeline.margins import filled_ns
 
 

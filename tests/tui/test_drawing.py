@@ -113,7 +113,7 @@ def check_lane(lane: Lane, window: Window, columns: int) -> None:
     assert len(cells) == columns
     if drawn.crowded:
         return
-    if drawn.narrow and lane.covers_all:
+    if drawn.narrow and lane.content.covers_all:
         check_alternating(lane, edges, cells)
         return
     expected = [expected_cell(lane, edges[column], edges[column + 1]) for column in range(columns)]

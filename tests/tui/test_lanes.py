@@ -73,7 +73,7 @@ def test_what_runs_at_a_time_is_found_and_nothing_else(case: Case) -> None:
     lanes = [lane for lane in all_lanes(results) if results.simulation.step_time_ns]
     for lane in lanes:
         for time_ns in interesting_times(lane):
-            found, expected = lane.at(time_ns), running(lane, time_ns)
+            found, expected = lane.content.at(time_ns), running(lane, time_ns)
             assert (found in expected) if expected else (found is None)
 
 
@@ -83,7 +83,8 @@ def test_a_slow_transfer_is_found_while_fast_ones_come_and_go_beside_it() -> Non
     # Stages 0 and 1 are neighbours in one server, stage 2 is far away.
     results = run(workload, dim=("switch:2:100:5", "switch:3:1:100"))
     lane = lane_of(results, 1, "pp")
-    missed = [time for time in interesting_times(lane) if running(lane, time) and lane.at(time) is None]
+    at, times = lane.content.at, interesting_times(lane)
+    missed = [time for time in times if running(lane, time) and at(time) is None]
     assert missed == []
 
 
@@ -94,8 +95,9 @@ def test_the_next_and_previous_starts_are_the_nearest_ones(case: Case, share: in
     time_ns = results.simulation.step_time_ns * share // 10**6
     for lane in all_lanes(results):
         starts = lane.spans.start
-        assert lane.next_start(time_ns) == min((one for one in starts if one > time_ns), default=None)
-        assert lane.previous_start(time_ns) == max((one for one in starts if one < time_ns), default=None)
+        of = lane.content
+        assert of.next_start(time_ns) == min((one for one in starts if one > time_ns), default=None)
+        assert of.previous_start(time_ns) == max((one for one in starts if one < time_ns), default=None)
 
 
 @settings(max_examples=25)
@@ -143,4 +145,4 @@ def test_a_class_lane_always_has_a_span_under_the_cursor() -> None:
     for results in some_runs():
         step = results.simulation.step_time_ns
         for time_ns in (0, step // 2, max(step - 1, 0), step):
-            assert lane_of(results, 0).at(time_ns) is not None
+            assert lane_of(results, 0).content.at(time_ns) is not None

@@ -53,7 +53,7 @@ def real() -> MeasuredResults:
 
 def drawn_ns(source: LaneSource, number: int) -> dict[str, int]:
     """ns of the step by what a rank's lane is drawn as, of what it has any."""
-    found = source.lane(number).shares.between(0, source.length)
+    found = source.lane(number).content.shares.between(0, source.length)
     return {KINDS[kind]: ns for kind, ns in found.items() if ns}
 
 
@@ -83,7 +83,7 @@ def test_the_cells_of_a_wait_are_those_of_simulated_lanes_and_the_cursor_still_t
     assert text == "[forward_]" + wait * 20 + "[dp_]" + " " + ASCII.fills["opt"] * 4
     model.go_to(LaneKey((), 0))
     model.cursor_ns = 20 * MS
-    index = model.current.at(model.cursor_ns)
+    index = model.current.content.at(model.cursor_ns)
     assert index is not None
     assert slow().run.ranks[0].ops.name[model.current.spans.op[index]] == "dp_allreduce"
 
@@ -116,11 +116,11 @@ def test_every_ns_of_a_lane_is_drawn_as_its_account_within_its_operation(
         assert drawn_ns(source, rank) == accounts_ns(results, rank)
         computing = sum(results.accounts[rank].compute_ns().values())
         assert source.of.measure_ns("busy", rank) == computing
-        shares = compute.shares.between(0, source.length)
+        shares = compute.content.shares.between(0, source.length)
         assert sum(ns for kind, ns in shares.items() if kind in COMPUTING) == computing
         whole = {item: (lane.spans.start[at], lane.spans.end[at]) for at, item in enumerate(lane.spans.op)}
         reached = 0
-        drawn = lane.drawn
+        drawn = lane.content.drawn
         for start, end, item in zip(drawn.start, drawn.end, drawn.op, strict=True):
             assert start == reached < end
             assert whole[item][0] <= start
@@ -156,8 +156,8 @@ def test_what_takes_no_time_is_drawn_with_its_instant_still() -> None:
         + Op("dp_allreduce", "1010.00", "0", group="dp").line()
     )
     lane = LaneSource(MeasuredResults(run_of(text, 1))).lane(0)
-    assert [KINDS[kind] for kind in lane.drawn.category] == ["bwd", "dp"]
-    assert lane.drawn.end[1] - lane.drawn.start[1] == 1
+    assert [KINDS[kind] for kind in lane.content.drawn.category] == ["bwd", "dp"]
+    assert lane.content.drawn.end[1] - lane.content.drawn.start[1] == 1
 
 
 def test_a_name_stands_in_the_longest_part_and_hides_no_wait() -> None:
@@ -175,8 +175,8 @@ def test_the_filter_leaves_the_parts_of_matching_operations() -> None:
     model = TimelineModel(slow())
     model.filter.set(parse_query("dp_allreduce"))
     shown = model.shown(model.source.lane(0))
-    assert [KINDS[kind] for kind in shown.drawn.category] == ["wait", "dp"]
-    assert list(shown.drawn.start) == [10 * MS, 30 * MS]
+    assert [KINDS[kind] for kind in shown.content.drawn.category] == ["wait", "dp"]
+    assert list(shown.content.drawn.start) == [10 * MS, 30 * MS]
 
 
 def test_of_a_real_run_the_slow_rank_is_seen() -> None:
@@ -195,7 +195,7 @@ def waits_said(results: MeasuredResults, number: int, count: int) -> list[str]:
     said = []
     for _ in range(count):
         longest_wait(model, everywhere=False)
-        index = model.current.at(model.cursor_ns)
+        index = model.current.content.at(model.cursor_ns)
         assert index is not None
         item = model.current.spans.op[index]
         name = results.run.ranks[number].ops.name[item] if item >= 0 else "gap"

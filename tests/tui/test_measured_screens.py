@@ -127,11 +127,11 @@ def test_lanes_lie_in_the_step_and_cells_add_up(run: str) -> None:
             assert list(spans.start) == sorted(spans.start)
             assert all(start < end for start, end in zip(spans.start, spans.end, strict=True))
             edges = [source.length * column // 60 for column in range(61)]
-            for column, found in enumerate(lane.shares.cells(edges)):
+            for column, found in enumerate(lane.content.shares.cells(edges)):
                 assert found == naive_cell(lane, edges[column], edges[column + 1])  # type: ignore[arg-type]
             for index, start in enumerate(spans.start):
-                assert lane.at(start) is not None
-                assert spans.start[lane.at(start) or 0] == start or index
+                assert lane.content.at(start) is not None
+                assert spans.start[lane.content.at(start) or 0] == start or index
 
 
 def said(run: MeasuredRun, lane: int, time_ns: int, *, wide: bool = True) -> list[str]:

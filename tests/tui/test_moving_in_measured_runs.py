@@ -84,7 +84,7 @@ def test_passes_are_the_steps_of_micro_batches() -> None:
 def test_waits_are_gaps_and_receives() -> None:
     model = TimelineModel(MeasuredResults(run()))
     longest_wait(model, everywhere=False)
-    index = model.current.at(model.cursor_ns)
+    index = model.current.content.at(model.cursor_ns)
     assert index is not None
     first = model.current.spans.end[index] - model.current.spans.start[index]
     longest_wait(model, everywhere=True)
@@ -124,7 +124,7 @@ def test_the_filter_leaves_matching_operations() -> None:
     assert len(model.shown(model.current).spans.start) == 1
     model.move_to(0)
     model.step_span(1)
-    index = model.current.at(model.cursor_ns)
+    index = model.current.content.at(model.cursor_ns)
     assert index is not None
     assert run().ranks[0].ops.name[model.current.spans.op[index]] == "backward_step"
 

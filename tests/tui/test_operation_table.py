@@ -210,7 +210,7 @@ async def test_enter_leads_to_the_longest_run_and_escape_back_to_the_table(
             assert isinstance(timeline, TimelineView)
             model = timeline.model
             assert model.current.key.number == place.number
-            index = model.current.at(model.cursor_ns)
+            index = model.current.content.at(model.cursor_ns)
             spans = model.current.spans
             assert index is not None
             assert place.start_ns <= model.cursor_ns < place.end_ns

@@ -93,7 +93,7 @@ def test_the_longest_wait_comes_first_and_then_the_next() -> None:
     lengths = []
     for _ in range(5):
         longest_wait(model, everywhere=False)
-        index = model.current.at(model.cursor_ns)
+        index = model.current.content.at(model.cursor_ns)
         assert index is not None
         lengths.append(accounts.edge[index + 1] - accounts.edge[index])
     assert lengths == sorted(lengths, reverse=True)

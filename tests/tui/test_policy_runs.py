@@ -57,13 +57,13 @@ def check_lanes(results: Results) -> None:
     step = results.simulation.step_time_ns
     for lane in all_lanes(results):
         edges = [0, step // 3, step // 2, step]
-        for first, last, cell in zip(edges, edges[1:], lane.shares.cells(edges), strict=False):
+        for first, last, cell in zip(edges, edges[1:], lane.content.shares.cells(edges), strict=False):
             assert cell == naive_cell(lane, first, last)
             assert sum(cell.values()) <= last - first
         spans = lane.spans
         assert list(spans.start) == sorted(spans.start)
         for index in range(len(spans.start)):
-            found = lane.at(spans.start[index])
+            found = lane.content.at(spans.start[index])
             assert found is not None
             assert spans.start[found] <= spans.start[index] < spans.end[found]
 

@@ -7,9 +7,9 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis.shares import Shares, columns_of_spans
 from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.trace.shares import Shares, columns_of_spans
 from tests.strategies import Case, cases
 from tests.tui.made_runs import all_lanes, naive_cell
 
@@ -92,7 +92,7 @@ def test_a_lane_adds_up_alike_by_spans_and_by_prefix_sums(
     width = max(step * length // 1000, 1)
     edges = [begin + width * column // columns for column in range(columns + 1)]
     for lane in all_lanes(results):
-        assert lane.column_sums(edges) == lane.shares.columns(edges)
+        assert lane.content.column_sums(edges) == lane.content.shares.columns(edges)
 
 
 def test_no_spans_fill_nothing() -> None:
@@ -115,5 +115,5 @@ def test_the_shares_of_every_lane_are_the_naive_sums_of_its_spans(case: Case, co
     step = results.simulation.step_time_ns
     edges = [step * column // columns for column in range(columns + 1)]
     for lane in all_lanes(results):
-        for cell, found in enumerate(lane.shares.cells(edges)):
+        for cell, found in enumerate(lane.content.shares.cells(edges)):
             assert found == naive_cell(lane, edges[cell], edges[cell + 1])

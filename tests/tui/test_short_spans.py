@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from simcore.runs.measured import MeasuredResults
 from simcore.runs.simulated import Results
 from simcore.simulation import simulate
-from simcore.trace.lane_spans import KINDS, Spans
+from simcore.trace.lane_spans import KINDS, Content, Spans
 from tests.measured.made_steps import Factors, Layout, actions, made_run, simulated, trace_text
 from tests.strategies import Case, Cell, Row, cases, make_workload
 from tests.tui.made_runs import all_lanes, lane_of, line_text, run, seed
@@ -33,7 +33,7 @@ LOOKS = [(BLOCKS, True), (BLOCKS, False), (ASCII, True), (ASCII, False)]
 def ns_by_column(lane: SpanLane, edges: Sequence[int]) -> tuple[list[int], list[int]]:
     """(ns of what runs, ns of anything but idle) in each column, span by span; overlapping ones add up."""
     running, any_kind = [0] * (len(edges) - 1), [0] * (len(edges) - 1)
-    spans = lane.drawn
+    spans = lane.content.drawn
     for start, end, kind in zip(spans.start, spans.end, spans.category, strict=True):
         for column in range(len(edges) - 1):
             ns = max(min(end, edges[column + 1]) - max(start, edges[column]), 0)
@@ -152,7 +152,6 @@ class MadeLane(SpanLane):
     """Spans one behind the other, (length, index into KINDS), None for a time without one."""
 
     number = 0
-    may_overlap = False
 
     def __init__(self, stream: str | None, parts: Sequence[tuple[int, int | None]]) -> None:
         self.stream = stream
@@ -165,14 +164,11 @@ class MadeLane(SpanLane):
                 self.made[2].append(kind)
             self.length += ns
 
-    @property
-    def covers_all(self) -> bool:
-        return self.stream is None and sum(map(int.__sub__, self.made[1], self.made[0])) == self.length
-
     @cached_property
-    def spans(self) -> Spans:
+    def content(self) -> Content:
         start, end, kinds = self.made
-        return Spans(array("q", start), array("q", end), array("q", range(len(start))), kinds)
+        spans = Spans(array("q", start), array("q", end), array("q", range(len(start))), kinds)
+        return Content(spans, spans, self.stream is None and sum(map(int.__sub__, end, start)) == self.length)
 
     def label(self, op: int, room: int) -> str:
         return "name"[:room]

@@ -145,7 +145,7 @@ def marks(model: CompareModel, pair: int, lanes: tuple[SpanLane, SpanLane]) -> s
     kinds = []
     for side, lane in enumerate(lanes):
         edges = model.shifted(side).edges(model.columns)
-        kinds.append(kinds_of(lane.column_sums(edges), model.columns))
+        kinds.append(kinds_of(lane.content.column_sums(edges), model.columns))
     moved = [alike for alike in model.compared.known_alike(pair) if model.has_moved(alike)]
     starts = [alike.a_start_ns for alike in moved]
     edges = model.shifted(0).edges(model.columns)

@@ -133,7 +133,7 @@ class CompareModel:
         """
         lane = self.compared.lanes(self.pair)[side]
         time_ns = max(0, min(self.cursor_ns - self.later(side), self.compared.steps[side] - 1))
-        index = lane.at(time_ns)
+        index = lane.content.at(time_ns)
         if index is None:
             return lane.number, time_ns - self.window.span_ns // 3, time_ns + self.window.span_ns // 3
         return lane.number, lane.spans.start[index], lane.spans.end[index]

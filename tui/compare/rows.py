@@ -78,7 +78,7 @@ def starts_of_names(run: Run, lane: SpanLane) -> dict[str, int]:
     """Where the longest span of each name of a lane begins, ns."""
     spans = lane.spans
     starts: dict[str, int] = {}
-    for index in lane.by_length:
+    for index in lane.content.by_length:
         if spans.op[index] >= 0:
             name, _ = run.lanes.name(lane.number, spans.op[index])
             starts.setdefault(base_name(name), spans.start[index])

@@ -21,7 +21,7 @@ _NAME = 28
 
 def told_op(run: Results, lane: SpanLane, time_ns: int) -> str:
     """The account of a rank class at a time of its step, and the op that it is of."""
-    index = lane.at(time_ns)
+    index = lane.content.at(time_ns)
     if index is None or not 0 <= time_ns < run.step_time_ns:
         return "nothing: the step is over" if time_ns > 0 else "nothing yet"
     accounts = run.accounts[lane.number]
@@ -38,7 +38,7 @@ def told_op(run: Results, lane: SpanLane, time_ns: int) -> str:
 
 def told_span(run: Run, track: Track, lane: SpanLane, time_ns: int) -> str:
     """What a rank of a track does at a time of its step. lane: that of the track."""
-    index = lane.at(time_ns)
+    index = lane.content.at(time_ns)
     if index is None or not 0 <= time_ns < run.step_time_ns:
         return "nothing" + (": the step is over" if time_ns >= run.step_time_ns else "")
     kind = KINDS[lane.spans.category[index]]

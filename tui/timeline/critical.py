@@ -101,7 +101,7 @@ def mark_fills(
     while at >= 0:
         text, role = pieces[at]
         if role in _NOT_WORK:
-            if text != " " or lane.covers_all:
+            if text != " " or lane.content.covers_all:
                 pieces[at] = _ANY if letters else glyphs.partly, TRACE
         elif letters and text != " ":
             pieces[at] = of_fill.get(text, _ANY), role

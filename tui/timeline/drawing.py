@@ -62,7 +62,7 @@ def drawn_lane(
     path: the critical path, where it is to stand out. tall: whether `plain` is asked for, too.
     """
     edges = window.edges(columns)
-    sums = lane.column_sums(edges)
+    sums = lane.content.column_sums(edges)
     if window.span_ns < columns:
         _repeat_instants(sums, edges)
     kinds = kinds_of(sums, columns)
@@ -75,7 +75,7 @@ def drawn_lane(
             pieces = _shaded(seen, sums, edges, glyphs)
         else:
             narrow = _LONE_OF * _lone(kinds) > columns
-            if narrow and lane.covers_all:
+            if narrow and lane.content.covers_all:
                 pieces, kinds, _ = _of_kinds(alternating_kinds(sums, edges), lane, sums, edges, glyphs)
             if colour and glyphs is not ASCII and _runs(kinds) <= _MOST_RUNS_WITH_EDGES:
                 found_edges = _edge_cells(kinds, sums, edges)
@@ -194,7 +194,7 @@ def _of_kinds(
     cell_of = {kind: _majority_piece(kind, glyphs) for kind in set(kinds)}
     pieces = list(map(cell_of.__getitem__, kinds))
     seen = _running_in_idle(pieces, kinds, sums, glyphs) if _IDLE in sums else kinds
-    if not lane.covers_all:
+    if not lane.content.covers_all:
         kinds = _half_empty(pieces, kinds, sums, edges, glyphs)
     return pieces, kinds, seen
 
@@ -426,10 +426,10 @@ def _write_names(
     first = max(bisect_right(spans.start, window.first_ns) - 1, 0)
     inside = range(first, bisect_left(spans.start, window.last_ns))
     written: list[tuple[int, int]] = []
-    if lane.longest_ns < least_ns:
+    if lane.content.longest_ns < least_ns:
         return written
     # Of many spans in view only the long ones can have a name, of few any.
-    in_parts = lane.drawn is not spans
+    in_parts = lane.content.drawn is not spans
     few = len(inside) < 4 * columns
     candidates: list[int] = list(inside) if few else _longest(lane, least_ns, inside)
     for index in candidates:
@@ -485,6 +485,6 @@ def _longest_part(
 
 def _longest(lane: SpanLane, least_ns: int, inside: range) -> list[int]:
     """The spans of `inside` that last at least `least_ns`."""
-    spans = lane.spans
-    long_ones = takewhile(lambda index: spans.end[index] - spans.start[index] >= least_ns, lane.by_length)
+    spans, by_length = lane.spans, lane.content.by_length
+    long_ones = takewhile(lambda index: spans.end[index] - spans.start[index] >= least_ns, by_length)
     return [index for index in long_ones if index in inside]

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import compress
 
 from simcore.records import replace
-from simcore.trace.lane_spans import Spans
+from simcore.trace.lane_spans import Content, Spans
 from tui.frame import Line
 from tui.timeline.lanes import LaneKey, LaneSource, SpanLane
 from tui.timeline.query import Query, Word
@@ -44,25 +44,13 @@ class FilteredLane(SpanLane):
         return self.whole.busy
 
     @cached_property
-    def spans(self) -> Spans:
-        return _picked(self.whole.spans, self._flags)
-
-    @cached_property
-    def drawn(self) -> Spans:
-        whole, spans = self.whole.drawn, self.spans
-        if whole is self.whole.spans:
-            return spans
+    def content(self) -> Content:
+        whole = self.whole.content
+        spans = _picked(whole.spans, self._flags)
+        if whole.drawn is whole.spans:
+            return Content(spans, spans)
         left = set(spans.op)
-        flags = bytes(op in left for op in whole.op)
-        return _picked(whole, flags)
-
-    @property
-    def may_overlap(self) -> bool:
-        return self.whole.may_overlap
-
-    @property
-    def covers_all(self) -> bool:
-        return False
+        return Content(spans, _picked(whole.drawn, bytes(op in left for op in whole.drawn.op)))
 
     def label(self, op: int, room: int) -> str:
         return self.whole.label(op, room)

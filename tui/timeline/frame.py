@@ -178,7 +178,7 @@ class TimelineFrame:
         for number in facts.numbers if facts.concurrent else ():
             count = model.source.count(number)
             world += count
-            filled = filled_ns(model.source.lane(number).drawn, COMPUTING, edges)
+            filled = filled_ns(model.source.lane(number).content.drawn, COMPUTING, edges)
             busy = [total + count * ns for total, ns in zip(busy, filled, strict=True)]
         levels = len(self.glyphs.heat) - 1
         row = ""
@@ -308,7 +308,7 @@ class TimelineFrame:
         crowded = any(row.key in self._drawn and self._drawn[row.key][1].crowded for row in rows)
         streams = any(row.key.stream is not None for row in rows)
         path = self._path is not None
-        partly = not all(model.shown(row.lane).covers_all for row in rows)
+        partly = not all(model.shown(row.lane).content.covers_all for row in rows)
         kinds = model.source.legend
         seams = any(model.shown(row.lane).seams for row in rows)
         return legend(

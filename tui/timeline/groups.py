@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from simcore.analysis.shares import Shares
 from simcore.records import Struct
-from simcore.trace.lane_spans import Spans
+from simcore.trace.lane_spans import Content
 from simcore.units import far_apart, plural, whole_percent
 from tui.frame import Line, width_of
 from tui.timeline.lanes import LaneKey, LaneSource, SpanLane, busy_words
@@ -127,24 +126,8 @@ class GroupLane(SpanLane):
         return "" if ends is None else f"{ends[0]}-{ends[1]}%"
 
     @property
-    def spans(self) -> Spans:
-        return self.like.spans
-
-    @property
-    def drawn(self) -> Spans:
-        return self.like.drawn
-
-    @property
-    def shares(self) -> Shares:
-        return self.like.shares
-
-    @property
-    def may_overlap(self) -> bool:
-        return self.like.may_overlap
-
-    @property
-    def covers_all(self) -> bool:
-        return self.like.covers_all
+    def content(self) -> Content:
+        return self.like.content
 
     def label(self, op: int, room: int) -> str:
         return self.like.label(op, room)

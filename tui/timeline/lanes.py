@@ -5,29 +5,21 @@ Those of a run are made when they are asked for.
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate, compress, islice
-from operator import lt, sub
 
-from simcore.analysis.shares import Shares, columns_of_spans
 from simcore.ranks import Block, RankSet
 from simcore.records import NamedTuple
-from simcore.trace.lane_spans import COMPUTE_STREAM, NAMELESS, LaneOrder, Searched, Spans
+from simcore.trace.lane_spans import COMPUTE_STREAM, Content, LaneOrder, Spans
 from simcore.trace.lanes import Lanes
 from simcore.units import percent, whole_percent
 from tui.frame import Line, cells, in_cells, width_of, wrapped
 from tui.session import Run
 from tui.timeline.query import Query, matches
 
-_HAS_NAME = bytes(category not in NAMELESS for category in range(256))
 # Characters of ranks that are listed in a lane's name; of more their number.
 _MOST_LISTED, _MOST_LISTED_NARROW = 12, 7
-# Up to so many spans a column they are added up one by one.
-_FEW = 20
 # Instead of a rank in a key: all that the lane stands for, or those that have no lane of their own.
 ALL, OTHERS = -1, -2
 
@@ -98,26 +90,15 @@ class SpanLane:
         """The share of the step that lanes are ordered by, as `busy` writes it."""
         return self.busy
 
-    @cached_property
+    @property
+    def content(self) -> Content:
+        """What is on it."""
+        raise NotImplementedError
+
+    @property
     def spans(self) -> Spans:
         """The lane's spans, none of them empty."""
-        raise NotImplementedError
-
-    @property
-    def drawn(self) -> Spans:
-        """What its cells are drawn from: its spans, or the parts of them that are of other kinds."""
-        return self.spans
-
-    @cached_property
-    def may_overlap(self) -> bool:
-        """Whether any of what its cells are drawn from runs at the same time."""
-        spans = self.drawn
-        return any(map(lt, islice(spans.start, 1, None), spans.end))
-
-    @property
-    def covers_all(self) -> bool:
-        """Whether there is a span at every time of the step."""
-        raise NotImplementedError
+        return self.content.spans
 
     @property
     def by_majority(self) -> bool:
@@ -156,81 +137,6 @@ class SpanLane:
             return short
         word = short.split(" ")[0]
         return _SHORT_STREAMS.get(word, word)
-
-    @cached_property
-    def shares(self) -> Shares:
-        """How much of any stretch each category fills; what overlaps in a category counts once."""
-        spans = self.drawn
-        if not self.may_overlap:
-            return Shares.of_columns(spans.start, spans.end, spans.category)
-        start, end, category = array("q"), array("q"), bytearray()
-        last: dict[int, int] = {}
-        for begin, over, kind in zip(spans.start, spans.end, spans.category, strict=True):
-            number = last.get(kind)
-            if number is not None and begin <= end[number]:
-                end[number] = max(over, end[number])
-            else:
-                last[kind] = len(start)
-                start.append(begin)
-                end.append(over)
-                category.append(kind)
-        return Shares.of_columns(start, end, category)
-
-    def column_sums(self, edges: Sequence[int]) -> dict[int, list[int]]:
-        """ns of each category between each two neighbouring `edges`, of those that have any there."""
-        spans = self.drawn
-        inside = bisect_left(spans.start, edges[-1]) - bisect_right(spans.start, edges[0])
-        if self.may_overlap or inside > _FEW * len(edges):
-            return self.shares.columns(edges)
-        return columns_of_spans(spans.start, spans.end, spans.category, edges)
-
-    @cached_property
-    def _latest_end(self) -> array[int]:
-        """Of each span, the latest end of it and of all that begin before it."""
-        return array("q", accumulate(self.spans.end, max))
-
-    @cached_property
-    def longest_ns(self) -> int:
-        """How long the longest span that can have a name in it lasts, 0 where there is none."""
-        spans = self.spans
-        named = spans.category.translate(_HAS_NAME)
-        return max(compress(map(sub, spans.end, spans.start), named), default=0)
-
-    @cached_property
-    def by_length(self) -> list[int]:
-        """The indices of the spans, the longest first."""
-        spans = self.spans
-        return sorted(range(len(spans.start)), key=lambda index: spans.start[index] - spans.end[index])
-
-    def at(self, time_ns: int) -> int | None:
-        """The index of the span that runs at `time_ns`, the latest to start; None between spans."""
-        spans = self.spans
-        index = bisect_right(spans.start, time_ns) - 1
-        if self.covers_all and spans.start:
-            return max(index, 0)
-        # Transfers may overlap: go back as long as one that began before may still run.
-        while index >= 0 and self._latest_end[index] > time_ns:
-            if spans.end[index] > time_ns:
-                return index
-            index -= 1
-        return None
-
-    def starting_in(self, first_ns: int, last_ns: int) -> range:
-        """The indices of the spans that begin from `first_ns` on and before `last_ns`."""
-        starts = self.spans.start
-        return range(bisect_left(starts, first_ns), bisect_left(starts, last_ns))
-
-    def next_start(self, time_ns: int) -> int | None:
-        """The start of the first span that begins after `time_ns`."""
-        starts = self.spans.start
-        index = bisect_right(starts, time_ns)
-        return starts[index] if index < len(starts) else None
-
-    def previous_start(self, time_ns: int) -> int | None:
-        """The start of the last span that begins before `time_ns`."""
-        starts = self.spans.start
-        index = bisect_left(starts, time_ns) - 1
-        return starts[index] if index >= 0 else None
 
 
 _FILLS = (
@@ -290,9 +196,9 @@ class Lane(SpanLane):
     """A lane of ranks (stream None) or of one of their streams.
 
     number: the track that its words are of. rank: ALL, the only rank it is of, or OTHERS. rank_set: the equal
-    ranks that it stands for; of OTHERS these and the ones apart. name: what its ranks are called. like: the
-    lane of an equal rank, whose spans and sums it shares. left: how many ranks OTHERS are. alike: the tracks
-    that it stands for, the spans those of the first; short: what they are called where there is little room.
+    ranks that it stands for; of OTHERS these and the ones apart. name: what its ranks are called. left:
+    how many ranks OTHERS are. alike: the tracks that it stands for, the spans those of the first; short: what
+    they are called where there is little room.
     """
 
     of: Lanes
@@ -301,7 +207,6 @@ class Lane(SpanLane):
     rank: int
     rank_set: RankSet = field(compare=False)
     name: str = field(compare=False)
-    like: Lane | None = field(default=None, compare=False)
     left: int = 0
     alike: tuple[int, ...] = field(default=(), compare=False)
     short: str = field(default="", compare=False)
@@ -317,10 +222,6 @@ class Lane(SpanLane):
     @property
     def key(self) -> LaneKey:
         return LaneKey((), self.number, self.rank, self.stream)
-
-    @property
-    def covers_all(self) -> bool:
-        return self.stream is None and self.of.facts.covers_all
 
     @property
     def title(self) -> str:
@@ -356,7 +257,7 @@ class Lane(SpanLane):
         step = self.of.facts.length
         if self.stream in (None, COMPUTE_STREAM):
             return busy_words(self.of.measure_ns("busy", self.number), step)
-        return busy_words(sum(self.shares.between(0, step).values()), step)
+        return busy_words(sum(self.content.shares.between(0, step).values()), step)
 
     def share(self, measure: str) -> str:
         if self.stream is not None or not measure or not self.of.facts.timed:
@@ -364,24 +265,16 @@ class Lane(SpanLane):
         return busy_words(self.of.measure_ns(measure, self.number), self.of.facts.length)
 
     @cached_property
-    def spans(self) -> Spans:
-        return self.of.content(self.number, self.stream).spans if self.like is None else self.like.spans
+    def content(self) -> Content:
+        return self.of.content(self._number, self.stream)
 
-    @cached_property
-    def drawn(self) -> Spans:
-        return self.of.content(self.number, self.stream).drawn if self.like is None else self.like.drawn
-
-    @cached_property
-    def shares(self) -> Shares:
-        return super().shares if self.like is None else self.like.shares
-
-    @cached_property
-    def searched(self) -> Searched:
-        """What a search looks at."""
-        return self.of.searched(self.number, self.stream) if self.like is None else self.like.searched
+    @property
+    def _number(self) -> int:
+        """The track whose lane is drawn, of equal ones the first."""
+        return self.of.track(self.number).number
 
     def matches(self, query: Query) -> bytes:
-        return matches(self.spans, self.searched, query)
+        return matches(self.spans, self.of.searched(self._number, self.stream), query)
 
     def label(self, op: int, room: int) -> str:
         """A span's name in at most `room` cells; it is cut for its ending, if three cells of it are left."""
@@ -455,11 +348,7 @@ class LaneSource:
         # A comparison asks for a track of any rank, not only for those that stand for their equals.
         alike = self._lane(self.of.track(number).number, rank, None)
         # How many are left changes with every rank that is shown apart.
-        return (
-            Lane(self.of, number, None, OTHERS, alike.rank_set, "the others", alike.like, left)
-            if left
-            else alike
-        )
+        return Lane(self.of, number, None, OTHERS, alike.rank_set, "the others", left) if left else alike
 
     def _lane(self, number: int, rank: int, stream: str | None) -> Lane:
         """A lane, the same one each time: what it has computed is kept."""
@@ -473,13 +362,13 @@ class LaneSource:
             if rank == ALL:
                 lane = Lane(of, number, stream, ALL, ranks, of.track(number).title)
             else:
-                like, own, name = self._lane(number, ALL, stream), number, "the others"
+                own, name = number, "the others"
                 if rank >= 0:
                     # Its own track has the words of where its figures come from.
                     own_number = of.own_number(rank)
                     own = number if own_number is None else own_number
                     name, ranks = f"rank {rank}", RankSet([Block(rank, rank)])
-                lane = Lane(of, own, stream, rank, ranks, name, like)
+                lane = Lane(of, own, stream, rank, ranks, name)
             self._lanes[number, rank, stream] = lane
         return lane
 
@@ -496,7 +385,7 @@ class LaneSource:
             alike = of.facts.alike
             within = "".join(alike.split()[-2:])
             self._together[key] = Lane(
-                of, first.number, None, ALL, ranks, f"{wide} ({alike})", first, alike=key,
+                of, first.number, None, ALL, ranks, f"{wide} ({alike})", alike=key,
                 short=f"{narrow} ~{within}",
             )  # fmt: skip
         return self._together[key]

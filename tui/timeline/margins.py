@@ -373,11 +373,11 @@ def details(model: TimelineModel, width: int, wide: bool, low: bool = False) -> 
     """
     lane = model.current
     index, others = model.span, ""
-    if index is not None and lane.at(model.cursor_ns) is None:
+    if index is not None and lane.content.at(model.cursor_ns) is None:
         # A cell that is partly busy: speak of what makes it so.
         edges = model.window.edges(model.columns)
         column = model.cursor_column
-        inside = lane.starting_in(edges[column], edges[column + 1])
+        inside = lane.content.starting_in(edges[column], edges[column + 1])
         others = f"   {len(inside)} in this column" if len(inside) > 1 else ""
     if index is not None and model.filter.is_on and model.filter.hides(lane, index, model.source):
         others += "   hidden by the filter"

@@ -160,10 +160,10 @@ class TimelineModel(Navigation):
     def span(self) -> int | None:
         """The span of the lane at the cursor; in a cell that is partly busy, the first that begins there."""
         lane = self.current
-        index = lane.at(self.cursor_ns)
+        index = lane.content.at(self.cursor_ns)
         if index is None:
             edges, column = self.window.edges(self.columns), self.cursor_column
-            inside = lane.starting_in(edges[column], edges[column + 1])
+            inside = lane.content.starting_in(edges[column], edges[column + 1])
             return inside[0] if inside else None
         return index
 
@@ -177,7 +177,7 @@ class TimelineModel(Navigation):
 
     def focus_span(self) -> None:
         """The span under the cursor over most of the width; once more, the whole step."""
-        index = self.current.at(self.cursor_ns)
+        index = self.current.content.at(self.cursor_ns)
         if index is None:
             self.show_all()
             return
@@ -205,10 +205,10 @@ class TimelineModel(Navigation):
 
     def step_span(self, direction: int) -> None:
         """The cursor to the next (1) or previous (-1) span of its lane, of those that the filter leaves."""
-        lane = self.shown(self.current)
-        start_ns = lane.next_start(self.cursor_ns) if direction > 0 else lane.previous_start(self.cursor_ns)
-        index = None if start_ns is None else lane.at(start_ns)
-        if direction < 0 and index is not None and lane.at(self.cursor_ns) == index:
-            start_ns = lane.previous_start(lane.spans.start[index])
+        of, cursor_ns = self.shown(self.current).content, self.cursor_ns
+        start_ns = of.next_start(cursor_ns) if direction > 0 else of.previous_start(cursor_ns)
+        index = None if start_ns is None else of.at(start_ns)
+        if direction < 0 and index is not None and of.at(cursor_ns) == index:
+            start_ns = of.previous_start(of.spans.start[index])
         if start_ns is not None:
             self.move_to(start_ns)

@@ -99,7 +99,8 @@ class PackedRun:
         }
 
     def _lane(self, lanes: Lanes, number: int, stream: str | None) -> dict[str, Any]:
-        (spans, drawn), words = lanes.content(number, stream), lanes.words
+        content, words = lanes.content(number, stream), lanes.words
+        spans, drawn = content.spans, content.drawn
         ranks, put, cleaned = lanes.track(number).ranks, self._strings.number, self._strings.cleaned
         what, more, cause, to = [], [], [], []
         titles: dict[int, int] = {}

@@ -23,7 +23,7 @@ from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tui.layers.view import LayersView
-from tui.layers.workload_table import PRICED, SORTED_BY
+from tui.layers.workload_table import PRICED, SHOWN
 from tui.layers.workload_table import WorkloadTable as LayerTable
 from tui.session import Session
 
@@ -82,7 +82,7 @@ def main(words: list[str]) -> int:
     path_ms = 1000 * (time.thread_time() - begin)
     view = LayersView(Session(results), ascii_only=False)
     table = LayerTable(results, False)
-    sorts = [(name, key) for name, (key, _) in SORTED_BY.items() if key not in PRICED]
+    sorts = [(name, key) for name, (key, _) in SHOWN.sorted_by.items() if key not in PRICED]
 
     def sort_by(key: str) -> Callable[[], object]:
         return lambda: table.sort(key, True)

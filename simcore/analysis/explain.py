@@ -6,19 +6,12 @@ import difflib
 from fractions import Fraction
 
 from simcore.analysis.finished import Finished
-from simcore.analysis.layers import (
-    LayerCell,
-    LayerGroup,
-    LayerRow,
-    LayerRows,
-    compute_part,
-    layer_factor,
-    layer_groups,
-)
+from simcore.analysis.layers import LayerCell, LayerLines, compute_part, layer_factor
 from simcore.collectives import cell_name
 from simcore.diagnostics import UsageError, printable
 from simcore.program.overrides import factors_on
 from simcore.simulation import Simulation, explain_alone
+from simcore.trace.layers import LayerUse
 from simcore.units import digits, duration, number, plural
 from simcore.workload.model import PHASES, Phase, base_name
 
@@ -35,7 +28,7 @@ def explained(results: Finished, asked: str) -> list[str]:
     """
     rows, phases = _asked(results, asked)
     lines: list[str] = []
-    for group in layer_groups(rows):
+    for group in LayerLines(results.layers.table, rows, each=False):
         lines += _group(results, group, phases)
     if not any(line.startswith("  ") for line in lines):
         what = f"no {phases[0]} cell of these rows" if len(phases) == 1 else "nothing"
@@ -43,7 +36,7 @@ def explained(results: Finished, asked: str) -> list[str]:
     return lines
 
 
-def _asked(results: Finished, asked: str) -> tuple[LayerRows, tuple[Phase, ...]]:
+def _asked(results: Finished, asked: str) -> tuple[list[int], tuple[Phase, ...]]:
     names = results.simulation.workload.name
     name, colon, phase = asked.rpartition(":")
     attempts: list[tuple[str, tuple[Phase, ...]]] = [(asked, PHASES)]
@@ -53,7 +46,7 @@ def _asked(results: Finished, asked: str) -> tuple[LayerRows, tuple[Phase, ...]]
         rows = [index for index, name in enumerate(names) if name == wanted]
         rows = rows or [index for index, name in enumerate(names) if base_name(name) == wanted]
         if rows:
-            return results.layers.only(rows), phases
+            return rows, phases
     known = dict.fromkeys([*map(base_name, names), *names])
     close = difflib.get_close_matches(attempts[-1][0], list(known), n=_CLOSE)
     fitting = (
@@ -64,23 +57,25 @@ def _asked(results: Finished, asked: str) -> tuple[LayerRows, tuple[Phase, ...]]
     raise UsageError(f"--explain {printable(asked, _NAME_CELLS)}: no row has this name{fitting}")
 
 
-def _group(results: Finished, group: LayerGroup, phases: tuple[Phase, ...]) -> list[str]:
-    simulation = results.simulation
-    rows = group.rows
-    places = ", ".join(str(row.line) for row in rows[:_LINES]) + (", ..." if len(rows) > _LINES else "")
-    name = printable(group.name if len(rows) > 1 else rows[0].name, _NAME_CELLS)
+def _group(results: Finished, group: LayerUse, phases: tuple[Phase, ...]) -> list[str]:
+    simulation, rows = results.simulation, group.rows
+    workload = simulation.workload
+    places = ", ".join(str(workload.line[row]) for row in rows[:_LINES]) + (
+        ", ..." if len(rows) > _LINES else ""
+    )
+    name = printable(group.title if len(rows) > 1 else group.name, _NAME_CELLS)
     lines = [f"{name}: {plural(len(rows), 'equal row')}, line{'s' if len(rows) > 1 else ''} {places}"]
     for phase in phases:
-        lines += _cell(simulation, rows[0], phase, group.cells[phase])
+        lines += _cell(simulation, rows[0], phase, group.cell(phase))
     if len(lines) > 1:
         lines.append(
-            f"  in one step of one rank, all of them: compute {duration(group.compute_ns)}, "
-            f"exposed {duration(group.exposed_ns)}"
+            f"  in one step of one rank, all of them: compute {duration(group.use.compute_ns)}, "
+            f"exposed {duration(group.use.exposed_ns)}"
         )
     return lines
 
 
-def _cell(simulation: Simulation, row: LayerRow, phase: Phase, cell: LayerCell) -> list[str]:
+def _cell(simulation: Simulation, row: int, phase: Phase, cell: LayerCell) -> list[str]:
     lines = []
     if cell.stated_ns:
         stated = f"the {phase} cell, {digits(cell.stated_ns)} ns"
@@ -88,7 +83,7 @@ def _cell(simulation: Simulation, row: LayerRow, phase: Phase, cell: LayerCell) 
         lines.append(text + compute_factors(simulation, row, phase))
         maker = simulation.workload.maker
         if maker is not None:
-            ops = maker.explained(simulation.setup.model, row.index, phase)
+            ops = maker.explained(simulation.setup.model, row, phase)
             lines += [f"         {line}" for line in ops]
     if cell.collective is None or cell.group is None:
         return lines
@@ -110,25 +105,26 @@ def _cell(simulation: Simulation, row: LayerRow, phase: Phase, cell: LayerCell) 
     return lines
 
 
-def compute_factors(simulation: Simulation, row: LayerRow, phase: str) -> str:
+def compute_factors(simulation: Simulation, row: int, phase: str) -> str:
     """` x compute scale 0.5 x time scale 0.9`: what the run makes of a compute cell of the file."""
     scale = simulation.parameters.compute_scale
-    factor = layer_factor(simulation, row.name, phase)
+    name = simulation.workload.name[row]
+    factor = layer_factor(simulation, name, phase)
     words = f" x compute scale {number(scale)}" if scale != 1 else ""
     words += f" x layer scale {number(factor)}" if factor != 1 else ""
-    return words + _time_scale_words(
-        simulation, row, compute_part(simulation.program, row.index, row.name, phase)
-    )
+    return words + _time_scale_words(simulation, row, compute_part(simulation.program, row, name, phase))
 
 
-def collective_factors(simulation: Simulation, row: LayerRow, cell: LayerCell) -> str:
+def collective_factors(simulation: Simulation, row: int, cell: LayerCell) -> str:
     """` x time scale 0.9`: what the run makes of the price of a collective beside `--comm-scale`."""
     return _time_scale_words(simulation, row, f"stream {cell.group}")
 
 
-def _time_scale_words(simulation: Simulation, row: LayerRow, part: str) -> str:
+def _time_scale_words(simulation: Simulation, row: int, part: str) -> str:
     """The factors of `--time-scale` that are on a part of a row, or on all of its layer."""
-    factors = factors_on(simulation.setup.overrides.time_scales, part, base_name(row.name))
+    factors = factors_on(
+        simulation.setup.overrides.time_scales, part, base_name(simulation.workload.name[row])
+    )
     return "".join(f" x time scale {number(factor)}" for factor in factors)
 
 

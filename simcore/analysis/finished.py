@@ -11,7 +11,7 @@ from simcore.analysis.accounts import IDLE_OP
 from simcore.analysis.alike import ClassWaiting, who_waits
 from simcore.analysis.blocks import with_counts
 from simcore.analysis.file_memory import memory_note
-from simcore.analysis.layers import LayerGroups, LayerRows, layer_groups, layer_table
+from simcore.analysis.layers import LayerLines, LayerTable
 from simcore.analysis.microbatch_passes import Pass, class_passes
 from simcore.analysis.model_use import SimulatedModel
 from simcore.analysis.shape import SimulatedShape
@@ -191,9 +191,10 @@ class Finished(Run):
         return None if stream == COMPUTE else LANE_OF_STREAM[stream]
 
     @cached_property
-    def layers(self) -> LayerRows:
+    def layers(self) -> LayerLines:
         """A line for each row of the file."""
-        return layer_table(self.simulation, self.rows)
+        table = LayerTable(self.simulation, self.rows)
+        return LayerLines(table, range(len(self.simulation.workload)), each=True)
 
     @cached_property
     def rows(self) -> Table:
@@ -202,9 +203,9 @@ class Finished(Run):
         return Table(trace, self.accounts, trace.column("row"), path, slacks)
 
     @cached_property
-    def layer_groups(self) -> LayerGroups:
-        """Equal rows together, the most expensive group first."""
-        return layer_groups(self.layers)
+    def layer_groups(self) -> LayerLines:
+        """Equal rows together, the most expensive first."""
+        return LayerLines(self.layers.table, self.layers.indices, each=False)
 
     @cached_property
     def waiting(self) -> list[ClassWaiting]:

@@ -7,23 +7,26 @@ for: a file may have 100,000 rows that all differ, and a screen shows forty.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, repeat
 from operator import add
+from typing import TypeVar
 
-from simcore.collectives import algorithm_bandwidth, bus_bandwidth
+from simcore.collectives import algorithm_bandwidth, bus_bandwidth, cell_name
 from simcore.collectives.exact import scaled
 from simcore.program import Program
 from simcore.program.overrides import factors_on
 from simcore.records import Struct
 from simcore.simulation import Simulation, collective_alone_ns
 from simcore.trace.figures import OnDemand
-from simcore.trace.tables import Table
+from simcore.trace.layers import LayerUse
+from simcore.trace.tables import Table, Use
 from simcore.workload.model import PHASES, GroupKind, Phase, base_name
 
 # ns in the place of a compute that is not modelled.
 NOT_MODELLED = (0, 1, 1000)
+Figure = TypeVar("Figure")
 
 
 class LayerCell(Struct, frozen=True):
@@ -33,6 +36,7 @@ class LayerCell(Struct, frozen=True):
     whole buffer.
     """
 
+    phase: Phase
     stated_ns: int
     compute_ns: int
     collective: str | None
@@ -45,6 +49,11 @@ class LayerCell(Struct, frozen=True):
     def is_modelled(self) -> bool:
         """Whether the file models this compute: 0, and the 1 or 1000 ns that generators write, mean no."""
         return self.stated_ns not in NOT_MODELLED
+
+    @property
+    def collective_name(self) -> str | None:
+        """What a reader calls its collective."""
+        return None if self.collective is None else cell_name(self.collective)
 
     @property
     def algbw(self) -> float:
@@ -72,15 +81,11 @@ class LayerTable:
         # Alone on the idle network, ns: by collective, group and the bytes that it is priced by.
         self._alone: dict[tuple[str, GroupKind, int], int] = {}
 
-    def row(self, index: int) -> LayerRow:
-        """Row `index` of the file, from 0."""
-        workload = self.simulation.workload
-        name, line = workload.name[index], workload.line[index]
-        return LayerRow(index, name, line, self.compute_ns[index], self.exposed_ns[index], self)
-
-    def cells(self, index: int) -> dict[str, LayerCell]:
-        """The cells of row `index`, by phase."""
-        return {phase: self.cell(index, phase) for phase in PHASES}
+    @cached_property
+    def block_of(self) -> dict[int, int]:
+        """The micro-batch, by number, of each row that is in one."""
+        blocks = self.simulation.program.structure.blocks
+        return {row: number for number, block in enumerate(blocks) for row in block}
 
     def cell(self, index: int, phase: Phase) -> LayerCell:
         """The cell of row `index` in one phase."""
@@ -95,7 +100,7 @@ class LayerTable:
                 self._alone[key] = collective_alone_ns(simulation, *key)
             comm_ns = self._timed(self._alone[key], simulation.workload.name[index], f"stream {group}")
         compute_ns = self.cell_compute_ns(index, phase)
-        return LayerCell(stated, compute_ns, collective, group, members, size, comm_ns)
+        return LayerCell(phase, stated, compute_ns, collective, group, members, size, comm_ns)
 
     @property
     def has_scales(self) -> bool:
@@ -152,75 +157,19 @@ class LayerTable:
         return ns
 
 
-class LayerRow(Struct, frozen=True):
-    """One row of the file. index: from 0. name: raw text of the file.
+class LayerLines(OnDemand[LayerUse]):
+    """Lines of a layer table, each made when it is asked for; who iterates gets all that are made at once.
 
-    compute_ns, exposed_ns: of all its runs in a step, on the rank where the two together
-    are most. table: where its cells come from.
+    each: whether each of these rows of the file has its own, in this order. Else rows with equal cells, whose
+    names are equal without their trailing number, stand together, the most expensive first, ties in file
+    order. first_row: of each line, as an index into the file. compute_ns, exposed_ns: sums of its rows.
     """
 
-    index: int
-    name: str
-    line: int
-    compute_ns: int
-    exposed_ns: int
-    table: LayerTable
-
-    @property
-    def cells(self) -> dict[str, LayerCell]:
-        """Its cells, by phase."""
-        return self.table.cells(self.index)
-
-
-class LayerRows(OnDemand[LayerRow]):
-    """Some rows of a table, each made when it is asked for. indices: which, in this order."""
-
-    def __init__(self, table: LayerTable, indices: Sequence[int]) -> None:
-        super().__init__(len(indices))
-        self.table = table
-        self.indices = indices
-
-    def make(self, index: int) -> LayerRow:
-        return self.table.row(self.indices[index])
-
-    def only(self, indices: Sequence[int]) -> LayerRows:
-        """Rows `indices` of the file."""
-        return LayerRows(self.table, indices)
-
-
-class LayerGroup(Struct, frozen=True):
-    """Rows with equal cells whose names are equal without their trailing number.
-
-    Times are those of `LayerRow`, summed over the rows.
-    """
-
-    name: str
-    rows: LayerRows
-    compute_ns: int
-    exposed_ns: int
-
-    @property
-    def cost_ns(self) -> int:
-        """Compute and exposed communication, ns: what the table is sorted by."""
-        return self.compute_ns + self.exposed_ns
-
-    @property
-    def cells(self) -> dict[str, LayerCell]:
-        """The cells that all rows of the group have."""
-        return self.rows[0].cells
-
-
-class LayerGroups(OnDemand[LayerGroup]):
-    """Groups of equal rows, the most expensive first, ties in file order; each made when it is asked for.
-
-    first_row: of each group, as an index into the file. compute_ns, exposed_ns: sums of its rows.
-    """
-
-    def __init__(self, rows: LayerRows) -> None:
-        table, indices = rows.table, rows.indices
+    def __init__(self, table: LayerTable, indices: Sequence[int], each: bool) -> None:
+        self.table, self.indices, self.each = table, indices, each
         self._group_of_kind: dict[int, int] = {}
         numbers = self._group_of_kind
-        kind = table.kind
+        kind = range(len(table.compute_ns)) if each else table.kind
         group_of = [numbers.setdefault(kind[index], len(numbers)) for index in indices]
         all_differ = len(numbers) == len(indices)
         if all_differ:
@@ -233,11 +182,12 @@ class LayerGroups(OnDemand[LayerGroup]):
                 compute[group] += table.compute_ns[index]
                 exposed[group] += table.exposed_ns[index]
                 count[group] += 1
-        # `reverse` keeps groups that cost as much in file order.
-        cost = list(map(add, compute, exposed))
-        order = sorted(range(len(cost)), key=cost.__getitem__, reverse=True)
+        order: Sequence[int] = range(len(compute))
+        if not each:
+            # `reverse` keeps groups that cost as much in file order.
+            cost = list(map(add, compute, exposed))
+            order = sorted(order, key=cost.__getitem__, reverse=True)
         super().__init__(len(order))
-        self.table = table
         self._order = order
         # Rows of one group side by side, the groups by number, and where each begins: 100,000 lists
         # of one row would keep the garbage collector busy.
@@ -252,14 +202,56 @@ class LayerGroups(OnDemand[LayerGroup]):
         self.compute_ns = [compute[group] for group in order]
         self.exposed_ns = [exposed[group] for group in order]
 
-    def make(self, index: int) -> LayerGroup:
-        group = self._order[index]
-        rows = LayerRows(self.table, self._members[self._begin[group] : self._begin[group + 1]])
-        name = base_name(self.table.simulation.workload.name[self.first_row[index]])
-        return LayerGroup(name, rows, self.compute_ns[index], self.exposed_ns[index])
+    def make(self, index: int) -> LayerUse:
+        return next(self._made(slice(index, index + 1)))
+
+    def __iter__(self) -> Iterator[LayerUse]:
+        return self._made(slice(None))
+
+    def _made(self, places: slice) -> Iterator[LayerUse]:
+        """The lines at some places, by columns: 100,000 lines are there in 60 ms."""
+        table, names = self.table, self.table.simulation.workload.name
+        first, compute, exposed = self.first_row[places], self.compute_ns[places], self.exposed_ns[places]
+        of_path = (ns[places] for ns in self._of_path) if table.rows.path_known else ()
+        return map(
+            LayerUse,
+            range(len(self))[places],
+            map(names.__getitem__, first),
+            map(Use, compute, exposed, *of_path),
+            map(add, compute, exposed),
+            repeat(self),
+        )
+
+    @cached_property
+    def titles(self) -> list[str]:
+        """What each line is called."""
+        names = map(self.table.simulation.workload.name.__getitem__, self.first_row)
+        return [*names] if self.each else [*map(base_name, names)]
+
+    @cached_property
+    def _of_path(self) -> tuple[Sequence[int], Sequence[int | None]]:
+        """(critical, least slack) of each line, ns."""
+        rows = self.table.rows
+        critical = self._of_rows(rows.critical_ns, sum)
+        slack = rows.slack_ns
+        return critical, [None] * len(self) if slack is None else self._of_rows(slack, _least)
+
+    def _of_rows(self, by_row: Sequence[Figure], take: Callable[[Sequence[Figure]], Figure]) -> list[Figure]:
+        """A figure of each line: what `take` makes of those of its rows. by_row: of all rows of the file."""
+        if len(self._members) == len(self):
+            return [by_row[row] for row in self.first_row]
+        return [take([by_row[row] for row in self.members(index)]) for index in range(len(self))]
+
+    def cell(self, index: int, phase: Phase) -> LayerCell:
+        """The cell of row `index` of the file in one phase."""
+        return self.table.cell(index, phase)
+
+    def in_file(self, index: int) -> tuple[int, int | None]:
+        """(line of the file, micro-batch) of row `index`; None of one that is in none."""
+        return self.table.simulation.workload.line[index], self.table.block_of.get(index)
 
     def by_name(self, figures: Sequence[int]) -> dict[str, int]:
-        """A figure of each group, ns, summed by layer: the rows of one name, numbers left out."""
+        """A figure of each line, ns, summed by layer: the rows of one name, numbers left out."""
         names = self.table.simulation.workload.name
         ns_of: dict[str, int] = {}
         for row, ns in zip(self.first_row, figures, strict=True):
@@ -268,38 +260,23 @@ class LayerGroups(OnDemand[LayerGroup]):
         return ns_of
 
     def members(self, index: int) -> Sequence[int]:
-        """The rows of the file in a group."""
+        """The rows of the file in a line."""
         group = self._order[index]
         return self._members[self._begin[group] : self._begin[group + 1]]
 
-    @property
+    @cached_property
     def sizes(self) -> list[int]:
-        """How many rows each group has."""
+        """How many rows of the file are in each line."""
         begin = self._begin
         return [begin[group + 1] - begin[group] for group in self._order]
 
-    def of_rows(self, by_row: Sequence[int], take: Callable[[Sequence[int]], int]) -> list[int]:
-        """A figure of each group: what `take` makes of those of its rows. by_row: of all rows of the file."""
-        begin, members = self._begin, self._members
-        if len(members) == len(self._order):
-            return [by_row[row] for row in self.first_row]
-        return [
-            take([by_row[row] for row in members[begin[group] : begin[group + 1]]]) for group in self._order
-        ]
-
     def place_of(self, row: int) -> int:
-        """The place of the group that row `row` of the file is in."""
-        return self._order.index(self._group_of_kind[self.table.kind[row]])
+        """The place of the line that row `row` of the file is in."""
+        return self._order.index(self._group_of_kind[row if self.each else self.table.kind[row]])
 
 
-def layer_table(simulation: Simulation, rows: Table) -> LayerRows:
-    """A line for each row of the file. rows: the table by row."""
-    return LayerRows(LayerTable(simulation, rows), range(len(simulation.workload)))
-
-
-def layer_groups(rows: LayerRows) -> LayerGroups:
-    """Equal rows together, the most expensive group first; ties in file order."""
-    return LayerGroups(rows)
+def _least(slacks: Iterable[int | None]) -> int | None:
+    return min((ns for ns in slacks if ns is not None), default=None)
 
 
 def compute_part(program: Program, row: int, name: str, phase: str) -> str:

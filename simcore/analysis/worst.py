@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 from simcore.analysis.accounts import row_of
 from simcore.analysis.alike import alike, longest_wait, ranks_of, whole_stages
 from simcore.analysis.layer_order import longest_span
-from simcore.collectives import cell_name
 from simcore.diagnostics import printable
 from simcore.sources.simulated import BUBBLE, FIRST_EXPOSED, WAIT
 from simcore.trace.findings import Place
 from simcore.trace.waits import longest
 from simcore.units import duration, percent
-from simcore.workload.model import base_name
+from simcore.workload.model import PHASES, base_name
 
 if TYPE_CHECKING:
     from simcore.analysis.finished import Finished
-    from simcore.analysis.layers import LayerGroups
+    from simcore.analysis.layers import LayerLines
 
 _NAME = 32
 # A file's placeholder of 1 ns is no compute: what is less than 1 / 1000.
@@ -119,7 +118,7 @@ def _layer(results: Finished) -> Place | None:
     return None if seen is None else Place("layer", words, *seen, ns)
 
 
-def _places_of(groups: LayerGroups, names: Sequence[str], name: str) -> list[int]:
+def _places_of(groups: LayerLines, names: Sequence[str], name: str) -> list[int]:
     """The groups of equal rows that a layer consists of. names: of all rows of the file."""
     return [index for index, first in enumerate(groups.first_row) if base_name(names[first]) == name]
 
@@ -133,9 +132,9 @@ def _collective(results: Finished) -> Place | None:
     if not ns:
         return None
     exposed = [groups[number] for number in _places_of(groups, names, name) if groups.exposed_ns[number]]
-    rows = {row for group in exposed for row in group.rows.indices}
-    cells = [cell for group in exposed for cell in group.cells.values() if cell.collective and cell.group]
-    what = ", ".join(dict.fromkeys(f"{cell.group} {cell_name(cell.collective)}" for cell in cells))
+    rows = {row for group in exposed for row in group.rows}
+    cells = [cell for group in exposed for cell in map(group.cell, PHASES) if cell.collective and cell.group]
+    what = ", ".join(dict.fromkeys(f"{cell.group} {cell.collective_name}" for cell in cells))
     share = percent(ns, results.step_time_ns)
     words = f"{duration(ns)} ({share} %): {printable(name, _NAME)}, {what}"
     for number, accounts in enumerate(results.accounts):

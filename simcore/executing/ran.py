@@ -19,7 +19,8 @@ from simcore.executing.trace import executed_graph, executed_trace
 from simcore.ranks import RankSet
 from simcore.trace.accounts import Accounts
 from simcore.trace.contexts import Links, StepShape
-from simcore.trace.figures import GroupUse, NameUse
+from simcore.trace.figures import GroupUse
+from simcore.trace.layers import LayerUse, Runs
 from simcore.trace.run import Run
 from simcore.trace.spans import Trace
 from simcore.trace.tables import Table, counted, counted_on
@@ -186,17 +187,25 @@ class RanTraces(Run):
         return Table(self.trace, accounts, column, lambda: self.critical_path, lambda: self.slacks)
 
     @cached_property
-    def name_table(self) -> list[NameUse]:
-        """What nodes take by name pattern, all ranks together, the most first."""
+    def name_table(self) -> list[LayerUse]:
+        """What nodes take by name pattern, all ranks together, the most first; times without waiting."""
         table = self.patterns
-        uses = []
-        for label, (nodes, own_ns, waits_ns, unit, place) in counted(self.trace, table.column).items():
-            (name, what), use = table.column.labels[label], table.use([label])
-            uses.append(NameUse(
-                name, what, nodes, own_ns, waits_ns, use.critical_ns, use.slack_ns or 0,
-                self.executed.units.first[unit], place,
-            ))  # fmt: skip
-        return sorted(uses, key=lambda use: (-use.own_ns, use.name, use.what))
+        found = [
+            (table.column.labels[label], label, one)
+            for label, one in counted(self.trace, table.column).items()
+        ]
+        found.sort(key=lambda each: (-each[2].own_ns, each[0]))
+        uses = ((key, table.use([label]), one) for key, label, one in found)
+        return [
+            LayerUse(
+                index, name, use, use.critical_ns or 0, kinds=(what,), parent=what,
+                runs=Runs(
+                    one.spans, self.ranks, total_ns=one.own_ns, waits_ns=one.waits_ns,
+                    longest=(self.executed.units.first[one.track], one.span),
+                ),
+            )
+            for index, ((name, what), use, one) in enumerate(uses)
+        ]  # fmt: skip
 
     @cached_property
     def group_table(self) -> list[GroupUse]:

@@ -5,7 +5,7 @@ Equal ones of all ranks together, or of each rank: own time, waiting, slack.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 
 from simcore.measured.matching import Call, is_asynchronous
@@ -14,17 +14,18 @@ from simcore.measured.run import MeasuredRun
 from simcore.measured.summary import OpFigures, op_figures_of, sub_figures_of
 from simcore.measured.vocabulary import COMPUTE, LAUNCH, buffer_bytes
 from simcore.once import is_known
-from simcore.records import NamedTuple, Struct, replace
+from simcore.records import NamedTuple, replace
 from simcore.replay.timed import Timed
 from simcore.replay.waits import Wait, waits_by_item
 from simcore.sources.ties import NONE
-from simcore.trace.tables import Spent, Use, first_seen
+from simcore.trace.layers import LayerUse, Runs
+from simcore.trace.tables import Use, first_seen
 
 # (operation, sub-operation of equal ones); None for what of the operations lies in no sub-operation.
 OpKey = tuple[str, str | None]
 
 
-def op_uses(results: Timed) -> Iterator[tuple[OpKey, Use]]:
+def operation_lines(results: Timed) -> Iterator[LayerUse]:
     """Yields what each operation and sub-operation by name takes, in the order in which they first come; host
     gaps are none.
     """
@@ -32,9 +33,12 @@ def op_uses(results: Timed) -> Iterator[tuple[OpKey, Use]]:
     labels = first_seen(results.trace, results.accounts, table.column)
     # The path can go through a collective beside compute that no rank has waited for: it has no account.
     critical = [label for of_rank in table.critical_on for label in of_rank]
-    for label in dict.fromkeys((*labels, *critical)):
-        key: OpKey = table.column.labels[label]
-        yield key, table.use([label])
+    for index, label in enumerate(dict.fromkeys((*labels, *critical))):
+        op, sub = table.column.labels[label]
+        cost_ns = max(spent.own.get(label, 0) for spent in table.spent)
+        yield LayerUse(
+            index, op if sub is None else sub, table.use([label]), cost_ns, parent=op, inside=sub is not None
+        )
 
 
 def least_slacks(results: Timed) -> dict[str, int]:
@@ -75,65 +79,6 @@ def grouped(run: MeasuredRun, by: str) -> MeasuredRun:
     return replace(run, ranks=tuple(ranks))
 
 
-class Operation(Struct, frozen=True):
-    """Equal operations, or sub-operations (`sub`) of equal ones; times in ns. Ranks are their indices.
-
-    rank: the one that it is of, None of all together. kinds: as reports have them, mostly one. ranks: who
-    runs it. count: its runs; measured: how many of them have a duration, which total_ns, least_ns and most_ns
-    are of. least_rank, most_rank: where the shortest and the longest are, NONE without any; most_batch: the
-    longest one's micro-batch, most_item: which item of its rank's lanes it is.
-    use: of the rank where compute and exposed communication together are most. own_ns:
-    what is not waiting, of the rank where it is most, own_rank; mean_own_ns: the mean of all that run it.
-    waits_ns: of all `ranks`, in its sub-operations too.
-    """
-
-    op: str
-    sub: str | None
-    rank: int | None
-    kinds: tuple[str, ...]
-    ranks: tuple[int, ...]
-    count: int
-    measured: int
-    total_ns: int
-    least_ns: int
-    least_rank: int
-    most_ns: int
-    most_rank: int
-    most_batch: int
-    most_item: int
-    use: Spent
-    own_ns: int
-    own_rank: int
-    mean_own_ns: float
-    waits_ns: int
-
-    @property
-    def name(self) -> str:
-        """Its name as the file has it, with the operation that a sub-operation lies in."""
-        return self.op if self.sub is None else f"{self.sub} in {self.op}"
-
-    @property
-    def rank_ns(self) -> float:
-        """How long a rank is in it, the mean of those that run it."""
-        return self.total_ns / len(self.ranks)
-
-    @property
-    def run_ns(self) -> float | None:
-        """How long one run of it takes on average; None where none has a duration."""
-        return self.total_ns / self.measured if self.measured else None
-
-    @property
-    def times_mean(self) -> float | None:
-        """How many times the mean of all ranks that run it the largest `own_ns` is; None of nothing."""
-        return self.own_ns / self.mean_own_ns if self.mean_own_ns else None
-
-    @property
-    def work(self) -> str:
-        """Which of WORK it is; of several kinds the first one's."""
-        kind = self.kinds[0]
-        return WORK[0] if kind in COMPUTE else WORK[2] if kind == "host" else WORK[1]
-
-
 class KnownTransfers(NamedTuple):
     """Communication whose time by itself is known: how often, bytes together, ns together."""
 
@@ -145,6 +90,16 @@ class KnownTransfers(NamedTuple):
     def algbw(self) -> float:
         """Bytes of a rank's buffer per ns, which is GB/s."""
         return self.bytes / self.ns if self.ns else 0.0
+
+
+class Sent(NamedTuple):
+    """What an operation sends: the most bytes of its buffers, None where no line of it says any, and GB/s, 0
+    where
+    nobody knows.
+    """
+
+    bytes: int | None
+    algbw: float
 
 
 class Operations:
@@ -169,8 +124,9 @@ class Operations:
         labels: Sequence[OpKey] = results.operations.column.labels if self.timed else ()
         self._label = {key: label for label, key in enumerate(labels)}
         self._waits = self._waits_with_subs() if self.timed else {}
-        self._mean_own_ns = {
-            key: sum(self._spent(key, rank).own_ns for rank in by_rank) / len(by_rank)
+        spent = results.operations.spent if self.timed else ()
+        self._own_ns = {
+            key: {rank: spent[rank].own.get(self._label_of(key), 0) if spent else 0 for rank in by_rank}
             for key, by_rank in self._figures.items()
         }
         # Of the ranks that were asked for, by item of their lanes.
@@ -179,24 +135,43 @@ class Operations:
         self._of_shape: dict[tuple[str | None, str | None], int | None] = {}
 
     @cached_property
-    def together(self) -> list[Operation]:
+    def together(self) -> list[LayerUse]:
         """All ranks together, in the order in which the operations first come in the files."""
-        return [self._operation(key, None, by_rank) for key, by_rank in self._figures.items()]
+        keyed = enumerate(self._figures.items())
+        return [self._operation(index, key, None, by_rank) for index, (key, by_rank) in keyed]
 
     @cached_property
-    def of_each_rank(self) -> list[Operation]:
+    def of_each_rank(self) -> list[LayerUse]:
         """Each rank's, by rank."""
-        operations = [
-            self._operation(key, rank, {rank: figures})
-            for key, by_rank in self._figures.items()
-            for rank, figures in by_rank.items()
+        keyed = [(key, rank, one) for key, by_rank in self._figures.items() for rank, one in by_rank.items()]
+        keyed.sort(key=lambda of: of[1])
+        return [
+            self._operation(index, key, rank, {rank: figures})
+            for index, (key, rank, figures) in enumerate(keyed)
         ]
-        return sorted(operations, key=lambda operation: operation.rank or 0)
 
-    def _spent(self, key: OpKey, rank: int) -> Spent:
-        """What an operation takes of a rank, without what lies in its sub-operations."""
-        label = self._label.get(key, NONE)
-        return Spent() if label == NONE else self.results.operations.spent[rank].of(label)
+    def with_path(self, operations: Sequence[LayerUse]) -> list[LayerUse]:
+        """The same with what the critical path says of them."""
+        return [
+            replace(
+                one,
+                use=Use(one.use.compute_ns, one.use.exposed_ns, self.critical_ns(one), self.slack_ns(one)),
+            )
+            for one in operations
+        ]
+
+    def _label_of(self, key: OpKey) -> int:
+        return self._label.get(key, NONE)
+
+    def _use(self, key: OpKey, ranks: Collection[int]) -> Use:
+        """What an operation takes without its sub-operations, of the rank where that is most."""
+        label, spent = self._label_of(key), self.results.operations.spent if self.timed else ()
+        uses = [
+            Use(spent[rank].compute.get(label, 0), spent[rank].exposed.get(label, 0))
+            for rank in ranks
+            if spent
+        ]
+        return max(uses, key=lambda use: use.compute_ns + use.exposed_ns, default=Use(0, 0))
 
     def _waits_with_subs(self) -> dict[tuple[int, int], int]:
         """What each operation, by its label, waits on each rank, in its sub-operations too, ns."""
@@ -208,34 +183,37 @@ class Operations:
                     ns_of[key] = ns_of.get(key, 0) + ns
         return {key: ns for key, ns in ns_of.items() if key[0] != NONE}
 
-    def _operation(self, key: OpKey, rank: int | None, by_rank: dict[int, list[OpFigures]]) -> Operation:
+    def _operation(
+        self, index: int, key: OpKey, rank: int | None, by_rank: dict[int, list[OpFigures]]
+    ) -> LayerUse:
         figures = [(who, of_rank) for who, some in by_rank.items() for of_rank in some]
         timed = [(who, of_rank) for who, of_rank in figures if of_rank.measured]
         least_rank, least = min(timed, key=lambda pair: pair[1].least_ns, default=(NONE, None))
         most_rank, most = max(timed, key=lambda pair: pair[1].most_ns, default=(NONE, None))
-        mine = {who: self._spent(key, who) for who in by_rank}
-        own_rank = max(mine, key=lambda who: mine[who].own_ns)
-        return Operation(
-            op=key[0],
-            sub=key[1],
-            rank=rank,
-            kinds=tuple(dict.fromkeys(of_rank.category for _, of_rank in figures)),
-            ranks=tuple(by_rank),
+        own_ns = self._own_ns[key]
+        own_rank = max(by_rank, key=own_ns.__getitem__)
+        kinds = tuple(dict.fromkeys(of_rank.category for _, of_rank in figures))
+        runs = Runs(
             count=sum(of_rank.count for _, of_rank in figures),
+            ranks=tuple(by_rank),
+            rank=None if rank is None else self.results.run.ranks[rank].number,
             measured=sum(of_rank.measured for _, of_rank in timed),
-            total_ns=sum(of_rank.total_ns for _, of_rank in timed),
-            least_ns=0 if least is None else least.least_ns,
+            total_ns=sum(of_rank.total_ns for _, of_rank in timed) if timed else None,
+            waits_ns=sum(self._waits.get((self._label_of(key), who), 0) for who in by_rank),
+            least_ns=None if least is None else least.least_ns,
             least_rank=least_rank,
-            most_ns=0 if most is None else most.most_ns,
-            most_rank=most_rank,
-            most_batch=-1 if most is None else most.most_batch,
-            most_item=NONE if most is None else most.most_item,
-            use=max(mine.values(), key=lambda spent: spent.compute_ns + spent.exposed_ns),
-            own_ns=mine[own_rank].own_ns,
+            most_ns=None if most is None else most.most_ns,
+            most_batch=NONE if most is None else most.most_batch,
+            longest=None if most is None else (most_rank, most.most_item),
+            own_ns=own_ns[own_rank],
             own_rank=own_rank,
-            mean_own_ns=self._mean_own_ns[key],
-            waits_ns=sum(self._waits.get((self._label.get(key, NONE), who), 0) for who in by_rank),
+            mean_own_ns=sum(own_ns.values()) / len(own_ns),
+            # Of several kinds the first one's.
+            work=WORK[0] if kinds[0] in COMPUTE else WORK[2] if kinds[0] == "host" else WORK[1],
         )
+        op, sub = key
+        name, use = op if sub is None else sub, self._use(key, by_rank)
+        return LayerUse(index, name, use, own_ns[own_rank], None, kinds, op, sub is not None, runs)
 
     # -- the path --------------------------------------------------------------------------
 
@@ -252,25 +230,25 @@ class Operations:
             table = self.results.operations
             _ = table.critical_ns, table.slack_ns
 
-    def critical_ns(self, operation: Operation) -> int:
+    def critical_ns(self, operation: LayerUse) -> int:
         """What the critical path has of it, ns."""
-        label = self._label.get((operation.op, operation.sub), NONE)
+        label = self._label.get(operation.key, NONE)
         by_rank = self.results.operations.critical_on
-        return sum(by_rank[rank].get(label, 0) for rank in operation.ranks)
+        return sum(by_rank[rank].get(label, 0) for rank in operation.runs.ranks)
 
-    def slack_ns(self, operation: Operation) -> int | None:
+    def slack_ns(self, operation: LayerUse) -> int | None:
         """Its least slack, ns; None of what holds nobody, such as a launch."""
-        label = self._label.get((operation.op, operation.sub), NONE)
+        label = self._label.get(operation.key, NONE)
         by_rank = self.results.operations.slack_on or ()
-        slacks = (of_rank.get(label) for rank, of_rank in enumerate(by_rank) if rank in operation.ranks)
+        slacks = (of_rank.get(label) for rank, of_rank in enumerate(by_rank) if rank in operation.runs.ranks)
         return min((ns for ns in slacks if ns is not None), default=None)
 
     # -- what is sent ----------------------------------------------------------------------
 
-    def sizes(self, operation: Operation) -> tuple[int, int] | None:
+    def sizes(self, operation: LayerUse) -> tuple[int, int] | None:
         """The least and the most bytes of its buffers; None where no line of it says any."""
-        by_rank = self._sizes.get((operation.op, operation.sub), {})
-        sizes = [by_rank[rank] for rank in operation.ranks if rank in by_rank]
+        by_rank = self._sizes.get(operation.key, {})
+        sizes = [by_rank[rank] for rank in operation.runs.ranks if rank in by_rank]
         return (min(least for least, _ in sizes), max(most for _, most in sizes)) if sizes else None
 
     @cached_property
@@ -303,11 +281,17 @@ class Operations:
             self._of_shape[pair] = buffer_bytes(shape, dtype)
         return self._of_shape[pair]
 
-    def moved(self, operation: Operation) -> KnownTransfers:
+    def sent(self, operation: LayerUse) -> Sent:
+        """What it sends, as the table has it."""
+        sizes = self.sizes(operation)
+        return Sent(None if sizes is None else sizes[1], self.moved(operation).algbw)
+
+    def moved(self, operation: LayerUse) -> KnownTransfers:
         """Its communication as far as it is known how long it takes by itself: from when the last member has
         come, or the send begins. All ranks together have each collective once.
         """
-        return self._moved.get((operation.op, operation.sub), {}).get(operation.rank, KnownTransfers())
+        of_all = self._moved.get(operation.key, {})
+        return of_all.get(None if operation.runs.rank is None else operation.runs.ranks[0], KnownTransfers())
 
     @cached_property
     def _moved(self) -> dict[OpKey, dict[int | None, KnownTransfers]]:
@@ -363,9 +347,9 @@ class Operations:
         trace = self.results.measured.ranks[call.rank]
         return trace.ops.name[call.op], None if call.sub < 0 else trace.subs.name[call.sub]
 
-    def without_partner(self, operation: Operation) -> int:
+    def without_partner(self, operation: LayerUse) -> int:
         """How many of its runs are communication of which no partner is known that waited for it."""
-        return sum(self._unmatched.get((operation.op, operation.sub, rank), 0) for rank in operation.ranks)
+        return sum(self._unmatched.get((*operation.key, rank), 0) for rank in operation.runs.ranks)
 
     @cached_property
     def _unmatched(self) -> dict[tuple[str, str | None, int], int]:
@@ -375,31 +359,31 @@ class Operations:
             unmatched[key] = unmatched.get(key, 0) + 1
         return unmatched
 
-    def waits_of_longest(self, operation: Operation) -> list[Wait]:
+    def waits_of_longest(self, operation: LayerUse) -> list[Wait]:
         """What its longest run waits, the longest first; nothing where the ranks have no common time."""
-        if operation.most_rank == NONE or not self.results.waiting:
+        if operation.runs.longest is None or not self.results.waiting:
             return []
-        if operation.most_rank not in self._waits_by_item:
-            self._waits_by_item[operation.most_rank] = waits_by_item(self.results, operation.most_rank)
-        return self._waits_by_item[operation.most_rank].get(operation.most_item, [])
+        rank, item = operation.runs.longest
+        if rank not in self._waits_by_item:
+            self._waits_by_item[rank] = waits_by_item(self.results, rank)
+        return self._waits_by_item[rank].get(item, [])
 
-    def is_beside_compute(self, operation: Operation) -> bool:
+    def is_beside_compute(self, operation: LayerUse) -> bool:
         """Whether its longest run is a sub-operation that lasts from its launch to the wait for it."""
-        if operation.sub is None or operation.most_item == NONE:
+        if not operation.inside or operation.runs.longest is None:
             return False
-        trace = self.results.run.ranks[operation.most_rank]
-        return is_asynchronous(trace, operation.most_item - len(trace.ops))
+        rank, item = operation.runs.longest
+        trace = self.results.run.ranks[rank]
+        return is_asynchronous(trace, item - len(trace.ops))
 
     # -- where it is -----------------------------------------------------------------------
 
-    def place(self, operation: Operation) -> tuple[int, int, int, str | None]:
+    def place(self, operation: LayerUse) -> tuple[int, int, int, str | None]:
         """(rank, start, end, lane) of its longest run, of its first where none has a duration.
 
         lane: the group kind whose lane has it, None for the rank's own lane.
         """
-        rank, item = operation.most_rank, operation.most_item
-        if item == NONE:
-            rank, item = operation.ranks[0], self._first_item(operation)
+        rank, item = operation.runs.longest or (operation.runs.ranks[0], self._first_item(operation))
         trace = self.results.run.ranks[rank]
         ops, subs = trace.ops, trace.subs
         if item < len(ops):
@@ -409,11 +393,12 @@ class Operations:
         sub = item - len(ops)
         return rank, subs.start[sub], subs.end[sub], subs.group[sub] or ""
 
-    def _first_item(self, operation: Operation) -> int:
-        trace = self.results.run.ranks[operation.ranks[0]]
-        if operation.sub is None:
-            return trace.ops.name.index(operation.op)
+    def _first_item(self, operation: LayerUse) -> int:
+        trace = self.results.run.ranks[operation.runs.ranks[0]]
+        op, sub = operation.key
+        if sub is None:
+            return trace.ops.name.index(op)
         pairs = zip(trace.subs.parent, trace.subs.name, strict=True)
-        inside = (sub for sub, (parent, name) in enumerate(pairs)
-                  if name == operation.sub and trace.ops.name[parent] == operation.op)  # fmt: skip
+        inside = (item for item, (parent, name) in enumerate(pairs)
+                  if name == sub and trace.ops.name[parent] == op)  # fmt: skip
         return len(trace.ops) + next(inside)

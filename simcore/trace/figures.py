@@ -12,6 +12,7 @@ from simcore.units import change_percent, duration, plural, signed
 if TYPE_CHECKING:
     from simcore.ranks import RankSet
     from simcore.trace.contexts import Work
+    from simcore.trace.layers import LayerUse
     from simcore.trace.track import Track
 
 
@@ -131,20 +132,6 @@ class RankEnd(NamedTuple):
     exposed_ns: int
 
 
-class NameUse(NamedTuple):
-    """Nodes of one name pattern and kind, of all ranks. own_ns: without waiting. rank, place: the longest."""
-
-    name: str
-    what: str
-    nodes: int
-    own_ns: int
-    waits_ns: int
-    critical_ns: int
-    slack_ns: int
-    rank: int
-    place: int
-
-
 class GroupUse(NamedTuple):
     """Collectives of a group, summed over its ranks. bytes: as comm_size has them. own_ns: without
     waiting.
@@ -164,7 +151,7 @@ class NodeTables(NamedTuple):
     """
 
     ranks: Sequence[RankEnd]
-    names: Sequence[NameUse]
+    names: Sequence[LayerUse]
     groups: Sequence[GroupUse]
     exposed_words: str
     in_cycles: bool = False

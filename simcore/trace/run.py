@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from simcore.trace.critical_path import CriticalPath, PathSource
     from simcore.trace.gradients import Gradient
     from simcore.trace.lanes import Lanes
+    from simcore.trace.layers import LayerUse
     from simcore.trace.named_work import NamedWork
     from simcore.trace.streams import TrackStreams
-    from simcore.trace.tables import LayerUse
     from simcore.trace.trace_graph import TraceGraph
 
 R = TypeVar("R", bound="Run")

@@ -1,16 +1,16 @@
 """Tables of a trace: what the spans of each label of a column take of the step, whatever the labels are.
 
-A figure of a line is a field of `Use`; the tables of rows, operations and names all have it.
+A figure of a line is a field of `Use`; lines of rows, operations and names all have it (`layers.py`).
 """
 
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import compress, repeat
 from operator import add, gt
-from typing import Any
 
 from simcore.once import is_known
 from simcore.records import NamedTuple, Struct
@@ -21,47 +21,16 @@ from simcore.trace.spans import NONE, Column, Trace
 Path = Iterable[tuple[int, int, int]]
 
 
-class Use(NamedTuple):
+class Use(Struct, frozen=True, gc=False):
     """What a line of a table takes, ns. compute_ns, exposed_ns: on the track where the two together are most.
-    critical_ns: of the critical path. slack_ns: the least, None of what takes no part in the step.
+    critical_ns: of the critical path. slack_ns: the least, None of what takes no part in the step. Both are
+    None while the path is not known.
     """
 
     compute_ns: int
     exposed_ns: int
-    critical_ns: int
-    slack_ns: int | None
-
-
-class LayerUse(Struct, frozen=True):
-    """A row of a workload, equal ones together, or an operation of a trace.
-
-    index: its place in the table. name: raw text of the file. rows: how many it stands for. line: of the
-    file, block: the micro-batch's; None without. cells: its `LayerCell`s by phase; None of an operation,
-    which is part of the operation `parent` or that itself. use: what it takes of a step.
-    """
-
-    index: int
-    name: str
-    rows: int
-    line: int | None
-    block: int | None
-    cells: Mapping[str, Any] | None
-    parent: str | None
-    use: Use
-
-
-class Spent(NamedTuple):
-    """What one label takes of the step of one rank, ns. waits_ns: for other ranks, bubbles too."""
-
-    compute_ns: int = 0
-    exposed_ns: int = 0
-    host_ns: int = 0
-    waits_ns: int = 0
-
-    @property
-    def own_ns(self) -> int:
-        """What is not waiting."""
-        return self.compute_ns + self.exposed_ns + self.host_ns
+    critical_ns: int | None = None
+    slack_ns: int | None = None
 
 
 class SpentByLabel:
@@ -83,18 +52,17 @@ class SpentByLabel:
         return self._sums(range(self._accounts.of.first_exposed, self._accounts.of.first_other))
 
     @cached_property
-    def host(self) -> Mapping[int, int]:
-        """What the host does."""
-        return self._sums(self._numbers("host"))
+    def own(self) -> Mapping[int, int]:
+        """Both, and what the host does: all but waiting."""
+        own = Counter(self.compute)
+        own.update(self.exposed)
+        own.update(self._sums(self._numbers("host")))
+        return own
 
     @cached_property
     def waits(self) -> Mapping[int, int]:
         """Waits for other ranks, bubbles too."""
         return self._sums(self._numbers("wait", "bubble"))
-
-    def of(self, label: int) -> Spent:
-        """What one label takes."""
-        return Spent(*(part.get(label, 0) for part in (self.compute, self.exposed, self.host, self.waits)))
 
     def _numbers(self, *names: str) -> list[int]:
         return [number for number, name in enumerate(self._accounts.of.all) if name in names]

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, ClassVar
 from simcore.measured.columns import MEASURED, PASSES, RankTrace
 from simcore.measured.vocabulary import COPY, LAUNCH, category_of_group, said_op
 from simcore.ranks import RankSet
-from simcore.replay.operations import op_uses
+from simcore.replay.operations import operation_lines
 from simcore.replay.timed import Timed
 from simcore.sources.measured import measured_calls
 from simcore.trace.accounts import Accounts, merged
 from simcore.trace.figures import Origin, Said, StreamUse, WaitFor
 from simcore.trace.findings import Place
+from simcore.trace.layers import LayerUse
 from simcore.trace.named_work import NamedWork, named_work
 from simcore.trace.run import Figures
 from simcore.trace.streams import TrackStreams, compute_stream, track_streams
-from simcore.trace.tables import LayerUse
 from simcore.trace.track import TimedPass, Track
 from simcore.words.measured_run import facts, headline, title
 
@@ -232,7 +232,4 @@ class MeasuredFigures(Figures[Timed]):
     def layers(self, grouped: bool) -> list[LayerUse]:
         if grouped or not self.run.timed:
             return []
-        return [
-            LayerUse(index, op if sub is None else sub, 1, None, None, None, op, use)
-            for index, ((op, sub), use) in enumerate(op_uses(self.run))
-        ]
+        return [*operation_lines(self.run)]

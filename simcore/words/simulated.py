@@ -18,11 +18,11 @@ from simcore.program.ops import OFFLOAD, RANK_STREAMS
 from simcore.simulation import Simulation
 from simcore.sources.simulated import ACCOUNTS, EXPOSED_KINDS, FIRST_EXPOSED
 from simcore.trace.accounts import told_accounts
-from simcore.trace.figures import OnDemand, Origin, Said, StreamUse, WaitFor, throughput_words
+from simcore.trace.figures import Origin, Said, StreamUse, WaitFor, throughput_words
 from simcore.trace.findings import Spot
+from simcore.trace.layers import LayerUse
 from simcore.trace.run import Figures
 from simcore.trace.streams import TrackStreams, compute_stream, track_streams
-from simcore.trace.tables import LayerUse
 from simcore.trace.track import TimedPass
 from simcore.units import duration
 from simcore.workload.model import base_name
@@ -164,7 +164,9 @@ class SimulatedFigures(Figures["Finished"]):
         return self.run.simulation.timeline.ranks_of(number).text(), lines
 
     def layers(self, grouped: bool) -> Sequence[LayerUse]:
-        return _LayerUses(self.run, grouped)
+        # A page shows figures of the critical path.
+        _ = self.run.rows.critical_ns, self.run.rows.slack_ns
+        return self.run.layer_groups if grouped else self.run.layers
 
     @cached_property
     def of(self) -> Origin:
@@ -234,24 +236,3 @@ class SimulatedFigures(Figures["Finished"]):
         if segment.phase is None:
             return segment.kind, name
         return segment.phase if segment.kind == "compute" else f"{segment.stream} {segment.kind}", name
-
-
-class _LayerUses(OnDemand[LayerUse]):
-    """Made when they are asked for: of 100,000 rows a page shows ten."""
-
-    def __init__(self, results: Finished, grouped: bool) -> None:
-        self._groups = results.layer_groups if grouped else None
-        self._rows = results.layers
-        super().__init__(len(results.layers if self._groups is None else self._groups))
-        self._table = results.rows
-        blocks = results.simulation.program.structure.blocks
-        self._block_of = {row: number for number, block in enumerate(blocks) for row in block}
-
-    def make(self, index: int) -> LayerUse:
-        group = None if self._groups is None else self._groups[index]
-        row = self._rows[index] if group is None else group.rows[0]
-        rows = [index] if group is None else group.rows.indices
-        return LayerUse(
-            index, row.name if group is None else group.name, len(rows), row.line,
-            self._block_of.get(row.index), row.cells, None, self._table.use(rows),
-        )  # fmt: skip

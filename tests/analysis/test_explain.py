@@ -46,8 +46,8 @@ def test_a_cell_takes_what_its_ops_take_with_a_time_scale_on_any_part() -> None:
         )  # fmt: skip
         stated = (1000, 100, 60, pair_ns(40))
         assert figures == tuple(round(factor * ns) for factor, ns in zip(factors, stated, strict=True)), part
-        assert results.layers[0].compute_ns == optimizer["ig"].compute_ns
-        assert results.layers[1].compute_ns == mlp["fwd"].compute_ns + mlp["ig"].compute_ns
+        assert results.layers[0].use.compute_ns == optimizer["ig"].compute_ns
+        assert results.layers[1].use.compute_ns == mlp["fwd"].compute_ns + mlp["ig"].compute_ns
         said = explained(results, "grad_param_compute")[1]
         assert said.endswith(" x time scale 0.5") == (part == "compute opt")
 
@@ -62,7 +62,7 @@ def test_scales_stand_in_the_explanation_and_in_the_layer_table() -> None:
     assert any(line.endswith("times comm scale 2") for line in lines)
     assert "  fwd  busbw = algbw x 2 x 1/2 = " in lines[-2]
     assert [row.cells["fwd"].compute_ns for row in results.layers] == [150, 150]
-    assert [row.compute_ns for row in results.layers] == [150, 150]
+    assert [row.use.compute_ns for row in results.layers] == [150, 150]
 
 
 def test_where_a_scale_rounds_each_phase_of_a_chunk_the_explanation_says_so() -> None:

@@ -24,9 +24,9 @@ def test_rows_of_a_run_of_one_class_sum_to_its_accounts(case: Case) -> None:
     if len(results.accounts) > 1:
         return
     (accounts,) = results.accounts
-    assert sum(row.compute_ns for row in results.layers) == accounts.busy_ns
+    assert sum(row.use.compute_ns for row in results.layers) == accounts.busy_ns
     exposed = accounts.all_exposed_ns - accounts.exposed_ns()["pp"]
-    assert sum(row.exposed_ns for row in results.layers) == exposed
+    assert sum(row.use.exposed_ns for row in results.layers) == exposed
 
 
 @settings(max_examples=60)
@@ -46,7 +46,7 @@ def test_a_row_is_shown_on_the_rank_where_it_costs_most(case: Case) -> None:
         for row, (compute, exposed) in enumerate(mine):
             if compute + exposed > sum(found[row]):
                 found[row] = compute, exposed
-    assert [(row.compute_ns, row.exposed_ns) for row in results.layers] == found
+    assert [(row.use.compute_ns, row.use.exposed_ns) for row in results.layers] == found
 
 
 @settings(max_examples=40)
@@ -54,12 +54,12 @@ def test_a_row_is_shown_on_the_rank_where_it_costs_most(case: Case) -> None:
 def test_groups_of_layers_are_all_rows_once_and_the_most_expensive_come_first(case: Case) -> None:
     results = Results(simulate(*case))
     groups = results.layer_groups
-    assert sorted(row.index for group in groups for row in group.rows) == list(range(len(case.workload)))
+    assert sorted(row for group in groups for row in group.rows) == list(range(len(case.workload)))
     costs = [group.cost_ns for group in groups]
     assert costs == sorted(costs, reverse=True)
     for group in groups:
-        assert group.compute_ns == sum(row.compute_ns for row in group.rows)
-        assert group.exposed_ns == sum(row.exposed_ns for row in group.rows)
+        assert group.use.compute_ns == sum(results.layers[row].use.compute_ns for row in group.rows)
+        assert group.use.exposed_ns == sum(results.layers[row].use.exposed_ns for row in group.rows)
 
 
 # Few values, so that rows are often equal but for one.
@@ -83,9 +83,9 @@ def test_rows_are_together_if_and_only_if_their_names_and_cells_are_equal(
     for row in results.layers:
         alike.setdefault((base_name(row.name), *row.cells.values()), []).append(row.index)
     groups = results.layer_groups
-    assert sorted(row.index for group in groups for row in group.rows) == list(range(len(workload)))
-    assert sorted([row.index for row in group.rows] for group in groups) == sorted(alike.values())
-    assert [groups.place_of(row.index) for group in groups for row in group.rows] == [
+    assert sorted(row for group in groups for row in group.rows) == list(range(len(workload)))
+    assert sorted([*group.rows] for group in groups) == sorted(alike.values())
+    assert [groups.place_of(row) for group in groups for row in group.rows] == [
         place for place, group in enumerate(groups) for _ in group.rows
     ]
 
@@ -111,10 +111,12 @@ def test_rows_and_groups_are_sequences() -> None:
     results = Results(run([layer("a", 5), layer("b", 7), layer("c", 6)], {}))
     rows, groups = results.layers, results.layer_groups
     assert [row.name for row in rows[1:]] == ["b", "c"]
-    assert (rows[-1].name, groups[-1].name) == ("c", "a")
-    assert [group.name for group in groups[:2]] == ["b", "c"]
+    assert (rows[-1].name, groups[-1].title) == ("c", "a")
+    assert [group.title for group in groups[:2]] == ["b", "c"]
     assert rows[0] == rows[0]
-    assert [row.name for row in rows.only([2, 0])] == ["c", "a"]
+    assert [row.name for row in layers.LayerLines(rows.table, [2, 0], each=True)] == ["c", "a"]
+    assert [*rows] == [rows[index] for index in range(3)]
+    assert [*groups] == [groups[index] for index in range(3)]
     with pytest.raises(IndexError):
         rows[3]
 
@@ -122,7 +124,7 @@ def test_rows_and_groups_are_sequences() -> None:
 def test_a_row_that_runs_in_several_micro_batches_counts_all_of_them() -> None:
     rows = [Row("embedding_layer", Cell(10, "ALLREDUCE", "tp", 100), Cell(3), Cell(4))]
     (row,) = Results(run(rows, {"tp": 2}, schedule="1f1b", microbatches=5)).layers
-    assert (row.compute_ns, row.exposed_ns) == (5 * 17, 5 * pair_ns(100))
+    assert (row.use.compute_ns, row.use.exposed_ns) == (5 * 17, 5 * pair_ns(100))
     cells = row.cells
     assert [cells[phase].compute_ns for phase in ("fwd", "ig", "wg")] == [10, 3, 4]
     assert (cells["fwd"].comm_ns, cells["fwd"].bytes, cells["fwd"].group) == (pair_ns(100), 100, "tp")
@@ -137,7 +139,7 @@ def test_rows_that_no_micro_batch_runs_cost_nothing_and_still_show_what_their_co
     ]
     simulation = run(rows, {"dp": 2, "ep": 2}, schedule="1f1b", microbatches=1)
     row = Results(simulation).layers[2]
-    assert (row.compute_ns, row.exposed_ns, row.cells["fwd"].compute_ns) == (0, 0, 1)
+    assert (row.use.compute_ns, row.use.exposed_ns, row.cells["fwd"].compute_ns) == (0, 0, 1)
     assert row.cells["fwd"].comm_ns == 510
 
 
@@ -169,7 +171,7 @@ def test_rows_are_one_group_when_their_names_but_for_the_number_and_all_their_ce
         layer("mlp_3", 6),
     ]
     groups = Results(run(rows, {})).layer_groups
-    assert [(group.name, [row.index for row in group.rows], group.compute_ns) for group in groups] == [
+    assert [(group.title, [*group.rows], group.use.compute_ns) for group in groups] == [
         ("attention", [1], 100),
         ("mlp", [0, 2, 3], 15),
         ("mlp", [4], 6),

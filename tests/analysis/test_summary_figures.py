@@ -109,7 +109,7 @@ def test_no_place_is_worse_than_the_worst(case: Case) -> None:
         assert by_name["wait"].ns == results.waiting[0].ns
     by_layer: dict[str, int] = {}
     for group in results.layer_groups:
-        by_layer[group.name] = by_layer.get(group.name, 0) + group.exposed_ns
+        by_layer[group.title] = by_layer.get(group.title, 0) + group.use.exposed_ns
     exposed = max(by_layer.values(), default=0)
     assert ("exposed" in by_name) == bool(exposed)
     if exposed:

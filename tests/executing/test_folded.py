@@ -139,7 +139,7 @@ def check(seed: int, dialect: str | None = None) -> int:
         assert getattr(folded.figures, table) == getattr(whole.figures, table), table
     for mine, theirs in zip(folded.accounts, whole.accounts, strict=True):
         assert (mine.edge, mine.account, mine.op) == (theirs.edge, theirs.account, theirs.op)
-    sums = [[(one.name, one.what, one.nodes, one.own_ns, one.waits_ns, one.slack_ns)
+    sums = [[(one.name, one.kind, one.runs.count, one.runs.total_ns, one.runs.waits_ns, one.use.slack_ns)
              for one in run.name_table] for run in (folded, whole)]  # fmt: skip
     assert sums[0] == sums[1]
     ranks = folded.ranks

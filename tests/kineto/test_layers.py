@@ -171,9 +171,9 @@ def test_layers_are_a_table_of_their_own(tmp_path: Path) -> None:
     assert "Layers of all ranks" in run_page(results)
     rows = {(one["name"], one["kind"]): one["total_ns"] for one in run_json(results)["measured"]["layers"]}
     assert rows["Block_1", "forward"] == rows["Block_1", "backward"] == rows["(no layer)", "kernel"] == 10_000
-    together = {one.name: one.count for one in Operations(results, "layer").together}
+    together = {one.name: one.runs.count for one in Operations(results, "layer").together}
     assert together == {"Block_0": 1, "Block_1": 2, "Norm_0": 1, "(no layer)": 1}
-    launched = {one.name: one.count for one in Operations(results, "operation").together}
+    launched = {one.name: one.runs.count for one in Operations(results, "operation").together}
     assert launched == {"aten::linear": 2, "(no operation around)": 2, "AddmmBackward0": 1}
 
 

@@ -55,18 +55,18 @@ def assert_as_reported(results: MeasuredResults) -> None:
         key = (one["name"], None) if one["parent"] is None else (one["parent"], one["name"])
         reported.setdefault(key, []).append(one)
     slack = {one["name"]: one["slack_ns"] for one in report["measured"]["operations"]}
-    assert {(one.op, one.sub) for one in operations.together} == reported.keys()
+    assert {one.key for one in operations.together} == reported.keys()
     for one in operations.together:
-        key = (one.op, one.sub)
+        key = one.key
         some = reported[key]
         assert one.kinds == tuple(other["kind"] for other in some)
-        assert one.count == sum(other["count"] for other in some)
-        assert one.measured == sum(other["measured"] for other in some)
+        assert one.runs.count == sum(other["count"] for other in some)
+        assert one.runs.measured == sum(other["measured"] for other in some)
         if results.scales is None:
-            assert one.total_ns == sum(other["total_ns"] for other in some)
-            assert one.most_ns == max(other["most_ns"] for other in some)
+            assert (one.runs.total_ns or 0) == sum(other["total_ns"] for other in some)
+            assert (one.runs.most_ns or 0) == max(other["most_ns"] for other in some)
             timed = [other["least_ns"] for other in some if other["measured"]]
-            assert one.least_ns == min(timed, default=0)
+            assert (one.runs.least_ns or 0) == min(timed, default=0)
         layer = layers.get(key)
         use = (one.use.compute_ns, one.use.exposed_ns, operations.critical_ns(one))
         if layer is None:
@@ -74,8 +74,8 @@ def assert_as_reported(results: MeasuredResults) -> None:
         else:
             assert use == (layer["compute_ns"], layer["exposed_ns"], layer["critical_ns"])
             assert operations.slack_ns(one) == layer["slack_ns"]
-        if one.sub is None:
-            assert operations.slack_ns(one) == slack[one.op]
+        if not one.inside:
+            assert operations.slack_ns(one) == slack[one.name]
 
 
 def _with_inside(
@@ -110,23 +110,26 @@ def assert_parts_sum_to_the_step(results: MeasuredResults) -> None:
     """What is an operation's own, what it waits and what no operation runs are each rank's step."""
     operations = Operations(results)
     for rank, accounts in enumerate(results.accounts):
-        mine = [one for one in operations.of_each_rank if one.rank == rank]
-        own = sum(one.own_ns for one in mine)
-        waits = sum(one.waits_ns for one in mine if one.sub is None)
+        mine = [one for one in operations.of_each_rank if one.runs.rank == rank]
+        own = sum(one.cost_ns for one in mine)
+        waits = sum(one.runs.waits_ns for one in mine if not one.inside)
         assert waits == accounts.total_ns[WAIT] + accounts.total_ns[BUBBLE]
         assert own + waits + accounts.total_ns[IDLE] == results.step_time_ns
         for one in mine:
-            assert one.ranks == (rank,)
-            assert one.waits_ns <= one.total_ns or one.measured < one.count
+            assert one.runs.ranks == (rank,)
+            assert one.runs.measured < one.runs.count or one.runs.waits_ns <= one.runs.total_ns
     for one in operations.together:
-        mine = [other for other in operations.of_each_rank if (other.op, other.sub) == (one.op, one.sub)]
-        assert one.ranks == tuple(other.rank for other in mine)
-        assert one.total_ns == sum(other.total_ns for other in mine)
-        assert one.own_ns == max(other.own_ns for other in mine)
-        assert one.waits_ns == sum(other.waits_ns for other in mine)
-        assert one.mean_own_ns == pytest.approx(sum(other.own_ns for other in mine) / len(mine))
-        assert one.rank_ns == pytest.approx(sum(other.total_ns for other in mine) / len(mine))
-        assert all(other.mean_own_ns == one.mean_own_ns for other in mine)
+        mine = [other for other in operations.of_each_rank if other.key == one.key]
+        assert one.runs.ranks == tuple(other.runs.rank for other in mine)
+        assert (one.runs.total_ns or 0) == sum(other.runs.total_ns or 0 for other in mine)
+        assert one.cost_ns == max(other.cost_ns for other in mine)
+        assert one.runs.waits_ns == sum(other.runs.waits_ns for other in mine)
+        assert one.runs.mean_own_ns == pytest.approx(sum(other.cost_ns for other in mine) / len(mine))
+        if one.runs.total_ns is not None:
+            assert one.runs.mean(one.runs.total_ns) == pytest.approx(
+                sum(other.runs.total_ns or 0 for other in mine) / len(mine)
+            )
+        assert all(other.runs.mean_own_ns == one.runs.mean_own_ns for other in mine)
 
 
 def test_runs_of_an_operation_in_different_groups_are_one_line_with_both_kinds() -> None:
@@ -134,7 +137,7 @@ def test_runs_of_an_operation_in_different_groups_are_one_line_with_both_kinds()
         op.line() for op in (Op("reduce", "10", "4", group="tp"), Op("reduce", "20", "6", group="dp"))
     )
     (one,) = Operations(MeasuredResults(read(text))).together
-    assert (one.kinds, one.count, one.total_ns, one.least_ns, one.most_ns) == (
+    assert (one.kinds, one.runs.count, one.runs.total_ns, one.runs.least_ns, one.runs.most_ns) == (
         ("tp", "dp"), 2, 10_000_000, 4_000_000, 6_000_000,
     )  # fmt: skip
 
@@ -151,7 +154,7 @@ def test_the_bandwidth_is_of_the_time_from_the_last_arrival_to_the_first_departu
             if action.sub == "linear" and action.op == "forward_step":
                 calls.setdefault(action.key, []).append(span)
     ns = [min(end for _, end in spans) - max(start for start, _ in spans) for spans in calls.values()]
-    one = next(one for one in operations.together if (one.op, one.sub) == ("forward_step", "linear"))
+    one = next(one for one in operations.together if one.key == ("forward_step", "linear"))
     size = 4096 * 5120 * 4
     assert operations.sizes(one) == (size, size)
     assert operations.moved(one) == (len(ns), size * len(ns), sum(ns))
@@ -173,7 +176,7 @@ def test_a_message_takes_from_the_start_of_its_send_to_its_end(seed: int) -> Non
 def test_communication_beside_compute_and_of_ranks_apart_has_no_bandwidth() -> None:
     operations = Operations(four())
     for one in operations.together:
-        if one.sub in ("first_async", "second_async"):
+        if one.name in ("first_async", "second_async"):
             assert not operations.moved(one).times
             assert operations.is_beside_compute(one)
     layout = Layout(2, 1, 2, 2)

@@ -101,10 +101,10 @@ def test_layers_have_their_part_of_the_critical_path_and_their_least_slack() -> 
     lines = page[page.index("most expensive layers") :].splitlines()
     assert lines[1].split()[-4:] == ["critical", "ms", "least", "slack"]
     for line, group in zip(lines[2:12], results.layer_groups, strict=False):
-        critical_ns = sum(results.rows.critical_ns[row.index] for row in group.rows)
+        critical_ns = sum(results.rows.critical_ns[row] for row in group.rows)
         slack = results.rows.slack_ns
         assert slack is not None
-        least = [ns for ns in (slack[row.index] for row in group.rows) if ns is not None]
+        least = [ns for ns in (slack[row] for row in group.rows) if ns is not None]
         assert f"{critical_ns / 1e6:.3f}  " in line
         assert line.endswith(f" {duration(min(least)) if least else '-'}")
     every = run_page(results, every_layer=True)

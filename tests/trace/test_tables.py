@@ -9,7 +9,7 @@ from simcore.trace.account_walk import accounts_of
 from simcore.trace.accounts import account_names
 from simcore.trace.named_work import Calls, named_work
 from simcore.trace.spans import COMMUNICATES, COMPUTES, NONE, Column, Spans, Trace, Waits
-from simcore.trace.tables import Counted, Spent, Table, Use, counted, first_seen
+from simcore.trace.tables import Counted, Table, Use, counted, first_seen
 
 NAMES = account_names(("forward",), ("tp", "pp"), ("wait", "bubble", "idle"), {"compute forward": "forward"})
 FORWARD, TP, PP = range(3)
@@ -53,14 +53,17 @@ def test_what_a_label_takes_of_each_track_sums_to_its_accounts() -> None:
     trace = made(FIRST, SECOND)
     table = table_of(trace)
     for of_track, accounts in zip(table.spent, table.accounts, strict=True):
-        spent = [of_track.of(label) for label in range(len(LABELS))]
-        assert sum(one.compute_ns for one in spent) == accounts.busy_ns
-        assert sum(one.exposed_ns for one in spent) == accounts.all_exposed_ns
-        assert sum(one.waits_ns for one in spent) == accounts.wait_ns + accounts.bubble_ns
-    assert table.spent[0].of(REDUCE) == Spent(0, 6, 0, 4)
+        assert sum(of_track.compute.values()) == accounts.busy_ns
+        assert sum(of_track.exposed.values()) == accounts.all_exposed_ns
+        assert sum(of_track.waits.values()) == accounts.wait_ns + accounts.bubble_ns
+        assert sum(of_track.own.values()) == accounts.busy_ns + accounts.all_exposed_ns
+    first, second = table.spent
+    assert [part.get(REDUCE) for part in (first.compute, first.exposed, first.own, first.waits)] == [
+        None, 6, 6, 4,
+    ]  # fmt: skip
     # What arrives has a label of its own, whatever its sender calls it.
-    assert table.spent[1].of(RECEIVE) == Spent(0, 5, 0, 10)
-    assert table.spent[1].of(SEND) == Spent()
+    assert (second.exposed[RECEIVE], second.waits[RECEIVE]) == (5, 10)
+    assert not any(SEND in part for part in (second.compute, second.exposed, second.own, second.waits))
 
 
 def test_a_line_has_compute_and_exposed_of_the_track_where_they_are_most() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from simcore.analysis.layer_order import NO_SLACK
 from simcore.render.report.pages import run_json
 from simcore.runs.simulated import Results
 from simcore.units import digits
@@ -14,7 +13,7 @@ from tests.tui.made_runs import line_text, lonely, run, seed, seed_workload, sma
 from tui.frame import text_of
 from tui.layers.columns import figure
 from tui.layers.view import LayersView
-from tui.layers.workload_table import SHOWN, row_texts
+from tui.layers.workload_table import SHOWN
 from tui.layers.workload_table import WorkloadTable as Table
 from tui.session import Session
 
@@ -23,8 +22,8 @@ GROUPED, EACH = False, True
 
 def texts(results: Results, every_row: bool = GROUPED) -> list[dict[str, str]]:
     """All lines of the table, by heading."""
-    step = results.simulation.step_time_ns
-    return [row_texts(line, step) for line in Table(results, every_row).lines]
+    table = Table(results, every_row)
+    return [table.texts(line) for line in range(len(table.lines))]
 
 
 def one_rank(*rows: Row) -> Results:
@@ -79,12 +78,13 @@ def test_each_row_has_its_own_lines_in_the_order_of_the_file() -> None:
 
 def test_the_sums_of_the_groups_are_those_of_the_rows() -> None:
     for results in (small(), seed()):
-        groups = {line.group.name: line.group for line in Table(results, GROUPED).lines if line.first}
+        groups = {line.group.title: line.group for line in Table(results, GROUPED).lines if line.first}
         rows = [line.group for line in Table(results, EACH).lines if line.first]
-        assert sum(one.compute_ns for one in groups.values()) <= sum(one.compute_ns for one in rows)
+        compute = [sum(one.use.compute_ns for one in some) for some in (groups.values(), rows)]
+        assert compute[0] <= compute[1]
         costs = [line.group.cost_ns for line in Table(results, GROUPED).lines if line.first]
         assert costs == sorted(costs, reverse=True)
-        assert sum(costs) == sum(row.compute_ns + row.exposed_ns for row in results.layers if shown(row))
+        assert sum(costs) == sum(row.cost_ns for row in results.layers if shown(row))
 
 
 def shown(row: object) -> bool:
@@ -99,7 +99,7 @@ def test_each_row_finds_its_first_line(every_row: bool) -> None:
         found = {}
         for place, line in enumerate(lines):
             for row in line.group.rows:
-                found.setdefault(row.index, place)
+                found.setdefault(row, place)
         rows = range(len(results.layers))
         assert [lines.line_of(row) for row in rows] == [found.get(row, 0) for row in rows]
         assert [line.phase for line in lines[-2:]] == [lines[-2].phase, lines[-1].phase]
@@ -107,7 +107,7 @@ def test_each_row_finds_its_first_line(every_row: bool) -> None:
 
 def test_every_row_that_does_something_is_in_the_table_once() -> None:
     lines = [line for line in Table(seed(), GROUPED).lines if line.first]
-    rows = sorted(row.index for line in lines for row in line.group.rows)
+    rows = sorted(row for line in lines for row in line.group.rows)
     assert rows == [row.index for row in seed().layers if shown(row)]
     assert len(rows) == len(set(rows))
 
@@ -233,20 +233,19 @@ def test_the_critical_path_of_a_row_is_what_the_report_has(every_row: bool) -> N
     results = run(seed_workload(), microbatches=32)
     table = Table(results, every_row)
     assert not table.learn_path()
-    assert {texts["critical ms"] for texts in (row_texts(line, 1) for line in table.lines if line.first)} == {
-        "..."
-    }
+    first = [number for number, line in enumerate(table.lines) if line.first]
+    assert {table.texts(number)["critical ms"] for number in first} == {"..."}
     results.compute_layer_path(lambda: False)
     assert table.learn_path()
     rows = run_json(results)["layers"]
     seen = []
-    for line in table.lines:
-        mine = [rows[row] for row in line.group.rows.indices]
-        seen += line.group.rows.indices if line.first else []
+    for number, line in enumerate(table.lines):
+        mine = [rows[row] for row in line.group.rows]
+        seen += line.group.rows if line.first else []
         slacks = [row["slack_ns"] for row in mine if row["slack_ns"] is not None]
-        assert line.critical_ns == sum(row["critical_ns"] for row in mine)
-        assert line.slack_ns == min(slacks, default=NO_SLACK)
-        texts = row_texts(line, results.step_time_ns)
+        assert line.group.use.critical_ns == sum(row["critical_ns"] for row in mine)
+        assert line.group.use.slack_ns == min(slacks, default=None)
+        texts = table.texts(number)
         if line.first:
             assert texts["critical ms"] == figure(sum(row["critical_ns"] for row in mine) / 1e6, 8)
     # Of rows without a line the path has the rest.
@@ -284,7 +283,7 @@ def test_unfolding_keeps_the_cursor_on_its_row_and_folding_on_its_group() -> Non
     view.action_each_row()
     assert "from: mlp_column" in text_of(view.frame(120, 33))
     view.action_move(40)
-    name = seed_workload().name[view.table.lines[view.line].group.rows[0].index]
+    name = seed_workload().name[view.table.lines[view.line].group.rows[0]]
     view.action_each_row()
     assert f"from: {name}," in text_of(view.frame(120, 33))
 

@@ -19,20 +19,20 @@ from tests.tui.made_runs import run, seed, seed_workload, small
 from tests.tui.pseudo_terminal import SEED, Terminal, wltui
 from tests.tui.screen_reading import press, screen_rows, wait_until
 from tui.layers.view import LayersView
-from tui.layers.workload_table import SHOWN, SORTED_BY, row_texts
+from tui.layers.workload_table import SHOWN
 from tui.layers.workload_table import WorkloadTable as Table
 
 
 def first_lines(table: Table) -> list[dict[str, str]]:
     """The texts of the first line of each unit, from the top."""
-    return [row_texts(line, seed().step_time_ns) for line in table.lines if line.first]
+    return [table.texts(number) for number, line in enumerate(table.lines) if line.first]
 
 
 def figures(table: Table, heading: str) -> list[float]:
     """Of each unit, from the top, the largest figure of its lines in a column."""
     found: list[float] = []
-    for line in table.lines:
-        text = row_texts(line, seed().step_time_ns)[heading].removeprefix("x")
+    for number, line in enumerate(table.lines):
+        text = table.texts(number)[heading].removeprefix("x")
         value = float(text) if text not in ("", "-") else 0.0
         if line.first:
             found.append(value)
@@ -41,16 +41,16 @@ def figures(table: Table, heading: str) -> list[float]:
     return found
 
 
-@pytest.mark.parametrize("heading", [name for name, (_, descending) in SORTED_BY.items() if descending])
+@pytest.mark.parametrize("heading", [name for name, (_, descending) in SHOWN.sorted_by.items() if descending])
 @pytest.mark.parametrize("every_row", [False, True])
 def test_a_column_of_figures_is_sorted_by_what_it_shows(heading: str, every_row: bool) -> None:
     table = Table(seed().compute_layer_path(lambda: False), every_row)
     before = len(table.lines)
-    table.sort(SORTED_BY[heading][0], True)
+    table.sort(table.sorted_by[heading][0], True)
     # What is shown is rounded, and compute that the file does not model is a dash.
     shown = [round(one, 1) for one in figures(table, heading)]
     assert heading == "compute ms" or shown == sorted(shown, reverse=True)
-    table.sort(SORTED_BY[heading][0], False)
+    table.sort(table.sorted_by[heading][0], False)
     shown = [round(one, 1) for one in figures(table, heading)]
     assert heading == "compute ms" or shown == sorted(shown)
     assert len(table.lines) == before
@@ -59,7 +59,7 @@ def test_a_column_of_figures_is_sorted_by_what_it_shows(heading: str, every_row:
 def test_what_has_least_slack_comes_first_and_what_has_none_last() -> None:
     table = Table(seed().compute_layer_path(lambda: False), True)
     table.sort("slack", False)
-    slacks = [line.slack_ns or 0 for line in table.lines if line.first]
+    slacks = [line.group.use.slack_ns or 0 for line in table.lines if line.first]
     assert slacks == sorted(slacks)
     assert slacks[0] == 0
 
@@ -72,12 +72,12 @@ async def test_the_figures_of_the_critical_path_come_while_the_table_is_open(mak
         view = app.current_view
         assert isinstance(view, LayersView)
         line = view.table.lines[0]
-        ns = sum(view.session.current.rows.critical_ns[row] for row in line.group.rows.indices)
+        ns = sum(view.session.current.rows.critical_ns[row] for row in line.group.rows)
         assert f" {ns / 1e6:8.3f}"[:9] in screen_rows(app)[5]
         place = [heading for heading, *_ in SHOWN.columns_for(140)].index("critical ms")
         await press(pilot, *"l" * place, "o")
         assert "sorted by critical ms, from the largest" in screen_rows(app)[2]
-        critical = [one.critical_ns or 0 for one in view.table.lines if one.first]
+        critical = [one.group.use.critical_ns or 0 for one in view.table.lines if one.first]
         assert critical == sorted(critical, reverse=True)
 
 
@@ -100,7 +100,7 @@ def test_names_are_sorted_from_a_to_z_and_units_stay_whole() -> None:
     table.sort("name", False)
     names = [line["layer"] for line in first_lines(table)]
     assert names == sorted(names)
-    assert [line.phase for line in table.lines if line.group.name == "mlp_row"] == ["fwd", "ig", "wg"]
+    assert [line.phase for line in table.lines if line.group.title == "mlp_row"] == ["fwd", "ig", "wg"]
 
 
 def test_the_filter_leaves_what_has_every_word_in_name_collective_or_group() -> None:
@@ -148,7 +148,7 @@ def test_a_match_is_the_nearest_first_line_that_has_the_word(word: str, line: in
     naive = []
     for place, one in enumerate(table.lines):
         cells = one.group.cells.values()
-        text = " ".join([one.group.name, *(f"{c.collective} {c.group}" for c in cells)]).lower()
+        text = " ".join([one.group.title, *(f"{c.collective} {c.group}" for c in cells)]).lower()
         text = text.replace("allgather", "all-gather")
         if one.first and word in text:
             naive.append(place)
@@ -165,12 +165,12 @@ def test_each_line_of_a_sorted_and_filtered_table_is_found_again() -> None:
     table.filter("row")
     for place, line in enumerate(table.lines):
         if line.first:
-            assert table.lines.line_of(line.group.rows.indices[0]) == place
+            assert table.lines.line_of(line.group.rows[0]) == place
 
 
 def test_the_longest_span_of_rows_is_that_of_the_timeline() -> None:
     timeline = seed().simulation.timeline
-    rows = frozenset(next(group for group in seed().layer_groups if group.name == "mlp_row").rows.indices)
+    rows = frozenset(next(group for group in seed().layer_groups if group.title == "mlp_row").rows)
     seen = longest_span(timeline, rows, "ig")
     assert seen is not None
     ops, start, end = timeline.columns(seen.number)
@@ -245,7 +245,7 @@ async def test_the_cursor_follows_its_row_and_phase_and_its_name_stays_in_view(
         await press(pilot, "backslash", *"mlp", "enter", "j", "j", "j", "j", "j")
         view = app.current_view
         assert isinstance(view, LayersView)
-        row, phase = view.table.lines[view.line].group.name, view.table.lines[view.line].phase
+        row, phase = view.table.lines[view.line].group.title, view.table.lines[view.line].phase
         assert (row, phase) == ("mlp_column", "wg")
         for keys in (
             ("o",),
@@ -258,7 +258,7 @@ async def test_the_cursor_follows_its_row_and_phase_and_its_name_stays_in_view(
         ):
             await press(pilot, *keys)
             there = view.table.lines[view.line]
-            assert (there.group.name, there.phase) == (row, phase)
+            assert (there.group.title, there.phase) == (row, phase)
             shown = [
                 text for text in screen_rows(app)[5:] if text.startswith((" mlp_column ", ">mlp_column "))
             ]

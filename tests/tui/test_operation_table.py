@@ -15,9 +15,10 @@ from syrupy.assertion import SnapshotAssertion
 
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import MEASURED
-from simcore.replay.operations import Operation, Operations
+from simcore.replay.operations import Operations
 from simcore.replay.parameters import Scales
 from simcore.runs.measured import MeasuredResults
+from simcore.trace.layers import LayerUse
 from simcore.units import duration
 from tests.measured.made_steps import Layout, made_run, run_apart
 from tests.measured.test_less_work import _LAYOUTS
@@ -48,12 +49,12 @@ def with_path(results: MeasuredResults, each: bool = TOGETHER) -> OpTable:
     return found
 
 
-def operations_of(found: OpTable) -> list[Operation]:
-    return [found.operation(line) for line in range(len(found.lines))]
+def operations_of(found: OpTable) -> list[LayerUse]:
+    return [found.of_line(line) for line in range(len(found.lines))]
 
 
 def names(found: OpTable) -> list[str]:
-    return [one.name for one in operations_of(found)]
+    return [one.title for one in operations_of(found)]
 
 
 def view_on(results: MeasuredResults) -> LayersView:
@@ -104,7 +105,7 @@ def test_names_are_sorted_from_a_to_z_and_an_operation_comes_before_what_lies_in
 def test_it_opens_with_what_takes_most_of_the_step_without_waiting() -> None:
     for each in (TOGETHER, EACH):
         found = table(four(), each)
-        order = [(one.rank or 0, -one.own_ns) for one in operations_of(found)]
+        order = [(one.runs.rank or 0, -one.cost_ns) for one in operations_of(found)]
         assert order == sorted(order)
 
 
@@ -120,9 +121,9 @@ def test_the_filter_leaves_what_has_every_word_in_name_kind_or_rank() -> None:
     assert found.no_match(found.typed) == "no operation has these words"
     each = table(four(), EACH)
     each.filter("rank 2")
-    assert {each.operation(line).rank for line in range(len(each.lines))} == {2}
+    assert {each.of_line(line).runs.rank for line in range(len(each.lines))} == {2}
     each.sort("exposed", True)
-    assert {each.operation(line).rank for line in range(len(each.lines))} == {2}
+    assert {each.of_line(line).runs.rank for line in range(len(each.lines))} == {2}
 
 
 @given(st.sampled_from(["forward", "linear", "pp", "2", "zzz"]), st.integers(0, 40), st.sampled_from([1, -1]))
@@ -130,8 +131,8 @@ def test_a_match_is_the_nearest_line_that_has_the_word(word: str, line: int, dir
     found = table(four(), EACH)
     naive = []
     for place in range(len(found.lines)):
-        one = found.operation(place)
-        if word in f"{one.name} {one.kinds}" or word == str(one.rank):
+        one = found.of_line(place)
+        if word in f"{one.title} {one.kinds}" or word == str(one.runs.rank):
             naive.append(place)
     ahead = [place for place in naive if (place - line) * direction >= 0]
     wanted = min(ahead, key=lambda place: abs(place - line)) if ahead else None
@@ -157,22 +158,22 @@ def test_a_line_is_found_again_in_another_order_and_when_ranks_are_taken_apart()
 # -- the way to the timeline -----------------------------------------------------------------
 
 
-def longest(run: MeasuredRun, one: Operation) -> int:
+def longest(run: MeasuredRun, one: LayerUse) -> int:
     """The longest run of it, looked for in all lines of the file."""
     lengths = []
-    for number in one.ranks:
+    for number in one.runs.ranks:
         ops, subs = run.ranks[number].ops, run.ranks[number].subs
-        if one.sub is None:
+        if not one.inside:
             lengths += [
                 ops.end[op] - ops.start[op]
                 for op, name in enumerate(ops.name)
-                if name == one.op and ops.known[op] == MEASURED
+                if name == one.name and ops.known[op] == MEASURED
             ]
         else:
             lengths += [
                 subs.end[sub] - subs.start[sub]
                 for sub, name in enumerate(subs.name)
-                if (ops.name[subs.parent[sub]], name) == (one.op, one.sub)
+                if (ops.name[subs.parent[sub]], name) == one.key
             ]
     return max(lengths)
 
@@ -183,9 +184,9 @@ def test_the_place_of_an_operation_is_its_longest_run(layout: Layout, seed: int,
     results = made_step(layout, seed)
     found = table(results, each)
     for line in range(len(found.lines)):
-        one, place = found.operation(line), found.place(line)
+        one, place = found.of_line(line), found.place(line)
         assert place is not None
-        assert place.number in one.ranks
+        assert place.number in one.runs.ranks
         assert place.end_ns - place.start_ns == max(longest(results.run, one), 1)
 
 
@@ -203,7 +204,7 @@ async def test_enter_leads_to_the_longest_run_and_escape_back_to_the_table(
             before, at = screen_rows(app), view.line
             found = view.table
             assert isinstance(found, OpTable)
-            one, place = found.operation(at), found.place(at)
+            one, place = found.of_line(at), found.place(at)
             assert place is not None
             await press(pilot, "enter")
             timeline = app.current_view
@@ -216,9 +217,9 @@ async def test_enter_leads_to_the_longest_run_and_escape_back_to_the_table(
             assert place.start_ns <= model.cursor_ns < place.end_ns
             assert (place.start_ns, place.end_ns) in zip(spans.start, spans.end, strict=True)
             # Two of one group that run beside compute overlap: the lane tells the later one.
-            if not (one.sub or "").endswith("_async"):
+            if not one.name.endswith("_async"):
                 assert (spans.start[index], spans.end[index]) == (place.start_ns, place.end_ns)
-                assert (one.sub or one.op) in screen_text(app).split("At the cursor")[1]
+                assert one.name in screen_text(app).split("At the cursor")[1]
             await press(pilot, "escape")
             assert screen_rows(app) == before
             await press(pilot, "j")
@@ -332,27 +333,27 @@ def test_what_is_said_of_an_operation_is_what_its_line_shows() -> None:
     results = four()
     found = with_path(results)
     for line in range(len(found.lines)):
-        one = found.operation(line)
+        one = found.of_line(line)
         title, lines = found.origin(line, 76)
         text = " ".join(words for words, _ in lines)
-        assert title == one.name
+        assert title == one.title
         assert all(len(words) <= 76 for words, _ in lines)
-        assert text.startswith(f"{one.count} runs on {len(one.ranks)} ranks (")
+        assert text.startswith(f"{one.runs.count} runs on {len(one.runs.ranks)} ranks (")
         assert "on the critical path" in text
         if found.texts(line).get("algbw"):
             assert f"algbw {Operations(results).moved(one).algbw:.1f} GB/s" in text
-        if one.times_mean is not None:
-            assert f"{one.times_mean:.2f} times the mean of all that run it" in text
+        if one.runs.times_mean is not None:
+            assert f"{one.runs.times_mean:.2f} times the mean of all that run it" in text
         # 2.18 times the mean was read as that of the line above, which has waits.
-        with_waits = f"it ({duration(round(one.mean_own_ns))} without waits)" in text
-        assert with_waits == (one.times_mean is not None and one.waits_ns > 0)
+        with_waits = f"it ({duration(round(one.runs.mean_own_ns))} without waits)" in text
+        assert with_waits == (one.runs.times_mean is not None and one.runs.waits_ns > 0)
 
 
 def test_without_a_partner_it_is_said_what_is_not_known() -> None:
     subs = tuple(Sub("1030.00", "20.00", name) for name in ("linear", "linear_async"))
     run = made_run(Op(timestamp="1060", duration="60", subs=subs).line(0), Layout(2, 1, 1, 1))
     found = with_path(MeasuredResults(run))
-    said = {one.sub: " ".join(words for words, _ in found.origin(line, 200)[1])
+    said = {one.key[1]: " ".join(words for words, _ in found.origin(line, 200)[1])
             for line, one in enumerate(operations_of(found))}  # fmt: skip
     assert "it has no partner that waited, so waiting counts as communication" in said["linear"]
     assert "it has no partner that waited, so what compute waited for is not known" in said["linear_async"]
@@ -417,11 +418,13 @@ async def test_the_table_follows_a_replay_and_stays_as_it_was(make_app: MakeApp)
         assert isinstance(found, OpTable)
         assert (found.each, found.typed) == (True, "linear")
         assert found.key == "time"
-        exposed = {one.name: one.use.exposed_ns for one in Operations(replay).of_each_rank if one.rank == 0}
+        exposed = {
+            one.title: one.use.exposed_ns for one in Operations(replay).of_each_rank if one.runs.rank == 0
+        }
         texts = {
-            one.name: found.texts(line)["exposed ms"]
+            one.title: found.texts(line)["exposed ms"]
             for line, one in enumerate(operations_of(found))
-            if one.rank == 0
+            if one.runs.rank == 0
         }
         assert texts == {name: f"{exposed[name] / 1e6:.3f}" for name in texts}
         assert mark in [found.mark(line) for line in range(len(found.lines))]

@@ -292,7 +292,7 @@ def test_a_line_says_what_all_rows_of_its_layer_take() -> None:
     share = whole[whole.index("(") + 1 : whole.index(")")]
     of_rank = f"{whole.split(' (')[0]} on a rank"
     told = f"all 2 rows of mlp: {of_rank}, {share} of the step; this line has 1 of them"
-    named = [table.lines[line].group.name.startswith("mlp") for line in range(len(table.lines))]
+    named = [table.lines[line].group.title.startswith("mlp") for line in range(len(table.lines))]
     assert [told in one for one in words] == named
     assert set(named) == {True, False}
 

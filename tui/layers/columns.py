@@ -1,16 +1,16 @@
-"""The columns of screen 3, whatever its rows are of: each is declared here, once.
-
-A table gives a line's value of a column's key: what stands there is that value in words, and it sorts by it.
+"""The columns of screen 3 as it shows them: which fit, and how their values are written. What they are, and
+what a line has there, is declared in `simcore/trace/layers.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from simcore.analysis.layer_order import NO_SLACK
 from simcore.records import NamedTuple
+from simcore.trace.layers import LAST, Column, Lines, Unit, columns_of
 from simcore.units import percent
+from tui.frame import cells, name_cut
 from tui.listing import ListColumn
 
 # Headings are abbreviated on screens narrower than that.
@@ -27,104 +27,84 @@ def figure(value: float, size: int) -> str:
     return text if len(text) <= size else f"{value:.0e}"
 
 
-def _ms(ns: float, step_ns: int) -> str:
-    return figure(ns / 1e6, 8)
-
-
-def _count(value: int, step_ns: int) -> str:
-    return str(value) if value < 100_000 else f"{value // 1000}k"
-
-
-def _text(value: object, step_ns: int) -> str:
-    return str(value)
-
-
-class Column(NamedTuple):
-    """A column. key: of its value, None where a line has none. cells: at least. form: the value in words, of
-    (value, step ns). left: whether texts stand at its left end. largest_first: whether sorting begins with
-    the largest; None of a column that does not sort. short: its heading where there is no room. none: what
-    stands there without a value, last: what that sorts as.
+class _Form(NamedTuple):
+    """How values of a unit are written. cells: at least; write: of (value, step ns, cells). none: what stands
+    there without one.
     """
 
-    key: str
     cells: int
-    form: Callable[[Any, int], str] = _ms
-    left: bool = False
-    largest_first: bool | None = True
-    short: str = ""
+    write: Callable[[Any, int, int], str]
     none: str = "-"
-    last: float = -1
-
-    def text(self, value: Any, step_ns: int) -> str:
-        """What stands there."""
-        return self.none if value is None else self.form(value, step_ns)
 
 
-COLUMNS: dict[str, Column] = {
-    "name": Column("name", 0, _text, True, False),
-    "rank": Column("rank", 5, _text, largest_first=False),
-    "rows": Column("rows", 5, lambda rows, _: f"x{rows}" if rows < 10_000 else f"x{rows // 1000}k"),
-    "phase": Column("phase", 5, _text, True, None, "ph."),
-    "kind": Column("kind", 9, _text, True, False),
-    "work": Column("work", 7, _text, True, False),
-    "count": Column("count", 5, _count),
-    "ranks": Column("ranks", 5, _text),
-    "time ms": Column("time", 8),
-    "run ms": Column("run", 8),
-    "most ms": Column("most", 8),
-    "waits ms": Column("waits", 8),
-    "compute ms": Column("compute", 10, short="comp. ms"),
-    "collective": Column("collective", 14, _text, True, False),
-    "group": Column("group", 7, _text, True, False),
-    "MB": Column("bytes", 9, lambda size, _: figure(size / 1e6, 9), none=""),
-    "alone ms": Column("alone", 8),
-    "algbw": Column("algbw", 5, lambda rate, _: figure(rate, 5), none=""),
-    "busbw": Column("busbw", 5, lambda rate, _: figure(rate, 5), none=""),
-    "all ms": Column("all", 8),
-    "exposed ms": Column("exposed", 10, lambda ns, _: figure(ns / 1e6, 10)),
-    "most on": Column("times mean", 10, lambda times, _: f"x{figure(times, 4)}"),
-    "to mean": Column("times mean", 7, lambda times, _: f"x{figure(times, 4)}"),
-    "% step": Column("cost", 6, percent),
-    "critical ms": Column("critical", 11, short="crit. ms"),
-    "slack ms": Column("slack", 8, largest_first=False, last=NO_SLACK),
+_SHORT = {"communication": "comm."}
+_FORMS: dict[Unit, _Form] = {
+    "ns": _Form(8, lambda ns, _, size: figure(ns / 1e6, size)),
+    "slack": _Form(8, lambda ns, _, size: figure(ns / 1e6, size)),
+    "share": _Form(6, lambda ns, step_ns, _: percent(ns, step_ns)),
+    "count": _Form(5, lambda count, *_: str(count) if count < 100_000 else f"{count // 1000}k"),
+    "rank": _Form(5, lambda rank, *_: str(rank)),
+    "rows": _Form(5, lambda rows, *_: f"x{rows}" if rows < 10_000 else f"x{rows // 1000}k"),
+    "times": _Form(7, lambda times, *_: f"x{figure(times, 4)}"),
+    "bytes": _Form(9, lambda size, _, room: figure(size / 1e6, room), ""),
+    "rate": _Form(5, lambda rate, _, size: figure(rate, size) if rate else "", ""),
+    "text": _Form(0, lambda text, *_: _SHORT.get(text, text)),
+    "raw": _Form(0, lambda text, _, size: cells(text, size)),
 }
-BY_KEY = {column.key: column for column in COLUMNS.values()}
 
 
 class Shown(NamedTuple):
-    """Which columns a table has. first: from the front, as far as a screen has room; always: those of any
-    screen. heading: of the name, name_cells: how many it has at least, where even that is too much, and at
-    most. ends: whether names differ at their ends. headings: of columns that are called otherwise there.
-    cells: of columns that need more. of: what the figures of a column are of.
+    """The columns of a table. lines: what its lines are. always: how many columns from the front any screen
+    has. heading: of the name, name_cells: how many it has at least, where even that is too much, and at most.
+    ends: whether names differ at their ends. without: columns that say nothing of its run. headings: of
+    columns that are called otherwise there, sizes: of those that need more cells, by key. of_several: whether
+    its figures are of several ranks together.
     """
 
-    first: Sequence[str]
-    always: Sequence[str]
+    lines: Lines
+    always: int
     heading: str
     name_cells: tuple[int, int, int]
     ends: bool = False
+    without: frozenset[str] = frozenset()
     headings: Mapping[str, str] = {}
-    cells: Mapping[str, int] = {}
-    of: Mapping[str, str] = {}
+    sizes: Mapping[str, int] = {}
+    of_several: bool = True
 
-    def title(self, name: str) -> str:
+    @property
+    def columns(self) -> list[Column]:
+        """In the order in which they stand."""
+        return [column for column in columns_of(self.lines) if column.key not in self.without]
+
+    def title(self, column: Column) -> str:
         """The heading of a column."""
-        return self.heading if name == "name" else self.headings.get(name, name)
+        if column.key == "name":
+            return self.heading
+        unit = " ms" if column.unit in ("ns", "slack") else ""
+        return self.headings.get(column.key) or column.on[self.lines].heading or f"{column.heading}{unit}"
 
     @property
     def sorted_by(self) -> dict[str, tuple[str, bool]]:
         """What each heading sorts by, and whether the largest comes first."""
         return {
-            self.title(name): (column.key, column.largest_first)
-            for name, column in COLUMNS.items()
-            if name in self.first and column.largest_first is not None
+            self.title(column): (column.key, column.largest_first)
+            for column in self.columns
+            if column.largest_first is not None
         }
 
-    def _size(self, name: str, is_short: bool) -> int:
-        column = COLUMNS[name]
-        if is_short and column.short:
+    def _of(self, column: Column) -> str:
+        return column.on[self.lines].of if self.of_several else ""
+
+    def _short(self, column: Column) -> str:
+        return "" if column.on[self.lines].heading else column.short
+
+    def _size(self, column: Column, is_short: bool) -> int:
+        if is_short and self._short(column):
             return len(column.short)
-        return max(column.cells, len(self.title(name)), self.cells.get(name, 0), len(self.of.get(name, "")))
+        return max(
+            column.cells, _FORMS[column.unit].cells, len(self.title(column)), self.sizes.get(column.key, 0),
+            len(self._of(column)),
+        )  # fmt: skip
 
     def columns_for(self, width: int) -> list[ListColumn]:
         """Those that fit a screen of this width."""
@@ -132,32 +112,35 @@ class Shown(NamedTuple):
         is_short = width < SPELLED_FROM
         # The first cell is the cursor's; behind the last column no blank is needed.
         room, chosen = width - 1 - least, {"name"}
-        for name in self.first:
-            if name == "name":
-                continue
-            size = self._size(name, is_short) + 1
-            if size > room and name not in self.always:
+        first = sorted(self.columns, key=lambda column: column.on[self.lines].place)
+        for place, column in enumerate(first[1:], start=1):
+            size = self._size(column, is_short) + 1
+            of_names = most - least if column.on[self.lines].place == LAST else 0
+            if size + of_names > room and place >= self.always:
                 break
             room -= size
-            chosen.add(name)
+            chosen.add(column.key)
         return [
             ListColumn(
-                self.title(name),
-                min(max(least + room, narrowest), most) if name == "name" else self._size(name, is_short),
-                column.left,
-                column.short if is_short else "",
-                ends=self.ends and name == "name",
-                of=self.of.get(name, ""),
+                self.title(column),
+                min(max(least + room, narrowest), most)
+                if column.key == "name"
+                else self._size(column, is_short),
+                column.unit in ("text", "raw"),
+                self._short(column) if is_short else "",
+                ends=self.ends and column.key == "name",
+                of=self._of(column),
             )
-            for name, column in COLUMNS.items()
-            if name in chosen
+            for column in self.columns
+            if column.key in chosen
         ]
 
-    def texts(self, values: Mapping[str, Any], step_ns: int) -> dict[str, str]:
-        """The texts of a line, by heading; nothing where `values`, by key, has no entry."""
-        return {
-            self.title(name): COLUMNS[name].text(values[COLUMNS[name].key], step_ns)
-            if COLUMNS[name].key in values
-            else ""
-            for name in self.first
-        }
+    def text(self, column: Column, value: Any, step_ns: int) -> str:
+        """A value as it stands there."""
+        form = _FORMS[column.unit]
+        if value is None:
+            return form.none
+        if column.key == "name":
+            return (name_cut if self.ends else cells)(value, self.name_cells[-1])
+        # Where a short heading may stand there is no more room.
+        return form.write(value, step_ns, form.cells if self._short(column) else self._size(column, False))

@@ -5,117 +5,83 @@ Where their figures come from is said in words: runs, ranks, bytes, the step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 from simcore.measured.vocabulary import POINT_TO_POINT
 from simcore.ranks import RankSet
-from simcore.replay.operations import WORK, Operation, Operations, groupings
+from simcore.replay.operations import Operations, groupings
+from simcore.trace.layers import Column, LayerOrder, LayerUse, columns_of
 from simcore.units import byte_size, duration, percent, plural
 from tui.frame import cells, name_cut, wrapped
-from tui.layers.columns import COLUMNS, Shown
-from tui.layers.table import RowTable, TablePlace
+from tui.layers.columns import Shown
+from tui.layers.table import Table, TablePlace
 from tui.listing import ListColumn
 
 # A name's cells: as many where the other columns of a width leave no more, as many where they do.
 _LEAST_NAME, _LEAST_NAME_OF_RANK, _MOST_NAME = 26, 20, 48
 # On a terminal of less than 80 columns.
 _NARROWEST_NAME = 12
-# Which columns a screen has room for: from the front, as far as they fit.
-_FIRST = (
-    "name", "rank", "kind", "count", "time ms", "exposed ms", "% step", "critical ms", "most on",
-    "to mean", "slack ms", "waits ms", "compute ms", "ranks", "run ms", "most ms", "MB", "algbw", "work",
-)  # fmt: skip
-# What the figures of a column are of where ranks stand together: the mean of the ranks, the rank with most.
-_OF = {
-    "time ms": "mean", "waits ms": "mean", "run ms": "mean", "most ms": "one", "compute ms": "max",
-    "exposed ms": "max", "% step": "max", "critical ms": "the path", "slack ms": "least",
-    "most on": "own x mean",
-}  # fmt: skip
 _WITH_WAITS = " mean+wait"
-# What a screen of any width has.
-_ALWAYS = ("name", "kind", "count", "time ms")
 _UNTIMED = frozenset(("name", "rank", "kind", "work", "count", "ranks"))
-_SHORT_WORK = dict(zip(WORK, ("compute", "comm.", "host"), strict=True))
-# What an operation says by itself.
-_VALUES: dict[str, Callable[[Operation], float | str | None]] = {
-    "kind": lambda operation: cells("/".join(operation.kinds), 9),
-    "work": lambda operation: _SHORT_WORK[operation.work],
-    "count": lambda operation: operation.count,
-    "ranks": lambda operation: len(operation.ranks),
-    "time": lambda operation: operation.rank_ns if operation.measured else None,
-    "run": lambda operation: operation.run_ns,
-    "most": lambda operation: operation.most_ns if operation.measured else None,
-    "waits": lambda operation: operation.waits_ns / len(operation.ranks),
-    "compute": lambda operation: operation.use.compute_ns,
-    "exposed": lambda operation: operation.use.exposed_ns,
-    "times mean": lambda operation: operation.times_mean,
-    "cost": lambda operation: operation.own_ns,
-}
-_OF_PATH = ("critical", "slack")
 
 
-class OpTable(RowTable):
-    """The table of a measured run: see `Table`.
-
-    each: whether each rank's operations have lines of their own. key: of `_COLUMNS`.
-    """
-
-    of_path: Collection[str] = _OF_PATH
+class OpTable(Table):
+    """The table of a measured run: see `Table`. each: whether each rank's operations have their own lines."""
 
     def __init__(self, operations: Operations, each: bool) -> None:
         self._operations = operations
         run = operations.results.run
-        self._ranks, self._step_ns = run.ranks, run.step_time_ns
+        self._ranks = run.ranks
         self._unit, self._of_devices = run.unit, run.of_devices
         self._several = len(run.ranks) > 1
         self.each = each and self._several
         self.hint = f"each {self._unit} / all {self._unit}s together" if self._several else ""
+        self._has_path = False
         self._all = operations.of_each_rank if self.each else operations.together
-        self.step_ns = self._step_ns
-        self.shown = self._shown()
-        super().__init__()
+        layers = LayerOrder(self._all, self._words, self._sort_values)
+        super().__init__(layers, self._shown(), run.step_time_ns)
 
     def _shown(self) -> Shown:
-        there = self._headings()
-        of = {} if self.each or not self._several else dict(_OF)
         number = len(str(self._ranks[-1].number))
+        # A plan has stages in place of ranks.
+        headings = {name: name.replace("rank", self._unit) for name in ("rank", "ranks")}
+        sizes = {"rank": number}
+        if self.each:
+            headings["times mean"] = "to mean"
+        else:
+            sizes["times mean"] = number + len(" x1.00")
         return Shown(
-            [name for name in _FIRST if name in there], _ALWAYS, "operation",
+            "operations", 5, "operation",
             (_LEAST_NAME_OF_RANK if self.each else _LEAST_NAME, _NARROWEST_NAME, _MOST_NAME),
-            self._of_devices,
-            {name: self._heading(name) for name in ("rank", "ranks")},
-            {"rank": number, "most on": number + len(" x1.00")},
-            of,
+            self._of_devices, frozenset(self._without()), headings, sizes, self._several and not self.each,
         )  # fmt: skip
 
-    def _headings(self) -> set[str]:
-        """The columns that say something of this run."""
-        headings = set(_FIRST) if self._operations.timed else set(_UNTIMED)
-        of_all = {"ranks", "most on"}
-        headings -= of_all if self.each else {"rank", "to mean"}
+    def _without(self) -> set[str]:
+        """The columns that say nothing of this run."""
+        without = {"ranks"} if self.each else {"rank"}
         if not self._several:
-            headings -= of_all
-        if self._operations.timed and not self._operations.results.waiting:
-            headings.discard("waits ms")
-        if self._operations.timed and not self._operations.results.together:
+            without |= {"ranks", "times mean"}
+        if not self._operations.timed:
+            return without | {column.key for column in columns_of("operations") if column.key not in _UNTIMED}
+        if not self._operations.results.waiting:
+            without.add("waits")
+        if not self._operations.results.together:
             # What they took without waiting was not measured.
-            headings.discard("algbw")
-        return headings
+            without.add("algbw")
+        return without
 
-    def _heading(self, name: str) -> str:
-        """A plan has stages in place of ranks."""
-        return name.replace("rank", self._unit) if name in ("rank", "ranks") else name
-
-    def _opening(self) -> list[int]:
+    def opening(self) -> list[int]:
         every = range(len(self._all))
         if not self._operations.timed:
             return list(every)
-        return sorted(
-            every,
-            key=lambda at: (self._all[at].rank or 0, -self._all[at].own_ns, -self._all[at].total_ns),
-        )
+
+        def most_first(at: int) -> tuple[int, int, int]:
+            one = self._all[at]
+            return one.runs.ranks[0] if self.each else 0, -one.cost_ns, -(one.runs.total_ns or 0)
+
+        return sorted(every, key=most_first)
 
     @property
     def subject(self) -> object:
@@ -135,18 +101,12 @@ class OpTable(RowTable):
         after = there[(there.index(self._operations.by) + 1) % len(there)]
         return OpTable(Operations(self._operations.whole, after), self.each)
 
-    def operation(self, line: int) -> Operation:
-        """What a line is of."""
-        return self._all[self.lines[line]]
-
-    # -- columns and texts -----------------------------------------------------------------
-
     # -- words -----------------------------------------------------------------------------
 
     def counted(self) -> str:
         if self.each:
             return f"{self._count}, each {self._unit}'s alone"
-        inside = sum(operation.sub is not None for operation in self._all)
+        inside = sum(operation.inside for operation in self._all)
         others = f" ({inside} inside others)" if inside else ""
         return f"{self._count}{others}, {self._whose()}"
 
@@ -190,56 +150,45 @@ class OpTable(RowTable):
     def no_match(self, typed: str) -> str:
         return "no operation has these words" if typed.strip() else "the run has no operations"
 
-    # -- order -----------------------------------------------------------------------------
-
-    def value(self, key: str, at: int) -> Any:
-        operation, operations = self._all[at], self._operations
-        if key in _VALUES:
-            return _VALUES[key](operation)
-        if key == "name":
-            return (name_cut if self._of_devices else cells)(operation.name, _MOST_NAME)
-        if key == "rank":
-            return None if operation.rank is None else self._ranks[operation.rank].number
-        if key == "algbw":
-            return operations.moved(operation).algbw or None
-        if key == "bytes":
-            sizes = operations.sizes(operation)
-            return None if sizes is None else sizes[1]
-        return operations.critical_ns(operation) if key == "critical" else operations.slack_ns(operation)
-
     def columns_for(self, width: int) -> list[ListColumn]:
         columns = super().columns_for(width)
-        if "waits ms" not in self.shown.first or any(one.heading == "waits ms" for one in columns):
+        if (
+            "waits" in self.shown.without
+            or not self._operations.timed
+            or any(one.heading == "waits ms" for one in columns)
+        ):
             return columns
         # A mean of 390 ms was held against 2.7 % of the step, which has no waits in it.
         wider = []
         for one in columns:
             if one.heading == "time ms" and one.of:
                 one = one._replace(size=len(_WITH_WAITS), of=_WITH_WAITS)
-            elif one.heading == self.shown.heading and self.shown.of:
-                less = len(_WITH_WAITS) - COLUMNS["time ms"].cells
+            elif one.heading == self.shown.heading and self.shown.of_several:
+                less = len(_WITH_WAITS) - next(one.size for one in columns if one.heading == "time ms")
                 one = one._replace(size=max(one.size - less, _NARROWEST_NAME))
             wider.append(one)
         return wider
 
-    def values(self, key: str) -> Sequence[Any]:
-        # A sub-operation stands behind what it is in.
-        names = (one.name if one.sub is None else f"{one.op} {one.sub}" for one in self._all)
-        return list(names) if key == "name" else super().values(key)
+    def sent(self, of: LayerUse) -> Any:
+        return self._operations.sent(self._all[of.index])
+
+    def _sort_values(self, column: Column) -> list[Any]:
+        of_lines = column.of == "line"
+        return column.sort_values(self._all if of_lines else map(self._operations.sent, self._all))
 
     def texts(self, line: int) -> dict[str, str]:
-        operation, texts = self.operation(line), super().texts(line)
-        if operation.times_mean is not None and "most on" in texts:
-            texts["most on"] = f"{self._ranks[operation.own_rank].number} {texts['most on']}"
+        operation, texts = self.of_line(line), super().texts(line)
+        if operation.runs.times_mean is not None and "most on" in texts:
+            texts["most on"] = f"{self._ranks[operation.runs.own_rank].number} {texts['most on']}"
         return texts
 
-    def cannot_sort(self, heading: str) -> str:
-        if self.sorted_by[heading][0] in _OF_PATH and not self.learn_path():
-            return "the critical path is not ready yet: press o when the column has figures"
-        return ""
-
     def learn_path(self) -> bool:
-        return self._operations.path_known
+        known = self._operations.path_known
+        if known and self._operations.timed and not self._has_path:
+            self._has_path = True
+            self._all = self._operations.with_path(self._all)
+            self.layers.take(self._all)
+        return known
 
     def find_path(self, cancelled: Callable[[], bool]) -> object:
         self._operations.find_path()
@@ -247,60 +196,54 @@ class OpTable(RowTable):
 
     # -- find and filter -------------------------------------------------------------------
 
-    def _matching(self, typed: str, of: Sequence[int]) -> list[int]:
+    def matching(self, typed: str, places: Sequence[int]) -> list[int]:
         """Those whose name, kind or rank hold every word; a number is a rank's own, not a part of one's."""
-        rows = list(of)
+        left = list(places)
         for word in typed.lower().split():
-            texts = self._texts
-            rows = [at for at in rows if word in texts[at] or word == self._number(at)]
-        return rows
+            words = self.layers.words
+            left = [at for at in left if word in words[at] or word == str(self._all[at].runs.rank)]
+        return left
 
-    def _number(self, at: int) -> str:
-        rank = self._all[at].rank
-        return "" if rank is None else str(self._ranks[rank].number)
-
-    @cached_property
-    def _texts(self) -> list[str]:
+    def _words(self) -> list[str]:
         words = f" {self._unit}" if self.each else ""
-        return [f"{op.name} {' '.join(op.kinds)} {op.work}{words}".lower() for op in self._all]
+        return [f"{op.title} {' '.join(op.kinds)} {op.runs.work}{words}".lower() for op in self._all]
 
     # -- places ----------------------------------------------------------------------------
 
     def mark(self, line: int) -> tuple[str, str | None, int | None]:
-        operation = self.operation(line)
-        return operation.op, operation.sub, operation.rank
+        operation = self.of_line(line)
+        return *operation.key, operation.runs.rank
 
     def line_of(self, mark: Hashable) -> int:
         """The line of an operation now: of its rank, else the first one of that name."""
         assert isinstance(mark, tuple)
         named = [line for line, at in enumerate(self.lines) if self._is(self._all[at], mark)]
-        own = (line for line in named if self.operation(line).rank == mark[2])
+        own = (line for line in named if self.of_line(line).runs.rank == mark[2])
         return next(own, named[0] if named else 0)
 
     @staticmethod
-    def _is(operation: Operation, mark: tuple[object, ...]) -> bool:
-        return (operation.op, operation.sub) == mark[:2]
+    def _is(operation: LayerUse, mark: tuple[object, ...]) -> bool:
+        return operation.key == mark[:2]
 
     def place(self, line: int) -> TablePlace | None:
-        rank, start, end, stream = self._operations.place(self.operation(line))
+        rank, start, end, stream = self._operations.place(self.of_line(line))
         # An instant is drawn 1 ns wide.
         return TablePlace(rank, start, max(end, start + 1), stream)
 
     def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
-        operation = self.operation(line)
-        whose = "" if operation.rank is None else f", {self._unit} {self._ranks[operation.rank].number}"
+        operation = self.of_line(line)
+        whose = "" if operation.runs.rank is None else f", {self._unit} {operation.runs.rank}"
         sentences = _sentences(self._operations, operation)
         lines = [(line, role) for words, role in sentences for line in wrapped(words, width)]
-        return f"{name_cut(operation.name, 60)}{whose}", lines
+        return f"{name_cut(operation.title, 60)}{whose}", lines
 
     def more(self, line: int, width: int) -> list[tuple[str, str]]:
         """The same operation on each of its ranks, the one that it takes most of the step on first."""
-        operation = self.operation(line)
-        if operation.rank is not None or len(operation.ranks) < 2 or not self._operations.timed:
+        operation = self.of_line(line)
+        if operation.runs.rank is not None or len(operation.runs.ranks) < 2 or not self._operations.timed:
             return []
-        key = (operation.op, operation.sub)
-        ranks = [other for other in self._operations.of_each_rank if (other.op, other.sub) == key]
-        ranks.sort(key=lambda other: (-other.own_ns, other.rank))
+        ranks = [other for other in self._operations.of_each_rank if other.key == operation.key]
+        ranks.sort(key=lambda other: (-other.cost_ns, other.runs.ranks))
         lines = [
             (
                 f"{self._unit:>6}{'runs':>7}{'a run':>11}{'the longest':>13}{'waits':>11}{'% step':>8}",
@@ -308,26 +251,24 @@ class OpTable(RowTable):
             )
         ]
         for other in ranks:
-            assert other.rank is not None
-            run, most = ("-", "-") if not other.measured else (
-                duration(round(other.total_ns / other.measured)), duration(other.most_ns)
-            )  # fmt: skip
+            runs = other.runs
+            run, most = ("-" if ns is None else duration(round(ns)) for ns in (runs.run_ns, runs.most_ns))
             lines.append(
                 (
-                    f"{self._ranks[other.rank].number:>6}{other.count:>7}{run:>11}{most:>13}"
-                    f"{duration(round(other.waits_ns)):>11}{percent(other.own_ns, self._step_ns):>8}",
+                    f"{runs.rank:>6}{runs.count:>7}{run:>11}{most:>13}{duration(runs.waits_ns or 0):>11}"
+                    f"{percent(other.cost_ns, self.step_ns):>8}",
                     "",
                 )
             )
         return lines
 
 
-def _sentences(operations: Operations, operation: Operation) -> Iterator[tuple[str, str]]:
+def _sentences(operations: Operations, operation: LayerUse) -> Iterator[tuple[str, str]]:
     """Where its figures come from: sentences and their roles."""
     yield _runs(operations, operation), ""
     if not operations.timed:
         return
-    if operation.measured:
+    if operation.runs.measured:
         yield _lengths(operations, operation), ""
     sent = _sent(operations, operation)
     if sent:
@@ -335,20 +276,20 @@ def _sentences(operations: Operations, operation: Operation) -> Iterator[tuple[s
     yield _step(operations, operation), "dim"
 
 
-def _runs(operations: Operations, operation: Operation) -> str:
+def _runs(operations: Operations, operation: LayerUse) -> str:
     """How often it runs, and where."""
     run = operations.results.run
     whose = _ranks_words(operations, operation)
-    words = f"{plural(operation.count, 'run')} {whose}"
-    without = operation.count - operation.measured
+    words = f"{plural(operation.runs.count or 0, 'run')} {whose}"
+    without = (operation.runs.count or 0) - operation.runs.measured
     if run.timed and without:
         words += f", {without} of them without a duration in the file"
     return words if run.timed else f"{words}; the file has no times"
 
 
-def _ranks_words(operations: Operations, operation: Operation) -> str:
+def _ranks_words(operations: Operations, operation: LayerUse) -> str:
     run = operations.results.run
-    numbers = [run.ranks[rank].number for rank in operation.ranks]
+    numbers = [run.ranks[rank].number for rank in operation.runs.ranks]
     on = "on" if run.unit == "rank" else "of"
     if len(numbers) == 1:
         return f"{on} {run.unit} {numbers[0]}"
@@ -356,22 +297,22 @@ def _ranks_words(operations: Operations, operation: Operation) -> str:
     return f"{on} {plural(len(numbers), run.unit)} ({text if len(text) <= 40 else cells(text, 40)})"
 
 
-def _lengths(operations: Operations, operation: Operation) -> str:
+def _lengths(operations: Operations, operation: LayerUse) -> str:
     """How long its runs are, and how much of the longest is waiting."""
-    mean = duration(round(operation.total_ns / operation.measured))
-    if operation.measured == 1:
+    mean = duration(round(operation.runs.run_ns or 0))
+    if operation.runs.measured == 1:
         return f"it takes {mean}{_waiting(operations, operation)}"
-    least = f"the fastest {duration(operation.least_ns)}"
-    most = f"the slowest {duration(operation.most_ns)}"
-    if len(operation.ranks) > 1:
-        least += f" ({_rank(operations, operation.least_rank)})"
-        most += f" ({_rank(operations, operation.most_rank)}{_batch(operation)})"
-    elif operation.most_batch >= 0:
+    least = f"the fastest {duration(operation.runs.least_ns or 0)}"
+    most = f"the slowest {duration(operation.runs.most_ns or 0)}"
+    if len(operation.runs.ranks) > 1 and operation.runs.longest is not None:
+        least += f" ({_rank(operations, operation.runs.least_rank)})"
+        most += f" ({_rank(operations, operation.runs.longest[0])}{_batch(operation)})"
+    elif operation.runs.most_batch >= 0:
         most += f" ({_batch(operation)[2:]})"
     return f"a run takes {mean} on average, {least}, {most}{_waiting(operations, operation)}"
 
 
-def _waiting(operations: Operations, operation: Operation) -> str:
+def _waiting(operations: Operations, operation: LayerUse) -> str:
     """What the longest run waits, for whom it waits most."""
     waits = operations.waits_of_longest(operation)
     if not waits:
@@ -385,7 +326,7 @@ def _waiting(operations: Operations, operation: Operation) -> str:
     return f", of which it waits {duration(ns)} for {_rank(operations, most)}{others}"
 
 
-def _sent(operations: Operations, operation: Operation) -> str:
+def _sent(operations: Operations, operation: LayerUse) -> str:
     """Its bytes, and how fast they went where that is known."""
     sizes = operations.sizes(operation)
     if sizes is None:
@@ -397,13 +338,17 @@ def _sent(operations: Operations, operation: Operation) -> str:
     if moved.ns:
         mean = duration(round(moved.ns / moved.times))
         when = f"through {mean} after the last rank comes"
-        if operation.op in POINT_TO_POINT:
+        if operation.parent in POINT_TO_POINT:
             when = f"there {mean} after the send begins"
         of = f", mean of {moved.times}" if moved.times > 1 else ""
         words += f"; {when}{of}: algbw {moved.algbw:.1f} GB/s"
     alone = operations.without_partner(operation)
     if alone:
-        runs = "it has" if operation.count == 1 else f"{alone} of {plural(operation.count, 'run')} have"
+        runs = (
+            "it has"
+            if (operation.runs.count or 0) == 1
+            else f"{alone} of {plural(operation.runs.count or 0, 'run')} have"
+        )
         unknown = "so waiting counts as communication"
         if operations.is_beside_compute(operation):
             unknown = "so what compute waited for is not known"
@@ -411,27 +356,29 @@ def _sent(operations: Operations, operation: Operation) -> str:
     return words
 
 
-def _step(operations: Operations, operation: Operation) -> str:
+def _step(operations: Operations, operation: LayerUse) -> str:
     """What it takes of the step on the rank with most of it, and what the critical path has of it."""
     results = operations.results
     parts = {"compute": operation.use.compute_ns, "exposed": operation.use.exposed_ns}
     own = [f"{word} {duration(ns)}" for word, ns in parts.items() if ns]
-    if not own and operation.own_ns:
-        own = [f"host {duration(operation.own_ns)}"]
+    if not own and operation.cost_ns:
+        own = [f"host {duration(operation.cost_ns)}"]
     if not own:
         words = (
-            "of the step: nothing but waiting" if operation.waits_ns else "of the step: nothing of its own"
+            "of the step: nothing but waiting"
+            if operation.runs.waits_ns
+            else "of the step: nothing of its own"
         )
         words += ", it runs beside compute" if operations.is_beside_compute(operation) else ""
     else:
-        words = f"of the step: {', '.join(own)} ({percent(operation.own_ns, results.step_time_ns)} %)"
-        if operation.rank is None and len(operation.ranks) > 1:
-            words += f" on {_rank(operations, operation.own_rank)}, the most of a rank"
-        if operation.times_mean is not None and len(results.run.ranks) > 1:
-            words += f", {operation.times_mean:.2f} times the mean of all that run it"
-            if operation.waits_ns:
+        words = f"of the step: {', '.join(own)} ({percent(operation.cost_ns, results.step_time_ns)} %)"
+        if operation.runs.rank is None and len(operation.runs.ranks) > 1:
+            words += f" on {_rank(operations, operation.runs.own_rank)}, the most of a rank"
+        if operation.runs.times_mean is not None and len(results.run.ranks) > 1:
+            words += f", {operation.runs.times_mean:.2f} times the mean of all that run it"
+            if operation.runs.waits_ns:
                 # Above stands another mean, of what it takes with its waits.
-                words += f" ({duration(round(operation.mean_own_ns))} without waits)"
+                words += f" ({duration(round(operation.runs.mean_own_ns))} without waits)"
     if operations.path_known:
         critical = operations.critical_ns(operation)
         several = " of all ranks" if critical and len(results.run.ranks) > 1 else ""
@@ -445,5 +392,5 @@ def _rank(operations: Operations, rank: int) -> str:
     return f"{operations.results.run.unit} {operations.results.run.ranks[rank].number}"
 
 
-def _batch(operation: Operation) -> str:
-    return f", micro-batch {operation.most_batch}" if operation.most_batch >= 0 else ""
+def _batch(operation: LayerUse) -> str:
+    return f", micro-batch {operation.runs.most_batch}" if operation.runs.most_batch >= 0 else ""

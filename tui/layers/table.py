@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from simcore.records import NamedTuple
-from tui.layers.columns import BY_KEY, COLUMNS, Shown
+from simcore.trace.layers import LayerOrder, LayerUse, Of
+from tui.layers.columns import Shown
 from tui.listing import ListColumn, Listing, found_from
 
 
@@ -21,135 +22,144 @@ class TablePlace(NamedTuple):
     stream: str | None = None
 
 
-class Table(Listing, Protocol):
-    """The lines of a run. each: whether equal ones have lines of their own. hint: what the last row says of
-    the key that changes that, "" where there is nothing to take apart.
+class Table(Listing):
+    """The lines of a run. A row of it is of a line of the layer table.
+
+    layers: the lines, in their first order. shown: its columns. step_ns: what shares are of. each: whether
+    equal ones have lines of their own. hint: what the last row says of the key that changes that, "" where
+    there is nothing to take apart.
     """
 
-    each: bool
+    each = False
+    hint = ""
+    lines: Sequence[Any] = ()
 
-    @property
-    def hint(self) -> str: ...
-    @property
-    def of_path(self) -> Collection[str]:
-        """The keys that only the critical path knows."""
-
-    @property
-    def subject(self) -> object:
-        """What the critical path is looked for of."""
-
-    def apart(self, each: bool) -> Table:
-        """The table of the same run, equal ones together or each with a line of its own."""
-        ...
-
-    @property
-    def can_regroup(self) -> bool:
-        """Whether `regrouped` has another table."""
-        ...
-
-    def regrouped(self) -> Table | None:
-        """The table of the same run grouped by the next thing that it can be by; None where there is none."""
-        ...
-
-    def learn_path(self) -> bool:
-        """The figures of the critical path into the lines, where they are known; whether they are."""
-        ...
-
-    def find_path(self, cancelled: Callable[[], bool]) -> object:
-        """Looks for the critical path, in a worker."""
-        ...
-
-    def place(self, line: int) -> TablePlace | None:
-        """The longest span of a line; None where it takes no time in the step."""
-        ...
-
-    def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
-        """Where the figures of a line come from: a title, and lines of (text, role), `width` cells each."""
-        ...
-
-    def more(self, line: int, width: int) -> list[tuple[str, str]]:
-        """What a screen with rows to spare says below that, most useful first."""
-        ...
-
-
-class RowTable:
-    """What the tables of traces have alike: a line a row, of the order those that the filter leaves.
-
-    shown: its columns. step_ns: what shares are of.
-    """
-
-    shown: Shown
-    step_ns: int
-    of_path: Collection[str] = ()
-
-    def __init__(self) -> None:
+    def __init__(self, layers: LayerOrder, shown: Shown, step_ns: int) -> None:
+        self.layers, self.shown, self.step_ns = layers, shown, step_ns
         self.key, self.descending, self.typed = "", True, ""
-        self._known: dict[str, Sequence[Any]] = {}
-        self._order = self._opening()
-        self.lines: Sequence[int] = self._order
+        # The places of the lines, as they are sorted.
+        self._sorted = self.opening()
+        self.show(self._sorted)
+
+    def show(self, places: Sequence[int]) -> None:
+        """These lines alone: each has a row."""
+        self.lines = places
 
     @property
     def sorted_by(self) -> Mapping[str, tuple[str, bool]]:
         return self.shown.sorted_by
 
+    @property
+    def of_path(self) -> Collection[str]:
+        """The keys that only the critical path knows."""
+        return [column.key for column in self.shown.columns if column.of_path]
+
+    @property
+    def subject(self) -> object:
+        """What the critical path is looked for of."""
+        raise NotImplementedError
+
+    def find_path(self, cancelled: Callable[[], bool]) -> object:
+        """Looks for the critical path, in a worker."""
+        return self.subject
+
+    def learn_path(self) -> bool:
+        """The figures of the critical path into the lines, where they are known; whether they are."""
+        return True
+
+    def apart(self, each: bool) -> Table:
+        """The table of the same run, equal ones together or each with a line of its own."""
+        return self
+
+    @property
+    def can_regroup(self) -> bool:
+        """Whether `regrouped` has another table."""
+        return False
+
+    def regrouped(self) -> Table | None:
+        """The table of the same run grouped by the next thing that it can be by; None where there is none."""
+        return None
+
+    def place(self, line: int) -> TablePlace | None:
+        """The longest span of a line; None where it takes no time in the step."""
+        raise NotImplementedError
+
+    def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
+        """Where the figures of a line come from: a title, and lines of (text, role), `width` cells each."""
+        raise NotImplementedError
+
+    def more(self, line: int, width: int) -> list[tuple[str, str]]:
+        """What a screen with rows to spare says below that, most useful first."""
+        return []
+
     def columns_for(self, width: int) -> list[ListColumn]:
         return self.shown.columns_for(width)
 
+    def of_line(self, line: int) -> LayerUse:
+        """What a row is of."""
+        of: LayerUse = self.layers.lines[self.lines[line]]
+        return of
+
+    def sent(self, of: LayerUse) -> Any:
+        """What a line sends; None where nobody knows."""
+        return None
+
     def texts(self, line: int) -> dict[str, str]:
-        at, keys = self.lines[line], [COLUMNS[name].key for name in self.shown.first]
-        unknown = self.of_path if self.of_path and not self.learn_path() else ()
-        values = {key: self.value(key, at) for key in keys if key not in unknown}
-        pending = {self.shown.title(name): "..." for name, key in zip(self.shown.first, keys, strict=True)
-                   if key in unknown}  # fmt: skip
-        return self.shown.texts(values, self.step_ns) | pending
+        # Lines know more once the path is known.
+        known, of = self.learn_path(), self.of_line(line)
+        return self.written({"line": of, "sent": self.sent(of)}, known)
 
-    def learn_path(self) -> bool:
-        """Whether the figures of the critical path are known."""
-        return True
+    def written(self, of: Mapping[Of, Any], known: bool) -> dict[str, str]:
+        """The texts of a row, by heading. of: what its columns are of; those of nothing are empty. known:
+        whether
+        the path is.
+        """
+        shown, texts = self.shown, {}
+        for column in shown.columns:
+            subject, text = of.get(column.of), ""
+            if subject is not None:
+                unknown = column.of_path and not known
+                text = "..." if unknown else shown.text(column, column.value(subject), self.step_ns)
+            texts[shown.title(column)] = text
+        return texts
 
-    def value(self, key: str, at: int) -> Any:
-        """What a row has in the column of a key, None where it has nothing."""
-        raise NotImplementedError
+    def cannot_sort(self, heading: str) -> str:
+        if self.sorted_by[heading][0] in self.of_path and not self.learn_path():
+            return "the critical path is not ready yet: press o when the column has figures"
+        return ""
 
-    def values(self, key: str) -> Sequence[Any]:
-        """What all rows are sorted by."""
-        if key not in self._known:
-            last = BY_KEY[key].last
-            found = (self.value(key, at) for at in range(len(self._order)))
-            self._known[key] = [last if value is None else value for value in found]
-        return self._known[key]
+    def opening(self) -> Sequence[int]:
+        """The places of the lines in the order that it opens in."""
+        return range(len(self.layers.lines))
 
-    def _opening(self) -> list[int]:
-        """The rows in the order that it opens in."""
-        raise NotImplementedError
-
-    def _matching(self, typed: str, of: Sequence[int]) -> list[int]:
-        """Those of some rows that hold every word."""
-        raise NotImplementedError
+    def matching(self, typed: str, places: Sequence[int]) -> Sequence[int]:
+        """Those of some places whose lines hold every word."""
+        return self.layers.matching(typed, places)
 
     def sort(self, key: str, descending: bool) -> None:
         """Another order; "" for the first one."""
         self.key, self.descending = key, descending
-        self._order = self._opening()
+        self._sorted = self.opening()
         if key:
-            self._order.sort(key=self.values(key).__getitem__, reverse=descending)
+            column = next(column for column in self.shown.columns if column.key == key)
+            self._sorted = self.layers.sorted(self._sorted, column, descending)
         self.filter(self.typed)
 
     def filter(self, typed: str) -> None:
         """Only what holds every word of `typed`."""
         self.typed = typed.strip()
-        self.lines = self._matching(typed, self._order)
+        self.show(self.matching(typed, self._sorted))
 
     def find(self, typed: str, line: int, direction: int) -> int | None:
         """The first line of what holds every word of `typed`, from `line` on (1) or back (-1), and round."""
         if not typed.strip():
             return None
-        return found_from(self.lines, set(self._matching(typed, self.lines)), line, direction)
+        return found_from(self.lines, set(self.matching(typed, self.lines)), line, direction)
 
     def inside(self, typed: str, line: int) -> str:
         """A line is of no group."""
         return ""
 
     def first_line(self, line: int) -> int:
-        """A row has one line."""
+        """A line has one row."""
         return line

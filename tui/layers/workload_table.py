@@ -4,42 +4,41 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from functools import cached_property, partial
 from itertools import accumulate
 from operator import add
 from typing import Any
 
 from simcore.analysis.blocks import rows_not_run
 from simcore.analysis.explain import collective_factors, compute_factors
-from simcore.analysis.layer_order import NO_SLACK, LayerOrder, longest_span
-from simcore.analysis.layers import NOT_MODELLED, LayerCell, LayerGroup, LayerRows
-from simcore.collectives import NAMES, cell_name
+from simcore.analysis.layer_order import longest_span, row_inside, sort_values, words_of_rows
+from simcore.analysis.layers import NOT_MODELLED, LayerCell, LayerLines
+from simcore.collectives import NAMES
+from simcore.records import NamedTuple
 from simcore.runs.simulated import Results
 from simcore.simulation import explain_alone
 from simcore.trace.figures import OnDemand
+from simcore.trace.layers import LayerOrder, LayerUse, Of
 from simcore.units import digits, duration, percent, plural
 from simcore.workload.model import PHASES, base_name
 from tui.frame import cells, wrapped
 from tui.layers.columns import Shown
-from tui.layers.table import TablePlace
+from tui.layers.table import Table, TablePlace
 from tui.listing import ListColumn
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseLine:
-    """One line: a phase of `group`; `first` lines carry the name and the sums of all phases.
+class PhaseLine(NamedTuple):
+    """One line: a phase of `group`; `first` lines carry the name and the sums of all phases."""
 
-    critical_ns, slack_ns: of the group; None while the critical path is not known.
-    """
-
-    group: LayerGroup
-    phase: str
+    group: LayerUse
     cell: LayerCell
     first: bool
-    critical_ns: int | None = None
-    slack_ns: int | None = None
+
+    @property
+    def phase(self) -> str:
+        """Which phase it is."""
+        return self.cell.phase
 
 
 # Of a unit in which some phases have a line, what its lines are: by those phases as bits.
@@ -51,17 +50,13 @@ _PHASES_OF = [
 class TableLines(OnDemand[PhaseLine]):
     """The lines of the table, each made when it is asked for.
 
-    layers: what the lines are of. units: which of them, in this order; has_line: of each of all
-    units the phases that have a line, as bits.
+    units: what the lines are of. has_line: of each unit the phases that have a line, as bits. places: of some
+    units, in this order.
     """
 
-    def __init__(self, layers: LayerOrder, has_line: Sequence[int], units: Sequence[int]) -> None:
-        self._layers = layers
-        self._table = layers.rows.table
-        self._groups = layers.groups
-        self._has_line = has_line
-        self.units = units
-        counts = map([len(phases) for phases in _PHASES_OF].__getitem__, map(has_line.__getitem__, units))
+    def __init__(self, units: LayerLines, has_line: Sequence[int], places: Sequence[int]) -> None:
+        self._units, self._has_line, self.places = units, has_line, places
+        counts = map([len(phases) for phases in _PHASES_OF].__getitem__, map(has_line.__getitem__, places))
         # Of each unit its first line, and how many lines there are.
         self._begin = list(accumulate(counts, initial=0))
         super().__init__(self._begin[-1])
@@ -72,32 +67,28 @@ class TableLines(OnDemand[PhaseLine]):
 
     def make(self, line: int) -> PhaseLine:
         at = self._place(line)
-        unit, inside = self.units[at], line - self._begin[at]
-        phase = PHASES[_PHASES_OF[self._has_line[unit]][inside]]
-        group = self._alone(unit) if self._groups is None else self._groups[unit]
-        cell = self._table.cell(group.rows.indices[0], phase)
-        if not self._layers.knows_path:
-            return PhaseLine(group, phase, cell, not inside)
-        critical, slack = (int(self._layers.values(key)[unit]) for key in OF_PATH)
-        return PhaseLine(group, phase, cell, not inside, critical, slack)
+        place, inside = self.places[at], line - self._begin[at]
+        phase = PHASES[_PHASES_OF[self._has_line[place]][inside]]
+        group = self._units[place]
+        return PhaseLine(group, self._units.table.cell(group.rows[0], phase), not inside)
 
     def unit_of(self, line: int) -> int:
-        """The group, or row, that a line is of."""
-        return self.units[self._place(line)]
+        """The place of the unit that a line is of."""
+        return self.places[self._place(line)]
 
     def line_of(self, row: int) -> int:
-        """The first line of the group that row `row` of the file is in; 0 where it has none."""
-        unit = row if self._groups is None else self._groups.place_of(row)
-        if unit not in self.units:
+        """The first line of the unit that row `row` of the file is in; 0 where it has none."""
+        unit = self._units.place_of(row)
+        if unit not in self.places:
             return 0
-        at = self.units.index(unit)
+        at = self.places.index(unit)
         return self._begin[at] if self._begin[at] < self._begin[at + 1] else 0
 
     def next_of(self, units: Collection[int], line: int, direction: int) -> int | None:
         """The first line of one of some units, from `line` on (1) or back (-1), past the end if need be."""
         begin = self._begin
         begins = [
-            begin[at] for at, unit in enumerate(self.units) if unit in units and begin[at] < begin[at + 1]
+            begin[at] for at, unit in enumerate(self.places) if unit in units and begin[at] < begin[at + 1]
         ]
         if not begins:
             return None
@@ -105,76 +96,30 @@ class TableLines(OnDemand[PhaseLine]):
             return next((place for place in begins if place >= line), begins[0])
         return next((place for place in reversed(begins) if place <= line), begins[-1])
 
-    def _alone(self, index: int) -> LayerGroup:
-        row = self._table.row(index)
-        return LayerGroup(row.name, LayerRows(self._table, (index,)), row.compute_ns, row.exposed_ns)
 
-
-# From the front, as far as a screen has room. What the figures of a column are of: one run of a row, the rank
-# on which all its runs take most, the critical path.
-SHOWN = Shown(
-    first=("name", "rows", "phase", "compute ms", "collective", "exposed ms", "% step", "alone ms", "group",
-           "MB", "critical ms", "algbw", "busbw", "all ms", "slack ms"),
-    always=("name", "rows", "phase", "compute ms", "collective"),
-    heading="layer", name_cells=(18, 18, 40),
-    of={
-        "compute ms": "each", "MB": "each", "alone ms": "each", "algbw": "each", "busbw": "each",
-        "all ms": "max", "exposed ms": "max", "critical ms": "the path", "slack ms": "least", "% step": "max",
-    },
-)  # fmt: skip
-SORTED_BY = SHOWN.sorted_by
-
-# What only the critical path knows, which a worker looks for.
-OF_PATH = ("critical", "slack")
 # Sorting by these prices a collective for each row, 25 us: a key must not take seconds.
 PRICED = ("alone", "algbw", "busbw")
 MOST_PRICED = 2000
+SHOWN = Shown("rows", 5, "layer", (18, 18, 40))
 
 
-def row_texts(line: PhaseLine, step_ns: int) -> dict[str, str]:
-    """The texts of a line, by heading."""
-    group, cell = line.group, line.cell
-    values: dict[str, Any] = {"phase": line.phase, "compute": cell.compute_ns if cell.is_modelled else None}
-    if line.first:
-        values |= {
-            "name": cells(group.name, SHOWN.name_cells[-1]), "rows": len(group.rows), "all": group.compute_ns,
-            "exposed": group.exposed_ns, "cost": group.cost_ns, "critical": line.critical_ns,
-            "slack": None if line.slack_ns == NO_SLACK else line.slack_ns,
-        }  # fmt: skip
-    if cell.collective and cell.group and cell.bytes:
-        values |= {
-            "collective": cell_name(cell.collective), "group": f"{cell.group} {cell.members}",
-            "bytes": cell.bytes, "alone": cell.comm_ns,
-        }  # fmt: skip
-        if cell.comm_ns:
-            values |= {"algbw": cell.algbw, "busbw": cell.busbw}
-    texts = SHOWN.texts(values, step_ns)
-    if line.first and line.critical_ns is None:
-        texts["critical ms"] = texts["slack ms"] = "..."
-    return texts
-
-
-class WorkloadTable:
+class WorkloadTable(Table):
     """The table of a simulated run: see `Table`.
 
-    each: whether each row of the file has its own lines. key: as in `LayerOrder`.
+    each: whether each row of the file has its own lines.
     """
 
-    sorted_by: Mapping[str, tuple[str, bool]] = SORTED_BY
-    of_path: Collection[str] = OF_PATH
     hint = "each row / equal rows together"
+    lines: TableLines
 
     def __init__(self, results: Results, each: bool) -> None:
-        self.each = each
-        self.layers = LayerOrder(results.layers, None if each else results.layer_groups)
-        self._results = results
+        self.each, self._results = each, results
+        self.units = units = results.layers if each else results.layer_groups
         # ns of the critical path by layer, once it is known.
         self._path_of: dict[str, int] = {}
         self._not_run = frozenset(rows_not_run(results.simulation))
         names = results.simulation.workload.name
         self._not_run_of = Counter(base_name(names[row]) for row in self._not_run)
-        self.learn_path()
-        self.key, self.descending, self.typed = "", True, ""
         columns = [results.simulation.workload.cells(phase) for phase in PHASES]
         pairs = zip(
             *(
@@ -190,40 +135,34 @@ class WorkloadTable:
             | (4 if wg_bytes or wg not in NOT_MODELLED else 0)
             for fwd, fwd_bytes, ig, ig_bytes, wg, wg_bytes in pairs
         ]
-        self._has_line = shown if each else [shown[row] for row in self.layers.first_row]
-        self._order: Sequence[int] = range(len(self._has_line))
-        self.lines = TableLines(self.layers, self._has_line, self._order)
+        self._has_line = shown if each else [shown[row] for row in units.first_row]
+        layers = LayerOrder(units, lambda: words_of_rows(units), partial(sort_values, units))
+        super().__init__(layers, SHOWN, results.simulation.step_time_ns)
 
     def learn_path(self) -> bool:
-        """The figures of the critical path into the lines, where they are known; whether they are."""
+        """Whether the figures of the critical path are known; what it has of each layer, once they are."""
         results = self._results
-        if not self.layers.knows_path and results.rows.path_known:
-            self.layers.know_path(results.rows.critical_ns, results.rows.slack_ns)
+        known = results.rows.path_known
+        if known and not self._path_of:
             names = results.simulation.workload.name
             for row, ns in enumerate(results.rows.critical_ns):
                 if ns:
                     name = base_name(names[row])
                     self._path_of[name] = self._path_of.get(name, 0) + ns
-        return self.layers.knows_path
+        return known
 
-    def sort(self, key: str, descending: bool) -> None:
-        """Another order; "" for the first one."""
-        self.key, self.descending = key, descending
-        units = range(len(self._has_line))
-        self._order = self.layers.sorted(key, descending) if key else units
-        self.filter(self.typed)
-
-    def filter(self, typed: str) -> None:
-        """Only what holds every word of `typed`."""
-        self.typed = typed.strip()
-        self.lines = TableLines(self.layers, self._has_line, self.layers.matching(typed, self._order))
+    def show(self, places: Sequence[int]) -> None:
+        self.lines = TableLines(self.units, self._has_line, places)
 
     def rows(self) -> tuple[int, int]:
         """(rows of the file that the filter leaves, all: those too that do nothing and have no line)."""
-        sizes = self.layers.values("rows")
-        with_line = [unit for unit in range(len(self._has_line)) if self._has_line[unit]]
+        with_line = [unit for unit, phases in enumerate(self._has_line) if phases]
         left = self.layers.matching(self.typed, with_line)
-        return sum(int(sizes[unit]) for unit in left), sum(map(int, sizes))
+        return self._size_of(left), len(self._results.simulation.workload)
+
+    def _size_of(self, units: Iterable[int]) -> int:
+        """How many rows of the file are in some units."""
+        return sum(map(self.units.sizes.__getitem__, units))
 
     @cached_property
     def _without_line(self) -> list[int]:
@@ -232,11 +171,10 @@ class WorkloadTable:
 
     def empty(self, typed: str) -> int:
         """How many rows of the file hold every word of `typed` and do nothing: they have no line."""
-        sizes = self.layers.values("rows")
-        return sum(int(sizes[unit]) for unit in self.layers.matching(typed, self._without_line))
+        return self._size_of(self.layers.matching(typed, self._without_line))
 
     def inside(self, typed: str, line: int) -> str:
-        row = self.layers.inside(typed, self.lines.unit_of(line)) if len(self.lines) else None
+        row = row_inside(self.units, typed, self.lines.unit_of(line)) if len(self.lines) else None
         if row is None:
             return ""
         workload = self._results.simulation.workload
@@ -256,7 +194,7 @@ class WorkloadTable:
         """The first line of what holds every word of `typed`, from `line` on (1) or back (-1), and round."""
         if not typed.strip():
             return None
-        return self.lines.next_of(frozenset(self.layers.matching(typed, self.lines.units)), line, direction)
+        return self.lines.next_of(frozenset(self.layers.matching(typed, self.lines.places)), line, direction)
 
     @property
     def subject(self) -> object:
@@ -265,18 +203,11 @@ class WorkloadTable:
     def apart(self, each: bool) -> WorkloadTable:
         return WorkloadTable(self._results, each)
 
-    @property
-    def can_regroup(self) -> bool:
-        return False
-
-    def regrouped(self) -> None:
-        return None
-
-    def columns_for(self, width: int) -> list[ListColumn]:
-        return SHOWN.columns_for(width)
-
     def texts(self, line: int) -> dict[str, str]:
-        return row_texts(self.lines[line], self._results.simulation.step_time_ns)
+        known, (group, cell, first) = self.learn_path(), self.lines[line]
+        sends = cell.collective and cell.group and cell.bytes
+        of: dict[Of, Any] = {"line": group if first else None, "cell": cell, "sent": cell if sends else None}
+        return self.written(of, known)
 
     # -- words -----------------------------------------------------------------------------
 
@@ -305,14 +236,11 @@ class WorkloadTable:
         return f"{compute}max: the rank with most{through}"
 
     def cannot_sort(self, heading: str) -> str:
-        if heading not in SORTED_BY:
+        if heading not in self.sorted_by:
             return "the phases of a row stay together: another column sorts"
-        key, _ = SORTED_BY[heading]
-        if key in OF_PATH and not self.learn_path():
-            return "the critical path is not ready yet: press o when the column has figures"
-        if key in PRICED and len(self.layers.first_row) > MOST_PRICED:
+        if self.sorted_by[heading][0] in PRICED and len(self.units) > MOST_PRICED:
             return f"{heading} is priced row by row: not for more than {MOST_PRICED} rows"
-        return ""
+        return super().cannot_sort(heading)
 
     # -- places ----------------------------------------------------------------------------
 
@@ -322,7 +250,7 @@ class WorkloadTable:
     def mark(self, line: int) -> tuple[int, str]:
         """(row of the file, phase) of a line, the first of equal rows."""
         phase_line = self.lines[line]
-        return phase_line.group.rows.indices[0], phase_line.phase
+        return phase_line.group.rows[0], phase_line.phase
 
     def line_of(self, mark: Hashable) -> int:
         """Where a row and phase are now; the row's first line where its phase has none."""
@@ -330,9 +258,7 @@ class WorkloadTable:
         lines, (row, phase) = self.lines, mark
         first = lines.line_of(row)
         own = range(first, min(first + len(PHASES), len(lines)))
-        return next(
-            (at for at in own if row in lines[at].group.rows.indices and lines[at].phase == phase), first
-        )
+        return next((at for at in own if row in lines[at].group.rows and lines[at].phase == phase), first)
 
     def first_line(self, line: int) -> int:
         while line > 0 and not self.lines[line].first:
@@ -342,17 +268,19 @@ class WorkloadTable:
     def place(self, line: int) -> TablePlace | None:
         """The longest span of a line's phase, else of its rows."""
         phase_line = self.lines[line]
-        rows, timeline = frozenset(phase_line.group.rows.indices), self._results.simulation.timeline
+        rows, timeline = frozenset(phase_line.group.rows), self._results.simulation.timeline
         seen = longest_span(timeline, rows, phase_line.phase) or longest_span(timeline, rows)
         return None if seen is None else TablePlace(*seen)
 
     def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
         phase_line = self.lines[line]
         rows = phase_line.group.rows
-        where = f"line {rows[0].line}" + (f" and {len(rows) - 1} more" if len(rows) > 1 else "")
+        where = f"line {phase_line.group.in_file[0]}" + (
+            f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+        )
         same = self._same_name(phase_line)
         more = [(text, "") for text in wrapped(same, width)] if same else []
-        return f"{cells(phase_line.group.name, 40)}, {phase_line.phase}, {where}", [
+        return f"{cells(phase_line.group.title, 40)}, {phase_line.phase}, {where}", [
             *self._cell_words(line, width),
             *more,
         ]
@@ -382,7 +310,7 @@ class WorkloadTable:
         if maker is not None:
             # A model's cells are sums of ops, which `report --explain` has one a line.
             phase = next(known for known in PHASES if known == phase_line.phase)
-            ops = maker.summed(simulation.setup.model, rows[0].index, phase)
+            ops = maker.summed(simulation.setup.model, rows[0], phase)
             compute = f"compute {duration(cell.compute_ns)} a run"
             if factors:
                 compute += f" = {f'({ops})' if ops else duration(cell.stated_ns)}{factors}"
@@ -405,13 +333,10 @@ class WorkloadTable:
     def _same_name(self, line: PhaseLine) -> str:
         """What all rows of the layer take, where it has others than those of this line; "" where not."""
         groups, names = self._results.layer_groups, self._results.simulation.workload.name
-        name = base_name(names[line.group.rows.indices[0]])
-        rows = sum(
-            size
-            for first, size in zip(groups.first_row, groups.sizes, strict=True)
-            if base_name(names[first]) == name
-        )
-        here = line.group.rows.indices
+        name = base_name(names[line.group.rows[0]])
+        same = (index for index, first in enumerate(groups.first_row) if base_name(names[first]) == name)
+        rows = sum(map(groups.sizes.__getitem__, same))
+        here = line.group.rows
         if rows <= len(here):
             return ""
         rows -= self._not_run_of[name]

@@ -187,7 +187,7 @@ def facts_section(title: str, facts: Sequence[tuple[str, str]]) -> str:
 
 def _all_rows(run: Run) -> str:
     """Every row of a workload, folded up; "" of a run without rows that have cells."""
-    if not any(layer.cells is not None for layer in run.figures.layers(grouped=False)):
+    if not any(layer.of_rows is not None for layer in run.figures.layers(grouped=False)):
         return ""
     title, *lines = layers.lines(run, PageAsked(every_layer=True))
     body = "\n".join(blocks(lines))

@@ -1,18 +1,16 @@
-"""The layers: the most expensive groups of equal rows, or every row with its cells; operations of a trace.
-
-A column is a line here, in the tables that have it; a figure of its own is a field of `Use`
-(`simcore/trace/tables.py`).
+"""The layer table as text and JSON: the most expensive rows, equal ones together, or every row with its
+cells; operations of a trace; nodes by name. Its columns are those of `simcore/trace/layers.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
 from simcore.records import NamedTuple
-from simcore.render.report.section import Field, PageAsked, Section, field_lines, field_values, more_line
-from simcore.trace.tables import LayerUse
+from simcore.render.report.section import Field, PageAsked, Section, field_lines, more_line
+from simcore.trace.layers import Column, LayerUse, Unit, columns_of, json_lines
 from simcore.units import duration, percent
 
 if TYPE_CHECKING:
@@ -21,66 +19,53 @@ if TYPE_CHECKING:
 
 _EXPENSIVE_LAYERS = 10
 _NAME_CELLS = 32
-_Layer = Field[LayerUse]
+# How a value is written, by what it is, of (value, step ns, ns of the unit of times).
+_FORMS: dict[Unit, Callable[[Any, int, float], str]] = {
+    "ns": lambda ns, _, unit_ns: f"{ns / unit_ns:.3f}",
+    "share": lambda ns, step_ns, _: percent(ns, step_ns),
+    "slack": lambda ns, *_: duration(ns),
+    "count": lambda count, *_: str(count),
+    "rank": lambda rank, *_: str(rank),
+    "times": lambda times, *_: f"x{times:.2f}",
+    "bytes": lambda size, *_: str(size),
+    "rate": lambda rate, *_: f"{rate:.1f}",
+    "text": lambda text, *_: text,
+    "raw": lambda text, *_: printable(text, _NAME_CELLS),
+    "rows": lambda rows, *_: f"x{rows}",
+}
 
 
-def _ms(ns: int) -> str:
-    return f"{ns / 1e6:.3f}"
+def column_field(
+    column: Column, step_ns: int, unit: tuple[float, str], name: Callable[[str], str], heading: str = ""
+) -> Field[Any]:
+    """Returns a column as one of a page. unit: of times, its ns and its name. name: how names are written;
+    heading: of names.
+    """
+    unit_ns, unit_name = unit
+
+    def text(of: Any) -> str:
+        value = column.value(of)
+        if column.key == "name":
+            return name(value)
+        return "-" if value is None else _FORMS[column.unit](value, step_ns, unit_ns)
+
+    title = column.page or (f"{column.heading} {unit_name}" if column.unit == "ns" else column.heading)
+    return Field(
+        heading if column.key == "name" else title.rstrip(), text, left=column.unit in ("text", "raw")
+    )
 
 
-_NAME = _Layer("layer", lambda layer: printable(layer.name, _NAME_CELLS), "name", left=True)
-# Of a row with cells these have it, by phase.
-_COMPUTE = _Layer(
-    "compute ms", lambda layer: _ms(layer.use.compute_ns),
-    "compute_ns", lambda layer: layer.use.compute_ns if layer.cells is None else None, optional=True,
-)  # fmt: skip
-_EXPOSED = _Layer(
-    "exposed ms", lambda layer: _ms(layer.use.exposed_ns),
-    "exposed_ns", lambda layer: layer.use.exposed_ns,
-)  # fmt: skip
-_CRITICAL = _Layer(
-    "critical ms", lambda layer: _ms(layer.use.critical_ns),
-    "critical_ns", lambda layer: layer.use.critical_ns,
-)  # fmt: skip
-_SLACK = _Layer(
-    "least slack",
-    lambda layer: "-" if layer.use.slack_ns is None else duration(layer.use.slack_ns),
-    "slack_ns",
-    lambda layer: layer.use.slack_ns,
-)
-
-
-def _groups(run: Run) -> list[_Layer]:
-    """Of equal rows together."""
-
-    def share(layer: LayerUse) -> str:
-        return percent(layer.use.compute_ns + layer.use.exposed_ns, run.step_time_ns)
-
-    rows = _Layer("rows", lambda layer: f"x{layer.rows}")
-    return [_NAME, rows, _COMPUTE, _EXPOSED, _Layer("% of step", share), _CRITICAL, _SLACK]
-
-
-def _keys(rows: Sequence[LayerUse]) -> list[_Layer]:
-    """Of rows or operations, in JSON."""
-
-    def cell(phase: str) -> _Layer:
-        cells = field_values(_CELL, (row.cells[phase] for row in rows if row.cells is not None))
-        return _Layer(key=phase, value=lambda layer: None if layer.cells is None else cells[layer.index])
-
-    operation = _Layer(key="operation", value=lambda layer: layer.parent, optional=True)
-    cells = [cell(phase) for phase in ("fwd", "ig", "wg")]
-    return [_Layer(key="index"), _NAME, operation, *cells, _COMPUTE, _EXPOSED, _CRITICAL, _SLACK]
-
-
-_CELL: list[Field[LayerCell]] = [
-    Field(key="compute_ns"),
-    Field(key="comm", value=lambda layer_cell: layer_cell.collective),
-    Field(key="group"),
-    Field(key="bytes"),
-    Field(key="comm_ns"),
-    Field(key="algbw_gbps", value=lambda layer_cell: layer_cell.algbw),
-    Field(key="busbw_gbps", value=lambda layer_cell: layer_cell.busbw),
-]
+def _fields(run: Run) -> list[tuple[Column, Field[Any]]]:
+    """The columns of rows and their cells."""
+    return [
+        (
+            column,
+            column_field(
+                column, run.step_time_ns, (1e6, "ms"), lambda name: printable(name, _NAME_CELLS), "layer"
+            ),
+        )
+        for column in columns_of("rows")
+    ]
 
 
 class _Line(NamedTuple):
@@ -89,57 +74,47 @@ class _Line(NamedTuple):
     """
 
     row: LayerUse | None
-    phase: str
     cell: LayerCell | None
 
 
-def _all_rows() -> list[Field[_Line]]:
-    from simcore.collectives import cell_name
-
-    def of_row(layer: _Layer) -> Field[_Line]:
-        text = layer.text
+def _all_rows(run: Run) -> list[Field[_Line]]:
+    def shown(column: Column, field: Field[Any]) -> Field[_Line]:
+        text = field.text
         assert text is not None
-        return Field(layer.heading, lambda line: "" if line.row is None else text(line.row), left=layer.left)
 
-    def comm(line: _Line) -> LayerCell | None:
-        return None if line.cell is None or line.cell.collective is None else line.cell
+        def of_line(line: _Line) -> str:
+            of = line.row if column.of == "line" else line.cell
+            if of is None:
+                return "-" if column.key == "phase" else ""
+            if column.of == "sent" and line.cell is not None and line.cell.collective is None:
+                return "-" if column.key == "collective" else ""
+            return text(of)
 
-    def compute(line: _Line) -> str:
-        if line.cell is None:
-            return ""
-        return _ms(line.cell.compute_ns) if line.cell.is_modelled else "-"
+        return Field(field.heading, of_line, left=field.left)
 
-    def collective(line: _Line) -> str:
-        if line.cell is None:
-            return ""
-        return "-" if line.cell.collective is None else cell_name(line.cell.collective)
+    def of_row(text: Callable[[LayerUse], str]) -> Callable[[_Line], str]:
+        return lambda line: "" if line.row is None else text(line.row)
 
-    block = _Layer("block", lambda layer: "-" if layer.block is None else str(layer.block))
+    name, *others = [shown(column, field) for column, field in _fields(run) if column.each]
+
+    def block(row: LayerUse) -> str:
+        number = row.in_file[1]
+        return "-" if number is None else str(number)
+
     return [
-        of_row(_Layer("line", lambda layer: str(layer.line))),
-        of_row(_NAME),
-        of_row(block),
-        Field("cell", lambda line: line.phase, left=True),
-        Field("compute ms", compute),
-        Field("collective", collective, left=True),
-        Field("group", lambda line: f"{of.group} {of.members}" if (of := comm(line)) else "", left=True),
-        Field("bytes", lambda line: str(of.bytes) if (of := comm(line)) else ""),
-        Field("alone ms", lambda line: _ms(of.comm_ns) if (of := comm(line)) else ""),
-        Field("algbw", lambda line: f"{of.algbw:.1f}" if (of := comm(line)) else ""),
-        Field("busbw", lambda line: f"{of.busbw:.1f}" if (of := comm(line)) else ""),
-        of_row(_EXPOSED),
-        of_row(_CRITICAL),
-        of_row(_SLACK),
+        Field("line", of_row(lambda row: str(row.in_file[0]))),
+        name,
+        Field("block", of_row(block)),
+        *others,
     ]
 
 
 def _lines_of(row: LayerUse) -> Iterator[_Line]:
     """A line for each cell of a row that computes or communicates, or one where none does."""
-    cells = row.cells or {}
-    there = [phase for phase, cell in cells.items() if cell.is_modelled or cell.collective is not None]
-    yield _Line(row, there[0] if there else "-", cells[there[0]] if there else None)
-    for phase in there[1:]:
-        yield _Line(None, phase, cells[phase])
+    there = [cell for cell in row.cells.values() if cell.is_modelled or cell.collective is not None]
+    yield _Line(row, there[0] if there else None)
+    for cell in there[1:]:
+        yield _Line(None, cell)
 
 
 def lines(run: Run, asked: PageAsked) -> list[str]:
@@ -157,11 +132,12 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
             "All rows of the file; block: micro-batch, from 0; alone, algbw, busbw (GB/s): of the collective"
         )
         rows = [line for row in run.figures.layers(grouped=False) for line in _lines_of(row)]
-        return [title, *field_lines(_all_rows(), rows)]
+        return [title, *field_lines(_all_rows(run), rows)]
     shown = groups if asked.everything else groups[:_EXPENSIVE_LAYERS]
     title = f"The {len(shown)} most expensive layers, in one step of one rank, equal rows together"
     title += "; critical: of all ranks"
-    return [title, *field_lines(_groups(run), shown), *more_line(len(groups) - len(shown))]
+    of_lines = [field for column, field in _fields(run) if column.of == "line"]
+    return [title, *field_lines(of_lines, shown), *more_line(len(groups) - len(shown))]
 
 
 def values(run: Run, asked: PageAsked) -> dict[str, Any]:
@@ -169,8 +145,7 @@ def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     if run.figures.nodes is not None:
         # Their names are the layers: see `nodes.py`.
         return {}
-    rows = list(run.figures.layers(grouped=False))
-    return {"layers": field_values(_keys(rows), rows)}
+    return {"layers": json_lines(run.figures.layers(grouped=False), run.step_time_ns)}
 
 
 SECTION: Section[Run] = Section("layers", lines, values)

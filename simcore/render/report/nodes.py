@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from simcore.diagnostics import printable
 from simcore.kernel_names import short_name
 from simcore.ranks import RankSet
+from simcore.render.report.layers import column_field
 from simcore.render.report.section import (
     Field,
     PageAsked,
@@ -19,8 +20,9 @@ from simcore.render.report.section import (
     more_line,
     short,
 )
-from simcore.trace.figures import GroupUse, NameUse, RankEnd
-from simcore.units import byte_size, column_unit, percent
+from simcore.trace.figures import GroupUse, RankEnd
+from simcore.trace.layers import columns_of, json_lines
+from simcore.units import byte_size, column_unit
 
 if TYPE_CHECKING:
     from simcore.trace.run import Run
@@ -28,18 +30,6 @@ if TYPE_CHECKING:
 _RANKS, _NAMES, _GROUPS = 32, 20, 16
 _NAME_CELLS, _RANK_CELLS = 48, 30
 _RANK: list[Field[RankEnd]] = keys("rank", "end_ns", "exposed_ns")
-# Of a layer the keys that all runs have; of nodes no cells are known.
-_NAME: list[Field[tuple[int, NameUse]]] = [
-    Field(key="index", value=lambda pair: pair[0]),
-    Field(key="name", value=lambda pair: pair[1].name),
-    Field(key="operation", value=lambda pair: pair[1].what),
-    *(Field(key=phase, value=lambda pair: None) for phase in ("fwd", "ig", "wg")),
-    Field(key="count", value=lambda pair: pair[1].nodes),
-    Field(key="own_ns", value=lambda pair: pair[1].own_ns),
-    Field(key="wait_ns", value=lambda pair: pair[1].waits_ns),
-    Field(key="critical_ns", value=lambda pair: pair[1].critical_ns),
-    Field(key="slack_ns", value=lambda pair: pair[1].slack_ns),
-]
 
 
 def lines(run: Run, asked: PageAsked) -> list[str]:
@@ -60,21 +50,16 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
         *more_line(sum(map(len, alike[_RANKS:])), "more ranks", "--json has all"),
     ]
     names = tables.names if asked.every_layer else tables.names[:_NAMES]
-    count = len(tables.ranks)
-    of_names: list[Field[NameUse]] = [
-        Field("nodes", lambda name_use: short_name(name_use.name, _NAME_CELLS), left=True),
-        Field("kind", lambda name_use: name_use.what, left=True),
-        Field("count", lambda name_use: str(name_use.nodes)),
-        Field("time a rank", lambda name_use: figure(name_use.own_ns / count)),
-        Field("waits", lambda name_use: figure(name_use.waits_ns / count)),
-        Field("critical", lambda name_use: figure(name_use.critical_ns)),
-        Field("slack", lambda name_use: figure(name_use.slack_ns)),
-        Field("% of step", lambda name_use: percent(name_use.critical_ns, run.step_time_ns)),
+    of_names = [
+        column_field(
+            column, run.step_time_ns, (unit_ns, ""), lambda name: short_name(name, _NAME_CELLS), "nodes"
+        )
+        for column in columns_of("names")
     ]
     page += [
         "",
-        f"Nodes by name (# for a number), {unit}; time and waiting the mean of a rank, % of step: of the "
-        "critical path",
+        f"Nodes by name (# for a number), {unit}; time, waits: a rank's mean; compute, exposed: the "
+        "most of one; %: of the path",
         *field_lines(of_names, names),
         *more_line(len(tables.names) - len(names), "more names", "--all-layers has all"),
     ]
@@ -133,7 +118,7 @@ def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     ]  # fmt: skip
     return {
         "ranks": field_values(_RANK, tables.ranks),
-        "layers": field_values(_NAME, enumerate(tables.names)),
+        "layers": json_lines(tables.names, run.step_time_ns),
         "groups": groups,
     }
 

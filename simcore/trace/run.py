@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from simcore.trace.critical_path import CriticalPath, PathSource
     from simcore.trace.gradients import Gradient
     from simcore.trace.lanes import Lanes
-    from simcore.trace.layers import LayerUse
+    from simcore.trace.layers import LayerUse, Lines
     from simcore.trace.named_work import NamedWork
     from simcore.trace.streams import TrackStreams
     from simcore.trace.trace_graph import TraceGraph
@@ -225,14 +225,16 @@ Of = TypeVar("Of", bound=Run)
 class Figures(ABC, Generic[Of]):
     """Of an order without times there are counts alone; what a run has nothing of is empty, or None.
 
-    kind: `simulated`, `measured`, `replayed` or `executed`. resolution_ns: what the times are told to.
-    in_shares: whether its words tell shares of the step. path_groupings: what the critical path can be
-    summed by. headings: of accounts that tables of ranks call otherwise; keys: of those that JSON does.
+    kind: `simulated`, `measured`, `replayed` or `executed`. resolution_ns: what the times are told to. lines:
+    what those of its layer table are. in_shares: whether its words tell shares of the step. path_groupings:
+    what the critical path can be summed by. headings: of accounts that tables of ranks call otherwise; keys:
+    of those that JSON does.
     """
 
     resolution_ns = 1
     in_shares = False
     path_groupings: tuple[str, ...]
+    lines: Lines = "rows"
     headings: ClassVar[Mapping[str, str]] = {}
     keys: ClassVar[Mapping[str, str]] = {}
 

@@ -91,6 +91,7 @@ class MeasuredFigures(Figures[Timed]):
     """
 
     resolution_ns = 10_000
+    lines = "operations"
     path_groupings = ("kind", "op", "stage", "rank")
     headings: ClassVar[Mapping[str, str]] = {
         "expert dp": "exp. dp", "optimizer": "opt.", "embedding": "emb."
@@ -230,6 +231,7 @@ class MeasuredFigures(Figures[Timed]):
         return passes
 
     def layers(self, grouped: bool) -> list[LayerUse]:
-        if grouped or not self.run.timed:
+        if not self.run.timed:
             return []
-        return [*operation_lines(self.run)]
+        found = [*operation_lines(self.run)]
+        return sorted(found, key=lambda line: -line.cost_ns) if grouped else found

@@ -42,6 +42,20 @@ How busy each stream is, the mean of all ranks
   dp          0.025        0.6     0.6           0.000    0.025
   embedding   1.274       33.1    33.1           0.000    1.274
 
+The 10 operations that take most of the step, on the rank where they do; critical: of all ranks
+  operation                   compute ms  exposed ms  % of step  critical ms  least slack
+  ep_allreduce                     0.000    1274.090       33.1     1274.090          0 s
+  backward_step                 1183.710       0.000       30.7     1183.710          0 s
+  recv_forward                     0.000     629.770       16.4      629.770          0 s
+  forward_step                   583.830       0.000       15.2      583.830          0 s
+  optimizer_step                 105.320       0.000        2.7      105.320          0 s
+  dp_allreduce                     0.000      24.640        0.6       24.640          0 s
+  linear_fwd in forward_step       0.000      20.690        0.5       20.690          0 s
+  get_batch                        0.000       0.000        0.2        7.350          0 s
+  send_backward                    0.000       2.900        0.1        2.900          0 s
+  loss_func                        0.330       0.000        0.0        0.330          0 s
+  and 7 more (--all-layers has all)
+
 Critical path: 71 segments on 1 rank, 0 to 3.851 s; % of that
   by kind   embedding 1.274 s (33.1 %); compute backward 1.184 s (30.7 %); pp 632.7 ms (16.4 %);
             compute forward 584.2 ms (15.2 %); compute optimizer 105.3 ms (2.7 %); and 4 more

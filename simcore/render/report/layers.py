@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
+from simcore.kernel_names import short_name
 from simcore.records import NamedTuple
 from simcore.render.report.section import Field, PageAsked, Section, field_lines, more_line
 from simcore.trace.layers import Column, LayerUse, Unit, columns_of, json_lines
@@ -56,16 +57,15 @@ def column_field(
 
 
 def _fields(run: Run) -> list[tuple[Column, Field[Any]]]:
-    """The columns of rows and their cells."""
+    """The columns of rows and their cells, or of operations."""
+    lines = run.figures.lines
+    heading, name = ("layer", printable) if lines == "rows" else ("operation", short_name)
     return [
-        (
-            column,
-            column_field(
-                column, run.step_time_ns, (1e6, "ms"), lambda name: printable(name, _NAME_CELLS), "layer"
-            ),
-        )
-        for column in columns_of("rows")
-    ]
+        (column, column_field(
+            column, run.step_time_ns, (1e6, "ms"), lambda text: name(text, _NAME_CELLS), heading
+        ))
+        for column in columns_of(lines)
+    ]  # fmt: skip
 
 
 class _Line(NamedTuple):
@@ -118,7 +118,7 @@ def _lines_of(row: LayerUse) -> Iterator[_Line]:
 
 
 def lines(run: Run, asked: PageAsked) -> list[str]:
-    """The groups of equal rows that cost most, or all rows.
+    """The groups of equal rows, or the operations, that cost most, or all rows.
 
     Of all rows, compute and alone: of one run of the cell. exposed: of all runs of the row in a step, on the
     rank where compute and exposed together are most. Bandwidths: GB/s, of the collective alone. critical: of
@@ -127,17 +127,24 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     groups = run.figures.layers(grouped=True)
     if not groups:
         return []
-    if asked.every_layer:
+    of_rows = groups[0].of_rows is not None
+    if asked.every_layer and of_rows:
         title = (
             "All rows of the file; block: micro-batch, from 0; alone, algbw, busbw (GB/s): of the collective"
         )
         rows = [line for row in run.figures.layers(grouped=False) for line in _lines_of(row)]
         return [title, *field_lines(_all_rows(run), rows)]
-    shown = groups if asked.everything else groups[:_EXPENSIVE_LAYERS]
+    shown = groups if asked.everything or asked.every_layer else groups[:_EXPENSIVE_LAYERS]
     title = f"The {len(shown)} most expensive layers, in one step of one rank, equal rows together"
-    title += "; critical: of all ranks"
-    of_lines = [field for column, field in _fields(run) if column.of == "line"]
-    return [title, *field_lines(of_lines, shown), *more_line(len(groups) - len(shown))]
+    if not of_rows:
+        title = f"The {len(shown)} operations that take most of the step, on the rank where they do"
+    of_lines = [
+        field
+        for column, field in _fields(run)
+        if column.of == "line" and not (column.optional and all(column.value(one) is None for one in shown))
+    ]
+    more = more_line(len(groups) - len(shown), where="" if of_rows else "--all-layers has all")
+    return [f"{title}; critical: of all ranks", *field_lines(of_lines, shown), *more]
 
 
 def values(run: Run, asked: PageAsked) -> dict[str, Any]:

@@ -423,24 +423,3 @@ def flights(graph: MeasuredGraph, ends: Sequence[int], rank: int) -> Iterator[Fl
         else:
             began, end = start, start + ops.end[op] - ops.start[op]
         yield Flight(start, min(max(began, start), max(end, start)), max(end, start), op, piece)
-
-
-def covered(of_rank: Sequence[Flight]) -> tuple[array[int], array[int], bytearray, array[int]]:
-    """Columns (start, end, whether it waits, piece) of disjoint times, ascending, in which a rank has a
-    collective.
-
-    Of several at once the one that was launched first has the time.
-    """
-    start, end, piece = array("q"), array("q"), array("q")
-    waits = bytearray()
-    now = 0
-    for flight in sorted(of_rank):
-        for over, waiting in ((flight.began, True), (flight.end, False)):
-            begin = max(flight.start if waiting else flight.began, now)
-            if over > begin:
-                start.append(begin)
-                end.append(over)
-                waits.append(waiting)
-                piece.append(flight.piece)
-                now = over
-    return start, end, waits, piece

@@ -55,8 +55,6 @@ NAMES = account_names(PHASES, EXPOSED_KINDS, ("wait", "bubble", "idle"), {
 )  # fmt: skip
 ACCOUNTS, FIRST_EXPOSED, WAIT = NAMES.all, NAMES.first_exposed, NAMES.first_other
 BUBBLE, IDLE = WAIT + 1, WAIT + 2
-# A table for `translate`: 1 for exposed communication.
-IS_EXPOSED = bytes(FIRST_EXPOSED <= account < WAIT for account in range(256))
 # What transfers of the pipeline are called among rows.
 SEND, RECEIVE = "send", "receive"
 # Account of an exposed op by its stream, a table for `translate`, 0 of compute: both pipeline streams are pp.

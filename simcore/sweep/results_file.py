@@ -13,8 +13,6 @@ from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.sweep.point import Point, is_sweep, line_of, point_of
 from simcore.units import plural
 
-_PIECE = 1 << 20
-
 
 class ResultsReader:
     """Reads the points of a file, and those that come in while somebody writes it."""

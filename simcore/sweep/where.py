@@ -20,7 +20,6 @@ from typing import Any
 
 from simcore.diagnostics import UsageError, meant, printable
 
-Value = int | float | str | bool | None
 _Node = Callable[[Mapping[str, Any]], Any]
 
 _TOKEN = re.compile(

@@ -8,15 +8,6 @@ from simcore.ranks import RankSet
 from simcore.records import NamedTuple
 
 
-class StepShape(NamedTuple):
-    """Degrees and micro-batches of a step, None where a trace does not tell."""
-
-    tp: int | None
-    dp: int | None
-    pp: int | None
-    microbatches: int | None
-
-
 class Track(NamedTuple):
     """Ranks of a run that are one line of it. number: their rank class, or place among a trace's ranks.
 

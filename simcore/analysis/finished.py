@@ -391,12 +391,6 @@ class Finished(Run):
         return [max(ends) for ends in zip(*timeline.times.pass_ends, strict=True)]
 
     @property
-    def steady_step_ns(self) -> int | None:
-        """The end of the last step less the end of the one before, over all ranks; None of one step alone."""
-        ends = self.step_end_ns
-        return ends[-1] - ends[-2] if ends else None
-
-    @property
     def pass_end_ns(self) -> list[int]:
         """layer-loop: when each pass's loop was over (asynchronous collectives may still run)."""
         timeline = self.simulation.timeline

@@ -48,8 +48,7 @@ def _end(results: Finished) -> Place | None:
         return None
     number = ends.index(max(ends))
     accounts = results.accounts[number]
-    busy = [index for index in range(len(accounts.account)) if accounts.edge[index + 1] <= ends[number]]
-    last = busy[-1]
+    last = accounts.at(ends[number] - 1)
     words = f"{duration(ends[number])}, last to end: {_who(results, alike(ends, ends[number]))}"
     return Place("end", words, number, accounts.edge[last], accounts.edge[last + 1], ends[number])
 

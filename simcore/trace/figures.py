@@ -22,7 +22,7 @@ class Origin(Struct, frozen=True):
     format, policy: of the files. rows: of a workload, or operations; declared_rows: by its header. degrees:
     by name, None where one is not known. network: the model that the times are of, schedule: how they came
     to be. parameters: by field, with the values that the run took. pass_end_ns: of a layer-loop.
-    step_end_ns: of each step of a pipeline that runs several. rank_classes: None where each track is one.
+    step_end_ns: of each step of a pipeline that runs several.
     """
 
     format: str
@@ -38,7 +38,6 @@ class Origin(Struct, frozen=True):
     spans: int
     ops_simulated: int
     step_end_ns: Sequence[int] = ()
-    rank_classes: int | None = None
 
     @property
     def steady_step_ns(self) -> int | None:

@@ -121,7 +121,6 @@ class TraceFigures(Figures["RanTraces"]):
             "chakra", executed.traces.schema, nodes, None, 0, degrees, executed.setup.parameters.network,
             executed.rules, values, [], nodes,
             sum(len(executed.nodes[rank]) for rank in executed.units.first),
-            rank_classes=len(executed.units.first),
         )  # fmt: skip
 
     @property

@@ -86,7 +86,7 @@ class SimulatedFigures(Figures["Finished"]):
 
     @property
     def title(self) -> str:
-        total, steady = duration(self.run.step_time_ns), self.run.steady_step_ns
+        total, steady = duration(self.run.step_time_ns), self.of.steady_step_ns
         step = f"Step time  {total}"
         if steady is not None:
             steps = self.run.shape.steps

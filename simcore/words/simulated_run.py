@@ -179,7 +179,7 @@ def facts(results: Finished) -> list[tuple[str, str]]:
         if workload.maker is None:
             said = [rows[0], *said, ("assumed", ASSUMED_OF_FILE)]
         rows[:1] = said
-    if results.steady_step_ns is not None:
+    if results.figures.of.steady_step_ns is not None:
         words = f"{program.steps} in {duration(results.step_time_ns)}, none waiting for the one before; all"
         rows.append(("steps", f"{words} figures but the first are of them together, as one step"))
     megatron = results.megatron_step_ns

@@ -301,7 +301,7 @@ def test_the_next_step_of_a_rank_begins_when_its_own_step_is_over() -> None:
     for number, ends in enumerate(timeline.times.pass_ends):
         first_of_second = next(one.first for one in timeline.stage_program(number).stretches if one.step == 1)
         assert ends[0] == timeline.times.start[number][first_of_second] == 10 * number + 4 * 30
-    assert Results(simulation).steady_step_ns == 4 * 30
+    assert Results(simulation).figures.of.steady_step_ns == 4 * 30
     assert Results(simulation).step_end_ns == [130, 250]
 
 

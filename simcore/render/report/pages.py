@@ -62,17 +62,12 @@ def _head_json(run: Run, asked: PageAsked) -> dict[str, Any]:
         "steady_step_ns": origin.steady_step_ns,
         "spans": origin.spans,
         "ops_simulated": origin.ops_simulated,
-        "rank_classes": _rank_classes(run),
+        "rank_classes": len(run.trace) if run.timed else 0,
         "sentences": field_values(_SAID, run.figures.said),
     }
 
 
 HEAD: Section[Run] = Section("head", _head_lines, _head_json)
-
-
-def _rank_classes(run: Run) -> int:
-    known = run.figures.of.rank_classes
-    return len(run.tracks) * run.timed if known is None else known
 
 
 def _diagnostic_lines(run: Run, asked: PageAsked) -> list[str]:

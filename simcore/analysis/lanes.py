@@ -72,9 +72,6 @@ class SimulatedLanes(Lanes):
             beside=("x", ""),
         )  # fmt: skip
 
-    def _end_ns(self, number: int) -> int:
-        return self.results.accounts[number].last_end_ns
-
     @cached_property
     def _drawn(self) -> bytes:
         drawn = bytearray(super()._drawn)

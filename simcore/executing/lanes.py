@@ -73,7 +73,7 @@ class TraceLanes(Lanes):
         return ("", "") if op == NOTHING else (self.results.name_of(number, op), "")
 
     def names(self) -> Collection[str]:
-        return {use.name for use in self.results.name_table}
+        return set(self.results.trace.column("name").labels)
 
     def _find_searched(self, number: int) -> SearchedOps:
         """By the name and the kind of a node; what is no node has none."""

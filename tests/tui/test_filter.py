@@ -6,7 +6,7 @@ from itertools import compress
 
 import pytest
 
-from tests.tui.made_runs import drawn, run, seed, seed_workload, small
+from tests.tui.made_runs import drawn, run, seed, seed_workload, small, two_stages
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import Query, parse_query
 
@@ -83,7 +83,7 @@ def test_leaving_takes_the_range_first_and_then_the_filter() -> None:
     assert not model.selection.is_there
     model.leave()
     assert not model.filter.is_on
-    assert model.shown(model.current) is model.current
+    assert model.shown(model.current) is model.current.content
 
 
 def test_an_empty_filter_shows_all() -> None:
@@ -100,3 +100,12 @@ def test_another_run_is_filtered_alike() -> None:
     after = model.shown(model.current)
     assert after is not before
     assert len(after.spans.start) == 16
+
+
+def test_a_lane_shows_where_steps_end_whatever_is_left_of_it() -> None:
+    model = TimelineModel(run(two_stages(), schedule="1f1b", steps=2))
+    assert model.current.seams
+    ends = drawn(model).count("│")
+    model.filter.set(parse_query("> 1 s"))
+    assert not len(model.shown(model.current).spans.start)
+    assert drawn(model).count("│") >= ends

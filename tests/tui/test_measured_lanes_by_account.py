@@ -175,8 +175,8 @@ def test_the_filter_leaves_the_parts_of_matching_operations() -> None:
     model = TimelineModel(slow())
     model.filter.set(parse_query("dp_allreduce"))
     shown = model.shown(model.source.lane(0))
-    assert [KINDS[kind] for kind in shown.content.drawn.category] == ["wait", "dp"]
-    assert list(shown.content.drawn.start) == [10 * MS, 30 * MS]
+    assert [KINDS[kind] for kind in shown.drawn.category] == ["wait", "dp"]
+    assert list(shown.drawn.start) == [10 * MS, 30 * MS]
 
 
 def test_of_a_real_run_the_slow_rank_is_seen() -> None:

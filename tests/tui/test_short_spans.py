@@ -21,7 +21,7 @@ from tests.strategies import Case, Cell, Row, cases, make_workload
 from tests.tui.made_runs import all_lanes, lane_of, line_text, run, seed
 from tui.frame import ASCII, BLOCKS, Glyphs
 from tui.timeline.drawing import Drawn, drawn_lane
-from tui.timeline.filtering import FilteredLane
+from tui.timeline.filtering import left_of
 from tui.timeline.lanes import LaneSource, SpanLane
 from tui.timeline.window import Window
 
@@ -30,10 +30,10 @@ EIGHTHS = "▏▎▍▌▋▊▉"
 LOOKS = [(BLOCKS, True), (BLOCKS, False), (ASCII, True), (ASCII, False)]
 
 
-def ns_by_column(lane: SpanLane, edges: Sequence[int]) -> tuple[list[int], list[int]]:
+def ns_by_column(content: Content, edges: Sequence[int]) -> tuple[list[int], list[int]]:
     """(ns of what runs, ns of anything but idle) in each column, span by span; overlapping ones add up."""
     running, any_kind = [0] * (len(edges) - 1), [0] * (len(edges) - 1)
-    spans = lane.content.drawn
+    spans = content.drawn
     for start, end, kind in zip(spans.start, spans.end, spans.category, strict=True):
         for column in range(len(edges) - 1):
             ns = max(min(end, edges[column + 1]) - max(start, edges[column]), 0)
@@ -54,12 +54,12 @@ def in_names(drawn: Drawn, colour: bool) -> list[bool]:
     return found
 
 
-def check(lane: SpanLane, window: Window, columns: int) -> None:
-    """Every look of a lane over a window."""
-    edges = window.edges(columns)
-    running, any_kind = ns_by_column(lane, edges)
+def check(lane: SpanLane, window: Window, columns: int, left: Content | None = None) -> None:
+    """Every look of a lane over a window. left: what is left of it."""
+    content, edges = left or lane.content, window.edges(columns)
+    running, any_kind = ns_by_column(content, edges)
     for glyphs, colour in LOOKS:
-        drawn = drawn_lane(lane, window, columns, glyphs, colour)
+        drawn = drawn_lane(lane, window, columns, glyphs, colour, content=content)
         text, named = line_text(drawn.line), in_names(drawn, colour)
         assert len(text) == columns
         for column, char in enumerate(text):
@@ -97,7 +97,8 @@ def test_no_cell_is_blank_in_which_something_runs(data: st.DataObject, case: Cas
         check(lane, window, columns)
         flags = data.draw(st.lists(st.booleans(), min_size=7, max_size=7))
         count = len(lane.spans.start)
-        check(FilteredLane(lane, bytes(flags[index % 7] for index in range(count))), window, columns)
+        left = left_of(lane.content, bytes(flags[index % 7] for index in range(count)))
+        check(lane, window, columns, left)
 
 
 _LAYOUTS = st.builds(

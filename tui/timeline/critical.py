@@ -88,7 +88,7 @@ class PathLanes:
 
 
 def mark_fills(
-    pieces: list[tuple[str, str]], flags: bytearray, lane: SpanLane, glyphs: Glyphs, letters: bool
+    pieces: list[tuple[str, str]], flags: bytearray, covers_all: bool, glyphs: Glyphs, letters: bool
 ) -> None:
     """Change the cells on the path; names are written over them later. letters: to tell them by their glyphs.
 
@@ -101,7 +101,7 @@ def mark_fills(
     while at >= 0:
         text, role = pieces[at]
         if role in _NOT_WORK:
-            if text != " " or lane.content.covers_all:
+            if text != " " or covers_all:
                 pieces[at] = _ANY if letters else glyphs.partly, TRACE
         elif letters and text != " ":
             pieces[at] = of_fill.get(text, _ANY), role

@@ -12,7 +12,7 @@ from itertools import compress, groupby, islice, takewhile
 from operator import add, and_, itemgetter, ne, sub
 
 from simcore.records import NamedTuple
-from simcore.trace.lane_spans import COMPUTING, KINDS, NAMELESS
+from simcore.trace.lane_spans import COMPUTING, KINDS, NAMELESS, Content
 from tui.frame import ASCII, Glyphs, Line
 from tui.timeline.critical import PathLanes, faded, mark_fills, mark_names
 from tui.timeline.lanes import SpanLane
@@ -56,36 +56,39 @@ def drawn_lane(
     colour: bool,
     path: PathLanes | None = None,
     tall: bool = False,
+    content: Content | None = None,
 ) -> Drawn:
     """A lane's cells over the window, `columns` wide, and how they are to be read.
 
-    path: the critical path, where it is to stand out. tall: whether `plain` is asked for, too.
+    path: the critical path, where it is to stand out. tall: whether `plain` is asked for, too. content: what
+    is left of the lane, where that is not all.
     """
+    content = lane.content if content is None else content
     edges = window.edges(columns)
-    sums = lane.content.column_sums(edges)
+    sums = content.column_sums(edges)
     if window.span_ns < columns:
         _repeat_instants(sums, edges)
     kinds = kinds_of(sums, columns)
     crowded = narrow = False
     found_edges: dict[int, _Edge] = {}
     if lane.by_majority:
-        pieces, kinds, seen = _of_kinds(kinds, lane, sums, edges, glyphs)
+        pieces, kinds, seen = _of_kinds(kinds, content.covers_all, sums, edges, glyphs)
         if colour and _runs(seen) > CROWDED:
             crowded = True
             pieces = _shaded(seen, sums, edges, glyphs)
         else:
             narrow = _LONE_OF * _lone(kinds) > columns
-            if narrow and lane.content.covers_all:
-                pieces, kinds, _ = _of_kinds(alternating_kinds(sums, edges), lane, sums, edges, glyphs)
+            if narrow and content.covers_all:
+                pieces, kinds, _ = _of_kinds(alternating_kinds(sums, edges), True, sums, edges, glyphs)
             if colour and glyphs is not ASCII and _runs(kinds) <= _MOST_RUNS_WITH_EDGES:
                 found_edges = _edge_cells(kinds, sums, edges)
     else:
         pieces = _by_busy(kinds, sums, edges, glyphs)
     on_path = None if path is None else path.columns(lane, edges)
     if on_path is not None:
-        mark_fills(pieces, on_path, lane, glyphs, letters=not colour or glyphs is ASCII)
+        mark_fills(pieces, on_path, content.covers_all, glyphs, letters=not colour or glyphs is ASCII)
     plain: Line = _joined([(text, "") for text, _ in pieces] if not colour else pieces) if tall else []
-    named = _write_names(pieces, kinds, found_edges, lane, window, edges, colour)
+    named = _write_names(pieces, kinds, found_edges, lane, content, window, edges, colour)
     _put_edges(pieces, found_edges)
     for seam in lane.seams:
         if edges[0] < seam < edges[-1]:
@@ -185,7 +188,7 @@ def alternating_kinds(sums: dict[int, list[int]], edges: Sequence[int]) -> list[
 
 def _of_kinds(
     kinds: list[int],
-    lane: SpanLane,
+    covers_all: bool,
     sums: dict[int, list[int]],
     edges: Sequence[int],
     glyphs: Glyphs,
@@ -194,7 +197,7 @@ def _of_kinds(
     cell_of = {kind: _majority_piece(kind, glyphs) for kind in set(kinds)}
     pieces = list(map(cell_of.__getitem__, kinds))
     seen = _running_in_idle(pieces, kinds, sums, glyphs) if _IDLE in sums else kinds
-    if not lane.content.covers_all:
+    if not covers_all:
         kinds = _half_empty(pieces, kinds, sums, edges, glyphs)
     return pieces, kinds, seen
 
@@ -412,6 +415,7 @@ def _write_names(
     kinds: list[int],
     found_edges: dict[int, _Edge],
     lane: SpanLane,
+    content: Content,
     window: Window,
     edges: list[int],
     colour: bool,
@@ -420,18 +424,18 @@ def _write_names(
 
     pieces: the cells, changed here. kinds: what fills most of each.
     """
-    spans = lane.spans
+    spans = content.spans
     columns = len(pieces)
     least_ns = window.span_ns * _NAMED_FROM // columns
     first = max(bisect_right(spans.start, window.first_ns) - 1, 0)
     inside = range(first, bisect_left(spans.start, window.last_ns))
     written: list[tuple[int, int]] = []
-    if lane.content.longest_ns < least_ns:
+    if content.longest_ns < least_ns:
         return written
     # Of many spans in view only the long ones can have a name, of few any.
-    in_parts = lane.content.drawn is not spans
+    in_parts = content.drawn is not spans
     few = len(inside) < 4 * columns
-    candidates: list[int] = list(inside) if few else _longest(lane, least_ns, inside)
+    candidates: list[int] = list(inside) if few else _longest(content, least_ns, inside)
     for index in candidates:
         start, end = max(spans.start[index], window.first_ns), min(spans.end[index], window.last_ns)
         kind = spans.category[index]
@@ -483,8 +487,8 @@ def _longest_part(
     return best
 
 
-def _longest(lane: SpanLane, least_ns: int, inside: range) -> list[int]:
+def _longest(content: Content, least_ns: int, inside: range) -> list[int]:
     """The spans of `inside` that last at least `least_ns`."""
-    spans, by_length = lane.spans, lane.content.by_length
+    spans, by_length = content.spans, content.by_length
     long_ones = takewhile(lambda index: spans.end[index] - spans.start[index] >= least_ns, by_length)
     return [index for index in long_ones if index in inside]

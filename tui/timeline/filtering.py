@@ -5,58 +5,21 @@ from __future__ import annotations
 import re
 from array import array
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import compress
 
 from simcore.records import replace
 from simcore.trace.lane_spans import Content, Spans
-from tui.frame import Line
 from tui.timeline.lanes import LaneKey, LaneSource, SpanLane
 from tui.timeline.query import Query, Word
 
 
-class FilteredLane(SpanLane):
-    """A lane of which some spans are left."""
-
-    def __init__(self, lane: SpanLane, flags: bytes) -> None:
-        self.whole = lane
-        self.number, self.stream = lane.number, lane.stream
-        self._flags = flags
-
-    @property
-    def key(self) -> LaneKey:
-        return self.whole.key
-
-    def lets(self, index: int) -> bool:
-        """Whether span `index` of the whole lane is left."""
-        return bool(self._flags[index])
-
-    @property
-    def title(self) -> str:
-        return self.whole.title
-
-    @property
-    def count(self) -> str:
-        return self.whole.count
-
-    @property
-    def busy(self) -> str:
-        return self.whole.busy
-
-    @cached_property
-    def content(self) -> Content:
-        whole = self.whole.content
-        spans = _picked(whole.spans, self._flags)
-        if whole.drawn is whole.spans:
-            return Content(spans, spans)
-        left = set(spans.op)
-        return Content(spans, _picked(whole.drawn, bytes(op in left for op in whole.drawn.op)))
-
-    def label(self, op: int, room: int) -> str:
-        return self.whole.label(op, room)
-
-    def told(self, index: int | None, others: str, width: int, wide: bool) -> list[Line]:
-        return self.whole.told(index, others, width, wide)
+def left_of(whole: Content, flags: bytes) -> Content:
+    """What is left of a lane. flags: 1 for each of its spans that is."""
+    spans = _picked(whole.spans, flags)
+    if whole.drawn is whole.spans:
+        return Content(spans, spans)
+    left = set(spans.op)
+    return Content(spans, _picked(whole.drawn, bytes(op in left for op in whole.drawn.op)))
 
 
 def _picked(spans: Spans, flags: bytes) -> Spans:
@@ -74,7 +37,8 @@ class Filter:
     is_on: bool = field(default=False, init=False)
     # The query as the run on the screen understands it; found when it is first looked for.
     _understood: Query | None = None
-    _lanes: dict[LaneKey, FilteredLane] = field(default_factory=dict)
+    # Of each lane all that is on it, its flags and what they leave.
+    _lanes: dict[LaneKey, tuple[Content, bytes, Content]] = field(default_factory=dict)
 
     def set(self, query: Query) -> None:
         """Another filter."""
@@ -86,20 +50,20 @@ class Filter:
         self._understood = None
         self._lanes.clear()
 
-    def of(self, lane: SpanLane, source: LaneSource) -> SpanLane:
+    def of(self, lane: SpanLane, source: LaneSource) -> Content:
         """What the filter leaves of a lane."""
-        if not self.is_on:
-            return lane
-        filtered_lane = self._lanes.get(lane.key)
-        if filtered_lane is None or filtered_lane.whole is not lane:
-            filtered_lane = FilteredLane(lane, self.flags(lane, source))
-            self._lanes[lane.key] = filtered_lane
-        return filtered_lane
+        return self._left(lane, source)[2] if self.is_on else lane.content
 
     def hides(self, lane: SpanLane, index: int, source: LaneSource) -> bool:
         """Whether a span of a lane is one that is not drawn."""
-        shown = self.of(lane, source)
-        return isinstance(shown, FilteredLane) and not shown.lets(index)
+        return self.is_on and not self._left(lane, source)[1][index]
+
+    def _left(self, lane: SpanLane, source: LaneSource) -> tuple[Content, bytes, Content]:
+        left = self._lanes.get(lane.key)
+        if left is None or left[0] is not lane.content:
+            flags = self.flags(lane, source)
+            left = self._lanes[lane.key] = lane.content, flags, left_of(lane.content, flags)
+        return left
 
     def flags(self, lane: SpanLane, source: LaneSource) -> bytes:
         """A byte for each span of a lane: 1 if it is left."""

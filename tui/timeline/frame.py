@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from simcore.records import NamedTuple
-from simcore.trace.lane_spans import COMPUTING
+from simcore.trace.lane_spans import COMPUTING, Content
 from simcore.trace.run import account_ns
 from simcore.units import duration, percent, plural
 from tui.frame import Glyphs, Line, cells, fitted, row_of, rule, shortened, text_of, width_of
@@ -57,7 +57,7 @@ class TimelineFrame:
         self._heat: tuple[object, int, str] | None = None
         self.area = Area(0, 0, (), 0)
         # Lanes as last drawn: most keys move the cursor and leave the cells as they are.
-        self._drawn: dict[LaneKey, tuple[SpanLane, Drawn]] = {}
+        self._drawn: dict[LaneKey, tuple[SpanLane, Content, Drawn]] = {}
         self._drawn_over: tuple[Window, int, PathLanes | None] | None = None
         self._path: PathLanes | None = None
         # Of the lanes drawn over this window.
@@ -217,16 +217,17 @@ class TimelineFrame:
         lane, order = row.lane, model.arrangement.order.id
         share = lane.share(order) if order else lane.busy
         label = _label(_name(row, ">" if focused else " ", left > 20), lane.count, share, left)
-        drawn, left_over = self._drawn.get(row.key), model.shown(lane)
-        if drawn is None or drawn[0] is not left_over or (high > 1 and not drawn[1].plain):
+        drawn, content = self._drawn.get(row.key), model.shown(lane)
+        is_known = drawn is not None and drawn[0] is lane and drawn[1] is content
+        if drawn is None or not is_known or (high > 1 and not drawn[2].plain):
             cells_of = drawn_lane(
-                left_over, model.window, model.columns, self.glyphs, self.colour, self._path, tall=high > 1
+                lane, model.window, model.columns, self.glyphs, self.colour, self._path, high > 1, content
             )
-            self._drawn[row.key] = drawn = left_over, cells_of
+            self._drawn[row.key] = drawn = lane, content, cells_of
             self._is_narrow |= cells_of.narrow
-        crowded, plain = drawn[1].crowded, drawn[1].plain
+        crowded, plain = drawn[2].crowded, drawn[2].plain
         rows = [row_of(plain, above, high, crowded) for above in range(high - 1, 0, -1)]
-        rows.append(row_of(drawn[1].line, 0, high, crowded) if high > 1 else drawn[1].line)
+        rows.append(row_of(drawn[2].line, 0, high, crowded) if high > 1 else drawn[2].line)
         if focused:
             rows = [_reversed_at(cells, model.cursor_column) for cells in rows]
         labels = [(" " * left, ""), (label, "accent" if focused else "")]
@@ -305,12 +306,12 @@ class TimelineFrame:
 
     def _legend(self, model: TimelineModel, width: int) -> Line:
         rows = [row for _, row in model.arrangement.visible()]
-        crowded = any(row.key in self._drawn and self._drawn[row.key][1].crowded for row in rows)
+        crowded = any(row.key in self._drawn and self._drawn[row.key][2].crowded for row in rows)
         streams = any(row.key.stream is not None for row in rows)
         path = self._path is not None
-        partly = not all(model.shown(row.lane).content.covers_all for row in rows)
+        partly = not all(model.shown(row.lane).covers_all for row in rows)
         kinds = model.source.legend
-        seams = any(model.shown(row.lane).seams for row in rows)
+        seams = any(row.lane.seams for row in rows)
         return legend(
             kinds, self.glyphs, width, self.colour, crowded, streams, path, partly=partly, seams=seams
         )

@@ -5,7 +5,7 @@ Those of a run are made when they are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -165,30 +165,6 @@ def legend_of(names: Collection[str], communication: str) -> tuple[Kind, ...]:
         kinds.append(Kind("exposed", parts[0][0], communication, parts))
     kinds += [Kind(name, name, words) for name, words in _THIN if name in names]
     return (*kinds, Kind("idle", "", "idle")) if "idle" in names else tuple(kinds)
-
-
-def told_group(
-    title: Line, ranks: Sequence[int], spread: Mapping[str, Sequence[int]], length: int
-) -> list[Line]:
-    """Which of several lanes have the extremes, behind `title`; then each figure from least to most.
-
-    ranks: the first of each lane. spread: figure -> ns of each lane, the compute first.
-    """
-    line: Line = []
-    for words, values in spread.items():
-        if max(values):
-            least, most = percent(min(values), length), percent(max(values), length)
-            line += [
-                (f"{words} ", "dim"),
-                (least if least == most else f"{least}..{most}", "bright"),
-                (" % ", ""),
-            ]
-    busy = next(iter(spread.values()))
-    if min(busy) == max(busy):
-        return [title, line]
-    least_busy, most_busy = (ranks[busy.index(pick(busy))] for pick in (min, max))
-    extremes = f"   least compute: rank {least_busy}, most: rank {most_busy}"
-    return [[*title, (extremes, "")], line]
 
 
 @dataclass(frozen=True)
@@ -395,9 +371,23 @@ class LaneSource:
         return [self._lane(number, rank, stream) for stream in self.of.streams(number)]
 
     def told(self, title: Line, numbers: Sequence[int]) -> list[Line]:
-        """What there is to say of several groups of ranks together, behind their title."""
+        """Which of several groups of ranks have the extremes, behind their title; then each figure from least
+        to most.
+        """
         spread = self.of.spread(numbers)
         if not spread:
             return [title]
-        firsts = [self.of.track(number).ranks.first for number in numbers]
-        return told_group(title, firsts, spread, self.length)
+        line: Line = []
+        for words, values in spread.items():
+            if max(values):
+                least, most = percent(min(values), self.length), percent(max(values), self.length)
+                told = least if least == most else f"{least}..{most}"
+                line += [(f"{words} ", "dim"), (told, "bright"), (" % ", "")]
+        busy = next(iter(spread.values()))
+        if min(busy) == max(busy):
+            return [title, line]
+        least_busy, most_busy = (
+            self.of.track(numbers[busy.index(pick(busy))]).ranks.first for pick in (min, max)
+        )
+        extremes = f"   least compute: rank {least_busy}, most: rank {most_busy}"
+        return [[*title, (extremes, "")], line]

@@ -379,7 +379,7 @@ def details(model: TimelineModel, width: int, wide: bool, low: bool = False) -> 
         column = model.cursor_column
         inside = lane.content.starting_in(edges[column], edges[column + 1])
         others = f"   {len(inside)} in this column" if len(inside) > 1 else ""
-    if index is not None and model.filter.is_on and model.filter.hides(lane, index, model.source):
+    if index is not None and model.filter.hides(lane, index, model.source):
         others += "   hidden by the filter"
     lines = lane.told(index, others, width, wide)
     words, said, volume = model.source.of.words, "", ""

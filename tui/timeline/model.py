@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from simcore.trace.lane_spans import Content
 from tui.session import Run
 from tui.timeline.arrangement import Arrangement
 from tui.timeline.critical import PathLanes
@@ -152,8 +153,8 @@ class TimelineModel(Navigation):
 
     # -- spans -----------------------------------------------------------------------
 
-    def shown(self, lane: SpanLane) -> SpanLane:
-        """A lane with the spans that the filter leaves."""
+    def shown(self, lane: SpanLane) -> Content:
+        """What the filter leaves of a lane."""
         return self.filter.of(lane, self.source)
 
     @property
@@ -205,7 +206,7 @@ class TimelineModel(Navigation):
 
     def step_span(self, direction: int) -> None:
         """The cursor to the next (1) or previous (-1) span of its lane, of those that the filter leaves."""
-        of, cursor_ns = self.shown(self.current).content, self.cursor_ns
+        of, cursor_ns = self.shown(self.current), self.cursor_ns
         start_ns = of.next_start(cursor_ns) if direction > 0 else of.previous_start(cursor_ns)
         index = None if start_ns is None else of.at(start_ns)
         if direction < 0 and index is not None and of.at(cursor_ns) == index:

@@ -6,7 +6,7 @@ there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
@@ -208,12 +208,17 @@ class Column(Struct, frozen=True):
         value_of, last = self.order or self.value, self.last
         return [last if (value := value_of(of)) is None else value for of in subjects]
 
-    def json_value(self, of: Any, step_ns: int) -> Any:
-        """What stands in JSON: of a share percent of the step."""
-        if self.raw is not None:
-            return self.raw(of)
-        value = self.value(of)
-        return 100 * value / step_ns if self.unit == "share" and value is not None and step_ns else value
+    def json_value(self, step_ns: int) -> Callable[[Any], Any]:
+        """Gives what stands in JSON: of a share percent of the step."""
+        value_of = self.raw or self.value
+        if self.unit != "share" or self.raw is not None or not step_ns:
+            return value_of
+
+        def percent_of(of: Any) -> float | None:
+            value = value_of(of)
+            return None if value is None else 100 * value / step_ns
+
+        return percent_of
 
 
 def _of_phase(phase: str) -> Column:
@@ -221,13 +226,7 @@ def _of_phase(phase: str) -> Column:
 
     def values(line: LayerUse) -> dict[str, Any] | None:
         cell = line.cell(phase)
-        if cell is None:
-            return None
-        return {
-            column.json: column.json_value(cell, 0)
-            for column in COLUMNS
-            if column.of != "line" and column.json
-        }
+        return None if cell is None else {key: value(cell) for key, value in _cell_keys()}
 
     return Column(phase, on={}, json=phase, raw=values)
 
@@ -341,6 +340,11 @@ COLUMNS: list[Column] = [
 ]  # fmt: skip
 
 
+@cache
+def _cell_keys() -> list[tuple[str, Callable[[Any], Any]]]:
+    return [(column.json, column.json_value(0)) for column in COLUMNS if column.json and column.of != "line"]
+
+
 def columns_of(lines: Lines) -> list[Column]:
     """Returns the columns that lines of a kind have, in the order in which they stand."""
     return [column for column in COLUMNS if lines in column.on]
@@ -349,12 +353,12 @@ def columns_of(lines: Lines) -> list[Column]:
 def json_lines(lines: Iterable[LayerUse], step_ns: int) -> list[dict[str, Any]]:
     """Returns lines as JSON has them."""
     columns = [column for column in COLUMNS if column.json and column.of == "line"]
-    made = []
-    for line in lines:
-        values = [(column, column.json_value(line, step_ns)) for column in columns]
-        made.append(
-            {column.json: value for column, value in values if value is not None or not column.optional}
-        )
+    values = [(column.json, column.json_value(step_ns)) for column in columns]
+    made = [{key: value(line) for key, value in values} for line in lines]
+    for key in (column.json for column in columns if column.optional):
+        for of_line in made:
+            if of_line[key] is None:
+                del of_line[key]
     return made
 
 

@@ -26,7 +26,7 @@ from simcore.trace.track import TimedPass, Track
 from simcore.words.measured_run import facts, headline, title
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from simcore.measured.run import MeasuredRun
     from simcore.replay.path_words import MeasuredPath
@@ -62,20 +62,6 @@ def _communication(rank: RankTrace) -> dict[str, list[tuple[int, int]]]:
         if known == MEASURED and end > start:
             spans_of.setdefault(category_of_group(group), []).append((start, end))
     return spans_of
-
-
-def peak_microbatches(rank: RankTrace) -> int | None:
-    """The most micro-batches that are forward and not yet backward; None where the trace names none."""
-    held: dict[int, int] = {}
-    most = 0
-    ops = rank.ops
-    for op in rank.passes:
-        if ops.batch[op] < 0:
-            continue
-        forward = PASSES[ops.name[op]] == "forward"
-        held[ops.batch[op]] = held.get(ops.batch[op], 0) + (1 if forward else -1)
-        most = max(most, sum(count > 0 for count in held.values()))
-    return most or None
 
 
 def _policy(run: MeasuredRun) -> str:
@@ -197,7 +183,13 @@ class MeasuredFigures(Figures[Timed]):
         return ns_of | {COPY: copied_ns}
 
     def peaks(self, number: int) -> tuple[int | None, None]:
-        return peak_microbatches(self.run.run.ranks[number]), None
+        """Those that are forward and not yet backward; None where the trace names none."""
+        held: dict[int, int] = {}
+        most = 0
+        for one in self._passes(number):
+            held[one.microbatch] = held.get(one.microbatch, 0) + (1 if one.direction == "forward" else -1)
+            most = max(most, sum(count > 0 for count in held.values()))
+        return most or None, None
 
     @cached_property
     def waits_for(self) -> Sequence[WaitFor]:
@@ -217,18 +209,18 @@ class MeasuredFigures(Figures[Timed]):
 
     def passes(self, track: Track) -> list[TimedPass]:
         """Those that say their micro-batch, by their start."""
-        rank = self.run.run.ranks[track.number]
+        return [*self._passes(track.number)]
+
+    def _passes(self, number: int) -> Iterator[TimedPass]:
+        rank = self.run.run.ranks[number]
         ops = rank.ops
         done: dict[tuple[str, int], int] = {}
-        passes = []
         for op in rank.passes:
             direction, batch = PASSES[ops.name[op]], ops.batch[op]
-            if batch < 0:
-                continue
-            part = done.get((direction, batch), 0)
-            done[direction, batch] = part + 1
-            passes.append(TimedPass(direction, batch, part, ops.start[op], ops.end[op]))
-        return passes
+            if batch >= 0:
+                part = done.get((direction, batch), 0)
+                done[direction, batch] = part + 1
+                yield TimedPass(direction, batch, part, ops.start[op], ops.end[op])
 
     def layers(self, grouped: bool) -> list[LayerUse]:
         if not self.run.timed:

@@ -27,15 +27,10 @@ def title(results: Timed) -> str:
     """What was measured or replayed, and its step time; of an order without times, that it is one."""
     run = results.run
     if not run.timed:
-        return order_title(run)
+        return f"{'Planned order' if run.unit == 'stage' else 'Order of the operations'}, no times"
     each = throughput_words(results.shape)
     more = f"\n                    {each}" if each else ""
     return f"{'Replayed' if run.replayed else 'Measured'} step time  {duration(run.step_time_ns)}{more}"
-
-
-def order_title(run: MeasuredRun) -> str:
-    """What a run without times is: a plan, or a trace that nobody timed."""
-    return f"{'Planned order' if run.unit == 'stage' else 'Order of the operations'}, no times"
 
 
 def facts(results: Timed) -> list[tuple[str, str]]:

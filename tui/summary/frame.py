@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, cast
 
 from simcore.trace.figures import each_words
 from simcore.trace.run import Run
@@ -27,10 +26,6 @@ from tui.summary.panels import (
     word_lines,
 )
 from tui.summary.worst import worst_lines
-
-if TYPE_CHECKING:
-    from simcore.measured import MeasuredRun
-
 
 _WIDE, _SPELLED, _TALL, _MANY = 100, 116, 26, 34
 # Cells of the bars with whole names and their frame.
@@ -415,15 +410,15 @@ def _order(model: SummaryModel, width: int, height: int, glyphs: Glyphs) -> list
     """Of a plan there is an order and no time."""
     # Imported here: no other run has use for it.
     from simcore.render.report.measured import order_lines
-    from simcore.words.measured_run import order_title
 
-    run = cast("MeasuredRun", model.results.setup.source)
+    recording = model.results.recording
+    assert recording is not None
     model.set_panels((NOTES,))
     notes = model.notes
     rows = min(len(notes), max(height // 4, 1))
     lines: list[Line] = [
-        rule(f"{order_title(run)}: there is no step time, and nothing waits", width, glyphs),
-        *([(f" {cells(line, 400)}", "")] for line in order_lines(run, width - 2)),
+        rule(f"{model.results.figures.title}: there is no step time, and nothing waits", width, glyphs),
+        *([(f" {cells(line, 400)}", "")] for line in order_lines(recording.run, width - 2)),
     ]
     below = [
         rule(f"{notes_title(notes)}, ! all", width, glyphs),

@@ -22,7 +22,7 @@ from simcore.render.report.section import (
     keys,
     more_line,
 )
-from simcore.trace.run import account_ns, as_read
+from simcore.trace.run import as_read
 from simcore.units import byte_size, duration, percent, signed
 
 if TYPE_CHECKING:
@@ -186,17 +186,13 @@ def _of_profile(shown: Run, results: Timed, asked: PageAsked) -> dict[str, Any]:
 
 def _waiting(run: Run) -> dict[str, Any]:
     """The accounts of each rank, which sum to the step, and who waits for whom."""
-    accounts = []
-    for track in sorted(run.tracks) if run.timed else ():
-        ns = account_ns(run, (track,))
-        apart = {
-            f"{kind}_ns": {
-                name.removeprefix(f"{kind} "): ns[name] for name in ns if name.startswith(f"{kind} ")
-            }
-            for kind in ("compute", "exposed")
-        }
-        alone = {f"{name}_ns": ns[name] for name in ("wait", "bubble", "host", "idle")}
-        accounts.append({"ranks": track.ranks.text(), "stage": track.stage, **apart, **alone})
+    # An order without times has no accounts.
+    accounts = [
+        {"ranks": track.ranks.text(), "stage": track.stage, "compute_ns": own.compute_ns(),
+         "exposed_ns": own.exposed_ns(), "wait_ns": own.wait_ns, "bubble_ns": own.bubble_ns,
+         "host_ns": own.ns("host"), "idle_ns": own.idle_ns}
+        for track, own in zip(sorted(run.tracks), run.accounts, strict=False)
+    ]  # fmt: skip
     return {"accounts": accounts, "waiting": wait_values(run)}
 
 

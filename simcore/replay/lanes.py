@@ -23,6 +23,7 @@ from simcore.measured.lanes import (
     lane_spans,
     rank_segments,
     rank_spans,
+    timed_ops,
 )
 from simcore.measured.run import SLOT, MeasuredRun
 from simcore.measured.vocabulary import CATEGORIES, GROUPS, category_of_group
@@ -137,11 +138,11 @@ class MeasuredLanes(Lanes):
 
     def _other_kinds(self) -> Collection[str]:
         run = self.run
-        categories = {
-            category
-            for number in range(len(run.ranks))
-            for category in set(self.content(number, None).drawn.category)
-        }
+        # Of what takes time accounts tell it: no lane is made for it, unless it is an order.
+        instants = (op for rank in run.ranks for op in timed_ops(rank) if op[0] == op[1])
+        categories = {_TO_KINDS[category] for _, _, _, category in instants}
+        if not run.timed:
+            categories.update(*(self.spans(number, None).category for number in self.facts.numbers))
         subs = {group for rank in run.ranks for group in rank.subs.group}
         categories |= {drawn_as(category_of_group(group)) for group in subs}
         beside = {"host"} if not run.replayed and any(map(_host_names, run.ranks)) else set()

@@ -459,7 +459,7 @@ def _device_run(
     """
     notes: list[Diagnostic] = []
 
-    def say(severity: Severity, code: str, message: str, brief: str) -> None:
+    def say(severity: Severity, code: str, message: str, brief: str = "") -> None:
         notes.append(Diagnostic(severity, code, message, path, brief=brief))
 
     ranks = sorted(ranks, key=lambda rank: rank.number)

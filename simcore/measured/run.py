@@ -290,7 +290,8 @@ def missing_ranks(degrees: Degrees, ranks: Sequence[RankTrace], is_set: bool, sa
         beyond = [number for number in there if number >= world]
         if beyond:
             outside = RankSet.of(beyond).text()
-            message = f"rank {outside} does not fit the {world} ranks that the name states"
+            states = "the name states" if ranks[0].device is None else "the files state"
+            message = f"rank {outside} does not fit the {world} ranks that {states}"
             say("warning", "rank-outside", message)
         absent, of = _holes(there, world), f"of {world}"
     if len(absent):

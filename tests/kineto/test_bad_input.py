@@ -211,6 +211,16 @@ def test_a_rank_whose_gzip_is_damaged_is_said_with_the_reason(tmp_path: Path) ->
     assert any("rank 1" in line and "ranks-missing" in line for line in said)
 
 
+def test_a_rank_outside_of_the_world_that_files_state_is_said(tmp_path: Path) -> None:
+    for rank in (0, 5):
+        text = json.dumps({"distributedInfo": {"rank": rank, "world_size": 3}, "traceEvents": [event()]})
+        (tmp_path / f"rank{rank}.json").write_text(text)
+    run = open_input(str(tmp_path))
+    assert isinstance(run, MeasuredRun)
+    said = {one.code: one.message for one in run.diagnostics}
+    assert said["rank-outside"] == "rank 5 does not fit the 3 ranks that the files state"
+
+
 def test_so_many_steps_take_no_longer_each(tmp_path: Path) -> None:
     """20,000 steps: looking each one up among all others took a minute of 60,000."""
     steps = [

@@ -59,7 +59,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     page += [
         "",
         f"Nodes by name (# for a number), {unit}; time, waits: a rank's mean; compute, exposed: the "
-        "most of one; %: of the path",
+        "most of one; % of step: of the path",
         *field_lines(of_names, names),
         *more_line(len(tables.names) - len(names), "more names", "--all-layers has all"),
     ]

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from functools import cache, cached_property
 from itertools import compress
+from operator import eq
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import in_short
@@ -139,7 +140,8 @@ class MeasuredLanes(Lanes):
     def _other_kinds(self) -> Collection[str]:
         run = self.run
         # Of what takes time accounts tell it: no lane is made for it, unless it is an order.
-        instants = (op for rank in run.ranks for op in timed_ops(rank) if op[0] == op[1])
+        some = (rank for rank in run.ranks if any(map(eq, rank.ops.start, rank.ops.end)))
+        instants = (op for rank in some for op in timed_ops(rank) if op[0] == op[1])
         categories = {_TO_KINDS[category] for _, _, _, category in instants}
         if not run.timed:
             categories.update(*(self.spans(number, None).category for number in self.facts.numbers))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from operator import sub
 
 from simcore.records import NamedTuple
-from simcore.trace.lane_spans import COMPUTING, Content
+from simcore.trace.lane_spans import Content
 from simcore.trace.run import account_ns
 from simcore.units import duration, percent, plural
 from tui.frame import Glyphs, Line, cells, fitted, row_of, rule, shortened, text_of, width_of
@@ -16,7 +17,6 @@ from tui.timeline.lanes import LaneKey, SpanLane
 from tui.timeline.margins import (
     MemoryRow,
     details,
-    filled_ns,
     filter_words,
     legend,
     links_row,
@@ -178,8 +178,8 @@ class TimelineFrame:
         for number in facts.numbers if facts.concurrent else ():
             count = model.source.count(number)
             world += count
-            filled = filled_ns(model.source.lane(number).content.drawn, COMPUTING, edges)
-            busy = [total + count * ns for total, ns in zip(busy, filled, strict=True)]
+            until = list(map(model.results.accounts[number].computed(), edges))
+            busy = [total + count * ns for total, ns in zip(busy, map(sub, until[1:], until), strict=True)]
         levels = len(self.glyphs.heat) - 1
         row = ""
         for column in range(columns):

@@ -89,8 +89,8 @@ class ExecutedPath(PathSource):
         rank = self._first[track]
         # What it neither needs nor names was on what it runs on.
         nodes = self._executed.nodes[own]
-        return Facts(
-            BUSY, where=taken_by(self._executed, own, place),
+        return replace(
+            facts, how=BUSY, where=taken_by(self._executed, own, place),
             what=in_short(node_name(self._executed, rank, before), _NAME_CELLS),
             is_needed=rank == own and before in nodes.data[place],
             is_named=rank == own and before in nodes.ctrl[place],

@@ -32,7 +32,7 @@ from simcore.names import GPU_NAMES
 from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.setup import Setup
-from simcore.sweep.step_time import StepTimes
+from simcore.sweeping.step_time import StepTimes
 from simcore.workload import Workload
 from simcore.workload.model import AskedModel
 

@@ -25,7 +25,7 @@ from simcore.model.training import Training, resolve
 from simcore.model.trust import Kind, kind_of
 from simcore.parameters import Parameters
 from simcore.setup import Setup
-from simcore.sweep.step_time import StepTimes
+from simcore.sweeping.step_time import StepTimes
 from simcore.workload import Workload
 from simcore.workload.model import AskedModel
 from tui.commands.arguments import add_model, add_parameters, parameters_from

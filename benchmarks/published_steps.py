@@ -23,7 +23,7 @@ from simcore.model.sizes import Mla, Model, Moe
 from simcore.parameters import Parameters
 from simcore.setup import Setup
 from simcore.simulation import Simulation, simulate
-from simcore.sweep.step_time import StepTimes
+from simcore.sweeping.step_time import StepTimes
 
 STEPS = Path(__file__).resolve().parents[2] / "shared" / "validation" / "steps.json"
 _GPUS = {"a100": "a100-80", "h100": "h100", "b200": "b200"}

@@ -21,7 +21,7 @@ from simcore.parameters import Parameters
 from simcore.setup import Setup
 from simcore.simulation import simulate
 from simcore.sources.inputs import open_model
-from simcore.sweep.step_time import StepTimes
+from simcore.sweeping.step_time import StepTimes
 
 # 45 points a second where a whole run made 13 of them, and the yardstick took 12 ms: a point in 1.8 of it.
 MOST_YARDSTICKS = 1.8

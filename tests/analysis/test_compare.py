@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.compare import Comparison
-from simcore.compare.matching import class_pairs, matched_ops, row_names, rows_in
-from simcore.compare.movers import Mover
-from simcore.compare.op_words import pieces_words
-from simcore.compare.words import side_words
+from simcore.comparison import Comparison
+from simcore.comparison.matching import class_pairs, matched_ops, row_names, rows_in
+from simcore.comparison.movers import Mover
+from simcore.comparison.op_words import pieces_words
+from simcore.comparison.words import side_words
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, PHASES
 from simcore.render.report.comparison import comparison_json, comparison_page, slower_words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simcore.compare import Comparison
+from simcore.comparison import Comparison
 from simcore.parameters import Parameters
 from simcore.render.report.comparison import comparison_page
 from simcore.runs.simulated import Results

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.compare import AccountPart, Comparison, leading_parts
-from simcore.compare.parts import PART_ACCOUNTS
+from simcore.comparison import AccountPart, Comparison, leading_parts
+from simcore.comparison.parts import PART_ACCOUNTS
 from simcore.parameters import Parameters
 from simcore.render.report.comparison import comparison_json, comparison_page
 from simcore.runs.simulated import Results

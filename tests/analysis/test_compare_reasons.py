@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.compare import Comparison
-from simcore.compare.op_words import cost_words
-from simcore.compare.reasons import REASONS
+from simcore.comparison import Comparison
+from simcore.comparison.op_words import cost_words
+from simcore.comparison.reasons import REASONS
 from simcore.parameters import FLAGS
 from simcore.render.report.comparison import comparison_json
 from simcore.simulation import simulate

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.compare import Comparison
+from simcore.comparison import Comparison
 from simcore.diagnostics import Cancelled, UsageError, by_weight
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.compare import AccountChange, Comparison
-from simcore.compare.name_changes import NameChange, in_one_compute
+from simcore.comparison import AccountChange, Comparison
+from simcore.comparison.name_changes import NameChange, in_one_compute
 from simcore.diagnostics import UsageError
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters

@@ -116,7 +116,7 @@ COMMANDS = [
     (["check", SEED_002], FILES | {"simcore.model", "simcore.recovery"}),
     (["report", SEED_002], SHOWING),
     (["report", SEED_002, "--json"], SHOWING),
-    (["compare", SEED_002, "--with", "--schedule gpipe"], SHOWING | {"simcore.compare"}),
+    (["compare", SEED_002, "--with", "--schedule gpipe"], SHOWING | {"simcore.comparison"}),
     (["export", SEED_002, "--format", "simai", "-o", "OUT"], ROOMS | {"simcore.render"}),
     (["export", SEED_002, "--format", "csv", "-o", "OUT"], EXPORTING),
     (["export", SEED_002, "--format", "chrome", "-o", "OUT"], EXPORTING),

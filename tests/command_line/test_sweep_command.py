@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from simcore.sweep.results_file import ResultsReader
+from simcore.sweeping.results_file import ResultsReader
 from tests.command_line.running import ROOT, Done, environment, wltui, wltui_here
 
 _SMALL = ("sweep", "--model", "llama-3-8b", "--world", "16", "--global-batch", "32", "--seq", "2048")

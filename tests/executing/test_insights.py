@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from simcore.chakra import find_set, open_set
-from simcore.compare import Comparison
+from simcore.comparison import Comparison
 from simcore.executing.executed import NO_PRICES, Execution
 from simcore.parameters import Parameters
 from simcore.records import replace

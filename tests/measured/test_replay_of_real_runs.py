@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from simcore.compare import Comparison
+from simcore.comparison import Comparison
 from simcore.measured import MeasuredRun
 from simcore.parameters import Asked, Parameters
 from simcore.replay.late import waits_of

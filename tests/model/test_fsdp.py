@@ -22,9 +22,9 @@ from simcore.program.ops import STREAMS
 from simcore.runs.simulated import Results
 from simcore.setup import Setup
 from simcore.simulation import Simulation, simulate
-from simcore.sweep.bound import Bounds
-from simcore.sweep.space import Candidate
-from simcore.sweep.step_time import StepTimes
+from simcore.sweeping.bound import Bounds
+from simcore.sweeping.space import Candidate
+from simcore.sweeping.step_time import StepTimes
 from simcore.workload import Cells, Header, Workload
 from simcore.workload.model import PHASES, AskedModel, StageRows
 from tests.model.test_megatron import EXPERTS, SMALL, run

@@ -19,9 +19,9 @@ from simcore.program.ops import OFFLOAD, PHASES
 from simcore.runs.simulated import Results
 from simcore.setup import Setup
 from simcore.simulation import Simulation
-from simcore.sweep.bound import Bounds
-from simcore.sweep.space import Candidate
-from simcore.sweep.step_time import StepTimes
+from simcore.sweeping.bound import Bounds
+from simcore.sweeping.space import Candidate
+from simcore.sweeping.step_time import StepTimes
 from simcore.workload.model import AskedModel
 from tests.model.test_experts import MODEL
 from tests.model.test_megatron import SMALL, run

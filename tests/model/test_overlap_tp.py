@@ -14,9 +14,9 @@ from simcore.program.ops import COMPUTE, PHASES, STREAMS, CollectiveCost
 from simcore.runs.simulated import Results
 from simcore.setup import Setup
 from simcore.simulation import Simulation, simulate
-from simcore.sweep.bound import Bounds
-from simcore.sweep.space import Candidate
-from simcore.sweep.step_time import StepTimes
+from simcore.sweeping.bound import Bounds
+from simcore.sweeping.space import Candidate
+from simcore.sweeping.step_time import StepTimes
 from simcore.workload import Cells, Header, Workload
 from simcore.workload.model import AskedModel, PiecedCell, StageRows
 from tests.model.test_megatron import EXPERTS, SMALL, run

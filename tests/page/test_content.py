@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from simcore.compare import Comparison
+from simcore.comparison import Comparison
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.render.report.comparison import comparison_json

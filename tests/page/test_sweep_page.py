@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from simcore.sweep.front import Front, Rule
-from simcore.sweep.html_page import sweep_document
-from simcore.sweep.outcome import Outcome
-from simcore.sweep.results_file import ResultsReader
+from simcore.sweeping.front import Front, Rule
+from simcore.sweeping.html_page import sweep_document
+from simcore.sweeping.outcome import Outcome
+from simcore.sweeping.results_file import ResultsReader
 from tests.command_line.running import wltui
 from tests.page.opened import tables_of, text_of
 

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from simcore.compare import Comparison
+from simcore.comparison import Comparison
 from simcore.executing.executed import Execution
 from simcore.kineto import read_profile
 from simcore.model.maker import ModelMaker

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcore.compare import Comparison
+from simcore.comparison import Comparison
 from simcore.parameters import Parameters
 from simcore.records import Struct
 from simcore.render.report.comparison import SIDES

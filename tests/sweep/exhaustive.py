@@ -18,13 +18,13 @@ from simcore.model.maker import ModelMaker
 from simcore.model.sizes import Mla, Model, Moe
 from simcore.parameters import Parameters
 from simcore.records import Struct, replace
-from simcore.sweep.engines import HereEngine
-from simcore.sweep.evaluating import Definition, Evaluator
-from simcore.sweep.front import Rule
-from simcore.sweep.outcome import Outcome
-from simcore.sweep.point import BOUND, NO_MEMORY, Point
-from simcore.sweep.running import Sweep
-from simcore.sweep.space import Space, axis_of
+from simcore.sweeping.engines import HereEngine
+from simcore.sweeping.evaluating import Definition, Evaluator
+from simcore.sweeping.front import Rule
+from simcore.sweeping.outcome import Outcome
+from simcore.sweeping.point import BOUND, NO_MEMORY, Point
+from simcore.sweeping.running import Sweep
+from simcore.sweeping.space import Space, axis_of
 
 # As Llama, GPT, Mixtral, DeepSeek-V2 and Qwen 3 are built, small.
 MODELS = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from simcore.parameters import Parameters
 from simcore.sources.inputs import open_model
-from simcore.sweep.evaluating import Definition, Evaluator
-from simcore.sweep.point import SCHEMA, Point
-from simcore.sweep.space import Space, axis_of, conditions
+from simcore.sweeping.evaluating import Definition, Evaluator
+from simcore.sweeping.point import SCHEMA, Point
+from simcore.sweeping.space import Space, axis_of, conditions
 
 
 def made_point(number: int, step: int | None, memory: int = 10, gpus: int = 8, **layout: object) -> Point:

@@ -15,9 +15,9 @@ from simcore.model.training import resolve
 from simcore.parameters import Parameters
 from simcore.setup import Setup
 from simcore.sources.inputs import open_model
-from simcore.sweep.bound import Bounds
-from simcore.sweep.space import Candidate
-from simcore.sweep.step_time import StepTimes
+from simcore.sweeping.bound import Bounds
+from simcore.sweeping.space import Candidate
+from simcore.sweeping.step_time import StepTimes
 from simcore.workload.model import AskedModel
 from tests.sweep.test_step_time import (
     _MODELS,

@@ -19,9 +19,9 @@ from pathlib import Path
 import pytest
 
 from simcore.diagnostics import UsageError
-from simcore.sweep.clusters import cluster_engine, slurm_arguments, slurm_cluster
-from simcore.sweep.results_file import ResultsFile
-from simcore.sweep.running import Sweep
+from simcore.sweeping.clusters import cluster_engine, slurm_arguments, slurm_cluster
+from simcore.sweeping.results_file import ResultsFile
+from simcore.sweeping.running import Sweep
 from tests.command_line.running import ROOT, environment
 from tests.sweep.test_pruning import _RULE, _SOME, _evaluator, _swept
 
@@ -198,7 +198,7 @@ def test_jobs_that_are_submitted_run_the_points(
     ],
 )
 def test_an_engine_that_cannot_be(text: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("simcore.sweep.clusters._SECONDS", 2)
+    monkeypatch.setattr("simcore.sweeping.clusters._SECONDS", 2)
     with pytest.raises(UsageError, match=re.escape(said)):
         cluster_engine(text)
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from simcore.diagnostics import UsageError
 from simcore.records import replace
-from simcore.sweep.front import Front, Measures, Rule, objectives_of, rule_of
-from simcore.sweep.outcome import Outcome
-from simcore.sweep.pages import rest_lines, text_page
-from simcore.sweep.point import Point
-from simcore.sweep.running import SweepProgress
+from simcore.sweeping.front import Front, Measures, Rule, objectives_of, rule_of
+from simcore.sweeping.outcome import Outcome
+from simcore.sweeping.pages import rest_lines, text_page
+from simcore.sweeping.point import Point
+from simcore.sweeping.running import SweepProgress
 from tests.sweep.made import made_point
 
 _SMALL = st.integers(1, 5)

@@ -14,7 +14,7 @@ from simcore.parameters import Parameters
 from simcore.program.order import Shape
 from simcore.program.schedules import SCHEDULES
 from simcore.simulation import simulate
-from simcore.sweep.peaks import ALL_FORWARD, GROWING, PeakMemory, _highest, few_microbatches
+from simcore.sweeping.peaks import ALL_FORWARD, GROWING, PeakMemory, _highest, few_microbatches
 from simcore.workload.model import AskedModel
 from tests.sweep.test_step_time import _MODELS, _OF_MODELS, _either, layout_of
 

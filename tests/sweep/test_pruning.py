@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from simcore.sweep.engines import HereEngine, ProcessEngine
-from simcore.sweep.evaluating import Evaluator
-from simcore.sweep.front import Rule
-from simcore.sweep.point import Point, line_of
-from simcore.sweep.results_file import ResultsFile, ResultsReader, merged
-from simcore.sweep.running import Shard, Sweep, as_one
+from simcore.sweeping.engines import HereEngine, ProcessEngine
+from simcore.sweeping.evaluating import Evaluator
+from simcore.sweeping.front import Rule
+from simcore.sweeping.point import Point, line_of
+from simcore.sweeping.results_file import ResultsFile, ResultsReader, merged
+from simcore.sweeping.running import Shard, Sweep, as_one
 from tests.sweep.exhaustive import MODELS, Case, check, random_case
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from simcore.diagnostics import InputError, UsageError
-from simcore.sweep.point import line_of, point_of
-from simcore.sweep.results_file import ResultsFile, ResultsReader, merged
+from simcore.sweeping.point import line_of, point_of
+from simcore.sweeping.results_file import ResultsFile, ResultsReader, merged
 from tests.command_line.running import ROOT, environment
 from tests.sweep.made import made_point
 
@@ -90,7 +90,7 @@ def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:
 
 _HOLDER = """
 import sys, time
-from simcore.sweep.results_file import ResultsFile
+from simcore.sweeping.results_file import ResultsFile
 file = ResultsFile(sys.argv[1], "s", False)
 print("there", flush=True)
 time.sleep(60)

@@ -8,12 +8,12 @@ from functools import cache
 import pytest
 
 from simcore.records import replace
-from simcore.sweep.engines import HereEngine
-from simcore.sweep.front import Rule, measures
-from simcore.sweep.outcome import PLAIN, Outcome
-from simcore.sweep.pages import open_from
-from simcore.sweep.point import Point
-from simcore.sweep.running import Sweep, SweepProgress
+from simcore.sweeping.engines import HereEngine
+from simcore.sweeping.front import Rule, measures
+from simcore.sweeping.outcome import PLAIN, Outcome
+from simcore.sweeping.pages import open_from
+from simcore.sweeping.point import Point
+from simcore.sweeping.running import Sweep, SweepProgress
 from tests.sweep.made import evaluator_of, made_point
 
 _NAMES = {"micro-batch size": "microbatch_size", "virtual stages": "virtual_stages"}

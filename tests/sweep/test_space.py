@@ -7,8 +7,8 @@ import pytest
 from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
 from simcore.sources.inputs import open_model
-from simcore.sweep.layouts import layouts_of
-from simcore.sweep.space import Space, axis_of, listed
+from simcore.sweeping.layouts import layouts_of
+from simcore.sweeping.space import Space, axis_of, listed
 from simcore.workload.model import AskedModel
 
 

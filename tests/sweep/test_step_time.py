@@ -26,9 +26,9 @@ from simcore.records import replace
 from simcore.setup import Setup
 from simcore.simulation import simulate
 from simcore.sources.inputs import open_input, open_model
-from simcore.sweep.layouts import layouts_of
-from simcore.sweep.space import Space
-from simcore.sweep.step_time import StepTimes
+from simcore.sweeping.layouts import layouts_of
+from simcore.sweeping.space import Space
+from simcore.sweeping.step_time import StepTimes
 from simcore.workload import Workload
 from tests.command_line.running import ROOT
 from tests.engine.test_folding_with_overrides import overridden

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcore.diagnostics import UsageError
-from simcore.sweep.space import KNOWN
-from simcore.sweep.where import Condition
+from simcore.sweeping.space import KNOWN
+from simcore.sweeping.where import Condition
 
 VALUES = {
     "tp": 4, "pp": 16, "dp": 2, "schedule": "zb-h1", "virtual_stages": 2, "zero": 1, "recompute": "full",

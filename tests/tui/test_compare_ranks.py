@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from syrupy.assertion import SnapshotAssertion
 
-from simcore.compare import Comparison
+from simcore.comparison import Comparison
 from simcore.replay.parameters import Scales
 from simcore.runs.measured import MeasuredResults
 from tests.analysis.test_two_ranks import SLOW, job

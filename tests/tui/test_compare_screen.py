@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from simcore.compare import Alike, Comparison
+from simcore.comparison import Alike, Comparison
 from simcore.runs.simulated import Results
 from simcore.trace.lane_spans import COMPUTING
 from simcore.units import signed

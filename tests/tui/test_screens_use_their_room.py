@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pytest
 
-from simcore.compare import Comparison
+from simcore.comparison import Comparison
 from simcore.parameters import Parameters
 from simcore.runs.simulated import Results
 from simcore.simulation import simulate

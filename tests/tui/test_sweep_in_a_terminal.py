@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from simcore.sweep.results_file import ResultsReader
+from simcore.sweeping.results_file import ResultsReader
 from tests.tui.pseudo_terminal import Terminal
 from tui.cli import main
 

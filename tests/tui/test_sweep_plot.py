@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcore.records import replace
-from simcore.sweep.front import Rule
-from simcore.sweep.point import Point
+from simcore.sweeping.front import Rule
+from simcore.sweeping.point import Point
 from tests.sweep.made import made_point
 from tui.frame import ASCII, BLOCKS, text_of, width_of
 from tui.sweep.found import ShownSweep

@@ -17,12 +17,12 @@ from simcore.records import replace
 from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.sources.inputs import open_model
-from simcore.sweep.engines import HereEngine
-from simcore.sweep.evaluating import candidate_of
-from simcore.sweep.front import Rule
-from simcore.sweep.point import Point
-from simcore.sweep.results_file import ResultsReader, write_all
-from simcore.sweep.running import Sweep
+from simcore.sweeping.engines import HereEngine
+from simcore.sweeping.evaluating import candidate_of
+from simcore.sweeping.front import Rule
+from simcore.sweeping.point import Point
+from simcore.sweeping.results_file import ResultsReader, write_all
+from simcore.sweeping.running import Sweep
 from tests.sweep.made import evaluator_of, made_point
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed

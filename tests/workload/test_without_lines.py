@@ -15,7 +15,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from simcore.compare import Comparison
+from simcore.comparison import Comparison
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.records import replace
@@ -24,7 +24,7 @@ from simcore.render.export.simai import export
 from simcore.runs.simulated import Results
 from simcore.setup import Setup
 from simcore.simulation import simulate
-from simcore.sweep.step_time import StepTimes
+from simcore.sweeping.step_time import StepTimes
 from simcore.trace.figures import is_other_work, per_work
 from simcore.workload import Workload, open_workload
 from simcore.workload.without_lines import line_range, without_lines

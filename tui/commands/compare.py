@@ -107,7 +107,7 @@ def main(words: list[str]) -> int:
             raise
         raise UsageError(f"--with: {error}") from None
     a = changed if of_one_run else results_of(mine)
-    from simcore.compare import Comparison
+    from simcore.comparison import Comparison
     from simcore.render.report.comparison import comparison_json, comparison_page, slower_words
 
     comparison = Comparison(a, changed, ranks)

@@ -181,7 +181,7 @@ def _of_sweep(chosen: ExportFormat, arguments: argparse.Namespace) -> Export:
         raise UsageError(f"{refused}: --format html makes a page of them, wltui sweep --csv a table")
     _refuse_second(arguments)
     # Loaded here: runs have other pages.
-    from simcore.sweep.html_page import sweep_document
+    from simcore.sweeping.html_page import sweep_document
     from tui.commands.sweep import outcome_of
 
     outcome = outcome_of(arguments.file)
@@ -194,7 +194,7 @@ def _with_second(
 ) -> tuple[Workload | MeasuredRun | ExecutionSet, Request]:
     """(what was opened, the request for a page of its run, beside that of --against or --with)."""
     # Loaded here: the other formats have no runs.
-    from simcore.compare import Comparison
+    from simcore.comparison import Comparison
     from tui.commands.compare import given_over
 
     if arguments.per_rank:

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from simcore.parameters import Parameters
-    from simcore.sweep.evaluating import Evaluator
-    from simcore.sweep.front import Rule
-    from simcore.sweep.outcome import Outcome
-    from simcore.sweep.point import Point
-    from simcore.sweep.results_file import ResultsReader
-    from simcore.sweep.running import Shard, SweepProgress
-    from simcore.sweep.space import Space, VariedParameter
+    from simcore.sweeping.evaluating import Evaluator
+    from simcore.sweeping.front import Rule
+    from simcore.sweeping.outcome import Outcome
+    from simcore.sweeping.point import Point
+    from simcore.sweeping.results_file import ResultsReader
+    from simcore.sweeping.running import Shard, SweepProgress
+    from simcore.sweeping.space import Space, VariedParameter
     from tui.sweep.found import ShownSweep
     from tui.sweep.sweeping import Prepared
 
@@ -214,7 +214,7 @@ def _on_screen(arguments: argparse.Namespace) -> int:
     asked = _prepared(arguments)
     if asked.output is not None:
         # What cannot be written is a line on the terminal, not a screen that goes away.
-        from simcore.sweep.results_file import ResultsFile
+        from simcore.sweeping.results_file import ResultsFile
 
         ResultsFile(asked.output, asked.evaluator.definition.sweep, asked.resume).close()
     session = Session(first_run(asked.evaluator))
@@ -222,11 +222,11 @@ def _on_screen(arguments: argparse.Namespace) -> int:
 
 
 def _sweep(arguments: argparse.Namespace, asked: Prepared) -> int:
-    from simcore.sweep.engines import be_nice, default_jobs, engine_of
-    from simcore.sweep.outcome import Outcome
-    from simcore.sweep.pages import open_from, rest_lines
-    from simcore.sweep.results_file import ResultsFile, opened_words
-    from simcore.sweep.running import Sweep
+    from simcore.sweeping.engines import be_nice, default_jobs, engine_of
+    from simcore.sweeping.outcome import Outcome
+    from simcore.sweeping.pages import open_from, rest_lines
+    from simcore.sweeping.results_file import ResultsFile, opened_words
+    from simcore.sweeping.running import Sweep
     from tui.sweep.opening import assumed_of
 
     evaluator, looked_for = asked.evaluator, asked.rule
@@ -241,7 +241,7 @@ def _sweep(arguments: argparse.Namespace, asked: Prepared) -> int:
         if words := opened_words(file, arguments.resume):
             print(f"wltui: {words}", file=sys.stderr)
     if asked.engine is not None:
-        from simcore.sweep.clusters import cluster_engine
+        from simcore.sweeping.clusters import cluster_engine
 
         engine = cluster_engine(asked.engine)
     else:
@@ -296,7 +296,7 @@ def _sweep(arguments: argparse.Namespace, asked: Prepared) -> int:
 def _print(
     arguments: argparse.Namespace, outcome: Outcome, title: str, excluded: int = 0, rest: Sequence[str] = ()
 ) -> None:
-    from simcore.sweep.pages import json_values, text_page
+    from simcore.sweeping.pages import json_values, text_page
 
     if arguments.json:
         from simcore.render.report.json_text import json_text
@@ -308,7 +308,7 @@ def _print(
 
 def outcome_of(path: str) -> Outcome:
     """What came out of a sweep, of its file of results; a last line that is half written is said."""
-    from simcore.sweep.results_file import dropped_words
+    from simcore.sweeping.results_file import dropped_words
     from tui.sweep.opening import assumed_of
 
     shown_sweep, reader = read_results(path)
@@ -321,14 +321,14 @@ def outcome_of(path: str) -> Outcome:
 
 def print_results(path: str) -> None:
     """What a file of results says, as the sweep said it: without a terminal, `wltui results.jsonl`."""
-    from simcore.sweep.pages import text_page
+    from simcore.sweeping.pages import text_page
 
     print(text_page(outcome_of(path), printable(path)), end="")
 
 
 def read_results(path: str) -> tuple[ShownSweep, ResultsReader]:
     """The points of a file of results, and what reads those that still come in."""
-    from simcore.sweep.results_file import ResultsReader
+    from simcore.sweeping.results_file import ResultsReader
     from tui.sweep.found import FILE, ShownSweep
 
     reader = ResultsReader(path)
@@ -339,9 +339,9 @@ def read_results(path: str) -> tuple[ShownSweep, ResultsReader]:
 
 
 def _merge(arguments: argparse.Namespace) -> int:
-    from simcore.sweep.outcome import Outcome
-    from simcore.sweep.results_file import merged, write_all
-    from simcore.sweep.running import as_one
+    from simcore.sweeping.outcome import Outcome
+    from simcore.sweeping.results_file import merged, write_all
+    from simcore.sweeping.running import as_one
     from tui.sweep.opening import assumed_of
 
     points = as_one(merged(arguments.merge))
@@ -356,7 +356,7 @@ def _merge(arguments: argparse.Namespace) -> int:
 
 def _rule_of(points: list[Point]) -> Rule:
     """The rule of points that were read: that by which they were left out, else what is looked for anyway."""
-    from simcore.sweep.front import Rule, objectives_of, rule_of
+    from simcore.sweeping.front import Rule, objectives_of, rule_of
 
     if points and points[0].rule:
         return rule_of(points[0].rule)
@@ -369,7 +369,7 @@ def _rule_of(points: list[Point]) -> Rule:
 
 def _listed(arguments: argparse.Namespace, field: str) -> VariedParameter | None:
     """The axis of a parameter that was given several values, which is taken from the arguments."""
-    from simcore.sweep.space import listed
+    from simcore.sweeping.space import listed
 
     axis = listed(getattr(arguments, field), field)
     if axis is not None:
@@ -378,7 +378,7 @@ def _listed(arguments: argparse.Namespace, field: str) -> VariedParameter | None
 
 
 def _space(arguments: argparse.Namespace, parameters: Parameters, listed: list[VariedParameter]) -> Space:
-    from simcore.sweep.space import Space, axis_of, conditions
+    from simcore.sweeping.space import Space, axis_of, conditions
 
     axes = [*listed, *(axis_of(text) for text in arguments.vary)]
     if not axes and not arguments.layouts:
@@ -388,8 +388,8 @@ def _space(arguments: argparse.Namespace, parameters: Parameters, listed: list[V
 
 def _rule(arguments: argparse.Namespace) -> tuple[Rule, bool]:
     """What is looked for, and whether points are left out by it."""
-    from simcore.sweep.front import DEFAULT_TOP, Rule, objectives_of
-    from simcore.sweep.space import KNOWN
+    from simcore.sweeping.front import DEFAULT_TOP, Rule, objectives_of
+    from simcore.sweeping.space import KNOWN
 
     if arguments.prune and arguments.exhaustive:
         raise UsageError("--prune beside --exhaustive: give one of the two")
@@ -436,7 +436,7 @@ def _seconds(text: str | None) -> float | None:
 
 
 def _shard(text: str | None) -> Shard:
-    from simcore.sweep.running import Shard
+    from simcore.sweeping.running import Shard
 
     if text is None:
         return Shard()
@@ -450,7 +450,7 @@ def _shard(text: str | None) -> Shard:
 def _evaluator(arguments: argparse.Namespace, space: Space, rule: tuple[Rule, bool]) -> Evaluator:
     """What runs the points of the input. Raises as opening it does."""
     from simcore.sources.inputs import workload_of
-    from simcore.sweep.evaluating import Definition, Evaluator, input_hash
+    from simcore.sweeping.evaluating import Definition, Evaluator, input_hash
     from tui.commands.opened import open_given
 
     if arguments.file == STANDARD_INPUT:
@@ -481,7 +481,7 @@ def _title(arguments: argparse.Namespace) -> str:
 
 
 def _csv_page(evaluator: Evaluator) -> Any:
-    from simcore.sweep.pages import CSV_LAYOUT, CsvPage
+    from simcore.sweeping.pages import CSV_LAYOUT, CsvPage
 
     return CsvPage([*dict.fromkeys([*CSV_LAYOUT, *evaluator.definition.space.varied])])
 

@@ -79,7 +79,7 @@ def _opened(given: Given, arguments: argparse.Namespace) -> Session:
     path, parameters = given.opened, given.parameters
     if arguments.against is None:
         return _session(path, Given(open_given(arguments, True), parameters), asked_of(arguments, True))
-    from simcore.compare import Comparison
+    from simcore.comparison import Comparison
     from simcore.runs import results_of
     from tui.commands.opened import own_of
 
@@ -94,7 +94,7 @@ def _opened(given: Given, arguments: argparse.Namespace) -> Session:
 
 def _print_compared(given: Given, arguments: argparse.Namespace) -> None:
     """The page of `wltui compare`, where there is no terminal."""
-    from simcore.compare import Comparison
+    from simcore.comparison import Comparison
     from simcore.render.report.comparison import comparison_page
     from simcore.runs import results_of
     from tui.commands.opened import own_of, say_warnings

@@ -7,7 +7,7 @@ from itertools import permutations
 from typing import TYPE_CHECKING, cast
 
 from simcore.calibration import Calibration
-from simcore.compare import has_rows
+from simcore.comparison import has_rows
 from simcore.diagnostics import InputError, UsageError
 from simcore.render.report.calibration import (
     fitted_lines,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
-from simcore.compare import AccountChange
+from simcore.comparison import AccountChange
 from simcore.trace.figures import is_other_work, microbatch_ns, per_work
 from simcore.trace.lane_spans import COMPUTING, clock
 from simcore.units import column_unit, difference, duration, plural, signed, whole_percent

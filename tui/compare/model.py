@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from simcore.compare import Alike
+from simcore.comparison import Alike
 from tui.compare.source import Compared
 from tui.timeline.window import Window
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from simcore.compare import Comparison, LanePair, OpChanges
-from simcore.compare.op_words import op_words
-from simcore.compare.words import where_words
+from simcore.comparison import Comparison, LanePair, OpChanges
+from simcore.comparison.op_words import op_words
+from simcore.comparison.words import where_words
 from simcore.kernel_names import short_name
 from simcore.records import NamedTuple
 from simcore.trace.run import Run

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from simcore.compare import AccountChange, Alike, Comparison, LanePair
-from simcore.compare.op_words import cost_words, pieces_words, short_cost_words
-from simcore.compare.words import paired_words, run_words, side_facts, track_facts
+from simcore.comparison import AccountChange, Alike, Comparison, LanePair
+from simcore.comparison.op_words import cost_words, pieces_words, short_cost_words
+from simcore.comparison.words import paired_words, run_words, side_facts, track_facts
 from simcore.trace.run import common_ns
 from simcore.trace.track import busy_ns
 from simcore.units import whole_percent

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
 
-from simcore.compare import Comparison
+from simcore.comparison import Comparison
 from simcore.diagnostics import UsageError
 from tui.compare.calibrating import Calibrating
 from tui.compare.choice import Choice, RunChoice

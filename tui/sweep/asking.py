@@ -11,8 +11,8 @@ from simcore.model.training import resolve
 from simcore.parameters import Parameters, flag_of
 from simcore.program.schedules import SCHEDULES
 from simcore.records import replace
-from simcore.sweep.layouts import VARIED
-from simcore.sweep.space import DP, axis_of
+from simcore.sweeping.layouts import VARIED
+from simcore.sweeping.space import DP, axis_of
 from simcore.workload.model import AskedModel
 from tui.commands import sweep as command
 from tui.session import Run

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 
-from simcore.sweep.front import Rule, measures
-from simcore.sweep.outcome import Outcome
-from simcore.sweep.pages import open_from, rest_lines
-from simcore.sweep.point import Point
-from simcore.sweep.running import SweepProgress
+from simcore.sweeping.front import Rule, measures
+from simcore.sweeping.outcome import Outcome
+from simcore.sweeping.pages import open_from, rest_lines
+from simcore.sweeping.point import Point
+from simcore.sweeping.running import SweepProgress
 from simcore.units import digits
 
 # What a sweep is doing. Of a file nobody here knows whether somebody still writes it.

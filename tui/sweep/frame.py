@@ -9,8 +9,8 @@ import math
 from collections.abc import Callable, Sequence
 
 from simcore.records import NamedTuple
-from simcore.sweep.front import per_work
-from simcore.sweep.point import Point
+from simcore.sweeping.front import per_work
+from simcore.sweeping.point import Point
 from simcore.units import byte_size, digits, duration, plural
 from tui.frame import ASCII, Glyphs, Line, cells, end_cut, fitted, rule, wrapped
 from tui.sweep.found import FAILED, RUNNING, ShownSweep

@@ -10,12 +10,12 @@ from simcore.model.opening import named_model
 from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.sources.inputs import open_input, open_model, workload_of
-from simcore.sweep.evaluating import Evaluator, candidate_of, opened_of
-from simcore.sweep.front import per_work
-from simcore.sweep.layouts import layouts_of
-from simcore.sweep.outcome import Outcome
-from simcore.sweep.point import Point
-from simcore.sweep.space import Candidate
+from simcore.sweeping.evaluating import Evaluator, candidate_of, opened_of
+from simcore.sweeping.front import per_work
+from simcore.sweeping.layouts import layouts_of
+from simcore.sweeping.outcome import Outcome
+from simcore.sweeping.point import Point
+from simcore.sweeping.space import Candidate
 from simcore.workload import Workload
 from tui.session import Run
 from tui.sweep.found import ShownSweep

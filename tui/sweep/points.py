@@ -6,12 +6,12 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from simcore.diagnostics import UsageError
-from simcore.sweep.front import PerWork, groups_of, measures, per_work
-from simcore.sweep.outcome import shown, value_words
-from simcore.sweep.pages import columns_of, head_of
-from simcore.sweep.point import Point
-from simcore.sweep.space import KNOWN
-from simcore.sweep.where import Condition
+from simcore.sweeping.front import PerWork, groups_of, measures, per_work
+from simcore.sweeping.outcome import shown, value_words
+from simcore.sweeping.pages import columns_of, head_of
+from simcore.sweeping.point import Point
+from simcore.sweeping.space import KNOWN
+from simcore.sweeping.where import Condition
 from simcore.units import byte_size, digits, duration
 from tui.frame import cells, in_cells
 from tui.listing import ListColumn, found_from

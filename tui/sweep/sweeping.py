@@ -17,12 +17,12 @@ from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.records import NamedTuple
 
 if TYPE_CHECKING:
-    from simcore.sweep.engines import SweepEngine
-    from simcore.sweep.evaluating import Evaluator
-    from simcore.sweep.front import Rule
-    from simcore.sweep.point import Point
-    from simcore.sweep.results_file import ResultsFile, ResultsReader
-    from simcore.sweep.running import Shard
+    from simcore.sweeping.engines import SweepEngine
+    from simcore.sweeping.evaluating import Evaluator
+    from simcore.sweeping.front import Rule
+    from simcore.sweeping.point import Point
+    from simcore.sweeping.results_file import ResultsFile, ResultsReader
+    from simcore.sweeping.running import Shard
     from tui.host import Host
     from tui.sweep.found import ShownSweep
 
@@ -64,7 +64,7 @@ class Sweeping:
     def begin(self, title: str, make: Callable[[], Prepared]) -> None:
         """Run a sweep. make: prepares it, in the worker."""
         # Not at the top, here and below: most sessions have no sweep.
-        from simcore.sweep.front import Rule
+        from simcore.sweeping.front import Rule
         from tui.sweep.found import ShownSweep
 
         self.stop()
@@ -91,9 +91,9 @@ class Sweeping:
         coming: deque[Point],
         stopped: threading.Event,
     ) -> None:
-        from simcore.sweep.engines import ProcessEngine, default_jobs
-        from simcore.sweep.results_file import ResultsFile, opened_words
-        from simcore.sweep.running import Sweep
+        from simcore.sweeping.engines import ProcessEngine, default_jobs
+        from simcore.sweeping.results_file import ResultsFile, opened_words
+        from simcore.sweeping.running import Sweep
         from tui.sweep.found import DONE, FAILED, STOPPED
 
         worker = get_current_worker()
@@ -113,7 +113,7 @@ class Sweeping:
                 until = time.monotonic() + asked.seconds
             _ready_for_processes()
             if asked.engine is not None:
-                from simcore.sweep.clusters import cluster_engine
+                from simcore.sweeping.clusters import cluster_engine
 
                 engine = cluster_engine(asked.engine)
             else:

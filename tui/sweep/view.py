@@ -9,11 +9,11 @@ from textual.binding import BindingType
 
 from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
-from simcore.sweep.evaluating import candidate_of
-from simcore.sweep.front import Rule
-from simcore.sweep.point import Point
-from simcore.sweep.results_file import write_all
-from simcore.sweep.space import Candidate
+from simcore.sweeping.evaluating import candidate_of
+from simcore.sweeping.front import Rule
+from simcore.sweeping.point import Point
+from simcore.sweeping.results_file import write_all
+from simcore.sweeping.space import Candidate
 from simcore.units import byte_size, plural
 from tui.exporting import FileQuestion
 from tui.frame import Line, cells, end_cut, rule, width_of, wrapped

@@ -270,7 +270,7 @@ class TimelineView(ScreenView):
             host.say(_NO_A if a is None else _NO_RANK)
             return
         # Imported here: not before somebody compares.
-        from simcore.compare import Comparison
+        from simcore.comparison import Comparison
 
         try:
             Comparison(self.session.current, self.session.current, (a, b))

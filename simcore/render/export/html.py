@@ -52,7 +52,7 @@ def _pieces(request: Request, runs: list[Run], progress: Progress) -> Iterator[b
     if len(runs) == 1:
         page = run_document(runs[0], timelines[0], strings, _commands(runs[0]))
     else:
-        from simcore.compare import Comparison
+        from simcore.comparison import Comparison
 
         comparison = Comparison(runs[0], runs[1])
         for timeline, side in zip(timelines, comparison.sides, strict=True):

@@ -26,7 +26,7 @@ from simcore.render.report.section import PageAsked
 from simcore.units import change_percent, duration, percent
 
 if TYPE_CHECKING:
-    from simcore.compare import Comparison
+    from simcore.comparison import Comparison
     from simcore.diagnostics import Diagnostic
     from simcore.render.report.section import Section
     from simcore.trace.run import Run

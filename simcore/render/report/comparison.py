@@ -12,8 +12,8 @@ from itertools import zip_longest
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from simcore.compare import op_words, words
-from simcore.compare.changes import AccountChange
+from simcore.comparison import op_words, words
+from simcore.comparison.changes import AccountChange
 from simcore.diagnostics import printable
 from simcore.render.report.memory import figure_values
 from simcore.render.report.name_changes import NAMES
@@ -35,9 +35,9 @@ from simcore.trace.track import ALIKE, OF_PROFILES, ranks_of
 from simcore.units import column_unit, difference, duration, in_unit, number, percent, plural, signed
 
 if TYPE_CHECKING:
-    from simcore.compare import AccountPart, Comparison, LanePair, Mover
-    from simcore.compare.ops import LayerChange, OpChanges
-    from simcore.compare.stages import KindChange, MatchedPass, StagePair
+    from simcore.comparison import AccountPart, Comparison, LanePair, Mover
+    from simcore.comparison.ops import LayerChange, OpChanges
+    from simcore.comparison.stages import KindChange, MatchedPass, StagePair
     from simcore.trace.run import Run
     from simcore.trace.track import Track
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simcore.compare.words import whose_names
+from simcore.comparison.words import whose_names
 from simcore.kernel_names import short_name
 from simcore.render.report.section import Field, PageAsked, Section, field_lines, field_values, wrapped
 from simcore.units import column_unit, digits, in_unit
 
 if TYPE_CHECKING:
-    from simcore.compare import Comparison
-    from simcore.compare.name_changes import NameChange
+    from simcore.comparison import Comparison
+    from simcore.comparison.name_changes import NameChange
 
 _NAME_CELLS = 36
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from simcore.diagnostics import printable
 from simcore.records import Struct
-from simcore.sweep.front import AlikePoints, Front, Rule, groups_of, measures, measures_of
-from simcore.sweep.point import BOUND, CANNOT_BE, FAILED, NO_MEMORY, Point
+from simcore.sweeping.front import AlikePoints, Front, Rule, groups_of, measures, measures_of
+from simcore.sweeping.point import BOUND, CANNOT_BE, FAILED, NO_MEMORY, Point
 from simcore.units import number as plain_words
 from simcore.units import plural
 

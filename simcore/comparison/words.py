@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from simcore.compare import op_words
-from simcore.compare.changes import leading_parts
-from simcore.compare.pairs import has_rows, numbers_alone
-from simcore.compare.stages import KindChange, account_of, size
+from simcore.comparison import op_words
+from simcore.comparison.changes import leading_parts
+from simcore.comparison.pairs import has_rows, numbers_alone
+from simcore.comparison.stages import KindChange, account_of, size
 from simcore.diagnostics import printable
 from simcore.parameters import Parameters
 from simcore.records import asdict
@@ -16,7 +16,7 @@ from simcore.trace.run import Run
 from simcore.units import difference, duration, largest, listed, plural
 
 if TYPE_CHECKING:
-    from simcore.compare import Comparison
+    from simcore.comparison import Comparison
 
 # Cells for what a replay changes.
 _CHANGES = 36

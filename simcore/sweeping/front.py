@@ -16,8 +16,8 @@ from typing import Any
 
 from simcore.diagnostics import UsageError, meant, printable
 from simcore.records import Struct
-from simcore.sweep.point import Point
-from simcore.sweep.space import KNOWN
+from simcore.sweeping.point import Point
+from simcore.sweeping.space import KNOWN
 from simcore.units import digits, duration
 
 OBJECTIVES = ("time", "memory", "gpus", "cost")

@@ -9,8 +9,8 @@ from simcore.parameters import flag_of
 from simcore.units import digits, listed, number, plural
 
 if TYPE_CHECKING:
-    from simcore.compare import OpChanges
-    from simcore.compare.movers import Mover
+    from simcore.comparison import OpChanges
+    from simcore.comparison.movers import Mover
 
 _NAME_CELLS = 28
 # Of what B - A consists of, the parts below the largest over this are not worth their figure.

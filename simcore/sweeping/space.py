@@ -19,7 +19,7 @@ from simcore.asked.values import check_item
 from simcore.diagnostics import UsageError, meant, printable
 from simcore.parameters import FLAGS, Flag, Parameters, flag_of, least_count, parse_value
 from simcore.records import Struct, replace
-from simcore.sweep.where import Condition
+from simcore.sweeping.where import Condition
 
 # Ranks that hold the same weights: no parameter, as world = tp x cp x pp x dp.
 DP = "dp"
@@ -34,7 +34,7 @@ _ORDERING = {
 }  # fmt: skip
 # In place of a value: as if nobody had given the parameter.
 _NONE = "none"
-# What --where and --by know beside the parameters (`simcore.sweep.evaluating` gives their values).
+# What --where and --by know beside the parameters (`simcore.sweeping.evaluating` gives their values).
 DERIVED = (DP, "gpus")
 KNOWN = (*_FIELDS, *DERIVED)
 
@@ -60,8 +60,8 @@ class Candidate(Struct, frozen=True):
 class Space(Struct, frozen=True):
     """All points: every combination of the axes' values, the last axis fastest.
 
-    layouts: whether each stands for all layouts of its model (`simcore.sweep.layouts`). Raises `UsageError`
-    for what is given twice, and for too many points.
+    layouts: whether each stands for all layouts of its model (`simcore.sweeping.layouts`). Raises
+    `UsageError` for what is given twice, and for too many points.
     """
 
     fixed: Parameters
@@ -99,7 +99,7 @@ class Space(Struct, frozen=True):
 
     def grouped(self) -> Iterator[Candidate]:
         """The same, those behind one another that differ in prices alone: what they share
-        is made once (`simcore.sweep.step_time`).
+        is made once (`simcore.sweeping.step_time`).
         """
         axes = sorted(enumerate(self.axes), key=lambda numbered_axis: numbered_axis[1].field not in _ORDERING)
         strides = [math.prod(len(axis.values) for axis in self.axes[place + 1 :]) for place, _ in axes]

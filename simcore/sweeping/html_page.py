@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from simcore.render.page.blocks import element, escaped, section
 from simcore.render.page.document import commands_section, document, facts_section
-from simcore.sweep.front import AlikePoints, measures, per_work
-from simcore.sweep.outcome import Outcome, label, shown
-from simcore.sweep.pages import ASSUMED, columns_of, point_table
-from simcore.sweep.point import Point
+from simcore.sweeping.front import AlikePoints, measures, per_work
+from simcore.sweeping.outcome import Outcome, label, shown
+from simcore.sweeping.pages import ASSUMED, columns_of, point_table
+from simcore.sweeping.point import Point
 from simcore.units import byte_size, duration
 
 # A plot of more is a cloud, and a table of more nobody reads: the file of results has all.

@@ -22,7 +22,7 @@ from simcore.model.training import OF_MEGATRON
 from simcore.parameters import flag_of
 from simcore.program.schedules import SCHEDULES
 from simcore.records import NamedTuple, replace
-from simcore.sweep.space import Candidate, Space
+from simcore.sweeping.space import Candidate, Space
 from simcore.workload import Workload
 
 # What varies, each until it is given.

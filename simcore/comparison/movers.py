@@ -8,8 +8,8 @@ from itertools import chain
 from typing import Literal
 
 from simcore.collectives import WITH_COPIES
-from simcore.compare.changes import Alike
-from simcore.compare.matching import ClassPair, MatchedOps, matched_ops
+from simcore.comparison.changes import Alike
+from simcore.comparison.matching import ClassPair, MatchedOps, matched_ops
 from simcore.program.ops import COMPUTE, PHASES, CollectiveCost, ComputeCost, Ops, TransferCost
 from simcore.records import NamedTuple, Struct, field
 from simcore.simulation import Simulation

@@ -50,8 +50,8 @@ from simcore.program.schedules import SCHEDULES
 from simcore.program.stage_builder import StageBuilder
 from simcore.records import NamedTuple, Struct, field, replace
 from simcore.setup import Setup
-from simcore.sweep.space import Candidate
-from simcore.sweep.step_time import beside_streams, joined_streams
+from simcore.sweeping.space import Candidate
+from simcore.sweeping.step_time import beside_streams, joined_streams
 from simcore.workload import Workload
 from simcore.workload.model import GroupKind, Phase
 

@@ -16,9 +16,9 @@ from typing import Any
 
 from simcore import __version__
 from simcore.diagnostics import UsageError, meant, printable
-from simcore.sweep.engines import SweepEngine, be_nice, chunks_of
-from simcore.sweep.evaluating import Evaluator, Looked
-from simcore.sweep.point import Point
+from simcore.sweeping.engines import SweepEngine, be_nice, chunks_of
+from simcore.sweeping.evaluating import Evaluator, Looked
+from simcore.sweeping.point import Point
 
 # Points a worker is given at a time: a task costs the scheduler about 1 ms.
 _TOGETHER = 8

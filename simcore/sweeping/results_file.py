@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.sweep.point import Point, is_sweep, line_of, point_of
+from simcore.sweeping.point import Point, is_sweep, line_of, point_of
 from simcore.units import plural
 
 

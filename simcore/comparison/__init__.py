@@ -3,11 +3,11 @@
 Import from here: `Comparison` and the values that it consists of.
 """
 
-from simcore.compare.changes import AccountChange, AccountPart, Alike, Leading, leading_parts
-from simcore.compare.comparison import Comparison
-from simcore.compare.movers import Matched, Mover
-from simcore.compare.ops import OpChanges
-from simcore.compare.pairs import LanePair, has_rows
+from simcore.comparison.changes import AccountChange, AccountPart, Alike, Leading, leading_parts
+from simcore.comparison.comparison import Comparison
+from simcore.comparison.movers import Matched, Mover
+from simcore.comparison.ops import OpChanges
+from simcore.comparison.pairs import LanePair, has_rows
 
 __all__ = [
     "AccountChange",

@@ -11,10 +11,10 @@ from typing import Any
 from simcore.diagnostics import printable
 from simcore.records import asdict
 from simcore.render.report.section import Column, table
-from simcore.sweep.front import AlikePoints, groups_of, measures, per_work
-from simcore.sweep.outcome import Outcome, alike_words, label, reason_words, shown
-from simcore.sweep.point import Point
-from simcore.sweep.running import SweepProgress
+from simcore.sweeping.front import AlikePoints, groups_of, measures, per_work
+from simcore.sweeping.outcome import Outcome, alike_words, label, reason_words, shown
+from simcore.sweeping.point import Point
+from simcore.sweeping.running import SweepProgress
 from simcore.units import byte_size, duration, plural
 
 # In the order in which columns stand; what a page has besides comes behind.

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 from simcore.diagnostics import Cancelled
 from simcore.records import Struct, replace
-from simcore.sweep.engines import SweepEngine
-from simcore.sweep.evaluating import Evaluator, Looked
-from simcore.sweep.front import Front, Rule, measures_of, rule_of
-from simcore.sweep.layouts import layouts_of
-from simcore.sweep.point import Point, bound_words
-from simcore.sweep.results_file import ResultsFile
+from simcore.sweeping.engines import SweepEngine
+from simcore.sweeping.evaluating import Evaluator, Looked
+from simcore.sweeping.front import Front, Rule, measures_of, rule_of
+from simcore.sweeping.layouts import layouts_of
+from simcore.sweeping.point import Point, bound_words
+from simcore.sweeping.results_file import ResultsFile
 
 # Points of a wave: two of them keep some ten processes busy, and of thousands little is run in vain.
 WAVE = 128

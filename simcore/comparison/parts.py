@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from simcore.analysis.accounts import IDLE_OP
-from simcore.compare.changes import BUSY, AccountChange, AccountPart
-from simcore.compare.matching import ClassPair
+from simcore.comparison.changes import BUSY, AccountChange, AccountPart
+from simcore.comparison.matching import ClassPair
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT, Ops
 from simcore.records import NamedTuple, Struct, field
 from simcore.runs.simulated import Results

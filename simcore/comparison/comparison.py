@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import cast
 
-from simcore.compare import words
-from simcore.compare.changes import AccountChange, AccountPart, Alike
-from simcore.compare.name_changes import NameChange, name_changes, sentences
-from simcore.compare.ops import OpChanges
-from simcore.compare.pairs import (
+from simcore.comparison import words
+from simcore.comparison.changes import AccountChange, AccountPart, Alike
+from simcore.comparison.name_changes import NameChange, name_changes, sentences
+from simcore.comparison.ops import OpChanges
+from simcore.comparison.pairs import (
     LanePair,
     Unlike,
     are_numbered,
@@ -23,7 +23,7 @@ from simcore.compare.pairs import (
     lane_pairs,
     unlike_layouts,
 )
-from simcore.compare.stages import (
+from simcore.comparison.stages import (
     KindChange,
     MatchedPass,
     StagePair,

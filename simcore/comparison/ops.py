@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from simcore.compare.changes import AccountChange, AccountPart, Alike, Leading, leading_parts
-from simcore.compare.matching import ClassPair, class_pairs, rows_in
-from simcore.compare.movers import Matched, Mover, compared_ops, computed_ops
-from simcore.compare.pairs import LanePair
-from simcore.compare.parts import PathChanges, difference_parts, path_changes
-from simcore.compare.reasons import why
+from simcore.comparison.changes import AccountChange, AccountPart, Alike, Leading, leading_parts
+from simcore.comparison.matching import ClassPair, class_pairs, rows_in
+from simcore.comparison.movers import Matched, Mover, compared_ops, computed_ops
+from simcore.comparison.pairs import LanePair
+from simcore.comparison.parts import PathChanges, difference_parts, path_changes
+from simcore.comparison.reasons import why
 from simcore.parameters import FLAGS
 from simcore.records import NamedTuple, Struct
 from simcore.runs.simulated import Results

@@ -1,7 +1,7 @@
 """Where points are run: in this process, or in processes of this machine.
 
 An engine is given points that were looked at and yields them as they are done, in any order; what is in a
-point never depends on the engine. Another one (`simcore.sweep.clusters`) runs them elsewhere.
+point never depends on the engine. Another one (`simcore.sweeping.clusters`) runs them elsewhere.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from multiprocessing import get_context, parent_process
 from typing import Protocol
 
 from simcore.diagnostics import Cancelled
-from simcore.sweep.evaluating import Evaluator, Looked
-from simcore.sweep.point import Point
+from simcore.sweeping.evaluating import Evaluator, Looked
+from simcore.sweeping.point import Point
 
 # Whoever works at the machine comes first.
 _NICE = 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from simcore.compare.changes import BUSY, AccountChange
+from simcore.comparison.changes import BUSY, AccountChange
 from simcore.records import NamedTuple
 from simcore.trace.track import ALIKE, COMPUTE, TimedPass, busy_ns
 

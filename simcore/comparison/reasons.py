@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from simcore.collectives import collectives_of
-from simcore.compare.changes import BUSY, Leading
-from simcore.compare.op_words import without_effect
-from simcore.compare.parts import FILL, PART_ACCOUNTS, STANDING, is_pipeline
+from simcore.comparison.changes import BUSY, Leading
+from simcore.comparison.op_words import without_effect
+from simcore.comparison.parts import FILL, PART_ACCOUNTS, STANDING, is_pipeline
 from simcore.diagnostics import printable
 from simcore.parameters import flag_of
 from simcore.program.overrides import time_scales
@@ -22,7 +22,7 @@ from simcore.trace.run import mean_busy_ns, mean_of_ranks, path_sums
 from simcore.units import duration, number, plural, short_number
 
 if TYPE_CHECKING:
-    from simcore.compare import OpChanges
+    from simcore.comparison import OpChanges
     from simcore.runs.simulated import Results
 
 

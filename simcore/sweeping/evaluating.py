@@ -19,11 +19,11 @@ from simcore.model.training import Training, resolve
 from simcore.parameters import FLAGS, Parameters, flag_of
 from simcore.records import Struct, replace
 from simcore.setup import Setup
-from simcore.sweep.bound import Bounds
-from simcore.sweep.peaks import PeakMemory
-from simcore.sweep.point import CANNOT_BE, FAILED, NO_MEMORY, SCHEMA, Point, bound_words
-from simcore.sweep.space import Candidate, Space
-from simcore.sweep.step_time import StepTimes
+from simcore.sweeping.bound import Bounds
+from simcore.sweeping.peaks import PeakMemory
+from simcore.sweeping.point import CANNOT_BE, FAILED, NO_MEMORY, SCHEMA, Point, bound_words
+from simcore.sweeping.space import Candidate, Space
+from simcore.sweeping.step_time import StepTimes
 from simcore.workload import Workload
 from simcore.workload.model import AskedModel
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simcore.compare.changes import AccountChange
+from simcore.comparison.changes import AccountChange
 from simcore.kernel_names import short_name
 from simcore.records import NamedTuple
 from simcore.trace.named_work import ALL_COMPUTE, IDLE, NamedWork, Work

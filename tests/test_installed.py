@@ -23,6 +23,8 @@ from tests.command_line.running import ROOT, SEED_002, Done, environment, proces
 EXAMPLE = "tui/example/002_gpt_1024npu.txt"
 DATA = {
     EXAMPLE,
+    "simcore/__init__.pyi",
+    "simcore/py.typed",
     "simcore/model/gpus.toml",
     "simcore/model/operations/attention.toml",
     "simcore/model/operations/experts.csv",
@@ -39,6 +41,18 @@ SHELL = {
     f"wltui-{__version__}.data/data/share/{name}"
     for name in ("man/man1/wltui.1", "bash-completion/completions/wltui", "zsh/site-functions/_wltui")
 }
+
+
+FIRST_LINES = """\
+import simcore as wl
+print(wl.__file__)
+run  = wl.load("workload.txt").run()
+slow = run.with_(bandwidth={"tp": 0.5})          # factors, by group or dimension; every flag has its keyword
+print(slow.step_time_ns, slow.critical_path.by("kind"), slow.accounts(), sep="\\n")
+slow.spans(rank=0).to_pandas()
+print(wl.compare(run, slow).reasons)
+print(len(wl.sweep("workload.txt", tp=[1, 2, 4, 8]).to_pandas()))
+"""
 
 
 def needs(module: str) -> None:
@@ -115,6 +129,17 @@ def test_a_wheel_holds_the_program_and_its_data_runs_anywhere_and_goes_without_a
     assert installed(f"report {example}").stdout.splitlines()[:10] == report[:10]
     assert installed(f"report {example} --network simai-auto").returncode == 0
     assert list(elsewhere.iterdir()) == []
+
+    # The first lines of docs/python.md, with the pandas of the tests, from the wheel alone.
+    environment_of_tests = quiet() | {"PYTHONPATH": str(Path(records.origin).parents[1])}
+    lines = FIRST_LINES.replace("workload.txt", str(example))
+    words = ["sh", "-c", 'cd "$1" && "$2" -c "$3"', "-", str(elsewhere), str(home / "bin" / "python"), lines]
+    done = process(words, environment_of_tests)
+    assert done.returncode == 0, done.stderr
+    where, step, *_, points = done.stdout.splitlines()
+    assert where.startswith(str(home))
+    assert int(step) > 0
+    assert points == "4"
 
     done = process([*pip, "uninstall", "--quiet", "--yes", "wltui"], quiet())
     assert done.returncode == 0, done.stderr

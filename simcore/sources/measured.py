@@ -87,8 +87,9 @@ def measured_trace(
     columns = {
         "name": lambda: _names(graph.ties, named),
         "operation": lambda: _operations(graph.ties, named),
-        "stream": lambda: _streams(graph.ties),
     }
+    if of_devices:
+        columns["stream"] = lambda: _streams(graph.ties)
     # Of a profile what it alone has is said, none of it too.
     names = NAMES._replace(rare=()) if of_devices else NAMES
     return Trace(spans, waits, step_ns, names, [1] * len(spans), bubbles, of_devices, columns)

@@ -111,6 +111,7 @@ def simulated_trace(timeline: Timeline, rows: Sequence[str] = ()) -> Trace:
         "row": lambda: _rows(timeline, len(rows)),
         "name": lambda: _names(timeline, rows),
         "stream": lambda: _streams(timeline),
+        "microbatch": lambda: _microbatches(timeline),
     }
     return Trace(spans, waits, timeline.step_time_ns, NAMES, ranks, _EXPOSED[TO_NEXT], columns=columns)
 
@@ -136,6 +137,12 @@ def _names(timeline: Timeline, rows: Sequence[str]) -> Column:
         of.append(known[id(row)])
     received = number_of.setdefault(RECEIVE, len(number_of))
     return Column([*number_of], of, [received] * len(number_of), least_ns=1)
+
+
+def _microbatches(timeline: Timeline) -> Column:
+    """The micro-batch of each op, NONE outside of them."""
+    programs = [timeline.stage_program(number) for number in range(len(timeline.classes))]
+    return Column(range(timeline.program.microbatches), [program.ops.microbatch for program in programs])
 
 
 def _streams(timeline: Timeline) -> Column:

@@ -26,6 +26,7 @@ from simcore.sweeping.space import Candidate, Space
 from simcore.sweeping.step_time import StepTimes
 from simcore.workload import Workload
 from simcore.workload.model import AskedModel
+from simcore.workload.opening import read_file
 
 # What --where and --by call by a name of their own; the rest are parameters.
 _GPU_HOURS_NS = 3_600_000_000_000
@@ -60,6 +61,18 @@ class Definition(Struct, frozen=True):
             "rule": self.rule,
         }
         return hashlib.sha256(json.dumps(plain).encode()).hexdigest()[:16]
+
+
+def definition_of(
+    workload: Workload, opened: tuple[str, ...], space: Space, price: float | None = None, rule: str = ""
+) -> Definition:
+    """Returns the definition of a sweep over an input. opened, price, rule: of `Definition`."""
+    name = opened[-1] if opened else None
+    # What the hash of an input is of: the bytes of a file, the sizes of a model by name.
+    data = repr(getattr(workload.maker, "model", None)).encode()
+    if name is not None and os.path.lexists(name):
+        data = read_file(name)
+    return Definition(opened, space, price, rule, input_hash(data, space))
 
 
 def input_hash(data: bytes, space: Space) -> str:

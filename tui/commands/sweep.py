@@ -450,7 +450,7 @@ def _shard(text: str | None) -> Shard:
 def _evaluator(arguments: argparse.Namespace, space: Space, rule: tuple[Rule, bool]) -> Evaluator:
     """What runs the points of the input. Raises as opening it does."""
     from simcore.sources.inputs import workload_of
-    from simcore.sweeping.evaluating import Definition, Evaluator, input_hash
+    from simcore.sweeping.evaluating import Evaluator, definition_of
     from tui.commands.opened import open_given
 
     if arguments.file == STANDARD_INPUT:
@@ -460,20 +460,8 @@ def _evaluator(arguments: argparse.Namespace, space: Space, rule: tuple[Rule, bo
     looked_for, prunes = rule
     name = arguments.file if arguments.model is None else arguments.model
     opened = () if name is None else (name,) if arguments.model is None else ("--model", name)
-    definition = Definition(
-        opened, space, _price(arguments), looked_for.text if prunes else "",
-        input_hash(_input_bytes(name, workload), space),
-    )  # fmt: skip
-    return Evaluator(workload, definition)
-
-
-def _input_bytes(name: str | None, workload: Any) -> bytes:
-    """What the hash of an input is of: the bytes of a file, the sizes of a model by name."""
-    if name is not None and os.path.lexists(name):
-        from simcore.workload.opening import read_file
-
-        return read_file(name)
-    return repr(getattr(workload.maker, "model", None)).encode()
+    rule_words = looked_for.text if prunes else ""
+    return Evaluator(workload, definition_of(workload, opened, space, _price(arguments), rule_words))
 
 
 def _title(arguments: argparse.Namespace) -> str:

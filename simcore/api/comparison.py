@@ -1,0 +1,59 @@
+"""Two runs beside each other."""
+
+from __future__ import annotations
+
+from simcore.api.run import Run
+from simcore.api.table import Table
+from simcore.comparison import Comparison as OfTwo
+from simcore.units import change_percent, duration
+
+
+class Comparison:
+    """Run `b` against run `a`: all differences are b - a."""
+
+    def __init__(self, a: Run, b: Run, ranks: tuple[int, int] | None = None) -> None:
+        self.a, self.b = a, b
+        self._comparison = OfTwo(a._run, b._run, ranks)
+
+    @property
+    def difference_ns(self) -> int:
+        """How much longer the step of b is."""
+        return self._comparison.difference_ns
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why, in sentences: what explains the difference and what causes it."""
+        of = self._comparison
+        why = of.why
+        return [why, *(words for words in of.by_name_words if words not in why)]
+
+    @property
+    def notices(self) -> list[str]:
+        """What has to be known before the figures are believed."""
+        return list(self._comparison.notices)
+
+    def accounts(self) -> Table:
+        """Returns a row an account of the mean rank: account, a_ns, b_ns, difference_ns."""
+        rows = self._comparison.accounts
+        return Table({
+            "account": [row.name for row in rows], "a_ns": [row.a_ns for row in rows],
+            "b_ns": [row.b_ns for row in rows], "difference_ns": [row.ns for row in rows],
+        })  # fmt: skip
+
+    def parts(self) -> dict[str, int]:
+        """Returns {account: ns} that sum to the difference, the largest first: of the critical paths, or of
+        the mean rank where ops are not matched.
+        """
+        return {part.account: part.ns for part in self._comparison.parts}
+
+    def __repr__(self) -> str:
+        a, b = self.a.step_time_ns, self.b.step_time_ns
+        return f"<Comparison: {duration(a)} -> {duration(b)} ({change_percent(a, b)})>"
+
+
+def compare(a: Run, b: Run, ranks: tuple[int, int] | None = None) -> Comparison:
+    """Returns run b beside run a. ranks: the rank of a and that of b alone, also of one run.
+
+    Raises `UsageError` where nothing of the two can be paired.
+    """
+    return Comparison(a, b, ranks)

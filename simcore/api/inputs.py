@@ -1,0 +1,71 @@
+"""What is opened: a workload, a model, rank traces, a profile, execution traces."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from simcore.api.run import Run
+from simcore.api.values import checked
+from simcore.diagnostics import UsageError
+from simcore.parameters import Asked, Given, Parameters
+from simcore.runs import results_of
+
+
+class Input:
+    """What `load` opened. kind: what it calls itself, like `a workload`."""
+
+    def __init__(self, opened: Any, words: tuple[str, ...]) -> None:
+        self._opened, self._words = opened, words
+
+    @property
+    def path(self) -> str:
+        """What was opened, as it was given."""
+        return str(self._opened.path)
+
+    @property
+    def kind(self) -> str:
+        """`a workload`, `a measured run` or `execution traces`."""
+        return str(self._opened.noun)
+
+    def run(self, **parameters: object) -> Run:
+        """Returns a run: a workload or model simulated, execution traces executed, a recording as measured.
+
+        parameters: the flags of the command line by their names, `run(tp=4, overlap_grad_reduce=True)`.
+        Raises `UsageError` for one that this input does not have, and for a value that it cannot have.
+        """
+        return Run(results_of(Given(self._opened, Parameters(**checked(parameters)))))
+
+    def __repr__(self) -> str:
+        return f"<Input {self.path}: {self.kind}>"
+
+
+def load(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    model: str | None = None,
+    run: str | None = None,
+    step: str | int | None = None,
+    ranks: str | None = None,
+    comm_names: str | None = None,
+    step_names: str | None = None,
+    cache: bool = True,
+) -> Input:
+    """Returns what is at a path: any file or directory that `wltui PATH` opens; or a model.
+
+    model: in place of a path, a name of `wltui models` or the path of a config.json or TOML. Of recordings:
+    run: which of a directory's runs, by its stamp; step: its number or "all"; ranks: like "0-7,12";
+    comm_names, step_names: regular expressions of further kernels that communicate and of annotations that
+    are steps; cache: whether what was read may be kept for the next time.
+
+    Raises `InputError` for what cannot be read, with file, line and what would fit; `UsageError`.
+    """
+    from simcore.sources.inputs import open_input, open_model
+
+    if (path is None) == (model is None):
+        raise UsageError("load: give a path, or model=NAME, one of the two")
+    if path is None:
+        return Input(open_model(model), ("--model", str(model)))
+    at_step = None if step is None else str(step)
+    name = os.fspath(path)
+    return Input(open_input(name, Asked(run, at_step, ranks, comm_names, step_names, cache)), (name,))

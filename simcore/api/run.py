@@ -1,0 +1,273 @@
+"""One run of any kind, as Python asks it: figures, tables, changes, pages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import compress
+from typing import Any
+
+from simcore.api.table import Table
+from simcore.api.values import checked, factors
+from simcore.diagnostics import UsageError
+from simcore.records import replace
+from simcore.trace import run as of_run
+from simcore.trace.spans import NONE, Column
+from simcore.trace.track import Track
+from simcore.units import duration, plural
+
+
+class CriticalPath:
+    """The chain of segments that the step time is made of: each begins where the one before ends."""
+
+    def __init__(self, run: of_run.Run) -> None:
+        self._run = run
+
+    def __len__(self) -> int:
+        """How many segments it has."""
+        return len(self._run.critical_path)
+
+    @property
+    def groupings(self) -> tuple[str, ...]:
+        """What `by` takes for this run."""
+        return self._run.figures.path_groupings
+
+    def by(self, what: str) -> dict[str, int]:
+        """Returns {name: ns} of the path, the longest first; they sum to the step.
+
+        what: of `groupings`, like "kind", "layer", "stage" or "rank". Raises `UsageError` for another.
+        """
+        if what not in self.groupings:
+            raise UsageError(f"critical_path.by: found {what!r}, expected one of {', '.join(self.groupings)}")
+        return dict(of_run.path_sums(self._run, what))
+
+    def segments(self) -> Table:
+        """Returns a row a segment, in the order of time: start_ns, end_ns, rank, kind, what, reason."""
+        rows = list(self._run.figures.path_segments())
+        return Table({
+            "start_ns": [row.start_ns for row in rows], "end_ns": [row.end_ns for row in rows],
+            "rank": [row.rank for row in rows], "kind": [row.kind for row in rows],
+            "name": [row.layer for row in rows], "microbatch": [row.microbatch for row in rows],
+            "reason": [row.reason for row in rows],
+        })  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"<CriticalPath of {plural(len(self), 'segment')}>"
+
+
+class Run:
+    """A run: simulated, measured, replayed or executed. What it tells is worked out when first asked for."""
+
+    def __init__(self, run: of_run.Run) -> None:
+        self._run = run
+
+    @property
+    def kind(self) -> str:
+        """`simulated`, `measured`, `replayed` or `executed`."""
+        return self._run.figures.kind
+
+    @property
+    def path(self) -> str:
+        """What was opened, as it was given."""
+        return self._run.path
+
+    @property
+    def step_time_ns(self) -> int:
+        """When the last rank has ended, ns from the start of the step."""
+        return self._run.step_time_ns
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks it has."""
+        return sum(len(track.ranks) for track in self._run.tracks)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters that are not at their default: `load(...).run(**parameters)` is this run again."""
+        return self._run.parameters.stated_values()
+
+    @property
+    def sentences(self) -> list[str]:
+        """The run in sentences, the main cause first."""
+        return list(self._run.figures.words)
+
+    @property
+    def notes(self) -> list[str]:
+        """What was found in reading and running: warnings, and what was assumed."""
+        return [one.text() for one in self._run.diagnostics]
+
+    def accounts(self, rank: int | None = None) -> dict[str, int]:
+        """Returns where the time of a rank goes, {account: ns}: compute, exposed communication, wait, bubble.
+
+        rank: one rank, whose accounts sum to the step; None: the mean of all, each rounded. Raises
+        `UsageError` for a rank that is not there.
+        """
+        if rank is None:
+            return of_run.mean_ns(self._run)
+        return of_run.means(self._run.trace.categories, [(self._run.accounts[self._of_rank(rank).number], 1)])
+
+    @cached_property
+    def critical_path(self) -> CriticalPath:
+        """The chain of segments that the step time is made of."""
+        return CriticalPath(self._run)
+
+    def spans(self, rank: int | None = None) -> Table:
+        """Returns a row a span, in the order in which each track begins them.
+
+        rank: those of one rank; None: of all, of equal ranks once. Columns: rank, the first of `ranks` equal
+        ones; start_ns, ready_ns, end_ns: a span waits for others until it is ready; category: the account of
+        its own time; then what this kind of run has: name, stream, row, microbatch, None where a span has
+        none. Raises `UsageError` for a rank that is not there.
+        """
+        tracks = self._run.tracks if rank is None else [self._of_rank(rank)]
+        columns: dict[str, list[Any]] = {}
+        for track in tracks:
+            for name, values in self._spans_of(track, rank).items():
+                columns.setdefault(name, []).extend(values)
+        return Table(columns)
+
+    def _spans_of(self, track: Track, rank: int | None) -> dict[str, Sequence[Any]]:
+        trace, number = self._run.trace, track.number
+        spans, names = trace.spans[number], trace.column("name").of[number]
+        # What has no name is a gap between spans.
+        there = [name != NONE for name in names]
+        columns: dict[str, Sequence[Any]] = {
+            "rank": [track.ranks.first if rank is None else rank] * len(spans),
+            "ranks": [len(track.ranks) if rank is None else 1] * len(spans),
+            "start_ns": spans.start, "ready_ns": spans.ready, "end_ns": spans.end,
+            "category": [trace.categories.all[category] for category in spans.category],
+        }  # fmt: skip
+        for what in trace.columns:
+            columns[what] = list(_labels(trace.column(what), number))
+        return {name: list(compress(values, there)) for name, values in columns.items()}
+
+    def layers(self) -> Table:
+        """Returns a row a layer, operation or node name: what it takes of the step, the most expensive first.
+
+        Columns: name; rows: of the file that it stands for, 0 of an operation; compute_ns, exposed_ns: on the
+        rank where the two together are most; critical_ns: of the critical path; slack_ns: how much longer it
+        may take before the step does, None of what takes no part in it.
+        """
+        lines = self._run.figures.layers(True)
+        columns: dict[str, list[Any]] = {
+            "name": [line.title for line in lines], "rows": [len(line.rows) for line in lines],
+        }  # fmt: skip
+        for figure in ("compute_ns", "exposed_ns", "critical_ns", "slack_ns"):
+            columns[figure] = [getattr(line.use, figure) for line in lines]
+        return Table(columns)
+
+    def what_if(self) -> Table:
+        """Returns a row a change: the step with it, the greatest gain first; `change` rows can be made.
+
+        list: `change` or `sensitivity`; name; flags: of the command line, "" of a sensitivity; free_ns: the
+        step when the thing takes no time, None of a change; step_ns: with the change, or with 10 % less time.
+        """
+        rows = self._run.what_if()
+        return Table({
+            "list": [row.list for row in rows], "name": [row.name for row in rows],
+            "flags": [row.flags for row in rows], "free_ns": [row.free_ns for row in rows],
+            "step_ns": [row.better10_ns for row in rows],
+        })  # fmt: skip
+
+    def with_(
+        self,
+        *,
+        bandwidth: Mapping[str | int, float] | None = None,
+        latency: Mapping[int, float] | None = None,
+        **parameters: object,
+    ) -> Run:
+        """Returns the same input run with some parameters changed; the others stay.
+
+        bandwidth: factors, of a dimension by its number, `{0: 0.5}`; of a group by name, `{"tp": 0.5}`,
+        whose communication then takes 1 / 0.5 of its time, latency included. latency: of dimensions. The
+        others are those of `Input.run`. Raises `UsageError`.
+        """
+        asked = replace(self._run.parameters, **checked(parameters))
+        for name, given in (("bandwidth", bandwidth), ("latency", latency)):
+            if given:
+                asked = replace(asked, **checked(self._scaled(name, given, asked)))
+        return Run(self._run.with_parameters(asked))
+
+    def _scaled(self, name: str, given: Mapping[Any, float], asked: Any) -> dict[str, Any]:
+        """By field, the parameters that put factors on dimensions and groups."""
+        run = self._run if asked == self._run.parameters else self._run.with_parameters(asked)
+        network = run.network
+        by_dimension, by_group = factors(name, given, network.dims)
+        if by_group and name == "latency":
+            raise UsageError(f"latency[{next(iter(by_group))!r}]: latency is of a dimension, by its number")
+        changed: dict[str, Any] = {}
+        if by_dimension:
+            dims = []
+            for number, dim in enumerate(network.dims):
+                factor = by_dimension.get(number, 1.0)
+                bandwidth = dim.bandwidth * (factor if name == "bandwidth" else 1)
+                latency = dim.latency_ns * (factor if name == "latency" else 1)
+                dims.append(f"{dim.kind}:{dim.size}:{bandwidth!r}:{latency!r}")
+            changed["dim"] = dims
+            if self._run.shape.simulated is not None:
+                # Dimensions that are given tell the ranks where the file does not.
+                changed["world"] = self._run.shape.simulated.layout.world
+        if by_group:
+            field, of = ("kind_scale", "") if self._run.recording is not None else ("time_scale", "stream ")
+            before = list(getattr(asked, field))
+            changed[field] = [*before, *(f"{of}{group}={1 / factor!r}" for group, factor in by_group.items())]
+        return changed
+
+    def report(self) -> str:
+        """Returns the page of `wltui report`, plain text."""
+        from simcore.render.report.pages import run_page
+
+        return run_page(self._run)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns all figures as `wltui report --json` has them, plain values."""
+        from simcore.render.report.pages import run_json
+
+        return run_json(self._run)
+
+    def export(self, path: str | os.PathLike[str], format: str, force: bool = False) -> None:
+        """Writes the run for another program: `wltui export --format`. force: over a file that is there.
+
+        Raises `UsageError` for a format that there is not or that cannot hold it, and for a file in the way.
+        """
+        from simcore.render.export import FORMATS, Request, check_file, check_folder, save, save_folder
+
+        chosen = next((one for one in FORMATS if one.name == format), None)
+        if chosen is None:
+            there = ", ".join(one.name for one in FORMATS)
+            raise UsageError(f"format: found {format!r}, expected one of {there}")
+        setup, name = self._run.setup, os.fspath(path)
+        check: Any = check_folder if chosen.is_folder else check_file
+        check(name, force)
+        made = chosen.requested(Request(setup.source, setup.parameters, run=self._run))
+        if made.files is not None:
+            save_folder(name, made.files, force)
+        else:
+            save(name, made.pieces, force)
+
+    def _of_rank(self, rank: int) -> Track:
+        track = next((track for track in self._run.tracks if rank in track.ranks), None)
+        if track is None:
+            raise UsageError(f"rank {rank}: not in this run of {plural(self.ranks, 'rank')}")
+        return track
+
+    def __repr__(self) -> str:
+        step = duration(self.step_time_ns) if self._run.timed else "an order without times"
+        return f"<Run {self.path}: {self.kind}, {plural(self.ranks, 'rank')}, {step}>"
+
+    def _repr_html_(self) -> str:
+        from simcore.api.html import run_html
+
+        return run_html(self._run)
+
+
+def _labels(column: Column, track: int) -> Iterator[Any]:
+    labels = [_plain(label) for label in column.labels]
+    return (None if label == NONE else labels[label] for label in column.of[track])
+
+
+def _plain(label: Any) -> Any:
+    if isinstance(label, tuple):
+        return " in ".join(str(part) for part in reversed(label) if part is not None)
+    return label

@@ -1,0 +1,112 @@
+"""Many runs of one input, each with other parameters."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from simcore.api.inputs import Input, load
+from simcore.api.run import Run
+from simcore.api.table import Table
+from simcore.api.values import checked
+from simcore.diagnostics import UsageError
+from simcore.parameters import Parameters
+from simcore.sources.inputs import workload_of
+from simcore.sweeping.engines import engine_of
+from simcore.sweeping.evaluating import Evaluator, definition_of
+from simcore.sweeping.front import Rule
+from simcore.sweeping.outcome import Outcome
+from simcore.sweeping.point import Point
+from simcore.sweeping.running import Sweep as Sweeping
+from simcore.sweeping.space import DP, Space, VariedParameter, conditions
+
+
+class Sweep:
+    """The points of a sweep, in the order of its space: the last keyword changes fastest."""
+
+    def __init__(self, of: Input, points: Sequence[Point], varied: Sequence[str]) -> None:
+        self._input, self._points, self._varied = of, list(points), list(varied)
+
+    def __len__(self) -> int:
+        """How many points it has."""
+        return len(self._points)
+
+    def table(self) -> Table:
+        """Returns a row a point: what varies, step_time_ns, tokens_per_s, memory_peak_bytes, gpus, skipped:
+        why it was not run, None where it was.
+        """
+        columns: dict[str, list[Any]] = {name: [] for name in self._varied}
+        for point in self._points:
+            for name in self._varied:
+                columns[name].append(point.layout.get(name, point.parameters.get(name)))
+        figures = ("step_time_ns", "tokens_per_s", "memory_peak_bytes", "gpus", "skipped")
+        return Table(columns | {name: [getattr(point, name) for point in self._points] for name in figures})
+
+    def to_pandas(self) -> Any:
+        """Returns `table()` as a `pandas.DataFrame`."""
+        return self.table().to_pandas()
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Returns `table()` as lists of plain values."""
+        return self.table().to_dict()
+
+    @property
+    def sentences(self) -> list[str]:
+        """What the best points have in common, and what other values cost."""
+        return Outcome(Rule(), self._points).sentences()
+
+    def best(self) -> Run:
+        """Returns the run of the fastest point that fits into memory. Raises `UsageError` where none does."""
+        ran = [point for point in self._points if point.step_time_ns is not None and point.fits]
+        if not ran:
+            raise UsageError("sweep: no point was run that fits into memory")
+        fastest = min(ran, key=lambda point: (point.step_time_ns or 0) / (point.work or 1))
+        return self._input.run(**fastest.parameters)
+
+    def __repr__(self) -> str:
+        return f"<Sweep of {self._input.path}: {len(self)} points over {', '.join(self._varied)}>"
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+def sweep(
+    of: Input | str | os.PathLike[str] | None = None,
+    *,
+    model: str | None = None,
+    where: Sequence[str] = (),
+    jobs: int = 1,
+    **parameters: object,
+) -> Sweep:
+    """Returns a run of each combination of values: `sweep("workload.txt", tp=[1, 2, 4, 8], schedule="1f1b")`.
+
+    of: an input, a path, or model=NAME. parameters: as `Input.run`; of one with a single value a list varies
+    it, `dp` too. where: conditions on points, like "tp*pp <= 64". jobs: processes. What cannot be is a point
+    with the reason in `skipped`. Raises `UsageError`, `InputError`.
+    """
+    opened = of if isinstance(of, Input) else load(of, model=model)
+    workload = workload_of(opened._opened, "sweep:")
+    axes, fixed = [], {}
+    for name, values in parameters.items():
+        if not isinstance(values, list | tuple | range) or _is_list(name):
+            fixed[name] = values
+        elif name == DP:
+            axes.append(VariedParameter(DP, tuple(values)))
+        else:
+            axes.append(VariedParameter(name, tuple(checked({name: value})[name] for value in values)))
+    if not axes:
+        raise UsageError("sweep: nothing varies; give a parameter several values, like tp=[1, 2, 4, 8]")
+    space = Space(Parameters(**checked(fixed)), tuple(axes), conditions(where))
+    evaluator = Evaluator(workload, definition_of(workload, opened._words, space))
+    engine = engine_of(jobs)
+    try:
+        points = list(Sweeping(evaluator, engine).points())
+    finally:
+        engine.close()
+    return Sweep(opened, sorted(points, key=lambda point: point.number), space.varied)
+
+
+def _is_list(name: str) -> bool:
+    """Whether one value of a parameter is a list already."""
+    return isinstance(getattr(Parameters(), name, None), tuple)

@@ -1,0 +1,74 @@
+"""Columns of equal length, as a notebook takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from simcore.diagnostics import UsageError, printable
+
+# Rows that a notebook shows of a longer table.
+_SHOWN = 20
+
+
+class Table:
+    """Columns by name, of equal length: `table["start_ns"]`, `len(table)`, `for row in table`."""
+
+    def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
+        self._columns = dict(columns)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, in their order."""
+        return tuple(self._columns)
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values()), ()))
+
+    def __getitem__(self, name: str) -> Sequence[Any]:
+        if name not in self._columns:
+            there = ", ".join(self._columns)
+            raise KeyError(f"no column {printable(name, 40)}, only {there}")
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for row in zip(*self._columns.values(), strict=True):
+            yield dict(zip(self._columns, row, strict=True))
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Returns the columns as lists of plain values."""
+        return {name: list(column) for name, column in self._columns.items()}
+
+    def to_pandas(self) -> Any:
+        """Returns a `pandas.DataFrame`. Raises `UsageError` where pandas is not installed."""
+        try:
+            import pandas
+        except ImportError:
+            raise UsageError("to_pandas: pandas is not installed; pip install wltui[pandas]") from None
+        return pandas.DataFrame(self.to_dict())
+
+    def to_arrow(self) -> Any:
+        """Returns a `pyarrow.Table`. Raises `UsageError` where pyarrow is not installed."""
+        try:
+            import pyarrow
+        except ImportError:
+            raise UsageError("to_arrow: pyarrow is not installed; pip install wltui[arrow]") from None
+        return pyarrow.table(self.to_dict())
+
+    def __repr__(self) -> str:
+        return f"<Table of {len(self)} rows: {', '.join(self._columns)}>"
+
+    def _repr_html_(self) -> str:
+        heads = "".join(f"<th>{escape(name)}</th>" for name in self._columns)
+        rows = [
+            "<tr>" + "".join(f"<td>{escape(_text(value))}</td>" for value in row) + "</tr>"
+            for row, _ in zip(zip(*self._columns.values(), strict=True), range(_SHOWN), strict=False)
+        ]
+        left = len(self) - _SHOWN
+        more = f"<p>{left} more rows</p>" if left > 0 else ""
+        return f"<table><tr>{heads}</tr>{''.join(rows)}</table>{more}"
+
+
+def _text(value: object) -> str:
+    return "" if value is None else printable(str(value), 60)

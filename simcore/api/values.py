@@ -1,0 +1,76 @@
+"""Parameters as keywords: every flag of the command line by its name, `_` for `-`, with Python's values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from simcore.asked.values import Unfit, plain_value
+from simcore.diagnostics import UsageError, meant, printable
+from simcore.parameters import FLAGS, Flag
+
+if TYPE_CHECKING:
+    from simcore.cluster import Dimension
+
+_BY_FIELD = {flag.field: flag for flag in FLAGS}
+
+
+def checked(values: Mapping[str, object]) -> dict[str, Any]:
+    """Returns the values of fields of `Parameters`, as these have them.
+
+    A list may be a mapping, `slow_rank={77: 1.5}`; None takes a value back. Raises `UsageError` that names
+    the keyword, what was found and what fits.
+    """
+    return {name: _value(name, value) for name, value in values.items()}
+
+
+def _value(name: str, value: object) -> Any:
+    flag = _BY_FIELD.get(name)
+    if flag is None:
+        raise UsageError(f"{printable(name, 40)}: no parameter of this name{meant(name, tuple(_BY_FIELD))}")
+    if value is None:
+        return flag.default
+    try:
+        return plain_value(flag, _plain(flag, value))
+    except Unfit as unfit:
+        found = printable(str(unfit.found), 60)
+        said = unfit.said or f"found {found}, expected {unfit.expected}"
+        raise UsageError(f"{name}: {said}") from None
+
+
+def _plain(flag: Flag, value: object) -> object:
+    if flag.kind == "words":
+        if isinstance(value, str):
+            return [value]
+        if isinstance(value, Mapping):
+            return [f"{key}={factor}" for key, factor in value.items()]
+        return list(value) if isinstance(value, Sequence) else value
+    if flag.kind in ("word", "text"):
+        # `zero=1`, `sequence_parallel=True`: what the flag writes as a word.
+        if isinstance(value, bool):
+            return "on" if value else "off"
+        if isinstance(value, int):
+            return str(value)
+    return value
+
+
+def factors(
+    name: str, given: Mapping[str | int, float], dims: Sequence[Dimension]
+) -> tuple[dict[int, float], dict[str, float]]:
+    """Returns (by dimension, by group) what factors are on. name: of the keyword.
+
+    Raises `UsageError` for a dimension that the network does not have, and a factor that is none.
+    """
+    by_dimension: dict[int, float] = {}
+    by_group: dict[str, float] = {}
+    for key, factor in given.items():
+        if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor < 1e12:
+            raise UsageError(f"{name}[{key!r}]: found {factor!r}, expected a factor above 0")
+        if isinstance(key, str):
+            by_group[key] = factor
+        elif 0 <= key < len(dims):
+            by_dimension[key] = factor
+        else:
+            there = f"dimensions 0 to {len(dims) - 1}" if dims else "no dimensions"
+            raise UsageError(f"{name}[{key!r}]: the network has {there}")
+    return by_dimension, by_group

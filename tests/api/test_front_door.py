@@ -1,0 +1,257 @@
+"""What `import simcore` gives: the same figures as the program, for every kind of run."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import simcore as wl
+from simcore.parameters import FLAGS, Given
+from simcore.render.report.pages import run_json
+from simcore.runs import results_of
+from simcore.sources.inputs import open_input
+from tests.executing.encoding import COMP, RECV, SEND, write_set
+
+SIMULATED = "fixtures/002_gpt_1024npu.txt"
+SMALL = "fixtures/000_gpt13b_tp4_old_header.txt"
+MEASURED = "fixtures/004_megatron_rank7_trace.txt"
+
+
+@cache
+def executed(folder: Path) -> str:
+    def node(number: int, kind: int, **more: object) -> dict[str, object]:
+        return {"id": number, "name": f"n.{number}", "type": kind, "micros": 50, "attributes": {}, **more}
+
+    transfer = {"comm_size": 1 << 20, "comm_tag": 0}
+    sends = node(1, SEND, attributes={**transfer, "comm_src": 0, "comm_dst": 1}, data=[0])
+    receives = node(0, RECV, attributes={**transfer, "comm_src": 0, "comm_dst": 1})
+    return str(write_set(folder, [[node(0, COMP), sends], [receives, node(1, COMP, data=[0])]]))
+
+
+@pytest.fixture(params=["simulated", "measured", "executed"])
+def run(request: pytest.FixtureRequest, tmp_path: Path) -> wl.Run:
+    if request.param == "executed":
+        return wl.load(executed(tmp_path)).run(dim=["ring:2:50:500"])
+    return wl.load(SIMULATED if request.param == "simulated" else MEASURED).run()
+
+
+def test_the_page_of_the_docs_says_what_comes_out() -> None:
+    failed, tried = doctest.testfile(str(Path("docs/python.md").resolve()), module_relative=False)
+    assert tried > 20
+    assert not failed
+
+
+def test_the_notebook_of_the_docs_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    monkeypatch.setenv("PYTHONPATH", str(Path.cwd()))
+    notebook = nbformat.read("docs/python.ipynb", as_version=4)
+    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": "docs"}}).execute()
+    shown = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
+    assert all(outputs for outputs in shown)
+    assert "<svg" in shown[0][0]["data"]["text/html"]
+
+
+def test_names_are_few_and_there_and_typed() -> None:
+    assert len(wl.__all__) <= 40
+    assert all(hasattr(wl, name) for name in wl.__all__)
+    stub = Path("simcore/__init__.pyi").read_text("utf-8")
+    assert {*re.findall(r"as (\w+)$", stub, re.M), "__version__"} == set(wl.__all__)
+    assert Path("simcore/py.typed").exists()
+    with pytest.raises(AttributeError):
+        wl.nothing  # noqa: B018
+
+
+def test_who_imports_it_loads_nothing_until_it_is_asked() -> None:
+    code = "import sys, simcore; print(sorted(name for name in sys.modules if name.startswith('simcore')))"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.strip() == "['simcore']"
+
+
+def test_a_path_sums_to_the_step_by_all_that_it_can_be_grouped_by(run: wl.Run) -> None:
+    for what in run.critical_path.groupings:
+        assert sum(run.critical_path.by(what).values()) == run.step_time_ns
+    with pytest.raises(wl.UsageError, match="kind"):
+        run.critical_path.by("colour")
+    segments = run.critical_path.segments()
+    assert len(segments) == len(run.critical_path)
+    assert sum(segments["end_ns"]) - sum(segments["start_ns"]) == run.step_time_ns
+
+
+def test_accounts_of_a_rank_sum_to_the_step_and_the_mean_is_that_of_the_report(run: wl.Run) -> None:
+    rank = run.spans()["rank"][0]
+    assert sum(run.accounts(rank).values()) == run.step_time_ns
+    report = run.to_dict()
+    assert report["step_time_ns"] == run.step_time_ns
+    with pytest.raises(wl.UsageError, match="rank 4096"):
+        run.accounts(4096)
+
+
+def test_spans_are_those_of_the_trace_within_the_step(run: wl.Run) -> None:
+    table = run.spans()
+    assert {"rank", "ranks", "start_ns", "ready_ns", "end_ns", "category", "name"} <= set(table.columns)
+    assert all(
+        0 <= start <= ready <= end <= run.step_time_ns
+        for start, ready, end in zip(table["start_ns"], table["ready_ns"], table["end_ns"], strict=True)
+    )
+    own = run.spans(rank=table["rank"][0])
+    assert own["name"] == [row["name"] for row in table if row["rank"] == table["rank"][0]]
+    assert set(table["category"]) <= set(run._run.trace.categories.all)
+    assert len(table.to_pandas()) == len(table) == table.to_arrow().num_rows
+    with pytest.raises(KeyError, match="start_ns"):
+        table["begin"]
+
+
+def test_compute_of_the_spans_of_a_rank_is_that_of_its_accounts() -> None:
+    run = wl.load(SMALL).run()
+    spans = run.spans(rank=0)
+    sums: dict[str, int] = {}
+    for row in spans:
+        sums[row["category"]] = sums.get(row["category"], 0) + row["end_ns"] - row["ready_ns"]
+    accounts = run.accounts(0)
+    compute = [name for name in accounts if name.startswith("compute ")]
+    assert compute
+    assert {name: sums.get(name, 0) for name in compute} == {name: accounts[name] for name in compute}
+
+
+def test_a_run_is_that_of_the_command_with_the_same_parameters(run: wl.Run, tmp_path: Path) -> None:
+    again = wl.load(run.path).run(**run.parameters)
+    assert again.step_time_ns == run.step_time_ns
+    assert run.to_dict() == run_json(results_of(Given(open_input(run.path), again._run.parameters)))
+    assert run.report().count("\n") > 10
+
+
+def test_every_flag_has_its_keyword_and_takes_values_of_python() -> None:
+    workload = wl.load(SMALL)
+    values = {
+        "slow_rank": {3: 1.5}, "dim": ["switch:8:450:500", "switch:32:50:1000"], "overlap_grad_reduce": True,
+        "compute_scale": 2, "microbatches": None, "schedule": "1f1b", "pp": 2,
+    }  # fmt: skip
+    run = workload.run(**values)
+    assert run.parameters == {
+        "pp": 2, "schedule": "1f1b", "overlap_grad_reduce": True, "dim": values["dim"], "compute_scale": 2.0,
+        "slow_rank": ["3=1.5"],
+    }  # fmt: skip
+    assert {flag.field for flag in FLAGS} >= set(values)
+    assert wl.load(model="llama-3-8b").run(world=8, zero=1, sequence_parallel=True, tp=2).parameters == {
+        "world": 8, "tp": 2, "sequence_parallel": "on", "zero": "1",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"tpp": 2}, "tpp: no parameter of this name; did you mean tp"),
+        ({"tp": "two"}, "tp: found two, expected a whole number"),
+        ({"tp": 0}, "tp: 0: a whole number from 1"),
+        ({"schedule": "dance"}, "schedule: found dance, expected one of"),
+        ({"slow_rank": {"x": 2}}, "slow_rank"),
+        ({"overlap_grad_reduce": 1}, "overlap_grad_reduce: found 1, expected true or false"),
+        ({"replay": True}, "--replay"),
+    ],
+)
+def test_what_cannot_be_says_what_was_found_and_what_fits(given: dict[str, object], words: str) -> None:
+    with pytest.raises(wl.UsageError, match=re.escape(words)):
+        wl.load(SMALL).run(**given)
+
+
+def test_what_cannot_be_opened_says_so() -> None:
+    with pytest.raises(wl.InputError, match="no-such-file"):
+        wl.load("no-such-file")
+    for given in ({}, {"path": SMALL, "model": "llama-3-8b"}):
+        with pytest.raises(wl.UsageError, match="one of the two"):
+            wl.load(**given)  # type: ignore[arg-type]
+
+
+def test_a_factor_on_the_bandwidth_of_a_dimension_is_the_run_on_that_network() -> None:
+    run = wl.load(SIMULATED).run()
+    dims = list(run._run.network.dims)
+    texts = [f"{dim.kind}:{dim.size}:{dim.bandwidth / 2 if not at else dim.bandwidth!r}:{dim.latency_ns}"
+             for at, dim in enumerate(dims)]  # fmt: skip
+    assert run.with_(bandwidth={0: 0.5}).step_time_ns == wl.load(SIMULATED).run(dim=texts).step_time_ns
+    assert run.with_(latency={1: 4}).step_time_ns > run.step_time_ns
+    both = run.with_(bandwidth={0: 0.5, "tp": 0.5}, microbatches=32)
+    assert both.parameters["time_scale"] == ["stream tp=2.0"]
+    assert both.with_(microbatches=None, dim=None, time_scale=None, world=None).parameters == {}
+
+
+def test_a_factor_on_a_group_is_one_on_its_durations(run: wl.Run) -> None:
+    if run.kind == "simulated":
+        slow = run.with_(bandwidth={"tp": 0.5})
+        assert slow.step_time_ns == wl.load(SIMULATED).run(time_scale=["stream tp=2"]).step_time_ns
+    elif run.kind == "measured":
+        slow = run.with_(bandwidth={"pp": 0.5})
+        assert (slow.kind, slow.parameters) == ("replayed", {"kind_scale": ["pp=2.0"]})
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"bandwidth": {7: 0.5}}, "bandwidth[7]: the network has dimensions 0 to 1"),
+        ({"bandwidth": {0: 0}}, "bandwidth[0]: found 0, expected a factor above 0"),
+        ({"latency": {"tp": 2}}, "latency['tp']: latency is of a dimension"),
+        ({"bandwidth": {"nothing": 2}}, "nothing"),
+    ],
+)
+def test_factors_that_cannot_be_say_so(given: dict[str, object], words: str) -> None:
+    with pytest.raises(wl.UsageError, match=re.escape(words)):
+        wl.load(SIMULATED).run().with_(**given)  # type: ignore[arg-type]
+
+
+def test_a_comparison_explains_the_difference() -> None:
+    a = wl.load(SIMULATED).run()
+    b = a.with_(schedule="gpipe")
+    both = wl.compare(a, b)
+    assert both.difference_ns == b.step_time_ns - a.step_time_ns == sum(both.parts().values())
+    assert both.reasons
+    rows = both.accounts()
+    assert all(row["difference_ns"] == row["b_ns"] - row["a_ns"] for row in rows)
+    ranks = wl.compare(a, a, ranks=(0, 512))
+    assert ranks.difference_ns == 0
+
+
+def test_points_of_a_sweep_are_runs() -> None:
+    sweep = wl.sweep(SIMULATED, tp=[4, 8], schedule=["1f1b", "gpipe"], microbatches=16)
+    table = sweep.table()
+    assert list(zip(table["tp"], table["schedule"], strict=True)) == [
+        (4, "1f1b"), (4, "gpipe"), (8, "1f1b"), (8, "gpipe"),
+    ]  # fmt: skip
+    for row in table:
+        alone = wl.load(SIMULATED).run(tp=row["tp"], schedule=row["schedule"], microbatches=16)
+        assert row["step_time_ns"] == alone.step_time_ns
+    assert sweep.best().step_time_ns == min(table["step_time_ns"])
+    assert len(sweep.to_pandas()) == len(sweep) == 4
+    wrong = wl.sweep(wl.load(SIMULATED), tp=[8, 7])
+    assert [row["skipped"] is None for row in wrong.table()] == [True, False]
+    with pytest.raises(wl.UsageError, match="nothing varies"):
+        wl.sweep(SIMULATED, tp=8)
+
+
+def test_a_notebook_shows_a_run_and_nothing_of_a_file_as_markup(run: wl.Run, tmp_path: Path) -> None:
+    shown = run._repr_html_()
+    assert "<svg" in shown
+    assert shown.count("<rect") >= len(run._run.tracks[:8])
+    hostile = tmp_path / "<b>x<script>.txt"
+    hostile.write_bytes(Path(SMALL).read_bytes().replace(b"attention_row", b"<script>x"))
+    other = wl.load(hostile).run()
+    for html in (other._repr_html_(), other.spans(rank=0)._repr_html_(), other.layers()._repr_html_()):
+        assert "<script" not in html
+    assert "more rows" in other.spans(rank=0)._repr_html_()
+
+
+def test_a_run_is_exported(tmp_path: Path) -> None:
+    run = wl.load(SMALL).run()
+    run.export(tmp_path / "run.json", "chrome")
+    assert (tmp_path / "run.json").stat().st_size > 1000
+    for arguments, words in (
+        ((tmp_path / "run.json", "chrome"), "run.json"),
+        ((tmp_path / "x", "vhs"), "chrome"),
+    ):
+        with pytest.raises(wl.UsageError, match=words):
+            run.export(*arguments)

@@ -233,7 +233,7 @@ def test_every_comparison_has_a_page_and_its_figures_are_those_of_the_reports(
             (account,) = [one for one in values["accounts"] if one["account"] == name]
             assert account[f"{side}_ns"] == round(mean)
         for key in ("compute", "exposed"):
-            rows = sum(row.compute_ns if key == "compute" else row.exposed_ns for row in results.layers)
+            rows = sum(getattr(row.use, f"{key}_ns") for row in results.layers)
             assert sum(one[key][f"{side}_ns"] for one in values["layers"]) == rows
 
 

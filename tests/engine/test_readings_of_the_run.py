@@ -108,7 +108,7 @@ def test_a_layer_shows_compute_and_exposed_time_of_the_rank_where_both_together_
     workload = make_workload(rows, tp=2, ep=1, pp=1, all_gpus=4)
     parameters = Parameters(dim=("switch:3:100:1", "switch:2:1:1"), endpoint_delay=0, local_mem_bw=1e9)
     (row,) = Results(simulate(workload, parameters)).layers
-    assert (row.compute_ns, row.exposed_ns) == (10, 2 * (2 + 500))
+    assert (row.use.compute_ns, row.use.exposed_ns) == (10, 2 * (2 + 500))
     assert row.cells["fwd"].comm_ns == 2 * (2 + 500)
 
 

@@ -156,7 +156,7 @@ def test_the_layer_of_an_op_table_repeats_in_place_and_its_collectives_with_it()
     # The last all-reduce is issued 25 ns (wte and the accumulation) before compute ends.
     assert once.step_time_ns == 10 + 1000 + 2300 + layer + ALL_REDUCE
     (line,) = [line for line in Results(thrice).layers if line.name == "add_15"]
-    assert (line.index, line.compute_ns) == (3, 3 * 16)
+    assert (line.index, line.use.compute_ns) == (3, 3 * 16)
     assert thrice.program.structure.layers_per_block == (3,)
 
 
@@ -372,9 +372,9 @@ def test_a_sendrecv_row_is_exposed_by_what_compute_waited_for_to_send_and_to_rec
     results = Results(run(read(_EXCHANGE), pp=4, world=4, dim=_SWITCHES))
     assert results.step_time_ns == 58_000
     by_name = {one.name: one for one in results.layers}
-    assert by_name["sendrecv"].exposed_ns == 46_000
+    assert by_name["sendrecv"].use.exposed_ns == 46_000
     assert {accounts.exposed_ns()["pp"] for accounts in results.accounts} == {6444, 46_000}
-    assert sum(one.exposed_ns for one in results.layers) == 46_000
+    assert sum(one.use.exposed_ns for one in results.layers) == 46_000
     (place,) = (one for one in results.figures.worst if one.what == "exposed")
     assert place.words == "46.000 us (79.3 %): sendrecv, pp send-recv"
     words = "all for sendrecv (forward and input gradient send-recv, 46.000 us on ranks 1-2)"
@@ -395,5 +395,6 @@ def test_rows_of_an_op_table_have_all_that_a_rank_waits_for(
     results = Results(run(read(table(*lines)), pp=pp, world=pp, dim=_SWITCHES))
     most = max(results.accounts, key=lambda one: one.busy_ns + one.all_exposed_ns)
     assert (
-        sum(one.compute_ns + one.exposed_ns for one in results.layers) >= most.busy_ns + most.all_exposed_ns
+        sum(one.use.compute_ns + one.use.exposed_ns for one in results.layers)
+        >= most.busy_ns + most.all_exposed_ns
     )

@@ -12,6 +12,7 @@ from simcore.simulation import Simulation
 from simcore.trace.critical_path import CriticalPath, LegOf, PathSource
 from simcore.trace.figures import PathSegment
 from simcore.trace.reasons import Facts
+from simcore.units import shifted
 from simcore.workload.model import base_name
 
 IDLE_KIND = "idle"
@@ -19,6 +20,8 @@ IDLE_KIND = "idle"
 _COMPUTE = tuple(f"compute {phase}" for phase in PHASES)
 # The part of transfers and of what is idle, which are of no row of the file.
 NO_LAYER = "no layer"
+# Shorter chains of the path are told segment by segment.
+_CHAIN = 4
 # What the spans of a micro-batch belong to: both gradients are its backward pass.
 _PASS = {"fwd": "forward", "ig": "backward", "wg": "backward", "opt": "optimizer", "recompute": "recompute"}
 
@@ -112,17 +115,21 @@ class SimulatedPath(PathSource):
             yield from super().segments(path, indices)
             return
         known: dict[object, list[PathSegment]] = {}
-        begun = 0
-        for begin, over, way in path.ways():
-            # How a way begins is told by what is before it.
-            yield from (self.segment(path, index) for index in range(begun, begin + 1))
-            begun, ops = over, self._ops[path.track[begin]]
-            own = slice(path.span[begin], path.span[over - 1] + 1)
-            key = id(way), ops.row[own].tobytes(), ops.cost[own].tobytes(), bytes(ops.phase[own])
+        for begin, over, way in path.chains():
+            # How a chain begins is told by what is before it.
+            yield self.segment(path, begin)
+            if over - begin < _CHAIN or path.span[begin] < 0:
+                yield from (self.segment(path, index) for index in range(begin + 1, over))
+                continue
+            ops, first = self._ops[path.track[begin]], path.span[begin]
+            own, places = slice(first, path.span[over - 1] + 1), shifted(path.span[begin:over], -first)
+            key = (
+                id(way), places.tobytes(), ops.row[own].tobytes(), ops.cost[own].tobytes(),
+                bytes(ops.phase[own]),
+            )  # fmt: skip
             if key not in known:
                 known[key] = [self.segment(path, index) for index in range(begin + 1, over)]
             edges, rank = path.edge[begin + 1 : over + 1], path.rank[begin]
-            batch = ops.microbatch[own.start] if ops.microbatch[own.start] >= 0 else None
-            for start, end, told in zip(edges, edges[1:], known[key], strict=False):
-                yield PathSegment(start, end, rank, *told[3:7], batch, told.reason)
-        yield from (self.segment(path, index) for index in range(begun, len(path)))
+            batches = map(ops.microbatch.__getitem__, path.span[begin + 1 : over])
+            for start, end, batch, told in zip(edges, edges[1:], batches, known[key], strict=False):
+                yield PathSegment(start, end, rank, *told[3:7], None if batch < 0 else batch, told.reason)

@@ -136,12 +136,12 @@ class CriticalPath:
 
     # -- why ---------------------------------------------------------------------------
 
-    def ways(self) -> Iterator[tuple[int, int, Way]]:
-        """(first, last + 1, way) of the segments that go a known way, in the order of time."""
-        for number, (begun, step) in enumerate(zip(self._begun, self._steps, strict=True)):
-            if step.way is not None:
-                over = self._begun[number + 1] if number + 1 < len(self._begun) else len(self)
-                yield begun, over, step.way
+    def chains(self) -> Iterator[tuple[int, int, Way | None]]:
+        """(first, last + 1, way) of segments of one rank in a row, each of which waits for the one before it,
+        or goes a known way, in the order of time.
+        """
+        for begun, over, step in zip(self._begun, [*self._begun[1:], len(self)], self._steps, strict=False):
+            yield begun, over, step.way
 
     def neighbours(self, index: int) -> Neighbours:
         """Segment `index`, and what ended when it began."""

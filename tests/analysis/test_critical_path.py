@@ -35,7 +35,9 @@ def path_covers_the_step(results: Results) -> None:
     assert len(path.edge) == len(path) + 1
     assert (path.edge[0], path.edge[-1]) == (0, step)
     times = results.simulation.timeline.times
-    for index, segment in enumerate(results.path_source.segments(path)):
+    told = list(results.path_source.segments(path))
+    assert told == list(results.path_source.segments(path, range(len(path)))), "chains are told once"
+    for index, segment in enumerate(told):
         number, op = path.track[index], path.span[index]
         assert segment.start_ns < segment.end_ns
         assert segment.rank in results.simulation.timeline.classes[number].ranks

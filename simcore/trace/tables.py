@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import compress, repeat
 from operator import add, gt
@@ -70,7 +70,10 @@ class SpentByLabel:
     def _sums(self, numbers: Sequence[int]) -> Mapping[int, int]:
         """What each label takes in some accounts, ns."""
         accounts, labels = self._accounts, self._column.by_code(self._trace, self._track)
-        chosen = accounts.account.translate(bytes(number in numbers for number in range(256)))
+        counted = bytearray(256)
+        for number in numbers:
+            counted[number] = 1
+        chosen = accounts.account.translate(counted)
         # NONE is the last place: a list takes half the time of a dict.
         sums = [0] * (len(self._column.labels) + 1)
         lengths = compress(accounts.lengths, chosen)
@@ -216,34 +219,36 @@ class Table:
     @cached_property
     def slack_on(self) -> list[dict[int, int]] | None:
         """The least slack of each label on each track, ns, of what lies in it too."""
-        slacks = self._slacks()
-        if slacks is None:
-            return None
+        return None if self._slacks() is None else list(self._slack_by_track())
+
+    def _slack_by_track(self) -> Iterator[dict[int, int]]:
         known: dict[tuple[int, int], dict[int, int]] = {}
-        found = []
-        for labels, slack in zip(self.column.of, slacks, strict=True):
-            key = id(labels), id(slack)
-            if key not in known:
-                known[key] = _least(labels, slack, self.column.within)
-            found.append(known[key])
-        return found
+        labels, slacks = self.column.of, self._slacks() or ()
+        keys = [(id(of_track), id(slack)) for of_track, slack in zip(labels, slacks, strict=True)]
+        times = Counter(keys)
+        for key, of_track, slack in zip(keys, labels, slacks, strict=True):
+            found = known.get(key)
+            if found is None:
+                found = _least(of_track, slack, self.column.within)
+                if times[key] > 1:
+                    known[key] = found
+            yield found
 
     @cached_property
     def critical_ns(self) -> list[int]:
         """What the critical path has of each label, ns."""
-        total = [0] * len(self.labels)
-        for of_track in self.critical_on:
-            for label, ns in of_track.items():
-                total[label] += ns
-        return total
+        labels, total = self.column.of, [0] * (len(self.labels) + 1)
+        for track, span, ns in self._path():
+            total[NONE if span == NONE else labels[track][span]] += ns
+        return total[:NONE]
 
     @cached_property
     def slack_ns(self) -> list[int | None] | None:
         """The least slack of each label, ns: None of one without any, and as a whole where there is none."""
-        if self.slack_on is None:
+        if self._slacks() is None:
             return None
         least: dict[int, int] = {}
-        for of_track in self.slack_on:
+        for of_track in self._slack_by_track():
             for label, ns in of_track.items():
                 least[label] = min(ns, least.get(label, ns))
         return [*map(least.get, range(len(self.labels)))]

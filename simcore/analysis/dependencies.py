@@ -28,15 +28,15 @@ from simcore.program.ops import (
     TO_NEXT,
     TransferCost,
 )
-from simcore.records import NamedTuple
+from simcore.records import NamedTuple, replace
 from simcore.simulation import Simulation
 from simcore.sources.simulated import simulated_graph
 from simcore.sources.simulated_graph import SimulatedGraph
 from simcore.trace.accounts import Accounts
-from simcore.trace.graph import BEFORE, BUSY, JOINED, QUEUED, RECEIVED, START
+from simcore.trace.graph import BUSY, JOINED, QUEUED, RECEIVED, START
 from simcore.trace.graph import Cause as GraphCause
 from simcore.trace.lane_spans import Dependency
-from simcore.trace.reasons import Facts, reason_words
+from simcore.trace.reasons import Facts, graph_facts, reason_words
 from simcore.trace.trace_graph import Neighbours
 from simcore.units import duration
 
@@ -61,6 +61,10 @@ class OpCause(NamedTuple):
     passes: bool = False
 
 
+# Of causes that are listed without a path.
+_UNKNOWN = Facts(None)
+
+
 class Dependencies:
     """Who waits for whom in a finished run.
 
@@ -78,8 +82,6 @@ class Dependencies:
         self._unfolded = folded is not simulation
         shown = self._shown_class if self._unfolded else None
         self.graph = simulated_graph(self.built, self._rank_of, shown)
-        # By how, class and cost: what is known of an op of its own rank that another one waits for.
-        self._on_rank: dict[tuple[int, int, int] | None, Facts] = {}
 
     # -- classes of the run and of its folded form -----------------------------------
 
@@ -111,22 +113,11 @@ class Dependencies:
 
     def facts(self, of: Neighbours, op: int, rank: int) -> Facts:
         """What is known of `op` of `rank` and what ended when it began; IDLE_OP: time passes by itself."""
-        _, number, cause = of
+        known, (_, number, cause) = graph_facts(self.graph, of), of
         if cause is None:
-            return Facts(None)
-        key = None
-        if cause.track == number and cause.why in (BEFORE, JOINED):
-            before = self.graph.span_at(cause.node, number)
-            if before != IDLE_OP:
-                # Nearly all of a path: the same of each op that waits for one of the same cost.
-                key = cause.why, number, self.timeline.stage_program(number).ops.cost[before]
-        if key in self._on_rank:
-            return self._on_rank[key]
+            return known
         ended = self._of_node(cause, number, op)
-        facts = self._facts(ended, number, op, self.ranks_of(ended, number, op, rank)[0])
-        if key is not None:
-            self._on_rank[key] = facts
-        return facts
+        return self._facts(ended, number, op, self.ranks_of(ended, number, op, rank)[0], known)
 
     def segment_causes(
         self, number: int, accounts: Accounts, segment: int, rank: int | None = None
@@ -236,29 +227,33 @@ class Dependencies:
         causes = built.graph.causes(built.node(number, op), built.ends, number)
         return [self._of_node(cause, number, op) for cause in causes]
 
-    def _facts(self, cause: OpCause, number: int, op: int, late: int) -> Facts:
+    def _facts(self, cause: OpCause, number: int, op: int, late: int, known: Facts = _UNKNOWN) -> Facts:
         """What is known of a cause of `op` of class `number`. late: the rank that came late, if the cause is
-        another member's.
+        another member's; known: what the graph knows.
         """
         timeline, why = self.timeline, cause.why
         if cause.member != NONE:
-            return Facts(why, True, late, own=op_kind(timeline, number, op, with_group=True))
+            own = op_kind(timeline, number, op, with_group=True)
+            return replace(known, how=why, is_late=True, rank=late, own=own)
+        # Who sends and who serves is told by stages and streams.
+        known = replace(known, how=why, is_late=False, rank=NONE)
         if cause.op == IDLE_OP:
-            return Facts(why, passes=duration(cause.end_ns - cause.start_ns))
+            return replace(known, passes=duration(cause.end_ns - cause.start_ns))
         what = op_kind(timeline, cause.number, cause.op, with_group=True)
         if cause.passes:
             seen = duration(cause.end_ns - timeline.times.end[cause.number][cause.op])
-            return Facts(why, what=what, seen=seen)
+            return replace(known, what=what, seen=seen)
         ops, stage = timeline.stage_program(cause.number).ops, timeline.stage_of(cause.number)
         cost, stream = timeline.program.costs[ops.cost[cause.op]], ops.stream[cause.op]
         target = f" to stage {stage + cost.step}" if isinstance(cost, TransferCost) else ""
         if why == RECEIVED:
             sent = "activation" if ops.phase[cause.op] in (FWD, RECOMPUTE) else "gradient"
-            return Facts(why, sent=sent, stage=stage)
+            return replace(known, sent=sent, stage=stage)
         if why == BUSY:
             where = f"the {STREAMS[stream]} stream" if stream < TO_NEXT else f"the channel{target}"
-            return Facts(why, where=where, what=f"the {op_kind(timeline, cause.number, cause.op)} before it")
-        return Facts(why, what=f"{what}{target}" if why == JOINED else what)
+            before = f"the {op_kind(timeline, cause.number, cause.op)} before it"
+            return replace(known, where=where, what=before)
+        return replace(known, what=f"{what}{target}" if why == JOINED else what)
 
     def _rank_of(self, cause: GraphCause, number: int, op: int, rank: int) -> int:
         """The rank that a cause of `op` of `rank` is of; IDLE_OP: the end of the rank waited."""

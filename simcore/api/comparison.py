@@ -5,6 +5,7 @@ from __future__ import annotations
 from simcore.api.run import Run
 from simcore.api.table import Table
 from simcore.comparison import Comparison as OfTwo
+from simcore.diagnostics import UsageError, printable
 from simcore.units import change_percent, duration
 
 
@@ -12,6 +13,11 @@ class Comparison:
     """Run `b` against run `a`: all differences are b - a."""
 
     def __init__(self, a: Run, b: Run, ranks: tuple[int, int] | None = None) -> None:
+        for name, run in (("a", a), ("b", b)):
+            if not isinstance(run, Run):
+                raise UsageError(
+                    f"{name}: found {printable(repr(run), 60)}, expected a run, as `load(...).run()`"
+                )
         self.a, self.b = a, b
         self._comparison = OfTwo(a._run, b._run, ranks)
 
@@ -33,7 +39,10 @@ class Comparison:
         return list(self._comparison.notices)
 
     def accounts(self) -> Table:
-        """Returns a row an account of the mean rank: account, a_ns, b_ns, difference_ns."""
+        """Returns a row for each account of the mean rank, or of the two ranks.
+
+        Columns: account, a_ns, b_ns, difference_ns.
+        """
         rows = self._comparison.accounts
         return Table({
             "account": [row.name for row in rows], "a_ns": [row.a_ns for row in rows],

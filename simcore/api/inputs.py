@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 from simcore.api.run import Run
@@ -46,7 +47,7 @@ def load(
     model: str | None = None,
     run: str | None = None,
     step: str | int | None = None,
-    ranks: str | None = None,
+    ranks: str | Iterable[int] | None = None,
     comm_names: str | None = None,
     step_names: str | None = None,
     cache: bool = True,
@@ -54,7 +55,7 @@ def load(
     """Returns what is at a path: any file or directory that `wltui PATH` opens; or a model.
 
     model: in place of a path, a name of `wltui models` or the path of a config.json or TOML. Of recordings:
-    run: which of a directory's runs, by its stamp; step: its number or "all"; ranks: like "0-7,12";
+    run: which of a directory's runs, by its stamp; step: its number or "all"; ranks: like "0-7,12" or [0, 3];
     comm_names, step_names: regular expressions of further kernels that communicate and of annotations that
     are steps; cache: whether what was read may be kept for the next time.
 
@@ -67,5 +68,6 @@ def load(
     if path is None:
         return Input(open_model(model), ("--model", str(model)))
     at_step = None if step is None else str(step)
-    name = os.fspath(path)
-    return Input(open_input(name, Asked(run, at_step, ranks, comm_names, step_names, cache)), (name,))
+    chosen = ranks if ranks is None or isinstance(ranks, str) else ",".join(str(int(rank)) for rank in ranks)
+    name = os.path.expanduser(os.fspath(path))
+    return Input(open_input(name, Asked(run, at_step, chosen, comm_names, step_names, cache)), (name,))

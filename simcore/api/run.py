@@ -6,14 +6,15 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import compress
+from numbers import Integral
 from typing import Any
 
 from simcore.api.table import Table
 from simcore.api.values import checked, factors
-from simcore.diagnostics import UsageError
+from simcore.diagnostics import UsageError, printable
 from simcore.records import replace
 from simcore.trace import run as of_run
-from simcore.trace.spans import NONE, Column
+from simcore.trace.spans import COMMUNICATES, NONE, Column
 from simcore.trace.track import Track
 from simcore.units import duration, plural
 
@@ -43,7 +44,10 @@ class CriticalPath:
         return dict(of_run.path_sums(self._run, what))
 
     def segments(self) -> Table:
-        """Returns a row a segment, in the order of time: start_ns, end_ns, rank, kind, what, reason."""
+        """Returns a row for each segment, in the order of time.
+
+        Columns: start_ns, end_ns, rank, kind, name, microbatch, and reason: why it could not begin earlier.
+        """
         rows = list(self._run.figures.path_segments())
         return Table({
             "start_ns": [row.start_ns for row in rows], "end_ns": [row.end_ns for row in rows],
@@ -129,9 +133,11 @@ class Run:
 
     def _spans_of(self, track: Track, rank: int | None) -> dict[str, Sequence[Any]]:
         trace, number = self._run.trace, track.number
+        number = trace.track_of[number] if trace.track_of else number
         spans, names = trace.spans[number], trace.column("name").of[number]
-        # What has no name is a gap between spans.
-        there = [name != NONE for name in names]
+        # What has no name is a gap between spans. What a device was launched is there by itself, too.
+        waits = COMMUNICATES if self._run.recording is not None and trace.overlaps else NONE
+        there = [name != NONE and level != waits for name, level in zip(names, spans.level, strict=True)]
         columns: dict[str, Sequence[Any]] = {
             "rank": [track.ranks.first if rank is None else rank] * len(spans),
             "ranks": [len(track.ranks) if rank is None else 1] * len(spans),
@@ -149,7 +155,8 @@ class Run:
         rank where the two together are most; critical_ns: of the critical path; slack_ns: how much longer it
         may take before the step does, None of what takes no part in it.
         """
-        lines = self._run.figures.layers(True)
+        nodes = self._run.figures.nodes
+        lines = self._run.figures.layers(True) if nodes is None else nodes.names
         columns: dict[str, list[Any]] = {
             "name": [line.title for line in lines], "rows": [len(line.rows) for line in lines],
         }  # fmt: skip
@@ -185,6 +192,11 @@ class Run:
         """
         asked = replace(self._run.parameters, **checked(parameters))
         for name, given in (("bandwidth", bandwidth), ("latency", latency)):
+            if given is not None and not isinstance(given, Mapping):
+                found = printable(repr(given), 40)
+                raise UsageError(
+                    f"{name}: found {found}, expected factors by dimension or group, like {{0: 0.5}}"
+                )
             if given:
                 asked = replace(asked, **checked(self._scaled(name, given, asked)))
         return Run(self._run.with_parameters(asked))
@@ -213,6 +225,27 @@ class Run:
             before = list(getattr(asked, field))
             changed[field] = [*before, *(f"{of}{group}={1 / factor!r}" for group, factor in by_group.items())]
         return changed
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """Tokens a second of all ranks; None where the input is no model."""
+        figures = self._run.model.model_figures
+        return None if figures is None else figures.throughput.tokens_per_s
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether the fullest rank fits into the memory of its GPU; None where the input is no model."""
+        figures = self._run.model.model_figures
+        return None if figures is None else figures.fits
+
+    def memory(self) -> Table:
+        """Returns a row for each pipeline stage: what a rank of it needs, bytes. Of a model; else no rows."""
+        figures = self._run.model.model_figures
+        stages = () if figures is None else figures.memory
+        rows = [(one.stage, one.needed, None if figures is None else figures.limit) for one in stages]
+        return Table(
+            dict(zip(("stage", "needed", "limit"), zip(*rows, strict=True), strict=True)) if rows else {}
+        )
 
     def report(self) -> str:
         """Returns the page of `wltui report`, plain text."""
@@ -247,6 +280,8 @@ class Run:
             save(name, made.pieces, force)
 
     def _of_rank(self, rank: int) -> Track:
+        if isinstance(rank, bool) or not isinstance(rank, Integral):
+            raise UsageError(f"rank: found {printable(repr(rank), 40)}, expected a whole number")
         track = next((track for track in self._run.tracks if rank in track.ranks), None)
         if track is None:
             raise UsageError(f"rank {rank}: not in this run of {plural(self.ranks, 'rank')}")

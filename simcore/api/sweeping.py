@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from simcore.api.inputs import Input, load
 from simcore.api.run import Run
 from simcore.api.table import Table
 from simcore.api.values import checked
-from simcore.diagnostics import UsageError
+from simcore.diagnostics import UsageError, printable
 from simcore.parameters import Parameters
 from simcore.sources.inputs import workload_of
 from simcore.sweeping.engines import engine_of
@@ -33,14 +33,14 @@ class Sweep:
         return len(self._points)
 
     def table(self) -> Table:
-        """Returns a row a point: what varies, step_time_ns, tokens_per_s, memory_peak_bytes, gpus, skipped:
-        why it was not run, None where it was.
+        """Returns a row a point: what varies, step_time_ns, tokens_per_s, memory_peak_bytes, fits, gpus,
+        skipped: why it was not run, None where it was.
         """
         columns: dict[str, list[Any]] = {name: [] for name in self._varied}
         for point in self._points:
             for name in self._varied:
                 columns[name].append(point.layout.get(name, point.parameters.get(name)))
-        figures = ("step_time_ns", "tokens_per_s", "memory_peak_bytes", "gpus", "skipped")
+        figures = ("step_time_ns", "tokens_per_s", "memory_peak_bytes", "fits", "gpus", "skipped")
         return Table(columns | {name: [getattr(point, name) for point in self._points] for name in figures})
 
     def to_pandas(self) -> Any:
@@ -60,7 +60,8 @@ class Sweep:
         """Returns the run of the fastest point that fits into memory. Raises `UsageError` where none does."""
         ran = [point for point in self._points if point.step_time_ns is not None and point.fits]
         if not ran:
-            raise UsageError("sweep: no point was run that fits into memory")
+            why = next((point.skipped for point in self._points if point.skipped), "none fits into memory")
+            raise UsageError(f"sweep: no point of {len(self)} was run and fits; the first: {why}")
         fastest = min(ran, key=lambda point: (point.step_time_ns or 0) / (point.work or 1))
         return self._input.run(**fastest.parameters)
 
@@ -85,16 +86,28 @@ def sweep(
     it, `dp` too. where: conditions on points, like "tp*pp <= 64". jobs: processes. What cannot be is a point
     with the reason in `skipped`. Raises `UsageError`, `InputError`.
     """
+    if isinstance(of, Run):
+        raise UsageError("sweep: found a run, expected an input or a path, as `load(...)`")
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+        raise UsageError(f"jobs: found {printable(repr(jobs), 40)}, expected a whole number from 1")
     opened = of if isinstance(of, Input) else load(of, model=model)
     workload = workload_of(opened._opened, "sweep:")
     axes, fixed = [], {}
     for name, values in parameters.items():
-        if not isinstance(values, list | tuple | range) or _is_list(name):
+        if isinstance(values, str | Mapping) or not isinstance(values, Iterable) or _is_list(name):
             fixed[name] = values
-        elif name == DP:
-            axes.append(VariedParameter(DP, tuple(values)))
-        else:
-            axes.append(VariedParameter(name, tuple(checked({name: value})[name] for value in values)))
+            continue
+        several = list(values)
+        if not several:
+            raise UsageError(
+                f"{printable(name, 40)}: found no values, expected several, like tp=[1, 2, 4, 8]"
+            )
+        of_name = (
+            [int(value) for value in several]
+            if name == DP
+            else [checked({name: value})[name] for value in several]
+        )
+        axes.append(VariedParameter(name, tuple(of_name)))
     if not axes:
         raise UsageError("sweep: nothing varies; give a parameter several values, like tp=[1, 2, 4, 8]")
     space = Space(Parameters(**checked(fixed)), tuple(axes), conditions(where))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from simcore.asked.values import Unfit, plain_value
@@ -33,18 +34,24 @@ def _value(name: str, value: object) -> Any:
     try:
         return plain_value(flag, _plain(flag, value))
     except Unfit as unfit:
-        found = printable(str(unfit.found), 60)
+        found = printable(repr(unfit.found), 60)
         said = unfit.said or f"found {found}, expected {unfit.expected}"
         raise UsageError(f"{name}: {said}") from None
 
 
 def _plain(flag: Flag, value: object) -> object:
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        # Of numpy, too.
+        value = int(value)
+    elif isinstance(value, Real) and not isinstance(value, bool):
+        value = float(value)
+        value = int(value) if flag.kind == "count" and value.is_integer() else value
     if flag.kind == "words":
         if isinstance(value, str):
             return [value]
         if isinstance(value, Mapping):
             return [f"{key}={factor}" for key, factor in value.items()]
-        return list(value) if isinstance(value, Sequence) else value
+        return list(value) if isinstance(value, Iterable) else value
     if flag.kind in ("word", "text"):
         # `zero=1`, `sequence_parallel=True`: what the flag writes as a word.
         if isinstance(value, bool):
@@ -64,12 +71,12 @@ def factors(
     by_dimension: dict[int, float] = {}
     by_group: dict[str, float] = {}
     for key, factor in given.items():
-        if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor < 1e12:
+        if isinstance(factor, bool) or not isinstance(factor, Real) or not 0 < factor < 1e12:
             raise UsageError(f"{name}[{key!r}]: found {factor!r}, expected a factor above 0")
         if isinstance(key, str):
-            by_group[key] = factor
-        elif 0 <= key < len(dims):
-            by_dimension[key] = factor
+            by_group[key] = float(factor)
+        elif isinstance(key, Integral) and 0 <= key < len(dims):
+            by_dimension[int(key)] = float(factor)
         else:
             there = f"dimensions 0 to {len(dims) - 1}" if dims else "no dimensions"
             raise UsageError(f"{name}[{key!r}]: the network has {there}")

@@ -151,7 +151,9 @@ def executed_trace(executed: Executed, columns: Mapping[str, Callable[[], Column
         sizes[unit] += 1
     spans = [_spans_of(executed, rank) for rank in executed.units.first]
     waits = [Waits() for _ in sizes]
-    return Trace(spans, waits, executed.step_time_ns, NAMES, sizes, PP, True, columns)
+    return Trace(
+        spans, waits, executed.step_time_ns, NAMES, sizes, PP, True, columns, executed.units.of
+    )  # fmt: skip
 
 
 def executed_graph(executed: Executed, built: ExecutedGraph) -> TraceGraph:

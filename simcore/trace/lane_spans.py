@@ -272,10 +272,10 @@ def microbatch_words(number: int, microbatches: int) -> str:
 
 
 def clock(time_ns: int) -> str:
-    """A time of the step in groups of three: `6.204 608 123 s`."""
-    whole, rest = divmod(time_ns, 10**9)
+    """A time of the step in groups of three: `6.204 608 123 s`; before its begin with a minus."""
+    whole, rest = divmod(abs(time_ns), 10**9)
     digits = f"{rest:09d}"
-    return f"{whole}.{digits[:3]} {digits[3:6]} {digits[6:]} s"
+    return f"{'-' * (time_ns < 0)}{whole}.{digits[:3]} {digits[3:6]} {digits[6:]} s"
 
 
 class TimeAxis(NamedTuple):

@@ -138,7 +138,8 @@ class Trace(Struct, dict=True):
     """Tracks with their spans and waits. categories: the accounts there are. ranks: how many each track
     stands for. bubbles: the category that a track waits for in a bubble, NONE where there is none. overlaps:
     whether several spans of a track may hold it at once. columns: what spans can be counted under, by what
-    that is, each made when it is first asked for.
+    that is, each made when it is first asked for. track_of: of each track of the run the one here, where
+    ranks that ran alike share one; () where they are the same.
     """
 
     spans: Sequence[Spans]
@@ -149,6 +150,7 @@ class Trace(Struct, dict=True):
     bubbles: int
     overlaps: bool = False
     columns: Mapping[str, Callable[[], Column]] = {}
+    track_of: Sequence[int] = ()
 
     def __len__(self) -> int:
         """How many tracks it has."""

@@ -6,6 +6,7 @@ import doctest
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -148,9 +149,9 @@ def test_every_flag_has_its_keyword_and_takes_values_of_python() -> None:
     ("given", "words"),
     [
         ({"tpp": 2}, "tpp: no parameter of this name; did you mean tp"),
-        ({"tp": "two"}, "tp: found two, expected a whole number"),
+        ({"tp": "two"}, "tp: found 'two', expected a whole number"),
         ({"tp": 0}, "tp: 0: a whole number from 1"),
-        ({"schedule": "dance"}, "schedule: found dance, expected one of"),
+        ({"schedule": "dance"}, "schedule: found 'dance', expected one of"),
         ({"slow_rank": {"x": 2}}, "slow_rank"),
         ({"overlap_grad_reduce": 1}, "overlap_grad_reduce: found 1, expected true or false"),
         ({"replay": True}, "--replay"),
@@ -243,6 +244,59 @@ def test_a_notebook_shows_a_run_and_nothing_of_a_file_as_markup(run: wl.Run, tmp
     for html in (other._repr_html_(), other.spans(rank=0)._repr_html_(), other.layers()._repr_html_()):
         assert "<script" not in html
     assert "more rows" in other.spans(rank=0)._repr_html_()
+
+
+def test_spans_of_ranks_that_ran_alike_are_those_of_each(tmp_path: Path) -> None:
+    """Planted: spans of execution traces taken by the rank, not by the class of ranks that ran alike."""
+    alone = [{"id": 0, "name": "n", "type": COMP, "micros": 50, "attributes": {}}]
+    long = [{"id": 0, "name": "m", "type": COMP, "micros": 70, "attributes": {}}]
+    run = wl.load(write_set(tmp_path, [alone, alone, long, alone])).run(dim=["ring:4:50:500"])
+    assert [run.spans(rank)["name"] for rank in range(4)] == [["n"], ["n"], ["m"], ["n"]]
+    assert [run.spans(rank)["end_ns"] for rank in range(4)] == [[50_000], [50_000], [70_000], [50_000]]
+    assert {row["name"] for row in run.layers()} == {"n", "m"}
+
+
+def test_operations_of_a_device_are_there_once() -> None:
+    run = wl.load("tests/kineto/cases/spans.csv").run()
+    rows = [tuple(row.values()) for row in run.spans()]
+    assert len(rows) == len(set(rows)) > 0
+
+
+def test_values_of_numpy_are_numbers() -> None:
+    numpy = pytest.importorskip("numpy")
+    workload = wl.load(SMALL)
+    assert workload.run(pp=numpy.int64(2), compute_scale=numpy.float64(0.9)).parameters == {
+        "pp": 2, "compute_scale": 0.9,
+    }  # fmt: skip
+    half = workload.run().with_(bandwidth={numpy.int64(0): numpy.float64(0.5)})
+    assert half.step_time_ns == workload.run().with_(bandwidth={0: 0.5}).step_time_ns
+    assert len(wl.sweep(SIMULATED, tp=numpy.array([4, 8]))) == 2
+
+
+def test_a_model_has_its_throughput_and_memory() -> None:
+    run = wl.load(model="llama-3-8b").run(world=8, tp=2)
+    values = run.to_dict()
+    assert run.tokens_per_s == values["throughput"]["tokens_per_s"]
+    assert list(run.memory()["needed"]) == [stage["needed"] for stage in values["memory"]]
+    assert run.fits is all(stage["fits"] for stage in values["memory"])
+    assert (wl.load(SMALL).run().tokens_per_s, wl.load(SMALL).run().fits) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda run: wl.compare(run, "b.txt"), "b: found 'b.txt', expected a run"),
+        (lambda run: wl.sweep(run, tp=[1, 2]), "found a run"),
+        (lambda run: wl.sweep(SMALL, tp=[1, 2], jobs=0), "jobs: found 0"),
+        (lambda run: wl.sweep(SMALL, tp=[]), "tp: found no values"),
+        (lambda run: run.with_(bandwidth=0.5), "bandwidth: found 0.5, expected factors"),
+        (lambda run: run.accounts("0"), "rank: found '0', expected a whole number"),
+        (lambda run: wl.sweep(SIMULATED, tp=[3, 5]).best(), "was run and fits; the first: "),
+    ],
+)
+def test_slips_of_a_notebook_are_told(wrong: Callable[[wl.Run], object], words: str) -> None:
+    with pytest.raises(wl.UsageError, match=re.escape(words)):
+        wrong(wl.load(SMALL).run())
 
 
 def test_a_run_is_exported(tmp_path: Path) -> None:

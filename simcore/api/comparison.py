@@ -13,13 +13,15 @@ class Comparison:
     """Run `b` against run `a`: all differences are b - a."""
 
     def __init__(self, a: Run, b: Run, ranks: tuple[int, int] | None = None) -> None:
-        for name, run in (("a", a), ("b", b)):
-            if not isinstance(run, Run):
-                raise UsageError(
-                    f"{name}: found {printable(repr(run), 60)}, expected a run, as `load(...).run()`"
-                )
         self.a, self.b = a, b
-        self._comparison = OfTwo(a._run, b._run, ranks)
+        try:
+            runs = a._run, b._run
+        except AttributeError:
+            raise UsageError(
+                f"compare: found {printable(repr(a), 60)} and {printable(repr(b), 60)}, expected two runs, "
+                "as `load(...).run()` gives them"
+            ) from None
+        self._comparison = OfTwo(*runs, ranks)
 
     @property
     def difference_ns(self) -> int:

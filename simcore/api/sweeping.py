@@ -86,8 +86,10 @@ def sweep(
     it, `dp` too. where: conditions on points, like "tp*pp <= 64". jobs: processes. What cannot be is a point
     with the reason in `skipped`. Raises `UsageError`, `InputError`.
     """
-    if isinstance(of, Run):
-        raise UsageError("sweep: found a run, expected an input or a path, as `load(...)`")
+    if of is not None and not isinstance(of, Input | str | os.PathLike):
+        raise UsageError(
+            f"sweep: found {printable(repr(of), 60)}, expected an input, as `load(...)`, or a path"
+        )
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
         raise UsageError(f"jobs: found {printable(repr(jobs), 40)}, expected a whole number from 1")
     opened = of if isinstance(of, Input) else load(of, model=model)

@@ -285,8 +285,8 @@ def test_a_model_has_its_throughput_and_memory() -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (lambda run: wl.compare(run, "b.txt"), "b: found 'b.txt', expected a run"),
-        (lambda run: wl.sweep(run, tp=[1, 2]), "found a run"),
+        (lambda run: wl.compare(run, "b.txt"), "and 'b.txt', expected two runs"),
+        (lambda run: wl.sweep(run, tp=[1, 2]), "sweep: found <Run "),
         (lambda run: wl.sweep(SMALL, tp=[1, 2], jobs=0), "jobs: found 0"),
         (lambda run: wl.sweep(SMALL, tp=[]), "tp: found no values"),
         (lambda run: run.with_(bandwidth=0.5), "bandwidth: found 0.5, expected factors"),

@@ -17,6 +17,7 @@ import pytest
 from simcore.diagnostics import Diagnostic, InputError, UsageError
 from simcore.measured import MeasuredRun
 from simcore.parameters import Asked, Parameters
+from simcore.render.report.pages import run_page
 from simcore.runs.measured import MeasuredResults, measured_results
 from simcore.runs.simulated import Results
 from simcore.simulation import simulate
@@ -363,3 +364,13 @@ def test_the_example_of_the_page_opens(tmp_path: Path) -> None:
     read = results(written(tmp_path, "\n".join(line.strip() for line in lines)))
     assert figures(read) == figures(results(written(tmp_path, TWO, "two.csv")))
     assert read.measured.diagnostics == ()
+
+
+def test_operations_of_a_step_of_microseconds_are_told_in_microseconds(tmp_path: Path) -> None:
+    spans = (
+        "rank,stream,start_ns,end_ns,name,kind\n0,compute,0,5000,a,forward\n0,compute,5000,9000,b,backward\n"
+    )
+    page = run_page(results(written(tmp_path, spans)))
+    lines = page.splitlines()
+    (title,) = [at for at, line in enumerate(lines) if line.split()[:3] == ["operation", "compute", "us"]]
+    assert lines[title + 1].split()[:3] == ["a", "5.000", "0.000"]

@@ -12,7 +12,7 @@ from simcore.kernel_names import short_name
 from simcore.records import NamedTuple
 from simcore.render.report.section import Field, PageAsked, Section, field_lines, more_line
 from simcore.trace.layers import Column, LayerUse, Unit, columns_of, json_lines
-from simcore.units import duration, percent
+from simcore.units import column_unit, duration, percent
 
 if TYPE_CHECKING:
     from simcore.analysis.layers import LayerCell
@@ -60,10 +60,10 @@ def _fields(run: Run) -> list[tuple[Column, Field[Any]]]:
     """The columns of rows and their cells, or of operations."""
     lines = run.figures.lines
     heading, name = ("layer", printable) if lines == "rows" else ("operation", short_name)
+    # Operations of a step of microseconds are none of 0.000 ms.
+    unit = (1e6, "ms") if lines == "rows" else column_unit(min(run.step_time_ns, 10**9 - 1))
     return [
-        (column, column_field(
-            column, run.step_time_ns, (1e6, "ms"), lambda text: name(text, _NAME_CELLS), heading
-        ))
+        (column, column_field(column, run.step_time_ns, unit, lambda text: name(text, _NAME_CELLS), heading))
         for column in columns_of(lines)
     ]  # fmt: skip
 

@@ -101,8 +101,7 @@ def cluster_fields(simulation: Simulation, cluster: Cluster) -> dict[str, Any]:
 
     A file that does not tell its world may take it from a cluster that is given: there it is said, too.
     """
-    dims = (f"{dim.kind}:{dim.size}:{dim.bandwidth!r}:{dim.latency_ns!r}" for dim in cluster.dims)
-    fields: dict[str, Any] = {"dim": tuple(dims)}
+    fields: dict[str, Any] = {"dim": tuple(dim.exact() for dim in cluster.dims)}
     if simulation.parameters.world is simulation.workload.header.all_gpus is None:
         fields["world"] = simulation.layout.world
     return fields

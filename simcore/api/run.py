@@ -213,9 +213,8 @@ class Run:
             dims = []
             for number, dim in enumerate(network.dims):
                 factor = by_dimension.get(number, 1.0)
-                bandwidth = dim.bandwidth * (factor if name == "bandwidth" else 1)
-                latency = dim.latency_ns * (factor if name == "latency" else 1)
-                dims.append(f"{dim.kind}:{dim.size}:{bandwidth!r}:{latency!r}")
+                scaled = "latency_ns" if name == "latency" else "bandwidth"
+                dims.append(replace(dim, **{scaled: getattr(dim, scaled) * factor}).exact())
             changed["dim"] = dims
             if self._run.shape.simulated is not None:
                 # Dimensions that are given tell the ranks where the file does not.

@@ -55,6 +55,18 @@ class Dimension(Struct, frozen=True):
         """The dimension as `--dim` takes it: `switch:8:450:500`."""
         return f"{self.kind}:{self.size}:{number(self.bandwidth)}:{number(self.latency_ns)}"
 
+    def exact(self) -> str:
+        """As `flag`, to the last digit."""
+        return f"{self.kind}:{self.size}:{self.bandwidth!r}:{self.latency_ns!r}"
+
+    def cheaper(self, what: str, factor: float, no_time_gbps: float) -> Dimension:
+        """The dimension whose `latency` is times `factor`, or whose `bandwidth` is over it, of which 0 makes
+        `no_time_gbps`.
+        """
+        if what == "latency":
+            return replace(self, latency_ns=self.latency_ns * factor)
+        return replace(self, bandwidth=self.bandwidth / factor if factor else no_time_gbps)
+
     def written(self) -> str:
         """As `flag`, in the unit of the file that it is from: `switch:8:400GiB:300`."""
         unit = self.rate().partition(" (")[0].removesuffix("/s").replace(" ", "")

@@ -356,15 +356,9 @@ def _with_dimension(
     setup: Execution, dims: Sequence[Dimension], number: int, what: str, factor: float
 ) -> Execution:
     """The run with a dimension's latency times `factor`, or its bandwidth over it, to the last digit."""
-    written = []
-    for index, dim in enumerate(dims):
-        bandwidth, latency = dim.bandwidth, dim.latency_ns
-        if index == number and what == "latency":
-            latency *= factor
-        elif index == number:
-            bandwidth = bandwidth / factor if factor else _NO_TIME_GBPS
-        written.append(f"{dim.kind}:{dim.size}:{bandwidth!r}:{latency!r}")
-    return setup.changed(dim=tuple(written))
+    changed = list(dims)
+    changed[number] = changed[number].cheaper(what, factor, _NO_TIME_GBPS)
+    return setup.changed(dim=tuple(dim.exact() for dim in changed))
 
 
 # -- families of changes ---------------------------------------------------------------

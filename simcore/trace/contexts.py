@@ -280,10 +280,8 @@ class NoModel(NamedTuple):
 # -- the layout and the loop ---------------------------------------------------------
 
 
-class Simulated(Protocol):
-    """What a simulated step came from, and when each op ran. has_dimensions: whether prices depend on those
-    of the cluster. diagnostics: of the file, then of the run.
-    """
+class OnCluster(Protocol):
+    """A workload laid out on a cluster. has_dimensions: whether prices depend on those of the cluster."""
 
     @property
     def workload(self) -> Workload: ...
@@ -293,6 +291,11 @@ class Simulated(Protocol):
     def cluster(self) -> Cluster: ...
     @property
     def has_dimensions(self) -> bool: ...
+
+
+class Simulated(OnCluster, Protocol):
+    """What a simulated step came from, and when each op ran. diagnostics: of the file, then of the run."""
+
     @property
     def timeline(self) -> Timeline: ...
     @property

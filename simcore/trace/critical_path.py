@@ -8,6 +8,7 @@ one rank doing one thing of one micro-batch, as people tell the story.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
@@ -199,16 +200,16 @@ class LegOf(NamedTuple):
     is_placeholder: bool = False
 
 
-class PathSource:
+class PathSource(ABC):
     """What a kind of run says of its critical path."""
 
+    @abstractmethod
     def kind(self, track: int, span: int) -> str:
         """What the time goes to."""
-        raise NotImplementedError
 
+    @abstractmethod
     def name(self, track: int, span: int) -> str:
         """What it is called, raw text of the file."""
-        raise NotImplementedError
 
     def part(self, by: str, track: int, span: int) -> str:
         """The part of a segment by what this kind of run alone has."""
@@ -218,13 +219,13 @@ class PathSource:
         """What runs: segments with equal ones are alike."""
         return self.kind(track, span), self.name(track, span)
 
+    @abstractmethod
     def leg(self, track: int, span: int) -> LegOf:
         """What it is a part of."""
-        raise NotImplementedError
 
+    @abstractmethod
     def segment(self, path: CriticalPath, index: int) -> PathSegment:
         """A segment, with its words."""
-        raise NotImplementedError
 
     def facts(self, path: CriticalPath, index: int) -> Facts:
         """What is known of a segment and what ended when it began."""

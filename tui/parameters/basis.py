@@ -20,6 +20,7 @@ from simcore.program.plan import schedule_defaults
 from simcore.program.schedule_choice import chosen_schedule
 from simcore.records import Struct
 from simcore.setup import Placed, Setup
+from simcore.trace.contexts import OnCluster
 from simcore.workload import Workload
 from simcore.workload.policies import NO_POLICY
 
@@ -31,21 +32,13 @@ class HasSetup(Protocol):
     def setup(self) -> Given: ...
 
 
-class Basis(Protocol):
+class Basis(OnCluster, Protocol):
     """What the form asks of a run, or of a draft that has not been run. program: of a run before it."""
 
     @property
     def setup(self) -> Setup: ...
     @property
-    def workload(self) -> Workload: ...
-    @property
-    def layout(self) -> Layout: ...
-    @property
-    def cluster(self) -> Cluster: ...
-    @property
     def program(self) -> Program: ...
-    @property
-    def has_dimensions(self) -> bool: ...
 
 
 class DraftBasis(Struct, frozen=True, dict=True):

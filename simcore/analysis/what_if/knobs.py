@@ -67,9 +67,5 @@ def _dimensions(rerun: Rerun) -> Iterator[Knob]:
 def cheaper_dimension(cluster: Cluster, number: int, what: str, factor: float) -> Cluster:
     """The cluster whose dimension has its latency times `factor`, or its bandwidth over `factor`."""
     dims = list(cluster.dims)
-    dimension = dims[number]
-    if what == "latency":
-        dims[number] = replace(dimension, latency_ns=dimension.latency_ns * factor)
-    else:
-        dims[number] = replace(dimension, bandwidth=dimension.bandwidth / factor if factor else _NO_TIME_GBPS)
+    dims[number] = dims[number].cheaper(what, factor, _NO_TIME_GBPS)
     return replace(cluster, dims=tuple(dims))

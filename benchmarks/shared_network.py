@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median_high as median
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -58,10 +59,7 @@ def rows(runs: list[dict[str, Any]]) -> Iterator[tuple[str, str, int, int, int, 
         collective = run["collective"].upper()
         size = run["size_bytes"] * (cluster.npus if collective == "ALLGATHER" else 1)
         shape = group_shape(cluster, range(cluster.npus))
-        dims = " x ".join(
-            f"{dim['kind']} {dim['size']} {dim['bandwidth_gibps']:g}/{dim['latency_ns']:g}"
-            for dim in run["dims"]
-        )
+        dims = " x ".join(f"{dim['kind']} {dim['size']}" for dim in run["dims"])
         where = f"{dims}, {' / '.join(run['algorithms'])}"
         if run["optimization"] != "localBWAware":
             where += f", {run['optimization']}"
@@ -79,18 +77,17 @@ def table() -> str:
     within = sum(0.95 <= ratio <= 1.05 for ratio in ratios)
     lines = [
         f"{len(found)} runs: per-link FIFO / `shared` is {ratios[0]:.2f} to {ratios[-1]:.2f}, median "
-        f"{ratios[len(ratios) // 2]:.2f}, {within} within 5 %; per-link FIFO / `analytical` is "
-        f"{unaware[0]:.2f} to {unaware[-1]:.2f}, median {unaware[len(unaware) // 2]:.2f}.",
+        f"{median(ratios):.2f}, {within} within 5 %; per-link FIFO / `analytical` is "
+        f"{unaware[0]:.2f} to {unaware[-1]:.2f}, median {median(unaware):.2f}.",
         "",
-        "| cluster (GiB/s / ns), algorithms | collective | bytes | splits | analytical ns | shared ns "
-        "| per-link FIFO ns | FIFO / shared |",
-        "|---|---|---|---|---|---|---|---|",
+        "| cluster (kind, size), algorithms | runs | FIFO / shared: least | median | most |",
+        "|---|---|---|---|---|",
     ]
-    for where, collective, size, splits, alone, shared, measured in found:
-        lines.append(
-            f"| {where} | {collective} | {size} | {splits} | {alone} | {shared} | {measured} "
-            f"| {measured / shared:.3f} |"
-        )
+    by_cluster: dict[str, list[float]] = {}
+    for row in found:
+        by_cluster.setdefault(row[0], []).append(row[6] / row[5])
+    for where, some in by_cluster.items():
+        lines.append(f"| {where} | {len(some)} | {min(some):.2f} | {median(some):.2f} | {max(some):.2f} |")
     return "\n".join(lines) + "\n"
 
 

@@ -66,6 +66,9 @@ _ALL_OF_COMPUTE = bytes(255 * (account == COMPUTE) for account in range(256))
 # By 0, 1, 2 of what goes on beside compute, holds it, computes.
 _LEVEL = bytes((NEVER, COMMUNICATES, COMPUTES)).ljust(256, b"\xff")
 _NOT = bytes((1,)).ljust(256, b"\0")
+# The stream of an op as users see it, a table for `translate` to signed bytes: NONE of compute.
+_LABEL = bytes(255 if name == STREAMS[COMPUTE] else RANK_STREAMS.index(name) for name in STREAMS)
+_LABEL = _LABEL.ljust(256, b"\xff")
 # In queues all communication of a rank is one lane.
 _QUEUE = bytes(stream != COMPUTE for stream in range(256))
 
@@ -147,18 +150,16 @@ def _microbatches(timeline: Timeline) -> Column:
 
 def _streams(timeline: Timeline) -> Column:
     """The stream of each op as users see them; what is received is on one of its own."""
-    label = array("i", [RANK_STREAMS.index(name) for name in STREAMS])
-    label[COMPUTE] = NONE
     known: dict[int, array[int]] = {}
     of = []
     for number in range(len(timeline.classes)):
         stream = timeline.stage_program(number).ops.stream
         if id(stream) not in known:
-            known[id(stream)] = array("i", map(label.__getitem__, stream))
+            known[id(stream)] = array("b", stream.translate(_LABEL))
         of.append(known[id(stream)])
     received = [*range(len(RANK_STREAMS))]
     for sent, name in RECEIVING.items():
-        received[label[sent]] = RANK_STREAMS.index(name)
+        received[_LABEL[sent]] = RANK_STREAMS.index(name)
     return Column(RANK_STREAMS, of, received)
 
 

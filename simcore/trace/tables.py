@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import compress, repeat
 from operator import add, gt
@@ -19,6 +19,8 @@ from simcore.trace.spans import NONE, Column, Trace
 
 # (track, span, ns) of each segment of the critical path, in the order of time.
 Path = Iterable[tuple[int, int, int]]
+# More than any slack, ns.
+_MORE = 1 << 62
 
 
 class Use(Struct, frozen=True, gc=False):
@@ -148,17 +150,21 @@ def counted(trace: Trace, column: Column) -> dict[int, Counted]:
     return found
 
 
-def _least(labels: Sequence[int], slack: Sequence[int], within: Sequence[int]) -> dict[int, int]:
-    least: dict[int, int] = {}
-    for label, ns in zip(labels, slack, strict=True):
-        if label not in least or ns < least[label]:
-            least[label] = ns
-    least.pop(NONE, None)
-    for label, ns in [*least.items()] if within else ():
-        outer = within[label]
-        if outer != NONE:
-            least[outer] = min(ns, least.get(outer, ns))
-    return least
+def _least(columns: Iterable[tuple[Sequence[int], Sequence[int]]], of: Column) -> list[int | None]:
+    """The least slack of each label, ns, of what lies in it too; None of one without any. columns: the labels
+    of spans, and the slacks of these.
+    """
+    least = [_MORE] * (len(of.labels) + 1)
+    for labels, slack in columns:
+        for label, ns in zip(labels, slack, strict=True):
+            if ns < least[label]:
+                least[label] = ns
+    del least[NONE]
+    inside = [*least]
+    for outer, ns in zip(of.within, inside, strict=True) if of.within else ():
+        if outer != NONE and ns < least[outer]:
+            least[outer] = ns
+    return [None if ns == _MORE else ns for ns in least]
 
 
 class Table:
@@ -219,20 +225,11 @@ class Table:
     @cached_property
     def slack_on(self) -> list[dict[int, int]] | None:
         """The least slack of each label on each track, ns, of what lies in it too."""
-        return None if self._slacks() is None else list(self._slack_by_track())
-
-    def _slack_by_track(self) -> Iterator[dict[int, int]]:
-        known: dict[tuple[int, int], dict[int, int]] = {}
-        labels, slacks = self.column.of, self._slacks() or ()
-        keys = [(id(of_track), id(slack)) for of_track, slack in zip(labels, slacks, strict=True)]
-        times = Counter(keys)
-        for key, of_track, slack in zip(keys, labels, slacks, strict=True):
-            found = known.get(key)
-            if found is None:
-                found = _least(of_track, slack, self.column.within)
-                if times[key] > 1:
-                    known[key] = found
-            yield found
+        slacks = self._slacks()
+        if slacks is None:
+            return None
+        by_track = (_least([columns], self.column) for columns in zip(self.column.of, slacks, strict=True))
+        return [{label: ns for label, ns in enumerate(least) if ns is not None} for least in by_track]
 
     @cached_property
     def critical_ns(self) -> list[int]:
@@ -245,13 +242,13 @@ class Table:
     @cached_property
     def slack_ns(self) -> list[int | None] | None:
         """The least slack of each label, ns: None of one without any, and as a whole where there is none."""
-        if self._slacks() is None:
+        slacks = self._slacks()
+        if slacks is None:
             return None
-        least: dict[int, int] = {}
-        for of_track in self._slack_by_track():
-            for label, ns in of_track.items():
-                least[label] = min(ns, least.get(label, ns))
-        return [*map(least.get, range(len(self.labels)))]
+        columns = zip(self.column.of, slacks, strict=True)
+        # Ranks of a class that are shown alone share both.
+        unlike = {(id(labels), id(slack)): (labels, slack) for labels, slack in columns}
+        return _least(unlike.values(), self.column)
 
     @property
     def path_known(self) -> bool:

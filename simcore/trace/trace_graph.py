@@ -160,10 +160,10 @@ def slack(of: TraceGraph, cancelled: Callable[[], bool] = never) -> list[array[i
     """
     step_ns = max(of.ends[node] for node in of.last)
     latest = of.graph.latest(of.durations, step_ns, cancelled)
-    room = array("q", map(sub, latest, of.ends))
     # What has not run, NONE, has no node: it is the last entry.
-    room.append(0)
-    slacks = [array("q", map(room.__getitem__, nodes)) for nodes in of.nodes]
+    room = [*map(sub, latest, of.ends), 0]
+    # By lists: an array that is made of an iterator grows by each element.
+    slacks = [array("q", [*map(room.__getitem__, nodes)]) for nodes in of.nodes]
     for node, track, span in of.sent:
         slacks[track][span] = min(slacks[track][span], room[node])
     return slacks

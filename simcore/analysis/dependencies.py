@@ -33,9 +33,9 @@ from simcore.simulation import Simulation
 from simcore.sources.simulated import simulated_graph
 from simcore.sources.simulated_graph import SimulatedGraph
 from simcore.trace.accounts import Accounts
+from simcore.trace.findings import Dependency
 from simcore.trace.graph import BUSY, JOINED, QUEUED, RECEIVED, START
 from simcore.trace.graph import Cause as GraphCause
-from simcore.trace.lane_spans import Dependency
 from simcore.trace.reasons import Facts, graph_facts, reason_words
 from simcore.trace.trace_graph import Neighbours
 from simcore.units import duration

@@ -40,14 +40,8 @@ from simcore.sources.simulated import (
     IDLE,
     WAIT,
 )
-from simcore.trace.lane_spans import (
-    COMPUTE_STREAM,
-    Dependency,
-    SpanSaid,
-    clock,
-    microbatch_words,
-    slack_words,
-)
+from simcore.trace.findings import Dependency
+from simcore.trace.lane_spans import COMPUTE_STREAM, SpanSaid, clock, microbatch_words, slack_words
 from simcore.trace.lanes import PHASE_WORDS, Lanes, SpanWords
 from simcore.units import byte_size, duration, number, plural
 from simcore.workload.model import PHASES as CELLS

@@ -8,8 +8,9 @@ from simcore.chakra.nodes import RECV
 from simcore.diagnostics import in_short
 from simcore.executing.path_words import MESSAGE, taken_by
 from simcore.ranks import RankSet
+from simcore.trace.findings import Dependency
 from simcore.trace.graph import BEFORE, BUSY, RECEIVED
-from simcore.trace.lane_spans import Dependency, SpanSaid, slack_words
+from simcore.trace.lane_spans import SpanSaid, slack_words
 from simcore.trace.lanes import Lanes, SpanWords
 from simcore.trace.reasons import Facts, reason_words
 from simcore.units import byte_size, duration, plural

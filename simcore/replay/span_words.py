@@ -31,8 +31,9 @@ from simcore.replay.piece_names import piece_name
 from simcore.replay.waits import Wait, waits_by_item
 from simcore.sources.pieces import GAP
 from simcore.sources.ties import NONE
+from simcore.trace.findings import Dependency, Step
 from simcore.trace.graph import BEFORE, BUSY, RECEIVED, START, Cause
-from simcore.trace.lane_spans import COMPUTE_STREAM, Dependency, SpanSaid, Step, microbatch_words
+from simcore.trace.lane_spans import COMPUTE_STREAM, SpanSaid, microbatch_words
 from simcore.trace.lanes import Lanes, SpanWords
 from simcore.trace.reasons import Facts, reason_words
 from simcore.trace.trace_graph import Neighbours

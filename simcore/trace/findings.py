@@ -1,5 +1,6 @@
 """What is found in a run, whatever it came from: its critical path told in legs and summed in parts, the
-places worth a look, the answers to what-if questions, and the changes that these are about.
+places worth a look, what a span waited for, the answers to what-if questions, and the changes that these are
+about.
 """
 
 from __future__ import annotations
@@ -23,6 +24,33 @@ class Spot(NamedTuple):
     start_ns: int
     end_ns: int
     stream: str | None = None
+
+
+class Step(NamedTuple):
+    """A span to go to. number: its track; stream: of the lane that shows it. words: what it is, and why it
+    is a cause or an effect.
+    """
+
+    number: int
+    stream: str | None
+    start_ns: int
+    rank: int
+    words: str
+
+
+class Dependency(Struct, frozen=True):
+    """A span that another one waited for, or that waits for another, with the reason in words.
+
+    number: its track; span: of that, NONE where time passes by itself. rank: which of its ranks. start_ns,
+    end_ns: of the part that was waited for.
+    """
+
+    number: int
+    span: int
+    rank: int
+    reason: str
+    start_ns: int
+    end_ns: int
 
 
 class Leg(Struct, frozen=True):

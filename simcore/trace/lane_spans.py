@@ -228,33 +228,6 @@ class SpanSaid(NamedTuple):
     more: str = ""
 
 
-class Step(NamedTuple):
-    """A span to go to. number: its track; stream: of the lane that shows it. words: what it is, and why it
-    is a cause or an effect.
-    """
-
-    number: int
-    stream: str | None
-    start_ns: int
-    rank: int
-    words: str
-
-
-class Dependency(Struct, frozen=True):
-    """A span that another one waited for, or that waits for another, with the reason in words.
-
-    number: its track; span: of that, NONE where time passes by itself. rank: which of its ranks. start_ns,
-    end_ns: of the part that was waited for.
-    """
-
-    number: int
-    span: int
-    rank: int
-    reason: str
-    start_ns: int
-    end_ns: int
-
-
 def slack_words(ns: int) -> str:
     """Returns how much longer a span may take, or that it is critical."""
     return f"slack {duration(ns)}, not critical" if ns else "on a critical path"

@@ -15,17 +15,16 @@ from typing import TYPE_CHECKING, Protocol
 
 from simcore.records import NamedTuple
 from simcore.trace.accounts import Accounts, Ranges
+from simcore.trace.findings import Dependency, Step
 from simcore.trace.lane_spans import (
     KINDS,
     TIME,
     Content,
-    Dependency,
     Figure,
     LaneOrder,
     Searched,
     Spans,
     SpanSaid,
-    Step,
     StretchFigures,
     TimeAxis,
     TimeStretch,

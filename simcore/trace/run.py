@@ -21,8 +21,7 @@ from simcore.trace.account_walk import accounts_of
 from simcore.trace.accounts import AccountNames, Accounts, told_accounts
 from simcore.trace.contexts import NO_NETWORK, ModelUse, NetworkUse, Recording, StepShape
 from simcore.trace.figures import NodeTables, Origin, PathSegment, Said, StreamUse, TrackUse, WaitFor
-from simcore.trace.findings import Leg, Place, Spot, WhatIf
-from simcore.trace.lane_spans import Step
+from simcore.trace.findings import Leg, Place, Spot, Step, WhatIf
 from simcore.trace.spans import Trace
 from simcore.trace.track import TimedPass, Track, in_same_words
 from simcore.units import duration, plural

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from simcore.trace.lane_spans import Step
+from simcore.trace.findings import Step
 from simcore.trace.run import legs_of
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import lonely, seed

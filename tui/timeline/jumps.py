@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 
 from simcore.records import NamedTuple
-from simcore.trace.lane_spans import Step, ordinal
+from simcore.trace.findings import Step
+from simcore.trace.lane_spans import ordinal
 from simcore.trace.run import path_step
 from simcore.units import duration, plural
 from tui.frame import in_cells

@@ -167,6 +167,36 @@ def test_screens_ask_contexts_and_not_what_was_opened() -> None:
     assert found == set()
 
 
+# Python and the commands open, run, compare, sweep and export by the same functions: what these go by, by the
+# files of the screen and of the front door that call it all the same.
+_BEHIND_THE_DOOR: dict[str, set[str]] = {
+    name: set()
+    for name in (
+        "simulate", "Results", "measured_results", "executed_results", "Evaluator", "engine_of",
+        "ProcessEngine", "HereEngine", "cluster_engine", "save_folder", "compressed", "open_profile",
+        "open_set", "open_directory",
+    )
+} | {
+    # Rows and their origin, without a run of them; what --explain tells is of simulated runs alone.
+    "open_workload": {"tui/commands/models.py"}, "simulated_results": {"tui/commands/report.py"},
+}  # fmt: skip
+# The door itself, used from both sides.
+_DOOR = (
+    "open_input", "open_model", "results_of", "evaluator_of", "opened_sweep", "format_named", "check_output",
+    "write",
+)  # fmt: skip
+
+
+def test_python_and_the_commands_go_through_one_door() -> None:
+    found = {
+        name: {path for path in called_in(name) if path.startswith(("tui/", "simcore/api/"))}
+        for name in _BEHIND_THE_DOOR
+    }
+    assert found == _BEHIND_THE_DOOR
+    for side in ("tui/", "simcore/api/"):
+        assert [name for name in _DOOR if not any(path.startswith(side) for path in called_in(name))] == []
+
+
 def test_each_way_of_asking_is_seen() -> None:
     text = """
 isinstance(x, (int, Results))

@@ -117,8 +117,7 @@ class Exporting:
             self._app.say(f"saved: {cells(path, 200)}")
 
     def _work(self, path: str, name: str, request: Request, force: bool) -> None:
-        from simcore.render.export import FORMATS, compressed, save
-        from simcore.units import byte_size
+        from simcore.render.export import format_named, write
 
         worker = get_current_worker()
 
@@ -129,18 +128,14 @@ class Exporting:
                 yield piece
 
         try:
-            chosen = next(export_format for export_format in FORMATS if export_format.name == name)
-            export = chosen.requested(request)
-            pieces = watched(export.pieces)
-            size = save(path, compressed(pieces) if path.lower().endswith(".gz") else pieces, force)
+            export = format_named(name, "format").requested(request)
+            written = write(export, path, force, watched)
         except Cancelled:
             return
         except (UsageError, InputError) as error:
             self._app.call_from_thread(self._app.say, str(error))
         else:
-            self._app.call_from_thread(
-                self._app.say, f"{printable(path, 100)}: {export.what}, {byte_size(size)}"
-            )
+            self._app.call_from_thread(self._app.say, f"{printable(path, 100)}: {written}")
 
     def _request(self, name: str) -> Request:
         from simcore.render.export import Request

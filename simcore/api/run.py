@@ -259,24 +259,17 @@ class Run:
         return run_json(self._run)
 
     def export(self, path: str | os.PathLike[str], format: str, force: bool = False) -> None:
-        """Writes the run for another program: `wltui export --format`. force: over a file that is there.
+        """Writes the run for another program: `wltui export --format`, gzip where the name ends in .gz.
+
+        force: over a file that is there.
 
         Raises `UsageError` for a format that there is not or that cannot hold it, and for a file in the way.
         """
-        from simcore.render.export import FORMATS, Request, check_file, check_folder, save, save_folder
+        from simcore.render.export import Request, check_output, format_named, write
 
-        chosen = next((one for one in FORMATS if one.name == format), None)
-        if chosen is None:
-            there = ", ".join(one.name for one in FORMATS)
-            raise UsageError(f"format: found {format!r}, expected one of {there}")
-        setup, name = self._run.setup, os.fspath(path)
-        check: Any = check_folder if chosen.is_folder else check_file
-        check(name, force)
-        made = chosen.requested(Request(setup.source, setup.parameters, run=self._run))
-        if made.files is not None:
-            save_folder(name, made.files, force)
-        else:
-            save(name, made.pieces, force)
+        chosen, setup, name = format_named(format, "format"), self._run.setup, os.fspath(path)
+        check_output(name, chosen.is_folder, force)
+        write(chosen.requested(Request(setup.source, setup.parameters, run=self._run)), name, force)
 
     def _of_rank(self, rank: int) -> Track:
         if isinstance(rank, bool) or not isinstance(rank, Integral):

@@ -12,13 +12,11 @@ from simcore.api.table import Table
 from simcore.api.values import checked
 from simcore.diagnostics import UsageError, printable
 from simcore.parameters import Parameters
-from simcore.sources.inputs import workload_of
-from simcore.sweeping.engines import engine_of
-from simcore.sweeping.evaluating import Evaluator, definition_of
+from simcore.sweeping.evaluating import evaluator_of
 from simcore.sweeping.front import Rule
 from simcore.sweeping.outcome import Outcome
 from simcore.sweeping.point import Point
-from simcore.sweeping.running import Sweep as Sweeping
+from simcore.sweeping.running import AskedSweep, opened_sweep
 from simcore.sweeping.space import DP, Space, VariedParameter, conditions
 
 
@@ -93,7 +91,6 @@ def sweep(
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
         raise UsageError(f"jobs: found {printable(repr(jobs), 40)}, expected a whole number from 1")
     opened = of if isinstance(of, Input) else load(of, model=model)
-    workload = workload_of(opened._opened, "sweep:")
     axes, fixed = [], {}
     for name, values in parameters.items():
         if isinstance(values, str | Mapping) or not isinstance(values, Iterable) or _is_list(name):
@@ -113,12 +110,11 @@ def sweep(
     if not axes:
         raise UsageError("sweep: nothing varies; give a parameter several values, like tp=[1, 2, 4, 8]")
     space = Space(Parameters(**checked(fixed)), tuple(axes), conditions(where))
-    evaluator = Evaluator(workload, definition_of(workload, opened._words, space))
-    engine = engine_of(jobs)
+    run = opened_sweep(AskedSweep(evaluator_of(opened._opened, opened._words, space), jobs=jobs))
     try:
-        points = list(Sweeping(evaluator, engine).points())
+        points = list(run.points())
     finally:
-        engine.close()
+        run.close()
     return Sweep(opened, sorted(points, key=lambda point: point.number), space.varied)
 
 

@@ -22,10 +22,9 @@ def results_of(given: Given) -> Run:
 
     source, parameters = given.opened, given.parameters
     if isinstance(source, Workload):
-        from simcore.runs.simulated import Results
-        from simcore.simulation import simulate
+        from simcore.runs.simulated import simulated_results
 
-        return Results(simulate(source, parameters))
+        return simulated_results(given)
     if source.source == "executed":
         from simcore.executing.executed import Execution
         from simcore.runs.executed import executed_results

@@ -18,6 +18,7 @@ from simcore.trace.findings import WhatIf
 if TYPE_CHECKING:
     from simcore.analysis.what_if import Found
     from simcore.cluster import Dimension
+    from simcore.parameters import Given
     from simcore.trace.lanes import Lanes
     from simcore.words.sentences import Sentence
     from simcore.words.simulated import SimulatedFigures
@@ -124,3 +125,8 @@ class Results(Finished):
         self.compute_slacks(cancelled)
         _ = self.rows.critical_ns, self.rows.slack_ns
         return self
+
+
+def simulated_results(given: Given) -> Results:
+    """A workload as it is simulated. Raises `UsageError`."""
+    return Results(simulate(given.opened, given.parameters))

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import shlex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simcore import __version__
 from simcore.analysis.fitting import schedule_of
@@ -19,6 +19,7 @@ from simcore.model.training import Training, resolve
 from simcore.parameters import FLAGS, Parameters, flag_of
 from simcore.records import Struct, replace
 from simcore.setup import Setup
+from simcore.sources.inputs import workload_of
 from simcore.sweeping.bound import Bounds
 from simcore.sweeping.peaks import PeakMemory
 from simcore.sweeping.point import CANNOT_BE, FAILED, NO_MEMORY, SCHEMA, Point, bound_words
@@ -27,6 +28,10 @@ from simcore.sweeping.step_time import StepTimes
 from simcore.workload import Workload
 from simcore.workload.model import AskedModel
 from simcore.workload.opening import read_file
+
+if TYPE_CHECKING:
+    from simcore.chakra import ExecutionSet
+    from simcore.measured import MeasuredRun
 
 # What --where and --by call by a name of their own; the rest are parameters.
 _GPU_HOURS_NS = 3_600_000_000_000
@@ -63,16 +68,24 @@ class Definition(Struct, frozen=True):
         return hashlib.sha256(json.dumps(plain).encode()).hexdigest()[:16]
 
 
-def definition_of(
-    workload: Workload, opened: tuple[str, ...], space: Space, price: float | None = None, rule: str = ""
-) -> Definition:
-    """Returns the definition of a sweep over an input. opened, price, rule: of `Definition`."""
+def evaluator_of(
+    source: Workload | MeasuredRun | ExecutionSet,
+    opened: tuple[str, ...],
+    space: Space,
+    price: float | None = None,
+    rule: str = "",
+) -> Evaluator:
+    """Returns what runs the points of a sweep over what was opened. opened, price, rule: of `Definition`.
+
+    Raises `UsageError` where that is no workload.
+    """
+    workload = workload_of(source, "sweep:")
     name = opened[-1] if opened else None
     # What the hash of an input is of: the bytes of a file, the sizes of a model by name.
     data = repr(getattr(workload.maker, "model", None)).encode()
     if name is not None and os.path.lexists(name):
         data = read_file(name)
-    return Definition(opened, space, price, rule, input_hash(data, space))
+    return Evaluator(workload, Definition(opened, space, price, rule, input_hash(data, space)))
 
 
 def input_hash(data: bytes, space: Space) -> str:

@@ -176,8 +176,10 @@ def write_all(path: str, points: Iterable[Point], force: bool) -> int:
     return save(path, (line_of(point) for point in points), force)
 
 
-def opened_words(file: ResultsFile, resume: bool) -> str:
-    """What is said of a file as a sweep begins; "" where nothing is."""
+def opened_words(file: ResultsFile | None, resume: bool) -> str:
+    """What is said of the file of a sweep, if it has one, as it begins; "" where nothing is."""
+    if file is None:
+        return ""
     if file.dropped:
         return dropped_words(file.path, file.dropped)
     if resume and file.is_new:

@@ -9,11 +9,13 @@ a sweep was interrupted. A part (`Shard`) knows fewer results, and so runs what 
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterable, Iterator
 
 from simcore.diagnostics import Cancelled
-from simcore.records import Struct, replace
-from simcore.sweeping.engines import SweepEngine
+from simcore.records import NamedTuple, Struct, replace
+from simcore.sweeping.engines import ProcessEngine, SweepEngine, default_jobs, engine_of
 from simcore.sweeping.evaluating import Evaluator, Looked
 from simcore.sweeping.front import Front, Rule, measures_of, rule_of
 from simcore.sweeping.layouts import layouts_of
@@ -36,6 +38,25 @@ class Shard(Struct, frozen=True):
     def has(self, number: int) -> bool:
         """Whether a point is of this part."""
         return number % self.count == self.index - 1
+
+
+class AskedSweep(NamedTuple):
+    """A sweep that is asked for. title: of its page. rule: what is looked for; prunes: whether points are
+    left out by it. jobs: None for as many as there should be. engine: of other machines, None for processes
+    here. output: where its lines go, None for nowhere; resume: whether it goes on there. seconds: how long it
+    may take, None for as long as it does.
+    """
+
+    evaluator: Evaluator
+    title: str = ""
+    rule: Rule = Rule()
+    prunes: bool = False
+    jobs: int | None = None
+    engine: str | None = None
+    shard: Shard = Shard()
+    output: str | None = None
+    resume: bool = False
+    seconds: float | None = None
 
 
 class SweepProgress(Struct):
@@ -78,6 +99,12 @@ class Sweep:
         self.is_stopped = is_stopped
         self.progress = SweepProgress()
         self._there = {point.number: point for point in file.there} if file is not None else {}
+
+    def close(self) -> None:
+        """Ends what runs its points, and its file."""
+        self.engine.close()
+        if self.file is not None:
+            self.file.close()
 
     def points(self) -> Iterator[Point]:
         """Every point as it comes; each is in the file by then. Those that the file had come too."""
@@ -204,6 +231,42 @@ class Sweep:
                 self.progress.excluded += 1
                 if not whole and self.progress.total is not None:
                     self.progress.total -= 1
+
+
+def opened_sweep(
+    asked: AskedSweep, is_stopped: Callable[[], bool] = lambda: False, apart: bool = False
+) -> Sweep:
+    """Returns a sweep that is ready to run, its file open, its time counted from now; `close` ends it.
+
+    apart: whether a single job, too, has a process of its own. Raises `UsageError` and `InputError` for a
+    file that cannot be written or is another sweep's, and for machines that are not there.
+    """
+    until = time.monotonic() + (asked.seconds or math.inf)
+
+    def is_over() -> bool:
+        return time.monotonic() > until or is_stopped()
+
+    rule = asked.rule if asked.prunes else None
+    file = None
+    if asked.output is not None:
+        file = ResultsFile(asked.output, asked.evaluator.definition.sweep, asked.resume)
+    try:
+        engine = _engine(asked, is_over, apart)
+    except BaseException:
+        if file is not None:
+            file.close()
+        raise
+    return Sweep(asked.evaluator, engine, rule, file, asked.shard, is_stopped=is_over)
+
+
+def _engine(asked: AskedSweep, is_over: Callable[[], bool], apart: bool) -> SweepEngine:
+    if asked.engine is not None:
+        # Loaded here: most sweeps run on this machine.
+        from simcore.sweeping.clusters import cluster_engine
+
+        return cluster_engine(asked.engine)
+    jobs = asked.jobs or default_jobs()
+    return ProcessEngine(jobs, is_over) if apart else engine_of(jobs, is_over)
 
 
 def as_one(points: Iterable[Point], wave: int = WAVE) -> list[Point]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import gzip
 import re
 import subprocess
 import sys
@@ -303,6 +304,8 @@ def test_a_run_is_exported(tmp_path: Path) -> None:
     run = wl.load(SMALL).run()
     run.export(tmp_path / "run.json", "chrome")
     assert (tmp_path / "run.json").stat().st_size > 1000
+    run.export(tmp_path / "run.json.gz", "chrome")
+    assert gzip.decompress((tmp_path / "run.json.gz").read_bytes()) == (tmp_path / "run.json").read_bytes()
     for arguments, words in (
         ((tmp_path / "run.json", "chrome"), "run.json"),
         ((tmp_path / "x", "vhs"), "chrome"),

@@ -9,23 +9,11 @@ from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, TextIO
 
-from simcore.diagnostics import UsageError, meant, printable
+from simcore.diagnostics import UsageError, printable
 from simcore.parameters import Given
 from simcore.records import replace
-from simcore.render.export import (
-    FORMATS,
-    Export,
-    Progress,
-    RankFile,
-    Request,
-    check_file,
-    check_folder,
-    compressed,
-    save,
-    save_folder,
-)
+from simcore.render.export import FORMATS, Export, Progress, Request, check_output, format_named, write
 from simcore.runs import results_of
-from simcore.units import byte_size, plural
 from tui.commands.arguments import (
     Parser,
     add_model,
@@ -147,11 +135,7 @@ def main(words: list[str]) -> int:
 
         words = joined(words)
     arguments = build_parser().parse_args(words)
-    chosen = next((known for known in FORMATS if known.name == arguments.format), None)
-    if chosen is None:
-        names = ", ".join(known.name for known in FORMATS)
-        raise UsageError(f"--format {printable(arguments.format, 60)}: one of {names} is expected"
-                         f"{meant(arguments.format, names.split(', '))}")  # fmt: skip
+    chosen = format_named(arguments.format, "--format")
     _check_output(arguments.output, arguments.per_rank or chosen.is_folder, arguments.force)
     every_rank = arguments.ranks == _ALL
     ranks = None if every_rank or arguments.ranks is None else parse_ranks("--ranks", arguments.ranks)
@@ -223,23 +207,17 @@ def _check_output(output: str, is_folder: bool, force: bool) -> None:
     """Raises for what is in the way, before anything long begins."""
     if is_folder and output == _STANDARD_OUTPUT:
         raise UsageError("--per-rank and --format chakra make a folder: name it instead of -o -")
-    if is_folder:
-        check_folder(output, force)
-    elif output != _STANDARD_OUTPUT:
-        check_file(output, force)
+    if output != _STANDARD_OUTPUT:
+        check_output(output, is_folder, force)
 
 
 def _write(export: Export, output: str, force: bool) -> None:
     line = ProgressLine(f"export to {printable(output, 60)}", export.progress)
-    packed = output.endswith(".gz")
     # Whoever ends a long export must not leave half of it behind.
     for number in _ENDING_SIGNALS:
         signal.signal(number, _leave)
     try:
-        if export.files is not None:
-            count, size = save_folder(output, _files(export.files, line, packed), force)
-            where = f"{plural(count, 'file')}, "
-        elif output == _STANDARD_OUTPUT:
+        if output == _STANDARD_OUTPUT:
             pieces = export.pieces
             if export.as_read and sys.stdout.isatty():
                 # All of them first: a terminal gets what is safe, or nothing.
@@ -248,13 +226,10 @@ def _write(export: Export, output: str, force: bool) -> None:
             for piece in line.watch(pieces):
                 sys.stdout.buffer.write(piece)
             return
-        else:
-            pieces = line.watch(export.pieces)
-            size = save(output, compressed(pieces) if packed else pieces, force)
-            where = ""
+        written = write(export, output, force, line.watch)
     finally:
         line.clear()
-    print(f"{printable(output)}: {export.what}, {where}{byte_size(size)}")
+    print(f"{printable(output)}: {written}")
 
 
 def _check_safe(text: str) -> None:
@@ -275,9 +250,3 @@ def _leave(number: int, _: FrameType | None) -> None:
     for ending in _ENDING_SIGNALS:
         signal.signal(ending, lambda *_: None)
     raise SystemExit(128 + number)
-
-
-def _files(files: Iterable[RankFile], line: ProgressLine, packed: bool) -> Iterator[RankFile]:
-    for file in files:
-        pieces = line.watch(file.pieces)
-        yield RankFile(f"{file.name}.gz", compressed(pieces)) if packed else RankFile(file.name, pieces)

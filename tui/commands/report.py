@@ -75,12 +75,11 @@ def main(words: list[str]) -> int:
 
 def _print_explained(given: Given, asked: str) -> None:
     from simcore.analysis.explain import explained
-    from simcore.runs.simulated import Results
-    from simcore.simulation import simulate
+    from simcore.runs.simulated import simulated_results
     from simcore.sources.inputs import workload_of
 
-    workload = workload_of(given.opened, "--explain:")
-    print("\n".join(explained(Results(simulate(workload, given.parameters)), asked)))
+    workload_of(given.opened, "--explain:")
+    print("\n".join(explained(simulated_results(given), asked)))
 
 
 def print_report(

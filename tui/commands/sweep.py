@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import sys
@@ -24,10 +23,9 @@ if TYPE_CHECKING:
     from simcore.sweeping.outcome import Outcome
     from simcore.sweeping.point import Point
     from simcore.sweeping.results_file import ResultsReader
-    from simcore.sweeping.running import Shard, SweepProgress
+    from simcore.sweeping.running import AskedSweep, Shard, SweepProgress
     from simcore.sweeping.space import Space, VariedParameter
     from tui.sweep.found import ShownSweep
-    from tui.sweep.sweeping import Prepared
 
 _DESCRIPTION = (
     "Simulate many runs, each with other parameters, and say which are worth running: the fastest, those "
@@ -171,7 +169,7 @@ def main(words: list[str]) -> int:
     return _sweep(arguments, _prepared(arguments))
 
 
-def prepared(words: list[str]) -> Prepared:
+def prepared(words: list[str]) -> AskedSweep:
     """The sweep that such words ask for. Raises `UsageError` for what asks for no points."""
     arguments = build_parser().parse_args(words)
     for option, given in (("--merge", arguments.merge), ("--json", arguments.json), ("--csv", arguments.csv)):
@@ -180,8 +178,8 @@ def prepared(words: list[str]) -> Prepared:
     return _prepared(arguments)
 
 
-def _prepared(arguments: argparse.Namespace) -> Prepared:
-    from tui.sweep.sweeping import Prepared
+def _prepared(arguments: argparse.Namespace) -> AskedSweep:
+    from simcore.sweeping.running import AskedSweep
 
     listed = [_listed(arguments, field) for field in LISTED]
     parameters = parameters_from(arguments)
@@ -192,9 +190,9 @@ def _prepared(arguments: argparse.Namespace) -> Prepared:
         raise UsageError("--jobs are processes here: give it or --engine")
     shard = _shard(arguments.shard)
     evaluator = _evaluator(arguments, space, (rule, prunes))
-    return Prepared(
-        evaluator, rule, prunes, jobs, arguments.engine, shard, arguments.output, arguments.resume,
-        _title(arguments), _seconds(arguments.time_limit),
+    return AskedSweep(
+        evaluator, _title(arguments), rule, prunes, jobs, arguments.engine, shard, arguments.output,
+        arguments.resume, _seconds(arguments.time_limit),
     )  # fmt: skip
 
 
@@ -221,37 +219,21 @@ def _on_screen(arguments: argparse.Namespace) -> int:
     return show(session, first="sweep", begin=lambda app: app.sweeping.first(asked.title, lambda: asked))
 
 
-def _sweep(arguments: argparse.Namespace, asked: Prepared) -> int:
-    from simcore.sweeping.engines import be_nice, default_jobs, engine_of
+def _sweep(arguments: argparse.Namespace, asked: AskedSweep) -> int:
+    from simcore.sweeping.engines import be_nice
     from simcore.sweeping.outcome import Outcome
     from simcore.sweeping.pages import open_from, rest_lines
-    from simcore.sweeping.results_file import ResultsFile, opened_words
-    from simcore.sweeping.running import Sweep
+    from simcore.sweeping.results_file import opened_words
+    from simcore.sweeping.running import opened_sweep
     from tui.sweep.opening import assumed_of
 
-    evaluator, looked_for = asked.evaluator, asked.rule
-    until = time.monotonic() + (asked.seconds or math.inf)
-
-    def is_over() -> bool:
-        return time.monotonic() > until
-
-    file = None
-    if arguments.output is not None:
-        file = ResultsFile(arguments.output, evaluator.definition.sweep, arguments.resume)
-        if words := opened_words(file, arguments.resume):
-            print(f"wltui: {words}", file=sys.stderr)
-    if asked.engine is not None:
-        from simcore.sweeping.clusters import cluster_engine
-
-        engine = cluster_engine(asked.engine)
-    else:
-        engine = engine_of(asked.jobs or default_jobs(), is_over)
+    sweep = opened_sweep(asked)
+    if words := opened_words(sweep.file, asked.resume):
+        print(f"wltui: {words}", file=sys.stderr)
     be_nice()
-    looked_by = looked_for if asked.prunes else None
-    sweep = Sweep(evaluator, engine, looked_by, file, asked.shard, is_stopped=is_over)
-    outcome = Outcome(looked_for)
+    outcome = Outcome(asked.rule)
     said = _Said(sweep.progress, asked.prunes)
-    page = _csv_page(evaluator) if arguments.csv else None
+    page = _csv_page(asked.evaluator) if arguments.csv else None
     before = signal.signal(signal.SIGTERM, _interrupt)
     stopped = over = False
     try:
@@ -269,9 +251,7 @@ def _sweep(arguments: argparse.Namespace, asked: Prepared) -> int:
     finally:
         # Twice would leave processes behind.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        engine.close()
-        if file is not None:
-            file.close()
+        sweep.close()
         said.end()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, before)
@@ -288,7 +268,7 @@ def _sweep(arguments: argparse.Namespace, asked: Prepared) -> int:
             title = f"{asked.title}, stopped before the end"
             outcome.open_from = open_from(sweep.progress, asked.prunes)
             rest = rest_lines(outcome, sweep.progress, asked.prunes)
-        outcome.assumed = assumed_of(outcome, "", evaluator.workload)
+        outcome.assumed = assumed_of(outcome, "", asked.evaluator.workload)
         _print(arguments, outcome, title, sweep.progress.excluded, rest)
     return 130 if stopped else 0
 
@@ -449,19 +429,18 @@ def _shard(text: str | None) -> Shard:
 
 def _evaluator(arguments: argparse.Namespace, space: Space, rule: tuple[Rule, bool]) -> Evaluator:
     """What runs the points of the input. Raises as opening it does."""
-    from simcore.sources.inputs import workload_of
-    from simcore.sweeping.evaluating import Evaluator, definition_of
+    from simcore.sweeping.evaluating import evaluator_of
     from tui.commands.opened import open_given
 
     if arguments.file == STANDARD_INPUT:
         raise UsageError("FILE -: each point names its file in its command: a file is expected")
     arguments.run = None
-    workload = workload_of(open_given(arguments), "sweep:")
+    source = open_given(arguments)
     looked_for, prunes = rule
     name = arguments.file if arguments.model is None else arguments.model
     opened = () if name is None else (name,) if arguments.model is None else ("--model", name)
     rule_words = looked_for.text if prunes else ""
-    return Evaluator(workload, definition_of(workload, opened, space, _price(arguments), rule_words))
+    return evaluator_of(source, opened, space, _price(arguments), rule_words)
 
 
 def _title(arguments: argparse.Namespace) -> str:

@@ -12,11 +12,11 @@ from simcore.parameters import Parameters, flag_of
 from simcore.program.schedules import SCHEDULES
 from simcore.records import replace
 from simcore.sweeping.layouts import VARIED
+from simcore.sweeping.running import AskedSweep
 from simcore.sweeping.space import DP, axis_of
 from simcore.workload.model import AskedModel
 from tui.commands import sweep as command
 from tui.session import Run
-from tui.sweep.sweeping import Prepared
 
 # What is said over the line in which a sweep is typed.
 FORM = "--layouts or --vary NAME=VALUES ... (tp=1,2,4,8 microbatches=8..64*2), --where, --price, -o FILE"
@@ -62,7 +62,7 @@ def suggested(run: Run) -> str:
     return " ".join(arguments)
 
 
-def prepared(run: Run, typed: str) -> Prepared:
+def prepared(run: Run, typed: str) -> AskedSweep:
     """The sweep of the words that were typed: what they leave open is as in the run.
 
     Raises `UsageError` for words that are none, and as opening the input does.

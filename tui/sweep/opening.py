@@ -7,8 +7,8 @@ import os
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.model.opening import named_model
-from simcore.runs.simulated import Results
-from simcore.simulation import simulate
+from simcore.parameters import Given
+from simcore.runs import results_of
 from simcore.sources.inputs import open_input, open_model, workload_of
 from simcore.sweeping.evaluating import Evaluator, candidate_of, opened_of
 from simcore.sweeping.front import per_work
@@ -36,7 +36,7 @@ def run_of(shown_sweep: ShownSweep, path: str) -> Run:
     if first is None:
         raise UsageError(f"{printable(path)}: no point of it was simulated")
     workload, shown_sweep.opened = _input_of(opened_of(first), path)
-    return Results(simulate(workload, candidate_of(first).parameters))
+    return results_of(Given(workload, candidate_of(first).parameters))
 
 
 def _input_of(opened: tuple[str, ...], path: str) -> tuple[Workload, tuple[str, ...]]:
@@ -68,7 +68,7 @@ def assumed_of(outcome: Outcome, path: str, workload: Workload | None = None) ->
     try:
         if workload is None:
             workload, _ = _input_of(opened_of(fastest), path)
-        results = Results(simulate(workload, candidate_of(fastest).parameters))
+        results = results_of(Given(workload, candidate_of(fastest).parameters))
     except (InputError, UsageError) as error:
         return [f"not known, for its input does not open: {' '.join(str(error).split())}"]
     is_of_unequal = not results.shape.microbatches_alike and per_work(outcome.front.points) is not None
@@ -96,12 +96,12 @@ def first_run(evaluator: Evaluator) -> Run:
             first = first or candidate
             continue
         try:
-            return Results(simulate(evaluator.workload, candidate.parameters))
+            return results_of(Given(evaluator.workload, candidate.parameters))
         except (UsageError, InputError) as failed:
             error = failed
     if first is None:
         raise error
-    return Results(simulate(evaluator.workload, first.parameters))
+    return results_of(Given(evaluator.workload, first.parameters))
 
 
 def differs(point: Point, run: Run) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import redirect_stderr
@@ -14,38 +12,16 @@ from typing import TYPE_CHECKING
 from textual.worker import get_current_worker
 
 from simcore.diagnostics import Cancelled, InputError, UsageError
-from simcore.records import NamedTuple
 
 if TYPE_CHECKING:
-    from simcore.sweeping.engines import SweepEngine
-    from simcore.sweeping.evaluating import Evaluator
-    from simcore.sweeping.front import Rule
     from simcore.sweeping.point import Point
-    from simcore.sweeping.results_file import ResultsFile, ResultsReader
-    from simcore.sweeping.running import Shard
+    from simcore.sweeping.results_file import ResultsReader
+    from simcore.sweeping.running import AskedSweep, Sweep
     from tui.host import Host
     from tui.sweep.found import ShownSweep
 
 # The picture is made anew so often while points come in, s; a file is looked at so often.
 _DRAWN_EVERY, _READ_EVERY = 0.25, 1.0
-
-
-class Prepared(NamedTuple):
-    """A sweep that was asked for. rule: what is looked for; prunes: whether points are left out by it. jobs:
-    None for as many as there should be. engine: of other machines, None for processes here. output: where
-    its lines go, None for nowhere. seconds: how long it may take, None for as long as it does.
-    """
-
-    evaluator: Evaluator
-    rule: Rule
-    prunes: bool
-    jobs: int | None
-    engine: str | None
-    shard: Shard
-    output: str | None
-    resume: bool
-    title: str
-    seconds: float | None = None
 
 
 class Sweeping:
@@ -55,13 +31,13 @@ class Sweeping:
         self._app = app
         self.found: ShownSweep | None = None
         self.reader: ResultsReader | None = None
-        self._first: tuple[str, Callable[[], Prepared]] | None = None
+        self._first: tuple[str, Callable[[], AskedSweep]] | None = None
         self._coming: deque[Point] = deque()
         self._stopped = threading.Event()
 
     # -- a sweep ---------------------------------------------------------------------
 
-    def begin(self, title: str, make: Callable[[], Prepared]) -> None:
+    def begin(self, title: str, make: Callable[[], AskedSweep]) -> None:
         """Run a sweep. make: prepares it, in the worker."""
         # Not at the top, here and below: most sessions have no sweep.
         from simcore.sweeping.front import Rule
@@ -87,48 +63,33 @@ class Sweeping:
     def _work(
         self,
         shown_sweep: ShownSweep,
-        make: Callable[[], Prepared],
+        make: Callable[[], AskedSweep],
         coming: deque[Point],
         stopped: threading.Event,
     ) -> None:
-        from simcore.sweeping.engines import ProcessEngine, default_jobs
-        from simcore.sweeping.results_file import ResultsFile, opened_words
-        from simcore.sweeping.running import Sweep
+        from simcore.sweeping.results_file import opened_words
+        from simcore.sweeping.running import opened_sweep
         from tui.sweep.found import DONE, FAILED, STOPPED
 
         worker = get_current_worker()
 
-        until = math.inf
-
         def is_stopped() -> bool:
-            over = time.monotonic() > until
-            return over or stopped.is_set() or worker.is_cancelled or not self._app.is_running
+            return stopped.is_set() or worker.is_cancelled or not self._app.is_running
 
         state, error = DONE, ""
-        engine: SweepEngine | None = None
-        file: ResultsFile | None = None
+        sweep: Sweep | None = None
         try:
             asked = make()
-            if asked.seconds is not None:
-                until = time.monotonic() + asked.seconds
             _ready_for_processes()
-            if asked.engine is not None:
-                from simcore.sweeping.clusters import cluster_engine
-
-                engine = cluster_engine(asked.engine)
-            else:
-                engine = ProcessEngine(asked.jobs or default_jobs(), is_stopped)
-            if asked.output is not None:
-                file = ResultsFile(asked.output, asked.evaluator.definition.sweep, asked.resume)
-                if words := opened_words(file, asked.resume):
-                    self._tell(self._app.say, words)
-            rule = asked.rule if asked.prunes else None
-            sweep = Sweep(asked.evaluator, engine, rule, file, asked.shard, is_stopped=is_stopped)
+            # A process of its own, also of one job: this one draws.
+            sweep = opened_sweep(asked, is_stopped, apart=True)
+            if words := opened_words(sweep.file, asked.resume):
+                self._tell(self._app.say, words)
             shown_sweep.opened, shown_sweep.output = asked.evaluator.definition.opened, asked.output or ""
             shown_sweep.begin(asked.rule, sweep.progress, asked.prunes)
             for point in sweep.points():
                 coming.append(point)
-                if is_stopped():
+                if sweep.is_stopped():
                     raise Cancelled
         except Cancelled:
             state = STOPPED
@@ -137,10 +98,8 @@ class Sweeping:
         except OSError as failed:
             state, error = FAILED, f"no processes can be started: {failed.strerror or failed}"
         finally:
-            if engine is not None:
-                engine.close()
-            if file is not None:
-                file.close()
+            if sweep is not None:
+                sweep.close()
         self._tell(self._ended, shown_sweep, coming, state, error)
 
     def _tell(self, callback: Callable[..., object], *arguments: object) -> None:
@@ -172,7 +131,7 @@ class Sweeping:
         """The points of a file, also those that somebody else still writes to it."""
         self.found, self.reader = shown_sweep, reader
 
-    def first(self, title: str, make: Callable[[], Prepared]) -> None:
+    def first(self, title: str, make: Callable[[], AskedSweep]) -> None:
         """As `begin`, as soon as the app runs."""
         self._first = title, make
 

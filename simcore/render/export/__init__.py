@@ -4,8 +4,9 @@ A new format is one new file here and one line in `FORMATS`.
 Import from here all that `__all__` names.
 """
 
+from simcore.diagnostics import UsageError, meant, printable
 from simcore.render.export.format import Export, ExportFormat, Progress, RankFile, Request
-from simcore.render.export.saving import check_file, check_folder, compressed, save, save_folder
+from simcore.render.export.saving import check_output, compressed, save, save_folder, write
 
 # What can be opened, as it calls itself: `noun`.
 _WORKLOAD, _MEASURED, _EXECUTED = "a workload", "a measured run", "a set of execution traces"
@@ -21,7 +22,19 @@ FORMATS: tuple[ExportFormat, ...] = (
     ExportFormat("csv", "one line a span, for spreadsheets and data frames", _TIMED),
 )
 
+
+def format_named(name: str, asked_by: str) -> ExportFormat:
+    """The format of a name. asked_by: `--format`, or the keyword. Raises `UsageError`."""
+    for known in FORMATS:
+        if known.name == name:
+            return known
+    names = [known.name for known in FORMATS]
+    raise UsageError(
+        f"{asked_by} {printable(name, 60)}: one of {', '.join(names)} is expected{meant(name, names)}"
+    )
+
+
 __all__ = [
     "FORMATS", "Export", "ExportFormat", "Progress", "RankFile", "Request",
-    "check_file", "check_folder", "compressed", "save", "save_folder",
+    "check_output", "compressed", "format_named", "save", "save_folder", "write",
 ]  # fmt: skip

@@ -88,7 +88,7 @@ class ExportFormat(NamedTuple):
     has_two: bool = False
 
     def requested(self, request: Request) -> Export:
-        """The export that is asked for.
+        """The export that is asked for; `write` writes it.
 
         Raises `UsageError` for what this format cannot hold, and what making the run raises.
         """

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.render.export.format import RankFile
+from simcore.render.export.format import Export, RankFile
+from simcore.units import byte_size, plural
 
 # What `save_folder` writes, and so may replace.
 _OURS = re.compile(
@@ -159,6 +160,38 @@ def save_folder(path: str, files: Iterable[RankFile], force: bool) -> tuple[int,
         for temporary in (*made, *replaced):
             _remove(temporary)
     return count, size
+
+
+def check_output(path: str, is_folder: bool, force: bool) -> None:
+    """Raises what `check_folder` or `check_file` does, before anything long begins."""
+    if is_folder:
+        check_folder(path, force)
+    else:
+        check_file(path, force)
+
+
+def write(
+    export: Export,
+    path: str,
+    force: bool,
+    watch: Callable[[Iterable[bytes]], Iterable[bytes]] = lambda pieces: pieces,
+) -> str:
+    """Writes an export to a file, or to a folder of them, gzip where the name ends in .gz; returns what was
+    written, in words. watch: is given the pieces, and gives them on as they are taken.
+
+    Raises what `save` and `save_folder` do.
+    """
+
+    def made(pieces: Iterable[bytes]) -> Iterable[bytes]:
+        return compressed(watch(pieces)) if packed else watch(pieces)
+
+    packed = path.lower().endswith(".gz")
+    if export.files is None:
+        return f"{export.what}, {byte_size(save(path, made(export.pieces), force))}"
+    ending = ".gz" if packed else ""
+    files = (RankFile(file.name + ending, made(file.pieces)) for file in export.files)
+    count, size = save_folder(path, files, force)
+    return f"{export.what}, {plural(count, 'file')}, {byte_size(size)}"
 
 
 def compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import Any, overload
 
 from simcore.diagnostics import UsageError, printable
 
@@ -13,7 +13,7 @@ _SHOWN = 20
 
 
 class Table:
-    """Columns by name, of equal length: `table["start_ns"]`, `len(table)`, `for row in table`."""
+    """Columns by name, of equal length: `table["start_ns"]`, `table[:5]`, `for row in table`."""
 
     def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
         self._columns = dict(columns)
@@ -26,11 +26,19 @@ class Table:
     def __len__(self) -> int:
         return len(next(iter(self._columns.values()), ()))
 
-    def __getitem__(self, name: str) -> Sequence[Any]:
-        if name not in self._columns:
+    @overload
+    def __getitem__(self, what: slice) -> Table: ...
+
+    @overload
+    def __getitem__(self, what: str) -> Sequence[Any]: ...
+
+    def __getitem__(self, what: str | slice) -> Sequence[Any] | Table:
+        if isinstance(what, slice):
+            return Table({name: column[what] for name, column in self._columns.items()})
+        if what not in self._columns:
             there = ", ".join(self._columns)
-            raise KeyError(f"no column {printable(name, 40)}, only {there}")
-        return self._columns[name]
+            raise KeyError(f"no column {printable(str(what), 40)}, only {there}")
+        return self._columns[what]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for row in zip(*self._columns.values(), strict=True):

@@ -263,6 +263,17 @@ def test_operations_of_a_device_are_there_once() -> None:
     assert len(rows) == len(set(rows)) > 0
 
 
+def test_a_slice_of_a_table_is_a_table_of_those_rows() -> None:
+    table = wl.load(SMALL).run().spans(rank=0)
+    rows = [*table]
+    for part in (slice(5), slice(-3, None), slice(2, 40, 7), slice(5, 5), slice(None, None, -1)):
+        assert [*table[part]] == rows[part]
+        assert table[part].columns == table.columns
+    assert len(table[:5].to_pandas()) == table[:5].to_arrow().num_rows == 5
+    with pytest.raises(KeyError, match="no column 3, only rank"):
+        table[3]  # type: ignore[call-overload]
+
+
 def test_values_of_numpy_are_numbers() -> None:
     numpy = pytest.importorskip("numpy")
     workload = wl.load(SMALL)

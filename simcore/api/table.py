@@ -49,12 +49,20 @@ class Table:
         return {name: list(column) for name, column in self._columns.items()}
 
     def to_pandas(self) -> Any:
-        """Returns a `pandas.DataFrame`. Raises `UsageError` where pandas is not installed."""
+        """Returns a `pandas.DataFrame`; whole numbers of which some are missing are of its type Int64.
+
+        Raises `UsageError` where pandas is not installed.
+        """
         try:
             import pandas
         except ImportError:
             raise UsageError("to_pandas: pandas is not installed; pip install wltui[pandas]") from None
-        return pandas.DataFrame(self.to_dict())
+        columns = self.to_dict()
+        # By itself pandas makes floats of whole numbers beside None.
+        missing = {name: column for name, column in columns.items() if _is_whole_or_missing(column)}
+        return pandas.DataFrame(
+            columns | {name: pandas.array(column, dtype="Int64") for name, column in missing.items()}
+        )
 
     def to_arrow(self) -> Any:
         """Returns a `pyarrow.Table`. Raises `UsageError` where pyarrow is not installed."""
@@ -76,6 +84,11 @@ class Table:
         left = len(self) - _SHOWN
         more = f"<p>{left} more rows</p>" if left > 0 else ""
         return f"<table><tr>{heads}</tr>{''.join(rows)}</table>{more}"
+
+
+def _is_whole_or_missing(column: Sequence[Any]) -> bool:
+    """Whether a column has whole numbers, None, and nothing else."""
+    return {type(value) for value in column} == {int, type(None)}
 
 
 def _text(value: object) -> str:

@@ -274,6 +274,21 @@ def test_a_slice_of_a_table_is_a_table_of_those_rows() -> None:
         table[3]  # type: ignore[call-overload]
 
 
+def test_whole_numbers_stay_whole_where_some_are_missing() -> None:
+    table = wl.load(SMALL).run().spans(rank=0)
+    assert None in table["microbatch"]
+    frame = table.to_pandas()
+    types = {name: str(frame[name].dtype) for name in ("end_ns", "row", "microbatch")}
+    assert types["end_ns"] == "int64"
+    assert types["microbatch"] == "Int64"
+    whole = [None if value is frame.microbatch.dtype.na_value else value for value in frame.microbatch]
+    assert whole == table["microbatch"]
+    large = wl.Table({"ns": [2**62 + 1, None], "none": [None, None], "fits": [True, None]})
+    assert int(large.to_pandas()["ns"][0]) == 2**62 + 1
+    assert list(large.to_pandas()["fits"]) == [True, None]
+    assert len(large[:0].to_pandas()) == 0
+
+
 def test_values_of_numpy_are_numbers() -> None:
     numpy = pytest.importorskip("numpy")
     workload = wl.load(SMALL)

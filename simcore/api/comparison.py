@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from simcore.api.run import Run
 from simcore.api.table import Table
 from simcore.comparison import Comparison as OfTwo
 from simcore.diagnostics import UsageError, printable
+from simcore.trace.track import ALIKE, COMPUTE
 from simcore.units import change_percent, duration
 
 
@@ -43,19 +46,34 @@ class Comparison:
     def accounts(self) -> Table:
         """Returns a row for each account of the mean rank, or of the two ranks.
 
-        Columns: account, a_ns, b_ns, difference_ns.
+        Columns: account, a_ns, b_ns, difference_ns. Accounts have the names of `Run.accounts`; where the two
+        runs call one otherwise, those of recordings. An account that neither run knows is not there.
         """
-        rows = self._comparison.accounts
+        names = self._account_names
+        rows = [row for row in self._comparison.accounts if names.get(row.name, row.name)]
         return Table({
-            "account": [row.name for row in rows], "a_ns": [row.a_ns for row in rows],
+            "account": [names.get(row.name, row.name) for row in rows], "a_ns": [row.a_ns for row in rows],
             "b_ns": [row.b_ns for row in rows], "difference_ns": [row.ns for row in rows],
         })  # fmt: skip
 
     def parts(self) -> dict[str, int]:
         """Returns {account: ns} that sum to the difference, the largest first: of the critical paths, or of
-        the mean rank where ops are not matched.
+        the mean rank where ops are not matched. `compute` is all compute.
         """
-        return {part.account: part.ns for part in self._comparison.parts}
+        names = self._account_names
+        return {names.get(part.account, part.account): part.ns for part in self._comparison.parts}
+
+    @cached_property
+    def _account_names(self) -> dict[str, str]:
+        """By the name that an account of any run has, that of these two; "" where neither has it."""
+        called: dict[str, set[str]] = {name: set() for name in ALIKE}
+        for run in (self._comparison.a, self._comparison.b):
+            of = run.trace.categories
+            for name, alike in zip(of.all, of.alike, strict=True):
+                called[ALIKE[alike]].add(name)
+        computed = {ALIKE[account] for account in COMPUTE}
+        common = {name: f"compute {name}" if name in computed else name for name in ALIKE}
+        return {name: common[name] if len(names) > 1 else "".join(names) for name, names in called.items()}
 
     def __repr__(self) -> str:
         a, b = self.a.step_time_ns, self.b.step_time_ns

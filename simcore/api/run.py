@@ -32,15 +32,20 @@ class CriticalPath:
     @property
     def groupings(self) -> tuple[str, ...]:
         """What `by` takes for this run."""
-        return self._run.figures.path_groupings
+        return ("account", *self._run.figures.path_groupings)
 
     def by(self, what: str) -> dict[str, int]:
         """Returns {name: ns} of the path, the longest first; they sum to the step.
 
-        what: of `groupings`, like "kind", "layer", "stage" or "rank". Raises `UsageError` for another.
+        what: of `groupings`: "account", by the names of `Run.accounts`; "kind", the same with communication
+        by the kind of its group alone; "stage", "rank", and others. Raises `UsageError` for another.
         """
         if what not in self.groupings:
             raise UsageError(f"critical_path.by: found {what!r}, expected one of {', '.join(self.groupings)}")
+        if what == "account":
+            accounts = self._run.trace.categories.all
+            kinds = of_run.path_sums(self._run, "kind")
+            return {kind if kind in accounts else f"exposed {kind}": ns for kind, ns in kinds}
         return dict(of_run.path_sums(self._run, what))
 
     def segments(self) -> Table:

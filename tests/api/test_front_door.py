@@ -218,6 +218,30 @@ def test_a_comparison_explains_the_difference() -> None:
     assert ranks.difference_ns == 0
 
 
+def test_an_account_has_one_name(run: wl.Run) -> None:
+    """In accounts, on the path, of a span and in a comparison."""
+    names = set(run._run.trace.categories.all)
+    assert set(run.accounts()) <= names
+    assert set(run.critical_path.by("account")) <= names
+    assert {name for name, ns in run.accounts().items() if ns} >= set(run.critical_path.by("account"))
+    both = wl.compare(run, run.with_(compute_scale=0.5))
+    rows = {row["account"]: row["a_ns"] for row in both.accounts()}
+    assert len(rows) == len(both.accounts())
+    assert set(rows) <= names
+    assert {name: ns for name, ns in rows.items() if ns} == {
+        name: ns for name, ns in run.accounts().items() if ns
+    }
+    assert set(both.parts()) <= names | {"compute"}
+
+
+def test_a_simulated_and_a_measured_run_are_compared_by_accounts_of_recordings() -> None:
+    simulated, measured = wl.load(SIMULATED).run(), wl.load(MEASURED).run()
+    rows = wl.compare(simulated, measured).accounts()
+    assert {"compute forward", "compute backward", "exposed tp", "exposed dp", "idle"} <= set(rows["account"])
+    assert sum(rows["b_ns"]) == measured.step_time_ns
+    assert rows["b_ns"][rows["account"].index("compute backward")] == measured.accounts()["compute backward"]
+
+
 def test_points_of_a_sweep_are_runs() -> None:
     sweep = wl.sweep(SIMULATED, tp=[4, 8], schedule=["1f1b", "gpipe"], microbatches=16)
     table = sweep.table()

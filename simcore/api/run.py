@@ -116,6 +116,25 @@ class Run:
             return of_run.mean_ns(self._run)
         return of_run.means(self._run.trace.categories, [(self._run.accounts[self._of_rank(rank).number], 1)])
 
+    def streams(self, rank: int | None = None) -> Table:
+        """Returns a row a stream: how a rank uses it in the step, ns. All but `compute` communicate.
+
+        rank: one rank; None: the mean of all, each rounded. Columns: stream; busy_ns: something runs on it;
+        overlapped_ns: while the rank computes, None where a trace does not say; exposed_ns: while compute
+        waits for it. Raises `UsageError` for a rank that is not there.
+        """
+        figures = self._run.figures
+        track = None if rank is None else self._of_rank(rank)
+        uses = [use for use, _ in figures.mean_streams]
+        if track is not None:
+            # An order without times has no streams.
+            uses = [use for one in figures.streams[track.number :][:1] for use in one.streams]
+        return Table({
+            "stream": [use.stream for use in uses], "busy_ns": [use.busy_ns for use in uses],
+            "overlapped_ns": [use.overlapped_ns for use in uses],
+            "exposed_ns": [use.exposed_ns for use in uses],
+        })  # fmt: skip
+
     @cached_property
     def critical_path(self) -> CriticalPath:
         """The chain of segments that the step time is made of."""

@@ -218,6 +218,20 @@ def test_a_comparison_explains_the_difference() -> None:
     assert ranks.difference_ns == 0
 
 
+def test_streams_are_those_of_the_report(run: wl.Run) -> None:
+    streams = run.streams()
+    reported = run.to_dict()["streams"]
+    assert [(row["stream"], row["busy_ns"], row["exposed_ns"]) for row in streams] == [
+        (row["stream"], row["busy_ns"], row["exposed_ns"]) for row in reported
+    ]
+    assert streams.columns == ("stream", "busy_ns", "overlapped_ns", "exposed_ns")
+    rank = run.spans()["rank"][0]
+    exposed = sum(ns for name, ns in run.accounts(rank).items() if name.startswith("exposed "))
+    assert sum(run.streams(rank)["exposed_ns"]) == exposed
+    with pytest.raises(wl.UsageError, match="rank 4096"):
+        run.streams(4096)
+
+
 def test_an_account_has_one_name(run: wl.Run) -> None:
     """In accounts, on the path, of a span and in a comparison."""
     names = set(run._run.trace.categories.all)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 
 from simcore.chakra.nodes import COLL, COLLECTIVES, RECV, SEND, integer
 from simcore.cluster import Dimension
@@ -18,7 +19,8 @@ from simcore.messages.alone import estimate, rules_of
 from simcore.messages.collectives import Rules
 from simcore.names import COLLECTIVES as COLLECTIVE_NAMES
 from simcore.records import NamedTuple, replace
-from simcore.trace.findings import WORTH, Change, WhatIf
+from simcore.trace.changes import Change, Trials, Tried
+from simcore.trace.findings import WhatIf
 from simcore.trace.knobs import BETTER, Knob, Search, by_gain
 from simcore.trace.trace_graph import retimed
 from simcore.units import change_percent, duration, plural
@@ -65,7 +67,7 @@ def what_if(
     rerun: the set with other parameters. progress(done, total): called before each. Raises `Cancelled`.
     """
     search = Search(0, progress, cancelled)
-    trials = _Trials(ran, rerun, search)
+    reruns = _Reruns(ran, rerun, search)
     of_parts = list(_parts(ran, cancelled))
     search.total = len(of_parts)
     rows = []
@@ -73,10 +75,10 @@ def what_if(
     for knob in of_parts:
         search.ask()
         rows.append(knob.sensitivity(ran.step_time_ns))
-    changes = trials.changes()
-    rows += [knob.sensitivity(ran.step_time_ns) for knob in trials.dimensions()]
+    changes = reruns.changes()
+    rows += [knob.sensitivity(ran.step_time_ns) for knob in reruns.dimensions()]
     search.end()
-    return TriedChanges([*changes, *by_gain(row for row in rows if row is not None)], trials.said())
+    return TriedChanges([*changes, *by_gain(row for row in rows if row is not None)], reruns.said())
 
 
 def _parts(ran: RanTraces, cancelled: Callable[[], bool]) -> Iterator[Knob]:
@@ -101,7 +103,7 @@ def _parts(ran: RanTraces, cancelled: Callable[[], bool]) -> Iterator[Knob]:
         yield Knob(name, step_ns, parameters.replaced("time_scale", scales), meaning=meaning)
 
 
-class _Trials:
+class _Reruns:
     """Runs of a set with other parameters, as far as there is time for them."""
 
     def __init__(self, ran: RanTraces, rerun: Rerun, search: Search) -> None:
@@ -111,95 +113,81 @@ class _Trials:
         self._base = ran.executed
         self._sent = _sent(self._base)
         self._left = _MOST_OF_ALL
-        # The step as it is on links, 0 where it cannot be run there.
-        self._links_ns: int | None = None
-        # By flags: the step, None where it cannot be.
-        self._ns: dict[str, int | None] = {}
-        self._without_effect: list[str] = []
+        self._trials = self._trials_from(ran.setup, ran.step_time_ns)
+        # Of what is run beside the changes, and not counted among them.
+        self._others = self._trials_from(ran.setup, ran.step_time_ns)
         self._not_tried = 0
 
     # -- changes -----------------------------------------------------------------------
 
     def changes(self) -> list[WhatIf]:
         """Those that gain; behind each other those of a family, and what several of them give together."""
-        base = self.ran.step_time_ns
-        least = max(WORTH * base, 1)
-        rows: dict[str, tuple[int, Change]] = {}
-        best: list[tuple[int, Change]] = []
+        trials = self._trials
+        found: list[Change] = []
+        best: list[Change] = []
         families = [list(family) for family in _families(self._base, self._sent)]
         self._search.total += sum(map(len, families))
         for family in families:
-            known = [(ns, change) for change in family if (ns := self._step(change)) is not None]
-            gaining = _apart([pair for pair in known if base - pair[0] >= least], least)
-            rows |= {change.flags: (ns, change) for ns, change in gaining[:_LISTED]}
+            gaining = _apart(trials, list(filter(trials.gains, trials.possible(family))))
+            found += gaining[:_LISTED]
             best += gaining[:1]
-        best.sort(key=lambda pair: pair[0])
+        best.sort(key=trials.ns)
         if len(best) > 1:
-            ns, change = best[0]
-            for _, other in best[1:]:
+            change = best[0]
+            for other in best[1:]:
                 both = _together(change, other)
-                less = self._step(both)
-                if less is not None and ns - less >= least:
-                    ns, change = less, both
-            if change.flags not in rows:
+                trials.of(both)
+                if trials.gains(both, change):
+                    change = both
+            if change is not best[0]:
                 together = _TOGETHER if len(change.flags) > _MOST_FLAGS else ""
-                rows[change.flags] = ns, replace(change, words=together)
-        best_first = sorted(rows.values(), key=lambda pair: (pair[0], pair[1].flags))
-        made = [self._row(number, ns, change) for number, (ns, change) in enumerate(best_first)]
+                found.append(replace(change, words=together))
+        found.sort(key=lambda change: (trials.ns(change), change.flags))
+        made = [self._row(number, change) for number, change in enumerate(found)]
         return [row for row, holds in made if holds] + [row for row, holds in made if not holds]
 
-    def _row(self, number: int, ns: int, change: Change) -> tuple[WhatIf, bool]:
+    def _row(self, number: int, change: Change) -> tuple[WhatIf, bool]:
         """A change, and whether it is not known to gain nothing where messages meet on links."""
-        name, said = change.words or change.flags, [change.flags] if change.words else []
+        said = [change.flags] if change.words else []
         holds = True
         if number < _CHECKED and self.ran.parameters.network == "analytical":
-            on_links = self._on_links(change)
-            if on_links is None:
+            links = self._on_links
+            there = None if links is None else links.of(change)
+            if links is None or there is None:
                 said.append("here each message has the whole bandwidth; on links those sent at once share it")
             else:
-                now, then = on_links
-                holds = now - then >= max(WORTH * now, 1)
+                now, then = links.base_ns, there.ns
+                holds = links.gains(change)
                 change_there = f"{change_percent(now, then)}, {duration(now)} to {duration(then)}"
                 said.append(f"each message has the whole link; shared (--network links) {change_there}")
-        what = name if holds else f"{name} (no gain on links)"
+        row = self._trials.row(change)
+        name = row.name if holds else f"{row.name} (no gain on links)"
+        meaning = f"{row.name}: {'; '.join(said)}" if said else ""
         parameters = _applied(self.ran.setup, change).parameters
-        meaning = f"{name}: {'; '.join(said)}" if said else ""
-        return WhatIf(what, None, ns, flags=change.flags, parameters=parameters, meaning=meaning), holds
+        return replace(row, name=name, parameters=parameters, meaning=meaning), holds
 
-    def _on_links(self, change: Change) -> tuple[int, int] | None:
-        """The step without and with a change on links, ns, of a run whose messages have the whole bandwidth
-        each; None where it cannot be run there.
-        """
-        on_links = self.ran.setup.changed(network="links")
-        if self._links_ns is None:
-            # A budget of its own: what the others took does not leave the gains unchecked.
-            self._left = _MOST_OF_ALL
-            now = self._run(on_links)
-            self._links_ns = 0 if now is None else now.step_time_ns
-        other = self._run(_applied(on_links, change)) if self._links_ns else None
-        return None if other is None else (self._links_ns, other.step_time_ns)
+    @cached_property
+    def _on_links(self) -> Trials | None:
+        """What changes make of the run where messages share links; None where it cannot be run there."""
+        # A budget of its own: what the others took does not leave the gains unchecked.
+        self._left = _MOST_OF_ALL
+        on_links = Change({"network": "links"})
+        now = self._others.of(on_links)
+        return None if now is None else self._trials_from(_applied(self.ran.setup, on_links), now.ns)
 
-    def _step(self, change: Change) -> int | None:
-        """The step with a change, ns; None where it cannot be, or where there is no time for it."""
-        flags = change.flags
-        if flags not in self._ns:
-            other = self._run(_applied(self.ran.setup, change))
-            self._ns[flags] = None if other is None else other.step_time_ns
-            if other is not None and ends_alike(other.executed, self._base):
-                self._without_effect.append(flags.removeprefix("--"))
-        return self._ns[flags]
+    def _trials_from(self, setup: Execution, base_ns: int) -> Trials:
+        """Of changes to a run with these parameters, whose step is base_ns."""
+        return Trials(base_ns, lambda change: self._tried(_applied(setup, change)), self._search)
 
-    def _run(self, setup: Execution) -> RanTraces | None:
+    def _tried(self, setup: Execution) -> Tried | None:
+        """What a run with these parameters is; None also where there is no time for it."""
         work = _work(self._base, setup, self._sent)
         if work > min(self._left, _MOST_OF_ONE):
             self._not_tried += 1
             return None
-        self._search.ask()
         self._left -= work
-        try:
-            return self._rerun(setup)
-        except (InputError, UsageError):
-            return None
+        other = self._rerun(setup)
+        return Tried(other.step_time_ns, has_effect=not ends_alike(other.executed, self._base))
 
     def said(self) -> str:
         """How many changes were tried, which of them have no effect, and which were not tried."""
@@ -208,11 +196,12 @@ class _Trials:
                 "No change of the network is tried: the files state what their collectives take; "
                 "--cluster, --dim or --system prices them"
             )
-        tried = sum(ns is not None for ns in self._ns.values())
+        found = {flags: one for flags, one in self._trials.found.items() if one is not None}
+        tried = len(found)
         if not tried and not self._not_tried:
             return ""
         sentences = [f"{plural(tried, 'change')} of collectives and messages tried" if tried else ""]
-        some = self._without_effect
+        some = [flags.removeprefix("--") for flags, one in found.items() if not one.has_effect]
         if some:
             listed = ", ".join(some[:_NAMED])
             more = f" and {len(some) - _NAMED} more" if len(some) > _NAMED else ""
@@ -231,14 +220,15 @@ class _Trials:
         for number, dim in enumerate(dims):
             for what in ("bandwidth", "latency") if dim.size > 1 else ():
 
-                def asked(factor: float, number: int = number, what: str = what) -> Execution:
-                    return _with_dimension(self.ran.setup, dims, number, what, factor)
+                def cheaper(factor: float, number: int = number, what: str = what) -> Change:
+                    return _cheaper_dimension(dims, number, what, factor)
 
-                def step_ns(factor: float, asked: Callable[[float], Execution] = asked) -> int | None:
-                    other = self._run(asked(factor))
-                    return None if other is None else other.step_time_ns
+                def step_ns(factor: float, cheaper: Callable[[float], Change] = cheaper) -> int | None:
+                    tried = self._others.of(cheaper(factor))
+                    return None if tried is None else tried.ns
 
-                yield Knob(f"dimension {number} {what}", step_ns, asked(BETTER).parameters)
+                parameters = _applied(self.ran.setup, cheaper(BETTER)).parameters
+                yield Knob(f"dimension {number} {what}", step_ns, parameters)
 
 
 def ignored(ran: RanTraces, rerun: Rerun, fields: Sequence[str]) -> list[Diagnostic]:
@@ -325,14 +315,13 @@ def _work(executed: Executed, setup: Execution, sent: Counter[tuple[str, int]]) 
     return total
 
 
-def _apart(some: list[tuple[int, Change]], least: float) -> list[tuple[int, Change]]:
-    """(step, change) by step; of those that take about as long the first, which asks for least."""
-    apart = []
-    left = some
+def _apart(trials: Trials, some: list[Change]) -> list[Change]:
+    """The best first; of those that take about as long the first, which asks for least."""
+    apart, left = [], some
     while left:
-        best = min(ns for ns, _ in left)
-        apart.append(next(pair for pair in left if pair[0] - best < least))
-        left = [pair for pair in left if pair[0] - best >= least]
+        beyond = min(map(trials.ns, left)) + trials.least_ns
+        apart.append(next(change for change in left if trials.ns(change) < beyond))
+        left = [change for change in left if trials.ns(change) >= beyond]
     return apart
 
 
@@ -352,13 +341,11 @@ def _together(change: Change, other: Change) -> Change:
     return both
 
 
-def _with_dimension(
-    setup: Execution, dims: Sequence[Dimension], number: int, what: str, factor: float
-) -> Execution:
-    """The run with a dimension's latency times `factor`, or its bandwidth over it, to the last digit."""
+def _cheaper_dimension(dims: Sequence[Dimension], number: int, what: str, factor: float) -> Change:
+    """A dimension's latency times `factor`, or its bandwidth over it, to the last digit."""
     changed = list(dims)
     changed[number] = changed[number].cheaper(what, factor, _NO_TIME_GBPS)
-    return setup.changed(dim=tuple(dim.exact() for dim in changed))
+    return Change({"dim": tuple(dim.exact() for dim in changed)})
 
 
 # -- families of changes ---------------------------------------------------------------

@@ -9,8 +9,8 @@ from simcore.diagnostics import Cancelled, UsageError
 from simcore.measured.vocabulary import COMPUTE, COPY
 from simcore.parameters import Parameters
 from simcore.ranks import RankSet
-from simcore.records import NamedTuple
-from simcore.replay.parameters import Scales, kind_words, parameters_of
+from simcore.records import replace
+from simcore.replay.parameters import Replay, Scales, kind_words, parameters_of
 from simcore.replay.stragglers import (
     LEAST,
     balanced_beside_slow_ranks,
@@ -21,6 +21,7 @@ from simcore.replay.stragglers import (
     stragglers,
 )
 from simcore.sources.measured import EXPOSED
+from simcore.trace.changes import Change, Trials, Tried
 from simcore.trace.findings import WhatIf
 from simcore.trace.knobs import BETTER, Knob, Search, by_gain
 from simcore.units import change_percent, duration
@@ -39,15 +40,6 @@ _PEER = "assumed: the recorded order, and one factor on all compute of the rank"
 _PEERS = f"{_PEER}, to the median of its stage"
 _BALANCED = "balanced stages: each computes as long as the mean of all, some longer than now"
 _ON_TIME = "assumed: the recorded order; compute and host gaps, a factor each, to the others' median"
-
-
-class _Choice(NamedTuple):
-    """A change that is made or not, beside the scales that a run has. moves, meaning: as in `WhatIf`."""
-
-    name: str
-    scales: Scales
-    moves: str = ""
-    meaning: str = ""
 
 
 def what_if(
@@ -77,24 +69,20 @@ def what_if(
             raise Cancelled
         return results.with_scales(base.times(scales)).step_time_ns
 
+    def scales_of(change: Change) -> Scales:
+        return Replay(results.measured, Parameters(**change.fields)).scales or Scales()
+
     knobs = list(_knobs(results, step_ns, lambda scales: parameters_of(base.times(scales))))
-    choices = _choices(results)
-    search.total = len(knobs) + len(choices)
+    changes = list(_changes(results))
+    search.total = len(knobs) + len(changes)
     for knob in knobs:
         search.ask()
         rows.append(knob.sensitivity(replay.step_time_ns))
-    for choice in choices:
-        search.ask()
-        better, asked = step_ns(choice.scales), parameters_of(base.times(choice.scales))
+    trials = Trials(replay.step_time_ns, lambda change: Tried(step_ns(scales_of(change))), search)
+    for change in trials.possible(changes):
+        row, asked = trials.row(change), parameters_of(base.times(scales_of(change)))
         # It is a change that somebody can make where it gains.
-        gains = better < replay.step_time_ns
-        flags = " ".join(parameters_of(choice.scales).as_flags()) if gains else ""
-        rows.append(
-            WhatIf(
-                choice.name, None, better, moves=choice.moves, parameters=asked, flags=flags,
-                meaning=choice.meaning,
-            )
-        )  # fmt: skip
+        rows.append(replace(row, parameters=asked, flags=row.flags if trials.gains(change) else ""))
     search.end()
     found = by_gain(row for row in rows if row is not None)
     return sorted(found, key=lambda row: row.list)
@@ -144,25 +132,28 @@ def _knobs(
         yield knob(f"compute of rank {slow}", "ranks", slow, has_worse=True)
 
 
-def _choices(results: Timed) -> list[_Choice]:
-    """The changes that are made or not."""
+def _change(scales: Scales, words: str, moves: str = "", meaning: str = "") -> Change:
+    return Change(parameters_of(scales).stated_values(), words, moves=moves, meaning=meaning)
+
+
+def _changes(results: Timed) -> Iterator[Change]:
+    """Changes that are made or not, beside the scales that a run has; each is a family of its own."""
     replay = results.base
     stages = compute_by_stage(replay)
-    choices = [_balanced(replay, Scales(stages=even_factors(stages)))] if len(stages) > 1 else []
+    if len(stages) > 1:
+        yield _balanced(replay, Scales(stages=even_factors(stages)))
     for slow_rank in slow_ranks(results):
         what = f"its compute {duration(slow_rank.ns)} -> {duration(slow_rank.peers_ns)}"
         name = f"rank {slow_rank.rank}{AS_FAST}{slow_rank.peers_words} ({what})"
         meaning = _PEERS if len(slow_rank.peers) > 1 else _PEER
-        choices.append(_Choice(name, slow_rank.scales, meaning=meaning))
+        yield _change(slow_rank.scales, name, meaning=meaning)
     peers = dict(zip((rank.number for rank in results.measured.ranks), results.peers, strict=True))
-    return choices + [
-        _Choice(f"rank {late.rank}{_LATE}", on_time(results, late)[0], meaning=_ON_TIME)
-        for late in stragglers(results)
-        if peers[late.rank]
-    ]
+    for late in stragglers(results):
+        if peers[late.rank]:
+            yield _change(on_time(results, late)[0], f"rank {late.rank}{_LATE}", meaning=_ON_TIME)
 
 
-def _balanced(replay: Timed, even: Scales) -> _Choice:
+def _balanced(replay: Timed, even: Scales) -> Change:
     """Balanced stages, with the factors for them, and how much of their gain is work taken off slow ranks."""
     moves, meaning = "work moved between them", _BALANCED
     beside = balanced_beside_slow_ranks(replay)
@@ -176,7 +167,7 @@ def _balanced(replay: Timed, even: Scales) -> _Choice:
         if is_taken and beside.before_ns - beside.after_ns < replay.step_time_ns * LEAST:
             moves = f"takes work off slow {RankSet.of(rank.rank for rank in slow).of_world(0)}"
             meaning = f"balanced stages: {once}"
-    return _Choice("balanced stages", even, moves, meaning)
+    return _change(even, "balanced stages", moves, meaning)
 
 
 def _most(results: Timed, names: dict[str, str]) -> dict[str, str]:

@@ -1,14 +1,13 @@
 """What is found in a run, whatever it came from: its critical path told in legs and summed in parts, the
-places worth a look, what a span waited for, the answers to what-if questions, and the changes that these are
-about.
+places worth a look, what a span waited for, and the answers to what-if questions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from simcore.parameters import Parameters, flag_of
+from simcore.parameters import Parameters
 from simcore.records import NamedTuple, Struct, replace
 
 if TYPE_CHECKING:
@@ -208,44 +207,6 @@ def dimension_change(name: str, dims: Sequence[Dimension]) -> tuple[str, str] | 
 def _figure(value: float) -> str:
     """Three figures, and all of a whole number of more."""
     return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
-
-
-# A gain below this share of the step, or of one change over another, is no reason to change anything.
-WORTH = 0.001
-
-
-class Change(Struct, frozen=True):
-    """Other values of some fields of `Parameters`. words: what they are, "" where the flags say it. caveat:
-    what has to be known before it is made. fixes: as `WhatIf` has it.
-    """
-
-    fields: dict[str, Any]
-    words: str = ""
-    caveat: str = ""
-    fixes: bool = False
-
-    @property
-    def flags(self) -> str:
-        """The words of the command line that ask for it, a default too, which is said to be the change."""
-        options = Parameters(**self.fields).as_flags()
-        for field, value in self.fields.items():
-            flag = flag_of(field)
-            if value == flag.default and value not in (None, (), False):
-                options += [flag.option, str(value)]
-        return " ".join(options)
-
-    @property
-    def name(self) -> str:
-        """What it is, and behind it in brackets what has to be known."""
-        return f"{self.words or self.flags} ({self.caveat})" if self.caveat else self.words or self.flags
-
-    def with_other(self, other: Change) -> Change:
-        """Both at once."""
-        words = ""
-        if self.words or other.words:
-            words = " and ".join(change.words or change.flags for change in (self, other))
-        caveat = "; ".join(change.caveat for change in (self, other) if change.caveat)
-        return Change(self.fields | other.fields, words, caveat)
 
 
 # (rank, what it does, micro-batch or -1, what keeps legs apart that are told alike)

@@ -29,7 +29,9 @@ from simcore.render.report.pages import run_json, run_page
 from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
 from simcore.sources.simulated_graph import SimulatedGraph
-from simcore.trace.findings import Change, WhatIf
+from simcore.trace.changes import Change, Trials
+from simcore.trace.findings import WhatIf
+from simcore.trace.knobs import Search
 from simcore.workload import Workload, open_workload
 from simcore.workload.model import base_name
 from tests.analysis.booking import run
@@ -244,7 +246,8 @@ def schedules_tried(rows: list[Row], **parameters: object) -> list[Parameters]:
     workload = make_workload(rows, tp=1, ep=1, pp=pp, all_gpus=6, pp_comm=0)
     simulation = simulate(workload, Parameters(**parameters))  # type: ignore[arg-type]
     tried: list[Change] = []
-    changes(simulation, lambda change: tried.append(change))  # type: ignore[arg-type, func-returns-value]
+    search = Search(0, lambda done, total: None, lambda: False)
+    changes(simulation, Trials(simulation.step_time_ns, tried.append, search))  # type: ignore[arg-type]
     return [Parameters(**one.fields) for one in tried if "schedule" in one.fields]
 
 

@@ -19,7 +19,8 @@ from simcore.parameters import Parameters, flag_of
 from simcore.records import asdict, replace
 from simcore.render.report.pages import run_page
 from simcore.runs.executed import TraceResults, executed_results
-from simcore.trace.findings import WORTH, Change, WhatIf
+from simcore.trace.changes import WORTH, Change
+from simcore.trace.findings import WhatIf
 from simcore.units import change_percent
 from tests.executing.encoding import COLL, COMP, RECV, SEND, write_network, write_set
 from tests.executing.test_retimed import RULES, ran

@@ -9,11 +9,12 @@ from collections.abc import Callable
 
 from simcore.analysis.dependencies import Dependencies
 from simcore.analysis.rerun import Rerun
-from simcore.analysis.what_if.changes import Tried, changes, fitting, fixed, stepped, with_room
+from simcore.analysis.what_if.changes import changes, fitting, fixed, stepped, with_room
 from simcore.analysis.what_if.knobs import knobs
 from simcore.records import Struct, field
 from simcore.simulation import Simulation
-from simcore.trace.findings import Change, WhatIf
+from simcore.trace.changes import Trials, Tried
+from simcore.trace.findings import WhatIf
 from simcore.trace.knobs import Search, by_gain
 
 # About as many changes as a run of a pipeline has, for the progress: which pairs depends on what each gains.
@@ -54,15 +55,8 @@ def what_if(
         search.ask()
         if knob.name not in found.knobs:
             found.knobs[knob.name] = knob.sensitivity(simulation.step_time_ns)
-    simulated = stepped(simulation, cancelled)
-
-    def asked(change: Change) -> Tried | None:
-        search.ask()
-        if change.flags not in found.changes:
-            found.changes[change.flags] = simulated(change)
-        return found.changes[change.flags]
-
-    fixes, other_fixes = fixed(simulation, asked)
-    first = with_room(simulation, fitting(simulation, asked), changes(simulation, asked), asked)
+    trials = Trials(simulation.step_time_ns, stepped(simulation, cancelled), search, found.changes)
+    fixes, other_fixes = fixed(simulation, trials)
+    first = with_room(simulation, fitting(simulation, trials), changes(simulation, trials), trials)
     search.end()
     return [*fixes, *first, *other_fixes, *by_gain(row for row in found.knobs.values() if row is not None)]

@@ -19,10 +19,11 @@ from simcore.names import STAGE_LAYOUTS
 from simcore.networks import Sharing
 from simcore.program.schedule_choice import fitting_chunks
 from simcore.program.schedules import FULL_GAIN, SCHEDULES
-from simcore.records import NamedTuple, asdict, replace
+from simcore.records import asdict, replace
 from simcore.simulation import Simulation, simulate
+from simcore.trace.changes import Change, Trials, Tried
 from simcore.trace.figures import alike_work_ns
-from simcore.trace.findings import FOR_OVERLAP, NO_MORE_MEMORY, WORTH, Change, WhatIf
+from simcore.trace.findings import FOR_OVERLAP, NO_MORE_MEMORY, WhatIf
 from simcore.units import change_percent, duration, plural
 from simcore.workload.model import AskedModel, base_name
 
@@ -121,31 +122,21 @@ def _even_experts(simulation: Simulation) -> Iterator[Change]:
         yield Change(fields, caveat=f"drops {100 * dropped:.1f} % of tokens" if dropped else "")
 
 
-class Tried(NamedTuple):
-    """What a change makes of the run: the step time, ns, and what a rank of the fullest stage needs, about,
-    bytes, None where nobody knows. alike_ns: what as much work as the run's takes of a step of more.
-    """
-
-    ns: int
-    memory_bytes: int | None = None
-    alike_ns: int | None = None
-
-
-def _holds_all_already(simulation: Simulation, tried: Tried) -> bool:
+def _holds_all_already(simulation: Simulation, needed: int | None) -> bool:
     """Whether a change needs as much memory as now since no schedule could hold more: nobody expects that of
     interleaved stages.
     """
     count = simulation.program.microbatches
-    as_now = tried.memory_bytes is not None and tried.memory_bytes == _memory_bytes(simulation)
+    as_now = needed is not None and needed == _memory_bytes(simulation)
     return as_now and count > 1 and max(SimulatedShape(simulation, ()).held_microbatches) == count
 
 
-def _meaning(simulation: Simulation, change: Change, tried: Tried, schedule_ns: int | None) -> str:
+def _meaning(simulation: Simulation, change: Change, needed: int | None, schedule_ns: int | None) -> str:
     """What a change does whose name does not say it, in clauses: a stage layout takes rows away, which looks
     like a gain; what is assumed of an overlap; a schedule in place of layer-loop is there for its overlap;
     what a schedule does that not everybody knows.
 
-    schedule_ns: as `_row` has it.
+    needed: memory of a rank with it, bytes. schedule_ns: as `_row` has it.
     """
     fields, said = change.fields, []
     if fields.get("stage_layout", _DEFAULT_LAYOUT) != _DEFAULT_LAYOUT:
@@ -167,7 +158,7 @@ def _meaning(simulation: Simulation, change: Change, tried: Tried, schedule_ns: 
     schedule = SCHEDULES.get(fields.get("schedule", ""))
     if schedule is not None and schedule.does:
         said.append(schedule.does)
-    if fields.get("virtual_stages") and _holds_all_already(simulation, tried):
+    if fields.get("virtual_stages") and _holds_all_already(simulation, needed):
         program = simulation.program
         count, now = plural(program.microbatches, "micro-batch"), program.schedule
         holds, by = f"the fullest stage holds all {count}", fields.get("schedule", now)
@@ -209,28 +200,24 @@ def _with_whole_gather(simulation: Simulation, row: WhatIf) -> WhatIf:
     return replace(row, meaning=f"{row.meaning}: {words}")
 
 
-Try = Callable[[Change], "Tried | None"]
-
-
-def _row(simulation: Simulation, change: Change, tried: Tried, schedule_ns: int | None = None) -> WhatIf:
-    """A change and what it makes of the run, with all that has to be known of it.
+def _row(simulation: Simulation, trials: Trials, change: Change, schedule_ns: int | None = None) -> WhatIf:
+    """A change that was tried, with all that has to be known of it.
 
     schedule_ns: the step with its schedule alone, where it has another change beside it.
     """
-    ns, count = tried.ns, change.fields.get("microbatches")
-    # A schedule in place of a file's states as many as the run has.
-    count = count if count != simulation.program.microbatches else None
-    words = change.name
-    if count and tried.alike_ns is not None:
+    row = trials.row(change)
+    count, words = change.fields.get("microbatches"), row.name
+    if row.alike_ns is not None:
         # What the share beside it is of: of the longer step it is none.
-        words += f" (twice the batch, the same work in {duration(tried.alike_ns)})"
-    return WhatIf(
-        words, None, ns, flags=change.flags, microbatches=count,
-        alike_ns=tried.alike_ns if count else None,
+        words += f" (twice the batch, the same work in {duration(row.alike_ns)})"
+    return replace(
+        row,
+        name=words,
         parameters=replace(simulation.parameters, **change.fields),
-        meaning=_meaning(simulation, change, tried, schedule_ns),
-        memory_bytes=tried.memory_bytes, fixes=change.fixes,
-    )  # fmt: skip
+        # A schedule in place of a file's states as many as the run has.
+        microbatches=count if count != simulation.program.microbatches else None,
+        meaning=_meaning(simulation, change, row.memory_bytes, schedule_ns),
+    )
 
 
 Family = Callable[[Simulation], Iterator[Change]]
@@ -246,27 +233,17 @@ OF_SCHEDULES: tuple[Family, ...] = (
 FAMILIES: tuple[Family, ...] = (*OF_SCHEDULES, _mended_ranks, _even_experts)
 
 
-def changes(simulation: Simulation, step: Try) -> list[WhatIf]:
+def changes(simulation: Simulation, trials: Trials) -> list[WhatIf]:
     """The changes of a run that shorten its step by 0.1 % or more, those that gain most first; two at a time
     where the pair gains as much more than either alone. Behind them another stage layout, which takes rows
     away that a stage runs by default and makes nothing faster: no other change is tried with it. Last more
-    micro-batches, where each takes less of the longer step.
+    micro-batches.
 
-    step(change): what it makes of the run, None where it cannot be. Of each family the best is tried
-    with that of each other one, where both gain; and with the best schedule what has no effect without one.
+    Of each family the best is tried with that of each other one, where both gain; and with the best schedule
+    what has no effect without one.
     """
-    base, scheduled = simulation.step_time_ns, simulation.program.has_pipeline_schedule
-    # For as many micro-batches as the run has, by change.
-    alike_ns: dict[str, int] = {}
-    rows: dict[str, WhatIf] = {}
-
-    def try_one(change: Change, schedule_ns: int | None = None) -> None:
-        tried = step(change)
-        if tried is not None:
-            row = _row(simulation, change, tried, schedule_ns)
-            alike_ns[change.flags] = row.gain_ns
-            rows[change.flags] = row
-
+    scheduled = simulation.program.has_pipeline_schedule
+    rows: list[WhatIf] = []
     best: list[Change] = []
     pairs: list[tuple[Change, Change]] = []
     for family in FAMILIES if simulation.can_be_scheduled else (_mended_ranks,):
@@ -274,29 +251,25 @@ def changes(simulation: Simulation, step: Try) -> list[WhatIf]:
         if family in OF_SCHEDULES[1:] and not scheduled:
             pairs += [(change, other) for change in best[:1] for other in some if family is not _microbatches]
             continue
-        for change in some:
-            try_one(change)
-        known = [change for change in some if change.flags in alike_ns]
+        known = trials.possible(some)
+        rows += [_row(simulation, trials, change) for change in known if trials.gains(change)]
         # Another batch is another training, another layout another work: they stand for themselves.
         if known and family not in (_stage_layouts, _microbatches):
-            best.append(min(known, key=lambda change: alike_ns[change.flags]))
-    least = WORTH * base
-    pairs += combinations([change for change in best if base - alike_ns[change.flags] >= least], 2)
+            best.append(min(known, key=trials.ns))
+    pairs += combinations(filter(trials.gains, best), 2)
     for first, other in pairs:
         both = first.with_other(other)
-        try_one(both, alike_ns.get(first.flags))
-        alone = min(alike_ns.get(change.flags, base) for change in (first, other))
-        if alone - alike_ns.get(both.flags, alone) < least:
-            rows.pop(both.flags, None)
-    gaining = [rows[flags] for flags in rows if base - alike_ns[flags] >= max(least, 1)]
+        trials.of(both)
+        if trials.gains(both, first, other):
+            rows.append(_row(simulation, trials, both, trials.ns(first)))
 
     def place(what_if: WhatIf) -> tuple[int, bool, int]:
-        return what_if.microbatches or 0, what_if.meaning == _LAYOUT, alike_ns[what_if.flags]
+        return what_if.microbatches or 0, what_if.meaning == _LAYOUT, what_if.gain_ns
 
-    return sorted((_with_whole_gather(simulation, row) for row in gaining), key=place)
+    return sorted((_with_whole_gather(simulation, row) for row in rows), key=place)
 
 
-def fixed(simulation: Simulation, step: Try) -> tuple[list[WhatIf], list[WhatIf]]:
+def fixed(simulation: Simulation, trials: Trials) -> tuple[list[WhatIf], list[WhatIf]]:
     """What a file is whose rows make more micro-batches than its header asks for, of other lengths: the run
     that the header asks for; and the one that its count of rows does.
     """
@@ -312,8 +285,7 @@ def fixed(simulation: Simulation, step: Try) -> tuple[list[WhatIf], list[WhatIf]
         caveat = f"as the row count asks: {plural(extra.layers + extra.more_layers[0], 'layer')}"
         others.append(Change({"without_lines": (lines,)}, caveat=caveat, fixes=True))
     rows, other_rows = (
-        [_row(simulation, change, tried) for change in some if (tried := step(change)) is not None]
-        for some in ([fix], others)
+        [_row(simulation, trials, change) for change in trials.possible(some)] for some in ([fix], others)
     )
     # A newcomer asked whether what gains still holds once the file is fixed.
     rows = [replace(row, meaning=_AS_IT_IS) for row in rows]
@@ -335,30 +307,18 @@ def _has_room(simulation: Simulation) -> bool:
     return figures is None or figures.fits
 
 
-def fitting(simulation: Simulation, step: Try) -> list[WhatIf]:
+def fitting(simulation: Simulation, trials: Trials) -> list[WhatIf]:
     """The changes with which a model that does not fit into memory does, the fastest first."""
     if _has_room(simulation):
         return []
     from simcore.analysis.fitting import smaller_runs
 
-    rows = []
-    for smaller_run in smaller_runs(simulation):
-        change = Change(smaller_run.fields)
-        tried = step(change) if smaller_run.fits else None
-        if tried is not None:
-            row = WhatIf(
-                f"{change.flags} {_fits(smaller_run.most)}", None, tried.ns, flags=change.flags,
-                parameters=replace(simulation.parameters, **change.fields), memory_bytes=tried.memory_bytes,
-            )  # fmt: skip
-            rows.append(row)
-    return sorted(rows, key=lambda row: row.better10_ns)
+    some = [Change(one.fields, caveat=_fits(one.most)) for one in smaller_runs(simulation) if one.fits]
+    return [_row(simulation, trials, change) for change in sorted(trials.possible(some), key=trials.ns)]
 
 
 def with_room(
-    simulation: Simulation,
-    fits: list[WhatIf],
-    gains: list[WhatIf],
-    step: Try,
+    simulation: Simulation, fits: list[WhatIf], gains: list[WhatIf], trials: Trials
 ) -> list[WhatIf]:
     """All changes of a run. Of a model that does not fit into memory first those with which it does, the
     fastest of them also with the change that gains most; what gains and leaves it too large says so.
@@ -384,10 +344,10 @@ def with_room(
         asked = replace(simulation.setup.model, **fields)
         both = Change(fields, caveat="; ".join(_caveats(simulation, gain, asked)))
         room = most_bytes(simulation, asked)
-        tried = step(both) if room is not None and room <= figures.limit else None
+        tried = trials.of(both) if room is not None and room <= figures.limit else None
         if tried is not None and room is not None and tried.ns < fits[0].better10_ns:
-            row = _row(simulation, both, tried)
-            fits = [replace(row, name=f"{row.name} {_fits(room)}"), *fits]
+            row = _row(simulation, trials, both)
+            fits = [replace(row, name=f"{row.name} ({_fits(room)})"), *fits]
     return [*fits, *there, *other]
 
 
@@ -412,7 +372,7 @@ def _changed(simulation: Simulation, row: WhatIf) -> dict[str, Any]:
 
 
 def _fits(most: int) -> str:
-    return f"(fits: {most / 1e9:.1f} GB)"
+    return f"fits: {most / 1e9:.1f} GB"
 
 
 def _memory_bytes(simulation: Simulation) -> int | None:
@@ -426,17 +386,15 @@ def _alike_ns(simulation: Simulation, other: Simulation) -> int | None:
     return alike_work_ns(other.step_time_ns, work, other_work)
 
 
-def stepped(simulation: Simulation, cancelled: Callable[[], bool]) -> Try:
-    """What a change makes of the run; None where it cannot be: more ops than are simulated, what it needs is
-    not there, or a model that fits into memory does not with it.
+def stepped(simulation: Simulation, cancelled: Callable[[], bool]) -> Callable[[Change], Tried | None]:
+    """What a change makes of the run; None where a model that fits into memory does not with it, or where
+    nobody knows what as much work takes. Raises `InputError`, `UsageError` where it cannot be: more ops than
+    are simulated, or what it needs is not there.
     """
     has_room = _has_room(simulation)
 
     def step(change: Change) -> Tried | None:
-        try:
-            other = simulate(simulation.workload, replace(simulation.parameters, **change.fields), cancelled)
-        except (InputError, UsageError):
-            return None
+        other = simulate(simulation.workload, replace(simulation.parameters, **change.fields), cancelled)
         if has_room and not _has_room(other):
             return None
         alike_ns = None

@@ -14,7 +14,7 @@ from simcore.records import Struct
 from simcore.simulation import Simulation, optimizer_first
 from simcore.sources.simulated import ACCOUNTS, EXPOSED_KINDS
 from simcore.trace.account_walk import accounts_of, track_accounts
-from simcore.trace.findings import Change
+from simcore.trace.changes import Change
 from simcore.trace.run import means
 from simcore.units import byte_size, change_percent, duration, how_much, largest, listed_with, percent, plural
 from simcore.words.sentences.model import (

@@ -10,7 +10,7 @@ from simcore.analysis.blocks import (
     unequal_blocks,
 )
 from simcore.program.schedules import SCHEDULES
-from simcore.trace.findings import Change
+from simcore.trace.changes import Change
 from simcore.units import change_percent, duration, listed, plural
 from simcore.words.sentences.model import GRADIENT_KINDS, Facts, Sentence, are, stage_words
 

@@ -8,18 +8,8 @@ from simcore.program.ops import (
     CollectiveCost,
     TransferCost,
 )
-from simcore.simulation import Simulation
 
 IDLE_OP = -1
-
-
-def row_of(simulation: Simulation, number: int, op: int) -> int:
-    """The row of the file that an op of class `number` is of, as its accounts write it.
-
-    A transfer is of the SENDRECV that its sender has in the file; -1 where the pipeline sends.
-    """
-    of, op = simulation.trace.span_of(number, op)
-    return simulation.timeline.stage_program(of).ops.row[op]
 
 
 def op_kind(timeline: Timeline, number: int, op: int, with_group: bool = False) -> str:

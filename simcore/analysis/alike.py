@@ -59,15 +59,6 @@ def ranks_of(classes: Sequence[RankClass], numbers: Collection[int]) -> RankSet:
     return RankSet.joined(block for number in numbers for block in classes[number].ranks.blocks)
 
 
-def whole_stages(classes: Sequence[RankClass], numbers: Collection[int]) -> RankSet | None:
-    """The stages that the classes with these numbers are, all ranks of each; None where some are missing."""
-    stages = {classes[number].stage for number in numbers}
-    missing = any(
-        rank_class.stage in stages and number not in numbers for number, rank_class in enumerate(classes)
-    )
-    return None if missing else RankSet.of(stages)
-
-
 class LongestWait(Struct, frozen=True):
     """The ranks `early` wait `ns` each for the ranks `late` in collectives of groups of kind `kind`."""
 

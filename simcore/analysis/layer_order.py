@@ -11,7 +11,7 @@ from simcore.analysis.layers import NOT_MODELLED, LayerLines
 from simcore.collectives import cell_name
 from simcore.engine.timeline import Timeline
 from simcore.program.ops import PHASES as OP_PHASES
-from simcore.records import NamedTuple
+from simcore.trace.findings import Spot
 from simcore.trace.layers import Column
 from simcore.workload.model import PHASES, Cells, base_name
 
@@ -87,15 +87,7 @@ def _words(row: tuple[str | None, ...], key: str) -> str:
     return " ".join({"collective": collectives, "group": groups}.get(key, [*collectives, *groups]))
 
 
-class Seen(NamedTuple):
-    """A stretch of class `number`, ns."""
-
-    number: int
-    start_ns: int
-    end_ns: int
-
-
-def longest_span(timeline: Timeline, rows: Collection[int], phase: str | None = None) -> Seen | None:
+def longest_span(timeline: Timeline, rows: Collection[int], phase: str | None = None) -> Spot | None:
     """The longest span of some rows on the first class that has any, the earliest of equal ones.
 
     phase: of this one alone. None where they take no time in the step.
@@ -110,5 +102,5 @@ def longest_span(timeline: Timeline, rows: Collection[int], phase: str | None = 
         ]
         if inside:
             op = max(inside, key=lambda op: (end[op] - start[op], -start[op]))
-            return Seen(number, start[op], end[op])
+            return Spot(number, start[op], end[op])
     return None

@@ -107,6 +107,14 @@ def beside(waits: list[Late], start: int, end: int) -> Iterator[Late]:
         at += 1
 
 
+def longest_wait(results: Timed, early: int, name: str) -> tuple[int, int] | None:
+    """(start, end) of the longest time that a rank (its index) waits in an operation of this name."""
+    waits = waits_of(results.graph, results.ends, early, results.accounts[early])
+    named = (wait for wait in waits if piece_name(results, early, wait.piece) == name)
+    longest = max(named, key=lambda wait: wait.ns, default=None)
+    return None if longest is None else (longest.start, longest.end)
+
+
 def late_waits_itself(
     results: Timed, stretches: list[list[Late]], early: int, late: int, name: str
 ) -> dict[tuple[int, str], int]:

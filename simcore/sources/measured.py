@@ -87,6 +87,7 @@ def measured_trace(
     columns = {
         "name": lambda: _names(graph.ties, named),
         "operation": lambda: _operations(graph.ties, named),
+        "op": lambda: _ops(graph.ties),
     }
     if of_devices:
         columns["stream"] = lambda: _streams(graph.ties)
@@ -112,6 +113,12 @@ def _operations(ties: Ties, ranks: Sequence[RankTrace]) -> Column:
         of.append(numbers)
     within = [NONE if sub is None else number_of[name, None] for name, sub in number_of]
     return Column([*number_of], of, within=within)
+
+
+def _ops(ties: Ties) -> Column:
+    """The operation of each piece, by its number on the rank."""
+    most = max(len(rank.ops) for rank in ties.run.ranks)
+    return Column(range(most), [pieces.op for pieces in ties.pieces])
 
 
 def _streams(ties: Ties) -> Column:

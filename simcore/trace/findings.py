@@ -81,8 +81,7 @@ class Place(Struct, frozen=True):
     """A place of a run worth a look. what: `end`, `bubble` ... words: what there is to see, the figure
     before the names, which may be cut.
 
-    number: the track; start_ns..end_ns: when; ns: the figure that makes it the worst. op: the collective or
-    transfer that is seen there, -1 where it is not one. stream: as in `Spot`.
+    number: the track; start_ns..end_ns: when; ns: the figure that makes it the worst. stream: as in `Spot`.
     """
 
     what: str
@@ -91,7 +90,6 @@ class Place(Struct, frozen=True):
     start_ns: int
     end_ns: int
     ns: int
-    op: int = -1
     stream: str | None = None
 
     @property

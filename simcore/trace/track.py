@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple
@@ -43,6 +43,15 @@ class TimedPass(NamedTuple):
 def ranks_of(tracks: Sequence[Track], number: int) -> RankSet:
     """The ranks of the track with a number."""
     return next(track.ranks for track in tracks if track.number == number)
+
+
+def whole_stages(stages: Sequence[int | None], numbers: Collection[int]) -> RankSet | None:
+    """The stages that the tracks with these numbers are, all ranks of each; None where some are missing, or
+    nobody knows them. stages: of each track, by its number.
+    """
+    whole = {stages[number] for number in numbers}
+    missing = any(stage in whole and number not in numbers for number, stage in enumerate(stages))
+    return None if missing or None in whole else RankSet.of(stage for stage in whole if stage is not None)
 
 
 def in_order(tracks: Sequence[Track]) -> tuple[Track, ...]:

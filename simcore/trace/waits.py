@@ -65,17 +65,19 @@ def waits_by_sums(
     return sorted(waits, key=lambda wait: (-wait.ns, wait.early))
 
 
-def longest(accounts: Sequence[Accounts], chosen: Collection[int]) -> Stretch | None:
-    """Returns the longest segment of some accounts, the first of equal ones; None of none. chosen: indices of
+def longest(accounts: Sequence[Accounts], chosen: Collection[int]) -> list[Stretch]:
+    """Returns the longest segments of some accounts, all of equal ones, by track and time. chosen: indices of
     accounts.
     """
-    found: Stretch | None = None
+    found: list[Stretch] = []
     for track, own in enumerate(accounts):
         flags = own.account.translate(_flags(chosen))
         for segment in compress(count(), flags):
             start, end = own.edge[segment : segment + 2]
-            if found is None or end - start > found.ns:
-                found = Stretch(track, start, end, own.op[segment])
+            if found and end - start > found[0].ns:
+                found = []
+            if not found or end - start == found[0].ns:
+                found.append(Stretch(track, start, end, own.op[segment]))
     return found
 
 

@@ -6,19 +6,18 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from simcore.chakra.nodes import COMP
 from simcore.diagnostics import printable
 from simcore.executing.executed import words_of
 from simcore.kernel_names import shown_name
 from simcore.names import ASTRA_SIM_2
-from simcore.ranks import RankSet
 from simcore.trace.figures import NodeTables, Origin, RankEnd, Said, StreamUse
 from simcore.trace.findings import Place
 from simcore.trace.lane_spans import COMPUTE_STREAM
 from simcore.trace.run import Figures
 from simcore.trace.streams import TrackStreams, track_streams
 from simcore.trace.track import Track
-from simcore.units import duration, percent, plural
+from simcore.trace.worst import Contexts, worst_places
+from simcore.units import duration, plural
 
 if TYPE_CHECKING:
     from simcore.executing.path_words import ExecutedPath
@@ -81,30 +80,10 @@ class TraceFigures(Figures["RanTraces"]):
 
     @cached_property
     def worst(self) -> list[Place]:
-        """The last rank, the longest wait, the longest node of communication and of compute."""
-        places: list[Place] = []
-        results, executed = self.run, self.run.executed
-        rank, end, _ = max(executed.ranks, key=lambda item: (item[1], -item[0]))
-        latest = RankSet.of(number for number, ns, _ in executed.ranks if ns == end)
-        words = f"{duration(end)}, last to end: {latest.of_world(len(executed.ranks))}"
-        places.append(Place("end", words, rank, 0, max(end, 1), end))
-        best: dict[str, tuple[int, int, int]] = {}
-        for who in executed.units.first:
-            start, begin, ends = executed.start[who], executed.begin[who], executed.end[who]
-            for place in range(len(ends)):
-                if start[place] < 0 or ends[place] < 0:
-                    continue
-                kind = results.type_of(who, place)
-                word = "compute" if kind == COMP else "comm"
-                for what, ns in ((word, ends[place] - begin[place]), ("wait", begin[place] - start[place])):
-                    if ns > best.get(what, (0, 0, 0))[0]:
-                        best[what] = (ns, who, place)
-        for what, (ns, who, place) in sorted(best.items(), key=lambda item: -item[1][0]):
-            first = executed.start[who][place] if what == "wait" else executed.begin[who][place]
-            name = shown_name(results.name_of(who, place))
-            text = f"{duration(ns)} ({percent(ns, results.step_time_ns)} %) of rank {who}: {name}"
-            places.append(Place(what, text, who, first, first + ns, ns, place))
-        return places
+        return worst_places(self.run, Contexts(last=lambda rank: 0, node=self._node))
+
+    def _node(self, rank: int, place: int) -> str:
+        return shown_name(self.run.name_of(rank, place))
 
     @property
     def tried(self) -> str:

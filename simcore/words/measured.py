@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
+from simcore.kernel_names import short_name
 from simcore.measured.columns import MEASURED, PASSES, RankTrace
 from simcore.measured.vocabulary import COPY, LAUNCH, category_of_group, said_op
 from simcore.ranks import RankSet
@@ -23,6 +24,7 @@ from simcore.trace.named_work import NamedWork, named_work
 from simcore.trace.run import Figures
 from simcore.trace.streams import TrackStreams, compute_stream, track_streams
 from simcore.trace.track import TimedPass, Track
+from simcore.trace.worst import NAME, Contexts, LateRank, Operation, worst_places
 from simcore.words.measured_run import facts, headline, title
 
 if TYPE_CHECKING:
@@ -118,10 +120,24 @@ class MeasuredFigures(Figures[Timed]):
 
     @cached_property
     def worst(self) -> list[Place]:
-        """The last rank, the longest wait, bubble, operation, communication."""
-        from simcore.replay.worst import worst_places
+        from simcore.replay.stragglers import stragglers
 
-        return worst_places(self.run)
+        late = next(iter(stragglers(self.run)), None)
+        return worst_places(self.run, Contexts(
+            late=None if late is None else LateRank(late.rank, late.last, late.of, late.most_ns),
+            last=self._last_begun, called=self._called, operation=self._operation,
+        ))  # fmt: skip
+
+    def _called(self, rank: int, piece: int) -> str:
+        return said_op(self.path_source.name(rank, piece), NAME)
+
+    def _last_begun(self, rank: int) -> int:
+        ops = self.run.run.ranks[rank].ops
+        return max(zip(ops.end, ops.start, strict=True))[1]
+
+    def _operation(self, rank: int, op: int) -> Operation:
+        ops = self.run.run.ranks[rank].ops
+        return Operation(short_name(ops.name[op], NAME), ops.start[op], ops.end[op])
 
     @property
     def gradients(self) -> Sequence[Gradient] | None:

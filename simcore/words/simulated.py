@@ -6,10 +6,11 @@ See `simcore/trace/figures.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from simcore.analysis.worst import worst_link, worst_places
+from simcore.analysis.alike import longest_wait
+from simcore.analysis.layer_order import longest_span
 from simcore.cluster import parameter_values
 from simcore.collectives import collectives_of
 from simcore.compat.simai_network import simai_bandwidths
@@ -24,6 +25,7 @@ from simcore.trace.layers import LayerUse
 from simcore.trace.run import Figures
 from simcore.trace.streams import TrackStreams, compute_stream, track_streams
 from simcore.trace.track import TimedPass
+from simcore.trace.worst import Contexts, worst_link, worst_places
 from simcore.units import duration
 from simcore.workload.model import base_name
 
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from simcore.analysis.finished import Finished
     from simcore.analysis.path_words import SimulatedPath
     from simcore.layout import Layout
-    from simcore.trace.contexts import EstimateLine
+    from simcore.trace.contexts import EstimateLine, PortUse
     from simcore.trace.findings import Place
     from simcore.trace.gradients import Gradient
     from simcore.trace.track import Track
@@ -150,11 +152,26 @@ class SimulatedFigures(Figures["Finished"]):
 
     @cached_property
     def worst(self) -> list[Place]:
-        return worst_places(self.run)
+        timeline, rows, wait = self.run.simulation.timeline, self.run.layer_groups, None
+        if self.run.waiting:
+            found = longest_wait(timeline.classes, self.run.waiting)
+            wait = WaitFor(found.early, found.late, found.kind, found.ns)
+        seen = partial(longest_span, timeline)
+        return worst_places(self.run, Contexts(wait=wait, rows=rows, seen=seen, sent=self._longest_sent))
 
     @property
     def worst_link(self) -> Place | None:
-        return worst_link(self.run)
+        return next(worst_link(self.run, Contexts(sent=self._longest_sent)), None)
+
+    def _longest_sent(self, port: PortUse) -> Spot | None:
+        from simcore.analysis.dimensions import longest_over
+
+        number = port.rank_class
+        op = longest_over(self.run.simulation, number, port.index)
+        if op is None:
+            return None
+        _, start, end = self.run.simulation.timeline.columns(number)
+        return Spot(number, start[op], end[op], self.run.stream_at(number, op, start[op], end[op]))
 
     @property
     def simai_beside(self) -> tuple[str, Sequence[EstimateLine]]:

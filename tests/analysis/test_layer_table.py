@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import layers
-from simcore.analysis.accounts import row_of
 from simcore.parameters import Parameters
 from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, collective_alone_ns, simulate
@@ -40,7 +39,8 @@ def test_a_row_is_shown_on_the_rank_where_it_costs_most(case: Case) -> None:
         for place, (begin, over) in enumerate(pairwise(accounts.edge)):
             kind = NAMES.all[accounts.account[place]].split()[0]
             if kind in ("compute", "exposed"):
-                row = row_of(results.simulation, number, accounts.op[place])
+                of, op = results.trace.span_of(number, accounts.op[place])
+                row = results.simulation.timeline.stage_program(of).ops.row[op]
                 if row >= 0:
                     mine[row][kind == "exposed"] += over - begin
         for row, (compute, exposed) in enumerate(mine):

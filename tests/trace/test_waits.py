@@ -47,7 +47,7 @@ def test_each_group_has_its_own_late_member() -> None:
     ]
 
 
-def test_the_longest_segment_is_the_first_of_equal_ones() -> None:
-    assert longest(ALL, (WAIT, BUBBLE)) == Stretch(0, 6, 10, 1)
-    assert longest(ALL, (BUBBLE,)) == Stretch(1, 15, 19, 4)
-    assert longest([THIRD], (BUBBLE,)) is None
+def test_the_longest_segments_are_all_equal_ones_by_track() -> None:
+    assert longest(ALL, (WAIT, BUBBLE)) == [Stretch(0, 6, 10, 1), Stretch(1, 15, 19, 4)]
+    assert longest(ALL, (BUBBLE,)) == [Stretch(1, 15, 19, 4)]
+    assert longest([THIRD], (BUBBLE,)) == []

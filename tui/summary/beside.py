@@ -294,7 +294,7 @@ class Waits(RankTable):
             return Spot(row, 0, results.step_time_ns)
         if not results.waiting:
             return None
-        from simcore.replay.worst import longest_wait
+        from simcore.replay.waits import longest_wait
 
         wait = results.waiting[row]
         early = next(track.number for track in results.tracks if track.first_rank == wait.early)

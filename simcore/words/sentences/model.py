@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from simcore.analysis.alike import ranks_of, whole_stages
+from simcore.analysis.alike import ranks_of
 from simcore.folding import RankClass
 from simcore.program.ops import COMPUTE, WG, CollectiveCost
 from simcore.ranks import RankSet
@@ -15,6 +15,7 @@ from simcore.simulation import Simulation
 from simcore.sources.simulated import FIRST_EXPOSED, WAIT
 from simcore.trace.accounts import Accounts
 from simcore.trace.run import mean_busy_ns, mean_ns, mean_of_ranks
+from simcore.trace.track import whole_stages
 from simcore.units import LISTED, change_percent, duration, largest, percent
 from simcore.workload.model import base_name
 
@@ -298,7 +299,7 @@ def stage_words(facts: Facts, numbers: Collection[int]) -> str:
     """`Stage 3`, `Stages 3-5` or `Most of stage 3` of a pipeline, else the ranks of these classes."""
     if not facts.simulation.program.pipelined or facts.simulation.layout.pp == 1:
         return rank_words(facts, numbers)
-    whole = whole_stages(facts.classes, numbers)
+    whole = whole_stages([one.stage for one in facts.classes], numbers)
     if whole is not None:
         return f"Stage{'s' if len(whole) > 1 else ''} {whole.text()}"
     stages = {facts.classes[number].stage for number in numbers}

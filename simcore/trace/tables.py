@@ -53,6 +53,18 @@ class SpentByLabel:
         """Communication that compute waits for."""
         return self._sums(range(self._accounts.of.first_exposed, self._accounts.of.first_other))
 
+    def busy(self) -> tuple[list[int], list[int]]:
+        """(compute, communication that compute waits for) of every label, in one walk over all segments."""
+        accounts, labels = self._accounts, self._column.by_code(self._trace, self._track)
+        of, count = accounts.of, len(self._column.labels) + 1
+        compute, exposed, others = [0] * count, [0] * count, [0] * count
+        sums = [*repeat(compute, of.first_exposed), *repeat(exposed, len(of.exposed))]
+        sums += repeat(others, len(of.all) - len(sums))
+        columns = map(sums.__getitem__, accounts.account), map(labels.__getitem__, accounts.op)
+        for by_label, label, ns in zip(*columns, accounts.lengths, strict=True):
+            by_label[label] += ns
+        return compute[:NONE], exposed[:NONE]
+
     @cached_property
     def own(self) -> Mapping[int, int]:
         """Both, and what the host does: all but waiting."""
@@ -205,7 +217,7 @@ class Table:
         compute, exposed = array("q", bytes(8 * count)), array("q", bytes(8 * count))
         # Tracks that are alike share theirs.
         for one in {id(one): one for one in self.spent}.values():
-            mine = [array("q", map(part.get, range(count), repeat(0))) for part in (one.compute, one.exposed)]
+            mine = one.busy()
             more = map(gt, map(add, *mine), map(add, compute, exposed))
             for label in compress(range(count), more):
                 compute[label], exposed[label] = mine[0][label], mine[1][label]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 from simcore.api.run import Run
 from simcore.api.table import Table
+from simcore.api.values import WrongType, whole
 from simcore.comparison import Comparison as OfTwo
-from simcore.diagnostics import UsageError, printable
+from simcore.trace import run as of_run
 from simcore.trace.track import ALIKE, COMPUTE
 from simcore.units import change_percent, duration
 
@@ -17,14 +19,7 @@ class Comparison:
 
     def __init__(self, a: Run, b: Run, ranks: tuple[int, int] | None = None) -> None:
         self.a, self.b = a, b
-        try:
-            runs = a._run, b._run
-        except AttributeError:
-            raise UsageError(
-                f"compare: found {printable(repr(a), 60)} and {printable(repr(b), 60)}, expected two runs, "
-                "as `load(...).run()` gives them"
-            ) from None
-        self._comparison = OfTwo(*runs, ranks)
+        self._comparison = OfTwo(_inner(a), _inner(b), None if ranks is None else _two(ranks))
 
     @property
     def difference_ns(self) -> int:
@@ -78,6 +73,20 @@ class Comparison:
     def __repr__(self) -> str:
         a, b = self.a.step_time_ns, self.b.step_time_ns
         return f"<Comparison: {duration(a)} -> {duration(b)} ({change_percent(a, b)})>"
+
+
+def _inner(run: Run) -> of_run.Run:
+    try:
+        return run._run
+    except AttributeError:
+        raise WrongType("compare", run, "a run, as `load(...).run()` gives it") from None
+
+
+def _two(ranks: object) -> tuple[int, int]:
+    """The rank of a and that of b."""
+    if not isinstance(ranks, Sequence) or isinstance(ranks, str) or len(ranks) != 2:
+        raise WrongType("ranks", ranks, "the rank of a and that of b, like (0, 7)")
+    return whole("ranks", ranks[0]), whole("ranks", ranks[1])
 
 
 def compare(a: Run, b: Run, ranks: tuple[int, int] | None = None) -> Comparison:

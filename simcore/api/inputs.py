@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from simcore.api.run import Run
-from simcore.api.values import checked
+from simcore.api.values import WrongType, checked, text, whole
 from simcore.diagnostics import UsageError
 from simcore.parameters import Asked, Given, Parameters
 from simcore.runs import results_of
@@ -44,7 +44,7 @@ class Input:
 def load(
     path: str | os.PathLike[str] | None = None,
     *,
-    model: str | None = None,
+    model: str | os.PathLike[str] | None = None,
     run: str | None = None,
     step: str | int | None = None,
     ranks: str | Iterable[int] | None = None,
@@ -59,15 +59,29 @@ def load(
     comm_names, step_names: regular expressions of further kernels that communicate and of annotations that
     are steps; cache: whether what was read may be kept for the next time.
 
-    Raises `InputError` for what cannot be read, with file, line and what would fit; `UsageError`.
+    Raises `InputError` for what cannot be read, with file, line and what would fit; `UsageError`, which is a
+    `TypeError`, too, where an argument is of a type that does not fit.
     """
     from simcore.sources.inputs import open_input, open_model
 
     if (path is None) == (model is None):
         raise UsageError("load: give a path, or model=NAME, one of the two")
     if path is None:
-        return Input(open_model(model), ("--model", str(model)))
-    at_step = None if step is None else str(step)
-    chosen = ranks if ranks is None or isinstance(ranks, str) else ",".join(str(int(rank)) for rank in ranks)
-    name = os.path.expanduser(os.fspath(path))
-    return Input(open_input(name, Asked(run, at_step, chosen, comm_names, step_names, cache)), (name,))
+        named = text("model", model, "a name, like 'llama-3-8b', or a path")
+        return Input(open_model(named), ("--model", named))
+    name = os.path.expanduser(text("load", path, "a path, as a text or pathlib.Path, or model=NAME"))
+    at_step = step if step is None or isinstance(step, str) else str(whole("step", step))
+    of_text = {"run": run, "comm_names": comm_names, "step_names": step_names}
+    given: dict[str, Any] = {
+        key: None if value is None else text(key, value) for key, value in of_text.items()
+    }
+    return Input(open_input(name, Asked(step=at_step, ranks=_ranks(ranks), cache=cache, **given)), (name,))
+
+
+def _ranks(given: object) -> str | None:
+    """The ranks of a recording that are to be opened, as the command line has them."""
+    if given is None or isinstance(given, str):
+        return given
+    if not isinstance(given, Iterable):
+        raise WrongType("ranks", given, "ranks, like [0, 3] or '0-7,12'")
+    return ",".join(str(whole("ranks", rank)) for rank in given)

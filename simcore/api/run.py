@@ -6,12 +6,11 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import compress
-from numbers import Integral
 from typing import Any
 
 from simcore.api.table import Table
-from simcore.api.values import checked, factors
-from simcore.diagnostics import UsageError, printable
+from simcore.api.values import WrongType, checked, factors, text, whole
+from simcore.diagnostics import UsageError
 from simcore.records import replace
 from simcore.trace import run as of_run
 from simcore.trace.spans import COMMUNICATES, NONE, Column
@@ -217,10 +216,7 @@ class Run:
         asked = replace(self._run.parameters, **checked(parameters))
         for name, given in (("bandwidth", bandwidth), ("latency", latency)):
             if given is not None and not isinstance(given, Mapping):
-                found = printable(repr(given), 40)
-                raise UsageError(
-                    f"{name}: found {found}, expected factors by dimension or group, like {{0: 0.5}}"
-                )
+                raise WrongType(name, given, "factors by dimension or group, like {0: 0.5}")
             if given:
                 asked = replace(asked, **checked(self._scaled(name, given, asked)))
         return Run(self._run.with_parameters(asked))
@@ -291,14 +287,14 @@ class Run:
         """
         from simcore.render.export import Request, check_output, format_named, write
 
-        chosen, setup, name = format_named(format, "format"), self._run.setup, os.fspath(path)
+        name = text("export", path, "the path of a file to write, as a text or pathlib.Path")
+        chosen, setup = format_named(text("format", format), "format"), self._run.setup
         check_output(name, chosen.is_folder, force)
         write(chosen.requested(Request(setup.source, setup.parameters, run=self._run)), name, force)
 
     def _of_rank(self, rank: int) -> Track:
-        if isinstance(rank, bool) or not isinstance(rank, Integral):
-            raise UsageError(f"rank: found {printable(repr(rank), 40)}, expected a whole number")
-        track = next((track for track in self._run.tracks if rank in track.ranks), None)
+        number = whole("rank", rank)
+        track = next((track for track in self._run.tracks if number in track.ranks), None)
         if track is None:
             raise UsageError(f"rank {rank}: not in this run of {plural(self.ranks, 'rank')}")
         return track

@@ -9,7 +9,7 @@ from typing import Any
 from simcore.api.inputs import Input, load
 from simcore.api.run import Run
 from simcore.api.table import Table
-from simcore.api.values import checked
+from simcore.api.values import WrongType, checked, whole
 from simcore.diagnostics import UsageError, printable
 from simcore.parameters import Parameters
 from simcore.sweeping.evaluating import evaluator_of
@@ -73,23 +73,23 @@ class Sweep:
 def sweep(
     of: Input | str | os.PathLike[str] | None = None,
     *,
-    model: str | None = None,
-    where: Sequence[str] = (),
+    model: str | os.PathLike[str] | None = None,
+    where: str | Sequence[str] = (),
     jobs: int = 1,
     **parameters: object,
 ) -> Sweep:
     """Returns a run of each combination of values: `sweep("workload.txt", tp=[1, 2, 4, 8], schedule="1f1b")`.
 
     of: an input, a path, or model=NAME. parameters: as `Input.run`; of one with a single value a list varies
-    it, `dp` too. where: conditions on points, like "tp*pp <= 64". jobs: processes. What cannot be is a point
-    with the reason in `skipped`. Raises `UsageError`, `InputError`.
+    it, `dp` too. where: conditions on points, like "tp*pp <= 64", or one. jobs: processes. What cannot be is
+    a point with the reason in `skipped`. Raises `UsageError`, `InputError`.
     """
     if of is not None and not isinstance(of, Input | str | os.PathLike):
-        raise UsageError(
-            f"sweep: found {printable(repr(of), 60)}, expected an input, as `load(...)`, or a path"
-        )
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
-        raise UsageError(f"jobs: found {printable(repr(jobs), 40)}, expected a whole number from 1")
+        raise WrongType("sweep", of, "an input, as `load(...)`, or a path, or model=NAME")
+    asked_where = [where] if isinstance(where, str) else where
+    if not isinstance(asked_where, Sequence) or not all(isinstance(one, str) for one in asked_where):
+        raise WrongType("where", where, "conditions, like ['tp*pp <= 64']")
+    count = whole("jobs", jobs, 1)
     opened = of if isinstance(of, Input) else load(of, model=model)
     axes, fixed = [], {}
     for name, values in parameters.items():
@@ -102,15 +102,15 @@ def sweep(
                 f"{printable(name, 40)}: found no values, expected several, like tp=[1, 2, 4, 8]"
             )
         of_name = (
-            [int(value) for value in several]
+            [whole(DP, value, 1) for value in several]
             if name == DP
             else [checked({name: value})[name] for value in several]
         )
         axes.append(VariedParameter(name, tuple(of_name)))
     if not axes:
         raise UsageError("sweep: nothing varies; give a parameter several values, like tp=[1, 2, 4, 8]")
-    space = Space(Parameters(**checked(fixed)), tuple(axes), conditions(where))
-    run = opened_sweep(AskedSweep(evaluator_of(opened._opened, opened._words, space), jobs=jobs))
+    space = Space(Parameters(**checked(fixed)), tuple(axes), conditions(asked_where))
+    run = opened_sweep(AskedSweep(evaluator_of(opened._opened, opened._words, space), jobs=count))
     try:
         points = list(run.points())
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,30 @@ if TYPE_CHECKING:
     from simcore.cluster import Dimension
 
 _BY_FIELD = {flag.field: flag for flag in FLAGS}
+
+
+class WrongType(UsageError, TypeError):
+    """An argument of a type that does not fit: a `TypeError` of Python, and a `UsageError` as all else."""
+
+    def __init__(self, name: str, found: object, expected: str) -> None:
+        """name: of the argument, or of the function where it is the first."""
+        super().__init__(f"{name}: found {printable(repr(found), 60)}, expected {expected}")
+
+
+def whole(name: str, value: object, least: int = 0) -> int:
+    """Returns a whole number, also one of numpy. Raises `UsageError`: a `WrongType` where it is no number."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise WrongType(name, value, "a whole number")
+    if value < least:
+        raise UsageError(f"{name}: found {value}, expected a whole number from {least}")
+    return int(value)
+
+
+def text(name: str, value: object, expected: str = "a text") -> str:
+    """Returns a text, or a path as one. Raises `WrongType`."""
+    if not isinstance(value, str | os.PathLike):
+        raise WrongType(name, value, expected)
+    return os.fspath(value)
 
 
 def checked(values: Mapping[str, object]) -> dict[str, Any]:

@@ -350,10 +350,12 @@ def test_a_model_has_its_throughput_and_memory() -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (lambda run: wl.compare(run, "b.txt"), "and 'b.txt', expected two runs"),
+        (lambda run: wl.compare(run, "b.txt"), "compare: found 'b.txt', expected a run"),
         (lambda run: wl.sweep(run, tp=[1, 2]), "sweep: found <Run "),
         (lambda run: wl.sweep(SMALL, tp=[1, 2], jobs=0), "jobs: found 0"),
         (lambda run: wl.sweep(SMALL, tp=[]), "tp: found no values"),
+        (lambda run: wl.sweep(SMALL, dp=["a"]), "dp: found 'a', expected a whole number"),
+        (lambda run: wl.sweep(SMALL, dp=[0, 2]), "dp: found 0, expected a whole number from 1"),
         (lambda run: run.with_(bandwidth=0.5), "bandwidth: found 0.5, expected factors"),
         (lambda run: run.accounts("0"), "rank: found '0', expected a whole number"),
         (lambda run: wl.sweep(SIMULATED, tp=[3, 5]).best(), "was run and fits; the first: "),
@@ -362,6 +364,40 @@ def test_a_model_has_its_throughput_and_memory() -> None:
 def test_slips_of_a_notebook_are_told(wrong: Callable[[wl.Run], object], words: str) -> None:
     with pytest.raises(wl.UsageError, match=re.escape(words)):
         wrong(wl.load(SMALL).run())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda run: wl.load(5), "load: found 5, expected a path, as a text or pathlib.Path, or model=NAME"),
+        (lambda run: wl.load(b"x"), "load: found b'x', expected a path"),
+        (lambda run: wl.load(run), "load: found <Run "),
+        (lambda run: wl.load(model=5), "model: found 5, expected a name"),
+        (lambda run: wl.load(SMALL, step=1.5), "step: found 1.5, expected a whole number"),
+        (lambda run: wl.load(SMALL, run=5), "run: found 5, expected a text"),
+        (lambda run: wl.load(SMALL, ranks=5), "ranks: found 5, expected ranks, like [0, 3]"),
+        (lambda run: wl.load(SMALL, ranks=["a"]), "ranks: found 'a', expected a whole number"),
+        (lambda run: wl.compare(5, run), "compare: found 5, expected a run"),
+        (lambda run: wl.compare(run, run, ranks=3), "ranks: found 3, expected the rank of a and that of b"),
+        (lambda run: wl.compare(run, run, ranks=(0, "1")), "ranks: found '1', expected a whole number"),
+        (lambda run: wl.sweep(5, tp=[1, 2]), "sweep: found 5, expected an input"),
+        (lambda run: wl.sweep(SMALL, tp=[1, 2], where=5), "where: found 5, expected conditions"),
+        (lambda run: wl.sweep(SMALL, tp=[1, 2], jobs=1.5), "jobs: found 1.5, expected a whole number"),
+        (lambda run: run.export(5, "chrome"), "export: found 5, expected the path of a file"),
+        (lambda run: run.export("run.json", 5), "format: found 5, expected a text"),
+        (lambda run: run.with_(latency=3), "latency: found 3, expected factors"),
+        (lambda run: run.spans("x"), "rank: found 'x', expected a whole number"),
+    ],
+)
+def test_arguments_of_a_wrong_type_say_what_fits(wrong: Callable[[wl.Run], object], words: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(words)) as raised:
+        wrong(wl.load(SMALL).run())
+    assert isinstance(raised.value, wl.UsageError)
+
+
+def test_a_path_and_a_condition_may_be_one() -> None:
+    assert wl.load(Path(SMALL)).path == SMALL
+    assert len(wl.sweep(SMALL, tp=[1, 2, 4], where="tp >= 2")) == 2
 
 
 def test_a_run_is_exported(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from simcore.api.run import Run
 from simcore.api.table import Table
-from simcore.api.values import WrongType, whole
+from simcore.api.values import WrongType, told_in_keywords, whole
 from simcore.comparison import Comparison as OfTwo
 from simcore.trace import run as of_run
 from simcore.trace.track import ALIKE, COMPUTE
@@ -89,6 +89,7 @@ def _two(ranks: object) -> tuple[int, int]:
     return whole("ranks", ranks[0]), whole("ranks", ranks[1])
 
 
+@told_in_keywords()
 def compare(a: Run, b: Run, ranks: tuple[int, int] | None = None) -> Comparison:
     """Returns run b beside run a. ranks: the rank of a and that of b alone, also of one run.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from simcore.api.run import Run
-from simcore.api.values import WrongType, checked, text, whole
+from simcore.api.values import WrongType, checked, text, told_in_keywords, whole
 from simcore.diagnostics import UsageError
 from simcore.parameters import Asked, Given, Parameters
 from simcore.runs import results_of
@@ -29,6 +29,7 @@ class Input:
         """`a workload`, `a measured run` or `execution traces`."""
         return str(self._opened.noun)
 
+    @told_in_keywords()
     def run(self, **parameters: object) -> Run:
         """Returns a run: a workload or model simulated, execution traces executed, a recording as measured.
 
@@ -41,6 +42,7 @@ class Input:
         return f"<Input {self.path}: {self.kind}>"
 
 
+@told_in_keywords()
 def load(
     path: str | os.PathLike[str] | None = None,
     *,

@@ -9,7 +9,15 @@ from itertools import compress
 from typing import Any
 
 from simcore.api.table import Table
-from simcore.api.values import WrongType, checked, factors, text, whole
+from simcore.api.values import (
+    WrongType,
+    checked,
+    factors,
+    in_keywords,
+    text,
+    told_in_keywords,
+    whole,
+)
 from simcore.diagnostics import UsageError
 from simcore.records import replace
 from simcore.trace import run as of_run
@@ -103,7 +111,7 @@ class Run:
     @property
     def notes(self) -> list[str]:
         """What was found in reading and running: warnings, and what was assumed."""
-        return [one.text() for one in self._run.diagnostics]
+        return [in_keywords(one.text()) for one in self._run.diagnostics]
 
     def accounts(self, rank: int | None = None) -> dict[str, int]:
         """Returns where the time of a rank goes, {account: ns}: compute, exposed communication, wait, bubble.
@@ -200,6 +208,7 @@ class Run:
             "step_ns": [row.better10_ns for row in rows],
         })  # fmt: skip
 
+    @told_in_keywords()
     def with_(
         self,
         *,
@@ -278,6 +287,7 @@ class Run:
 
         return run_json(self._run)
 
+    @told_in_keywords()
     def export(self, path: str | os.PathLike[str], format: str, force: bool = False) -> None:
         """Writes the run for another program: `wltui export --format`, gzip where the name ends in .gz.
 

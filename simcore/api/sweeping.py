@@ -9,7 +9,7 @@ from typing import Any
 from simcore.api.inputs import Input, load
 from simcore.api.run import Run
 from simcore.api.table import Table
-from simcore.api.values import WrongType, checked, whole
+from simcore.api.values import WrongType, checked, in_keywords, told_in_keywords, whole
 from simcore.diagnostics import UsageError, printable
 from simcore.parameters import Parameters
 from simcore.sweeping.evaluating import evaluator_of
@@ -38,8 +38,10 @@ class Sweep:
         for point in self._points:
             for name in self._varied:
                 columns[name].append(point.layout.get(name, point.parameters.get(name)))
-        figures = ("step_time_ns", "tokens_per_s", "memory_peak_bytes", "fits", "gpus", "skipped")
-        return Table(columns | {name: [getattr(point, name) for point in self._points] for name in figures})
+        figures = ("step_time_ns", "tokens_per_s", "memory_peak_bytes", "fits", "gpus")
+        columns |= {name: [getattr(point, name) for point in self._points] for name in figures}
+        columns["skipped"] = [point.skipped and in_keywords(point.skipped) for point in self._points]
+        return Table(columns)
 
     def to_pandas(self) -> Any:
         """Returns `table()` as a `pandas.DataFrame`."""
@@ -54,6 +56,7 @@ class Sweep:
         """What the best points have in common, and what other values cost."""
         return Outcome(Rule(), self._points).sentences()
 
+    @told_in_keywords()
     def best(self) -> Run:
         """Returns the run of the fastest point that fits into memory. Raises `UsageError` where none does."""
         ran = [point for point in self._points if point.step_time_ns is not None and point.fits]
@@ -70,6 +73,7 @@ class Sweep:
         return self.table()._repr_html_()
 
 
+@told_in_keywords()
 def sweep(
     of: Input | str | os.PathLike[str] | None = None,
     *,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from simcore.asked.values import Unfit, plain_value
-from simcore.diagnostics import UsageError, meant, printable
+from simcore.diagnostics import InputError, UsageError, meant, printable
 from simcore.parameters import FLAGS, Flag
 
 if TYPE_CHECKING:
@@ -23,6 +25,32 @@ class WrongType(UsageError, TypeError):
     def __init__(self, name: str, found: object, expected: str) -> None:
         """name: of the argument, or of the function where it is the first."""
         super().__init__(f"{name}: found {printable(repr(found), 60)}, expected {expected}")
+
+
+# By option of the command line, what is given from Python; of what a run is asked those of FLAGS, too.
+_KEYWORDS = {flag.option: flag.field for flag in FLAGS} | {
+    "--run": "run", "--step": "step", "--ranks": "ranks", "--comm-names": "comm_names",
+    "--step-names": "step_names", "--model": "model", "--format": "format", "--where": "where",
+    "--output": "path", "--force": "force=True",
+}  # fmt: skip
+_OPTION = re.compile(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*")
+
+
+def in_keywords(words: str) -> str:
+    """Returns words of the command line with Python's keywords in place of its flags."""
+    told = words.replace("--model NAME|FILE", "load(model=NAME)").replace("--vary: ", "sweep: ")
+    told = told.replace("--vary ", "")
+    return _OPTION.sub(lambda option: _KEYWORDS.get(option[0], option[0]), told)
+
+
+@contextmanager
+def told_in_keywords() -> Iterator[None]:
+    """What is raised inside, or in a function that this decorates, names keywords in place of flags."""
+    try:
+        yield
+    except (InputError, UsageError) as error:
+        error.args = (in_keywords(str(error)),)
+        raise
 
 
 def whole(name: str, value: object, least: int = 0) -> int:

@@ -155,12 +155,55 @@ def test_every_flag_has_its_keyword_and_takes_values_of_python() -> None:
         ({"schedule": "dance"}, "schedule: found 'dance', expected one of"),
         ({"slow_rank": {"x": 2}}, "slow_rank"),
         ({"overlap_grad_reduce": 1}, "overlap_grad_reduce: found 1, expected true or false"),
-        ({"replay": True}, "--replay"),
+        ({"replay": True}, "replay: found a workload file, expected rank traces"),
+        ({"zero": 2}, "zero: found a workload file, which has its rows; load(model=NAME) would fit"),
+        ({"slow_rank": {9999: 2}}, "slow_rank 9999=2: no rank 9999 in this run"),
+        ({"cluster": "nope"}, "cluster nope: no file, and none of h100-8"),
     ],
 )
 def test_what_cannot_be_says_what_was_found_and_what_fits(given: dict[str, object], words: str) -> None:
-    with pytest.raises(wl.UsageError, match=re.escape(words)):
+    with pytest.raises(wl.UsageError, match="^" + re.escape(words)):
         wl.load(SMALL).run(**given)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda run: wl.load(SMALL, step=3), "step: found a workload file, expected profiler traces"),
+        (lambda run: wl.load(model="nope"), "model nope: neither a file nor a known model"),
+        (
+            lambda run: wl.load(MEASURED).run(tp=2),
+            "tp has no meaning for a trace; its replay takes compute_scale",
+        ),
+        (lambda run: run.with_(bandwidth={"zz": 0.5}), "time_scale: no stream zz in this run"),
+        (
+            lambda run: wl.load(model="llama-3-8b").run(schedule="interleaved", virtual_stages=3),
+            "virtual_stages 3: one stage has no virtual stages; pp 2 or more would fit",
+        ),
+        (lambda run: run.with_(pp=0), "pp: 0: a whole number from 1"),
+        (lambda run: run.export(SMALL, "chrome"), f"{SMALL} is there already: force=True overwrites it"),
+        (lambda run: run.export("", "chrome"), "path: found an empty name"),
+        (lambda run: run.export("x", "vhs"), "format vhs: one of simai"),
+        (lambda run: wl.sweep(SMALL, tp=[1, 2], where="q<2"), "where q<2: found q"),
+        (
+            lambda run: wl.sweep(SMALL, dp=[1, 2], world=8),
+            "dp: world = tp x cp x pp x dp, so world beside it",
+        ),
+    ],
+)
+def test_errors_name_keywords_and_no_flags(wrong: Callable[[wl.Run], object], words: str) -> None:
+    with pytest.raises(wl.UsageError, match="^" + re.escape(words)) as raised:
+        wrong(wl.load(SMALL).run())
+    assert "--" not in str(raised.value)
+
+
+def test_notes_and_skipped_points_name_keywords_and_no_flags() -> None:
+    notes = wl.load(SMALL).run(pp=2).notes
+    assert any("no schedule given: assuming 1f1b" in note for note in notes)
+    assert not any("--" in note for note in notes)
+    (skipped,) = {*wl.sweep(SMALL, tp=[1, 3], zero=2).table()["skipped"]}
+    assert "zero: found a workload file" in skipped
+    assert "--" not in skipped
 
 
 def test_what_cannot_be_opened_says_so() -> None:

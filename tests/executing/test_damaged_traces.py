@@ -33,6 +33,7 @@ from tests.executing.encoding import (
     write_json,
     write_set,
 )
+from tests.says import figures
 
 COUNT = int(os.environ.get("WLTUI_MUTANTS", "150"))
 SMALL: list[dict[str, Any]] = [
@@ -60,10 +61,11 @@ def run(prefix: str, parameters: Parameters = WLTUI) -> Any:
     return executed_results(Execution(open_set(found), parameters))
 
 
-def errors_of(prefix: str, parameters: Parameters = WLTUI) -> str:
+def errors_of(prefix: str, parameters: Parameters = WLTUI) -> list[tuple[str, str, list[str]]]:
+    """Of each error the name of its file, its code, and the figures of its message."""
     with pytest.raises(InputError) as raised:
         run(prefix, parameters)
-    return str(raised.value)
+    return [(Path(one.file).name, one.code, figures(one.message)) for one in raised.value.diagnostics]
 
 
 def test_the_pair_runs_by_both_rules(tmp_path: Path) -> None:
@@ -111,9 +113,8 @@ def test_a_cut_file_is_an_error_with_its_byte_and_a_warning_under_the_dialect(tm
     prefix = write_set(tmp_path, [[SMALL[0], SMALL[2] | {"ctrl": [1]}]] * 2)
     data = (tmp_path / "wl.0.et").read_bytes()
     (tmp_path / "wl.0.et").write_bytes(data[:-3])
-    said = errors_of(prefix)
-    assert "wl.0.et: error damaged-trace byte" in said
-    assert "node 3 is the last that was read" in said
+    # The byte where its length stands, of how many bytes how many are there, the last node that was read.
+    assert errors_of(prefix) == [("wl.0.et", "damaged-trace", [str(len(data) - 14), "13", "10", "3"])]
     assert [one.code for one in run(prefix, ASTRA).diagnostics] == ["damaged-trace"]
 
 
@@ -122,13 +123,16 @@ def test_a_length_of_2_to_the_63_is_refused_at_its_byte(tmp_path: Path) -> None:
     path = tmp_path / "wl.0.et"
     size = path.stat().st_size
     path.write_bytes(path.read_bytes() + varint(2**63) + b"abc")
-    assert f"byte {size}: found a message of {2**63} bytes" in errors_of(prefix)
+    ((_, code, said),) = errors_of(prefix)
+    assert (code, said[:2]) == ("damaged-trace", [str(size), str(2**63)])
 
 
 def test_an_id_twice_is_an_error_and_the_last_counts_under_the_dialect(tmp_path: Path) -> None:
     twice = [SMALL[0], SMALL[0] | {"micros": 9}]
     prefix = write_set(tmp_path, [twice, twice])
-    assert "node 1 is in the file twice" in errors_of(prefix)
+    assert [(file, code, said[1]) for file, code, said in errors_of(prefix)] == [
+        (f"wl.{rank}.et", "node-twice", "1") for rank in range(2)
+    ]
     results = run(prefix, ASTRA)
     assert results.step_time_ns == 9000
     assert {one.code for one in results.diagnostics} == {"node-twice"}
@@ -137,36 +141,39 @@ def test_an_id_twice_is_an_error_and_the_last_counts_under_the_dialect(tmp_path:
 def test_a_circle_is_an_error_that_names_its_nodes(tmp_path: Path) -> None:
     circle = [SMALL[0], {"id": 5, "type": COMP, "data": [6]}, {"id": 6, "type": COMP, "ctrl": [5]}]
     prefix = write_set(tmp_path, [[dict(one, attributes={}) for one in circle]])
-    assert "nodes 5, 6 wait for each other in a circle" in errors_of(prefix)
+    ((_, code, said),) = errors_of(prefix)
+    assert (code, said[1:]) == ("node-cycle", ["5", "6"])
 
 
 def test_a_dependency_on_a_node_that_is_not_there_names_both(tmp_path: Path) -> None:
     prefix = write_set(tmp_path, [[SMALL[0] | {"data": [77]}]] * 2)
-    assert "node 1 waits for node 77 (data_deps), which is not in the file" in errors_of(prefix)
-    assert "rank 0, node 1: node 1 waits for node 77" in errors_of(prefix, ASTRA)
+    for _, code, said in errors_of(prefix):
+        assert (code, said[1:]) == ("node-missing", ["1", "77", "data_deps"])
+    ((file, code, said),) = errors_of(prefix, ASTRA)
+    assert (file, code, said[:4]) == ("wl.0.et", "execution-stopped", ["0", "1", "1", "77"])
 
 
 def test_missing_ranks_are_named(tmp_path: Path) -> None:
     prefix = write_set(tmp_path, [SMALL[:1]] * 4)
     (tmp_path / "wl.2.et").unlink()
-    assert "rank 2: there is no such file" in errors_of(prefix)
+    assert errors_of(prefix) == [("wl", "ranks-missing", ["2"])]
     astra = Parameters(dialect="astra-sim-2", dim=("ring:4:50:500",))
-    assert "wl.2.et: error ranks-missing rank 2" in errors_of(prefix, astra)
+    assert errors_of(prefix, astra) == [("wl.2.et", "ranks-missing", ["2", "4", "R1.1"])]
 
 
 def test_a_receive_without_its_send_names_rank_and_node(tmp_path: Path) -> None:
     lonely = [SMALL[0], {"id": 9, "type": RECV, "attributes": {"comm_src": 0, "comm_tag": 3, "comm_size": 8}}]
     prefix = write_set(tmp_path, [SMALL[:1], lonely])
-    assert "rank 1 never ends: node 9, a receive without a send" in errors_of(prefix)
-    assert "rank 1 never ends: it waits in node 9, a receive without its message" in errors_of(prefix, ASTRA)
+    assert errors_of(prefix) == [("wl.1.et", "never-ends", ["1", "9"])]
+    assert errors_of(prefix, ASTRA) == [("wl.1.et", "execution-stopped", ["1", "9", "R6.3"])]
 
 
 def test_collectives_that_differ_are_an_error(tmp_path: Path) -> None:
     other = SMALL[1] | {"attributes": {"comm_type": 2, "comm_size": 4096}}
     prefix = write_set(tmp_path, [SMALL[:2], [SMALL[0], other]])
-    assert "rank 1, node 2: found ALL_GATHER where rank 0 has ALL_REDUCE (node 2) in group all" in errors_of(
-        prefix
-    )
+    assert errors_of(prefix) == [
+        ("wl.1.et", "collectives-differ", ["1", "2", "ALL_GATHER", "0", "ALL_REDUCE", "2"])
+    ]
 
 
 def test_hostile_names_reach_no_page(tmp_path: Path) -> None:
@@ -183,7 +190,8 @@ def test_a_node_of_a_million_attributes_is_refused_by_name(tmp_path: Path) -> No
     one = attribute("x", 1)
     body = field(1, 1) + field(3, COMP) + field(7, 3) + field(10, one) * 1_000_000
     (tmp_path / "wl.0.et").write_bytes(varint(0) + varint(len(body)) + body)
-    assert "found more than 65536 attributes of node 1" in errors_of(str(tmp_path / "wl"))
+    ((_, code, said),) = errors_of(str(tmp_path / "wl"))
+    assert (code, said[1:3]) == ("damaged-trace", ["65536", "1"])
 
 
 def test_check_names_what_does_not_hold_together(tmp_path: Path) -> None:

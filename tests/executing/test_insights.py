@@ -16,9 +16,11 @@ from simcore.records import replace
 from simcore.render.report.pages import run_page
 from simcore.runs.executed import TraceResults, executed_results
 from simcore.trace.run import path_parts
+from tests import says
 from tests.analysis.test_beside import made_simulation, made_trace
 from tests.executing.encoding import COLL, COMP, LOAD, RECV, SEND, write_json, write_set
 from tests.measured.made_steps import Layout
+from tests.says import figures
 
 DIM = Parameters(dim=("switch:4:10:0",))
 
@@ -286,10 +288,7 @@ def test_compute_that_states_operations_and_no_duration_is_said_until_a_roofline
         return [one.message for one in run.diagnostics if one.code == "no-durations"]
 
     (words,) = said()
-    assert words == (
-        "rank 0 has 2 compute nodes with operations (num_ops) and no duration: each takes 0 ns; --system "
-        "FILE with roofline-enabled 1 prices them"
-    )
+    assert figures(words) == ["0", "2", "num_ops", "0 ns", "--system", "1"]
     assert opened(tmp_path, ranks).step_time_ns == 7000
     system = {"roofline-enabled": 1, "peak-perf": 1, "local-mem-bw": 1000}
     path = write_json(tmp_path / "system.json", system)
@@ -299,31 +298,33 @@ def test_compute_that_states_operations_and_no_duration_is_said_until_a_roofline
     whole, some = ranks[0], operations(6)
     del some["attributes"]["tensor_size"]
     ranks[:] = [[*whole, some]]
-    assert said()[0].endswith("roofline-enabled 1 prices the 2 with bytes (tensor_size)")
+    assert figures(said()[0])[-3:] == ["1", "2", "tensor_size"]
     ranks[:] = [[operations(1), some]]
-    assert said()[0].endswith("roofline-enabled 1 prices the one with bytes (tensor_size)")
+    assert figures(said()[0])[-2:] == ["1", "tensor_size"]
+    assert "the one" in said()[0]
     ranks[:] = [[some]]
-    assert said()[0].endswith("no duration: each takes 0 ns; a roofline wants bytes (tensor_size), too")
+    assert figures(said()[0])[-2:] == ["0 ns", "tensor_size"]
     assert opened(tmp_path, ranks, replace(DIM, system=path)).step_time_ns == 0
     # ASTRA-sim wants a rank for each of the four NPUs, and none of them on CPUs.
     ranks[:] = [[operations(1)]] * 4
     (said_there,) = said(dialect="astra-sim-2")
-    assert "each takes 1 ns" in said_there
+    assert "1 ns" in figures(said_there)
 
 
 def test_loads_without_a_price_are_counted_until_a_file_has_it(tmp_path: Path) -> None:
     ranks = [[load(1), load(2), compute(3, 1)]] * 4
 
-    def said(**asked: Any) -> tuple[list[str], int]:
+    def said(**asked: Any) -> tuple[list[list[str]], int]:
         run = opened(tmp_path, ranks, replace(DIM, **asked))
         found = [one.message for one in run.diagnostics if one.code == "remote-memory-missing"]
-        return found, run.step_time_ns
+        # Without a file it asks for one.
+        assert all(("FILE" in message) != ("remote_memory" in asked) for message in found)
+        return list(map(figures, found)), run.step_time_ns
 
-    free = "8 loads of remote memory take 0 ns each"
-    assert said() == ([f"{free}: --remote-memory FILE prices them"], 1000)
+    assert said() == ([["8", "0 ns", "--remote-memory"]], 1000)
     assert said(no_fold=True) == said()
     none = write_json(tmp_path / "none.json", {"memory-type": "NO_MEMORY_EXPANSION"})
-    assert said(remote_memory=none) == ([f"{free}: the file of --remote-memory has none"], 1000)
+    assert said(remote_memory=none) == said()
     memory = {"memory-type": "PER_NPU_MEMORY_EXPANSION", "remote-mem-latency": 100, "remote-mem-bw": 50}
     priced = write_json(tmp_path / "memory.json", memory)
     assert said(remote_memory=priced) == ([], 2 * (100 + 50_000 // 50))
@@ -331,12 +332,12 @@ def test_loads_without_a_price_are_counted_until_a_file_has_it(tmp_path: Path) -
 
 @pytest.mark.parametrize("no_fold", [False, True])
 def test_what_is_priced_by_an_attribute_that_is_not_there_is_a_warning(tmp_path: Path, no_fold: bool) -> None:
-    def said(name: str, *ranks: list[dict[str, Any]], **asked: Any) -> tuple[list[str], int]:
+    def said(name: str, *ranks: list[dict[str, Any]], **asked: Any) -> tuple[list[list[str]], int]:
         (tmp_path / name).mkdir()
         run = opened(tmp_path / name, list(ranks), replace(DIM, no_fold=no_fold, **asked))
         found = [one for one in run.diagnostics if one.code == "attribute-missing"]
         assert all(one.severity == "warning" and one.file.endswith(".et") for one in found)
-        return [one.message for one in found], run.step_time_ns
+        return [figures(one.message) for one in found], run.step_time_ns
 
     def without(node: dict[str, Any], attribute: str) -> dict[str, Any]:
         left = {key: value for key, value in node["attributes"].items() if key != attribute}
@@ -346,12 +347,12 @@ def test_what_is_priced_by_an_attribute_that_is_not_there_is_a_warning(tmp_path:
     ns = said("whole", *[[whole]] * 4)[1]
     assert said("priced", *[[whole]] * 4) == ([], ns)
     untyped = without(whole, "comm_type")
-    none = "node 1 (reduce.1) of rank 0 and 3 others have no comm_type: each counts"
-    assert said("untyped", *[[untyped]] * 4) == ([f"{none} as 0 ns"], 0)
-    assert said("timed", *[[untyped | {"micros": 7}]] * 4) == ([f"{none} with its own duration"], 7000)
+    # The node, its rank, and how many others lack what; what each counts as, but where that is its own time.
+    none = ["1", "reduce.1", "0", "3", "comm_type"]
+    assert said("untyped", *[[untyped]] * 4) == ([[*none, "0 ns"]], 0)
+    assert said("timed", *[[untyped | {"micros": 7}]] * 4) == ([none], 7000)
     unsized = without(whole, "comm_size")
-    one = "node 1 (reduce.1) of rank 3 has no comm_size: it counts as 0 bytes"
-    one += " unless another member states more"
+    one = ["1", "reduce.1", "3", "comm_size", "0"]
     assert said("unsized", *[[whole]] * 3, [unsized]) == ([one], ns)
     # A barrier moves nothing.
     barrier = whole | {"attributes": {"comm_type": 9}}
@@ -359,12 +360,12 @@ def test_what_is_priced_by_an_attribute_that_is_not_there_is_a_warning(tmp_path:
     send = without(message(1, SEND, 0, 1, 0), "comm_size")
     receive = without(message(1, RECV, 0, 1, 0), "comm_size")
     found = said("sent", [send], [receive])
-    assert found == (["node 1 (n1) of rank 0 has no comm_size: it counts as 0 bytes"], 0)
+    assert found == ([["1", "0", "comm_size", "0"]], 0)
     memory = {"memory-type": "PER_NPU_MEMORY_EXPANSION", "remote-mem-latency": 100, "remote-mem-bw": 50}
     priced = write_json(tmp_path / "memory.json", memory)
     unsized = without(load(1), "tensor_size")
     found = said("load", [unsized], remote_memory=priced)
-    assert found == (["node 1 (n1) of rank 0 has no tensor_size: it counts as 0 bytes"], 100)
+    assert found == ([["1", "0", "tensor_size", "0"]], 100)
 
 
 @pytest.mark.parametrize(
@@ -453,9 +454,8 @@ def test_beside_another_run_ranks_are_said_to_be_paired_by_number(tmp_path: Path
     for other in (made_simulation(layout), made_trace(layout, 1)):
         found = Comparison(traces, other)
         assert (found.by_rank, [pair.rank for pair in found.pairs]) == (True, [0, 1])
-        assert found.notices == [
-            "Not the same layout: of A tp, dp, pp, micro-batches not known. Paired by rank number."
-        ]
+        (notice,) = found.notices
+        says.said([notice], "layout", "A", "tp, dp, pp, micro-batches", "rank number")
 
 
 def test_cycles_are_those_of_astra_sim_and_what_is_exposed_is_told_apart(tmp_path: Path) -> None:

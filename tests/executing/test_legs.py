@@ -18,6 +18,8 @@ from simcore.parameters import Parameters
 from simcore.runs.executed import TraceResults, executed_results
 from simcore.runs.simulated import Results
 from simcore.simulation import simulate
+from simcore.trace import graph
+from simcore.trace.reasons import Facts, reason_words
 from simcore.trace.run import legs_of
 from simcore.workload import open_workload
 from tests.executing.encoding import COLL, COMP, RECV, SEND, write_set
@@ -98,14 +100,15 @@ def test_why_a_leg_begins_no_earlier_is_said_in_words_with_the_name_of_what_it_w
         node(1, "first", 5), node(2, "needs", 6, data=[1]), node(3, "ordered", 7) | {"ctrl": [2]},
         node(4, "last\x1b[1m", 8), node(5, "end", 9, data=[4]),
     ]]  # fmt: skip
+    begins, first = (reason_words(Facts(None, is_needed=need != "", what=need)) for need in ("", "first"))
     for dialect, on in ((None, "its stream"), (ASTRA_SIM_2, "GPU compute")):
         alone = opened(tmp_path, ranks, dialect)
         assert [(leg.what, leg.reason) for leg in legs_of(alone)] == [
-            ("first", "the step begins"),
-            ("needs", "waiting for data from first"),
-            ("ordered", "waiting for needs, a control dependency"),
-            ("last\x1b[#m", f"{on} is busy with ordered"),
-            ("end", "waiting for data from last\\x1b[1m"),
+            ("first", begins),
+            ("needs", first),
+            ("ordered", reason_words(Facts(None, is_named=True, what="needs"))),
+            ("last\x1b[#m", reason_words(Facts(graph.BUSY, where=on, what="ordered"))),
+            ("end", reason_words(Facts(None, is_needed=True, what="last\\x1b[1m"))),
         ]
     message = {"comm_size": 4000, "comm_src": 0, "comm_dst": 1, "comm_tag": 7}
     (tmp_path / "pair").mkdir()
@@ -114,7 +117,7 @@ def test_why_a_leg_begins_no_earlier_is_said_in_words_with_the_name_of_what_it_w
         [{"id": 1, "name": "r", "type": RECV, "attributes": message}, node(2, "last", 9, data=[1])],
     ])  # fmt: skip
     assert [leg.reason for leg in legs_of(pair)] == [
-        "the step begins", "waiting for data from first", "waiting for the message from rank 0"
+        begins, first, reason_words(Facts(graph.RECEIVED, rank=0, sent="the message"))
     ]  # fmt: skip
 
 
@@ -131,6 +134,6 @@ def test_behind_a_collective_a_rank_waits_for_its_data_whoever_of_its_members_en
         for rank in range(4)
     ])  # fmt: skip
     assert [(leg.what, leg.rank, leg.reason) for leg in legs_of(run)][1:] == [
-        ("sum", 3, "waiting for data from first"),
-        ("behind", 3, "waiting for data from sum"),
+        (name, 3, reason_words(Facts(None, is_needed=True, what=needed)))
+        for name, needed in (("sum", "first"), ("behind", "sum"))
     ]

@@ -15,6 +15,7 @@ from simcore.executing.executed import Execution
 from simcore.parameters import Parameters
 from simcore.runs.executed import executed_results
 from tests.executing.encoding import COLL, write_network, write_set
+from tests.says import said
 
 SUM: dict[str, Any] = {
     "id": 1,
@@ -36,7 +37,7 @@ def folder_of(folder: Path, npus: int = 2) -> Path:
     return folder
 
 
-def said(path: Path, **given: Any) -> list[Diagnostic]:
+def notes_of(path: Path, **given: Any) -> list[Diagnostic]:
     found = find_set(str(path))
     assert found is not None
     results = executed_results(Execution(open_set(found), Parameters(**given)))
@@ -51,11 +52,8 @@ def asked(note: Diagnostic) -> dict[str, Any]:
 
 def test_the_note_names_what_lies_there_and_its_command_line_takes_all_of_it(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "a run")
-    (note,) = said(folder)
-    assert note.message.startswith(
-        "my net.yml, s.json and comms.json are there and not taken: this run is by wltui's rules on "
-        "h100-8; with them as ASTRA-sim runs them, congestion-unaware (--network links: aware): wltui "
-    )
+    (note,) = notes_of(folder)
+    said([note.message], "my net.yml", "s.json", "comms.json", "h100-8", "--network links")
     given = asked(note)
     assert given == {
         "dialect": "astra-sim-2",
@@ -63,23 +61,25 @@ def test_the_note_names_what_lies_there_and_its_command_line_takes_all_of_it(tmp
         "system": str(folder / "s.json"),
         "comm_groups": str(folder / "comms.json"),
     }
-    assert said(folder, **given) == []
+    assert notes_of(folder, **given) == []
 
 
 def test_files_of_the_folder_above_count_where_the_folder_has_none(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "run")
     for name in ("my net.yml", "s.json"):
         os.rename(folder / name, tmp_path / name)
-    (note,) = said(folder)
-    assert note.message.startswith("../my net.yml, ../s.json and comms.json are there")
-    assert said(folder, **asked(note)) == []
+    (note,) = notes_of(folder)
+    said([note.message], "../my net.yml", "../s.json", "comms.json")
+    assert notes_of(folder, **asked(note)) == []
 
 
 def test_what_is_given_is_not_offered(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "run")
-    (note,) = said(folder, cluster=str(folder / "my net.yml"), comm_groups=str(folder / "comms.json"))
-    assert note.message.startswith("s.json is there and not taken: this run is by wltui's rules; with it")
-    (note,) = said(folder, dim=("switch:2:50:500",), compute_scale=2.0)
+    (note,) = notes_of(folder, cluster=str(folder / "my net.yml"), comm_groups=str(folder / "comms.json"))
+    assert note.message.startswith("s.json ")
+    # The network is given.
+    assert "h100-8" not in note.message
+    (note,) = notes_of(folder, dim=("switch:2:50:500",), compute_scale=2.0)
     assert asked(note) == {
         "dim": "switch:2:50:500",
         "system": str(folder / "s.json"),
@@ -90,10 +90,10 @@ def test_what_is_given_is_not_offered(tmp_path: Path) -> None:
 
 def test_a_network_of_another_size_is_not_offered_nor_a_system_file_without_one(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "run", npus=4)
-    (note,) = said(folder)
+    (note,) = notes_of(folder)
     assert asked(note) == {"comm_groups": str(folder / "comms.json")}
     os.remove(folder / "comms.json")
-    assert said(folder) == []
+    assert notes_of(folder) == []
 
 
 def test_no_file_is_asked_for_that_could_be_waited_for(tmp_path: Path) -> None:
@@ -102,16 +102,16 @@ def test_no_file_is_asked_for_that_could_be_waited_for(tmp_path: Path) -> None:
     write_set(folder, [[SUM]] * 2)
     os.mkfifo(folder / "network.yml")
     os.symlink("nowhere", folder / "system.json")
-    assert said(folder) == []
+    assert notes_of(folder) == []
 
 
 def test_a_run_that_needs_them_and_stops_says_so_too(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "run")
     with pytest.raises(InputError) as stopped:
-        said(folder, dialect="astra-sim-2", cluster=str(folder / "my net.yml"))
+        notes_of(folder, dialect="astra-sim-2", cluster=str(folder / "my net.yml"))
     codes = [one.code for one in stopped.value.diagnostics]
     assert codes == ["execution-stopped", "files-not-taken"]
-    assert said(folder, **asked(stopped.value.diagnostics[-1])) == []
+    assert notes_of(folder, **asked(stopped.value.diagnostics[-1])) == []
 
 
 def test_a_network_written_line_by_line_is_found(tmp_path: Path) -> None:
@@ -119,6 +119,6 @@ def test_a_network_written_line_by_line_is_found(tmp_path: Path) -> None:
     (folder / "my net.yml").write_text(
         "topology:\n  - Ring\nnpus_count:\n  - 2\nbandwidth:\n  - 50.0\nlatency:\n  - 500\n"
     )
-    (note,) = said(folder)
+    (note,) = notes_of(folder)
     assert "cluster" in asked(note)
-    assert said(folder, **asked(note)) == []
+    assert notes_of(folder, **asked(note)) == []

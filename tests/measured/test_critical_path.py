@@ -13,7 +13,8 @@ from simcore.replay.span_words import causes, effects
 from simcore.runs.measured import MeasuredResults
 from simcore.sources.measured import FIRST_EXPOSED
 from simcore.sources.pieces import AWAIT, LAUNCH
-from simcore.trace.reasons import BUSY, LATE, RECEIVED
+from simcore.trace import graph
+from simcore.trace.reasons import BUSY, LATE, RECEIVED, Facts, reason_words
 from simcore.trace.run import legs_of
 
 from .made_steps import Factors, Layout, actions, made_run, simulated, trace_text
@@ -90,17 +91,14 @@ def test_a_collective_that_waits_for_the_one_before_it_leads_to_the_last_rank_of
         (0, 60, 90, "tp", "busy", 0),
         (0, 90, 110, "compute backward", "behind", 0),
     ]
-    assert [leg.reason for leg in legs_of(results)][-1] == "rank 1 came last"
+    assert [leg.reason for leg in legs_of(results)][-1] == reason_words(Facts(None, is_late=True, rank=1))
     assert_no_replay_is_shorter_than_the_path(results, 2)
     # The second wait of rank 0 leads to its first, and back.
     pieces = results.ties.pieces[0]
+    before = reason_words(Facts(graph.BUSY))
     first, second = (piece for piece, kind in enumerate(pieces.kind) if kind == AWAIT)
-    assert [(one.span, one.reason) for one in causes(results, 0, [second])][:1] == [
-        (first, "waiting for the collective before it")
-    ]
-    assert (0, second, "waiting for the collective before it") in [
-        (one.number, one.span, one.reason) for one in effects(results, 0, [first])
-    ]
+    assert [(one.span, one.reason) for one in causes(results, 0, [second])][:1] == [(first, before)]
+    assert (0, second, before) in [(one.number, one.span, one.reason) for one in effects(results, 0, [first])]
 
 
 def test_of_a_send_and_a_receive_in_one_the_path_has_the_longer() -> None:

@@ -6,7 +6,9 @@ from simcore.measured import MeasuredRun
 from simcore.runs.measured import MeasuredResults
 from simcore.sources.inputs import open_input
 from simcore.sources.measured import IDLE
+from simcore.trace import graph
 from simcore.trace.findings import Place
+from simcore.trace.reasons import Facts, reason_words
 from simcore.trace.run import legs_of
 from simcore.words.measured_sentences import insight_lines
 from tests.kineto.corpus import DLRM, needs_corpus
@@ -31,17 +33,18 @@ def joined(results: MeasuredResults) -> int:
 
 def test_legs_of_idle_time_and_those_behind_it_say_what_the_rank_did_before() -> None:
     results = MeasuredResults(run_of(SLOW_RANK, 2))
+    begins = reason_words(Facts(None))
     told = [(leg.what, leg.reason) for leg in legs_of(results)]
     assert told == [
-        ("forward_step", "the step begins"),
-        ("dp_allreduce", "rank 1 came last"),
-        ("idle", "its rank ran nothing"),
-        ("optimizer_step", "its rank was idle before it"),
+        ("forward_step", begins),
+        ("dp_allreduce", reason_words(Facts(graph.JOINED, is_late=True, rank=1))),
+        ("idle", reason_words(Facts(graph.BEFORE, idles=True))),
+        ("optimizer_step", reason_words(Facts(graph.BEFORE, was_idle=True))),
     ]
     # Where nothing idles between two operations the rank was busy.
     assert {leg.reason for leg in legs_of(MeasuredResults(run_of(SLOW_STAGE, 2, pp=2)))} == {
-        "the step begins", "its rank was busy before it", "waiting for data from rank 0",
-        "waiting for data from rank 1",
+        begins, reason_words(Facts(graph.BEFORE)),
+        *(reason_words(Facts(graph.RECEIVED, rank=rank)) for rank in range(2)),
     }  # fmt: skip
 
 

@@ -17,11 +17,13 @@ from simcore.replay.parameters import Scales, rounded
 from simcore.replay.piece_names import piece_name
 from simcore.replay.stragglers import balanced_beside_slow_ranks
 from simcore.replay.waits import late_waits_itself, wait_stretches, waited_in_the_end
+from simcore.replay.what_if import AS_FAST
 from simcore.runs.measured import MeasuredResults, measured_results
 from simcore.sources.inputs import open_input
 from simcore.sources.measured import BUBBLE, WAIT
 from simcore.units import duration
 from simcore.words.measured_sentences import insight_lines
+from tests.says import figures, said
 from tests.workload.texts import shared_folder
 
 from .naive_replay import fine_ns, naive_ns, read_set
@@ -110,7 +112,7 @@ def test_every_rank_that_is_said_to_be_slow_has_its_question(name: str, stamp: s
     said = [line.split()[1] for line in insight_lines(results) if re.match(r"Rank \d+ is slow:", line)]
     knobs = [knob for knob in results.what_if() if knob.name.startswith("rank ")]
     assert sorted(said) == sorted(knob.name.split()[1] for knob in knobs)
-    assert all(re.search(r" as fast as rank \d+ \(its compute ", knob.name) for knob in knobs)
+    assert all(AS_FAST in knob.name and len(figures(knob.name)) == 4 for knob in knobs)
     if name == "wd8_tp2_pp4":
         # 910.0 ms over 1.873 s.
         assert [(knob.parameters, knob.better10_ns // 10**6) for knob in knobs] == [
@@ -168,14 +170,15 @@ def test_a_stage_is_not_called_slow_where_a_slow_rank_of_it_is_all_that_it_has()
     beside = balanced_beside_slow_ranks(results)
     assert beside is not None
     mended = results.with_scales(Scales(ranks={7: rounded(910 / 1873)}))
-    assert beside.once == "rank 7 is as fast as rank 6"
+    assert figures(beside.once) == ["7", "6"]
     assert beside.before_ns == pytest.approx(mended.step_time_ns, rel=1e-3)
     assert 0 < beside.before_ns - beside.after_ns < 0.01 * results.step_time_ns
     assert not any("Stage 3 is slow" in line for line in insight_lines(results))
     knob = next(knob for knob in results.what_if() if knob.name == "balanced stages")
     # Its gain, 5.9 %, is that of the slow rank; the name says so where no line is left for what it means.
-    assert knob.knob == "balanced stages (takes work off slow rank 7)"
-    assert knob.meaning == "balanced stages: once rank 7 is as fast as rank 6, it brings -0.2 %"
+    assert (knob.knob, figures(knob.moves)) == (f"balanced stages ({knob.moves})", ["7"])
+    assert beside.once in knob.meaning
+    assert figures(knob.meaning) == ["7", "6", "-0.2 %"]
     # Without a slow rank it is what it was: every stage computes as long as the mean of all.
     assert balanced_beside_slow_ranks(results.with_scales(Scales(ranks={7: 0.486}))) is None
 
@@ -184,14 +187,9 @@ def test_where_the_degrees_come_from_is_said_of_each_real_run() -> None:
     run = opened("wd8_tp2_pp4", "20240923205004")
     notes = {note.code: note for note in run.diagnostics}
     assert notes["layout-assumed"].weight == "assumption"
-    assert notes["layout-assumed"].message == (
-        "tp 2 x dp 1 x pp 4 is read from the names of the files or of their folder; rank numbers count tp "
-        "first, then dp, then stages; 1 micro-batch is counted from forward_step"
-    )
-    assert notes["dp-of-one"].message == (
-        "with dp 1 no other rank takes part in dp_allreduce: what it takes, up to 24.640 ms on rank 7, is "
-        "the rank's own time; it counts as dp communication, as the trace names it"
-    )
+    assert notes["layout-assumed"].message.startswith("tp 2 x dp 1 x pp 4 ")
+    assert figures(notes["layout-assumed"].message)[3:] == ["1", "forward_step"]
+    assert figures(notes["dp-of-one"].message) == ["1", "dp_allreduce", "24.640 ms", "7"]
     assert notes["step-assumed"].weight == "assumption"
     for name, stamp in RUNS:
         run = opened(name, stamp)
@@ -211,7 +209,7 @@ def test_empty_slots_are_said_where_they_are_what_ranks_do_not_compute() -> None
 def test_a_rank_made_as_fast_as_its_peers_is_why_its_replay_is_shorter() -> None:
     results = MeasuredResults(opened("wd8_tp2_pp4", "20240923205004"))
     found = Comparison(results, results.with_scales(Scales(ranks={7: 0.486})))
-    assert found.why == "rank 7 computes 962.8 ms less; bubble -656.5 ms on the mean rank"
+    assert said([found.why], "rank 7", "962.8 ms less", "bubble -656.5 ms", "mean rank") == found.why
     of_ranks = [(one.rank, one.change.name) for one in found.movers if one.rank is not None]
     assert of_ranks[:3] == [(6, "wait"), (7, "backward"), (7, "forward")]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 from hypothesis import given, settings
@@ -42,8 +43,9 @@ def test_a_receive_waits_for_the_sender_and_a_gap_before_the_sending_is_no_cause
 
 def test_the_table_of_operations_says_how_much_of_the_longest_is_waiting() -> None:
     lines = OPERATIONS.lines(MeasuredResults(run_of(SLOW_RANK, 2)), PageAsked())
-    assert lines == [
-        "Operations of all ranks, by name, ms; waits: part of the most",
+    title, *table = lines
+    assert re.search(r"\bms\b.*\bwaits\b", title)
+    assert table == [
         "  operation       kind       count   mean  least   most  waits  most is on",
         "  forward_step    forward        2  20.00  10.00  30.00   0.00  rank 1, micro-batch 0",
         "  dp_allreduce    dp             2  15.00   5.00  25.00  20.00  rank 0, micro-batch 0",
@@ -51,8 +53,7 @@ def test_the_table_of_operations_says_how_much_of_the_longest_is_waiting() -> No
     ]
     # Where nobody is known to wait there is no such column.
     alone = OPERATIONS.lines(MeasuredResults(run_of(op(0, "forward_step", 0, 10), 1)), PageAsked())
-    assert alone[0] == "Operations of all ranks, by name, ms"
-    assert "waits" not in alone[1]
+    assert not any("waits" in line for line in alone[:2])
 
 
 def test_of_a_sub_operation_its_own_waiting_is_said() -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from simcore.diagnostics import InputError
+from simcore.diagnostics import Diagnostic, InputError
 from simcore.measured import MeasuredRun, read_run
+from tests.says import figures
 
 STAMP = "20240923205004"
 
@@ -103,9 +105,16 @@ def read(text: str | bytes, path: str = "trace.txt") -> MeasuredRun:
 _OF_ALL = ("layout-assumed", "dp-of-one", "step-assumed")
 
 
+def _without_words(notes: Iterable[Diagnostic]) -> Iterator[tuple[str, str]]:
+    """The place of each diagnostic, without those of every set, and its weight, code, figures and names."""
+    for note in notes:
+        if note.code not in _OF_ALL:
+            yield note.place(), f"{note.severity} {note.code}: {', '.join(figures(note.message))}"
+
+
 def told(text: str | bytes) -> list[str]:
-    """The diagnostics of a text, as the user sees them, without what is said of every one."""
-    return [note.text() for note in read(text).diagnostics if note.code not in _OF_ALL]
+    """The diagnostics of a text with their places, without what is said of every one and without words."""
+    return [f"{place}: {rest}" for place, rest in _without_words(read(text).diagnostics)]
 
 
 def noted(run: MeasuredRun) -> list[str]:
@@ -114,16 +123,15 @@ def noted(run: MeasuredRun) -> list[str]:
 
 
 def said(run: MeasuredRun) -> list[str]:
-    """The diagnostics of a run, without their places and without what is said of every one."""
-    notes = [note for note in run.diagnostics if note.code not in _OF_ALL]
-    return [f"{note.severity} {note.code} {note.message}" for note in notes]
+    """The diagnostics of a run, without their places, without what is said of every one and without words."""
+    return [rest for _, rest in _without_words(run.diagnostics)]
 
 
-def refused(text: str | bytes) -> str:
-    """The message of the error that reading ends with."""
+def refused(text: str | bytes) -> InputError:
+    """The error that reading ends with."""
     with pytest.raises(InputError) as caught:
         read(text)
-    return str(caught.value)
+    return caught.value
 
 
 def write_set(

@@ -59,7 +59,7 @@ def test_every_grouping_sums_to_the_step_the_longest_part_first(one: Run) -> Non
                 length for name, length in path_parts(one, by) if name == part
             )
             assert 0 < longest.end_ns - longest.start_ns <= ns
-    assert longest_of_part(one, "kind", "nothing of this kind") is None
+    assert longest_of_part(one, "kind", "no-such-kind") is None
 
 
 def test_the_accounts_of_all_tracks_are_a_step_a_rank(one: Run) -> None:
@@ -72,7 +72,7 @@ def test_the_accounts_of_all_tracks_are_a_step_a_rank(one: Run) -> None:
 def test_a_row_of_what_if_says_the_run_it_stands_for(one: Run) -> None:
     told: list[tuple[int, int]] = []
     found = one.what_if(lambda done, total: told.append((done, total)))
-    assert found is one.what_if(), "it is computed once"
+    assert found is one.what_if(), "computed once"
     # What another test has asked for is not computed again.
     assert not told or (told[0][0] == 0 and told[-1][0] == told[-1][1])
     assert [row.list for row in found] == sorted(row.list for row in found)

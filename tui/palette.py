@@ -18,6 +18,7 @@ from tui.prompt import FieldScreen, PromptInput
 from tui.screens import SCREENS, load
 from tui.things import BEGINS, FAR, WHOLE, Things, is_thing, nearness
 
+NONE_MATCHES = "nothing has these letters in its words"
 _KEYS_WIDTH = 24
 _ENDS = {"app.quit", "app.quit-everywhere"}
 
@@ -129,7 +130,7 @@ class ActionList(FrameView):
             name = "" if is_thing(action) else f"   {action.id}"
             lines.append([*line, (name, "dim")] if width_of(line) + len(name) <= width else line)
         if not self.found:
-            lines.append([("  nothing has these letters in its words", "warn")])
+            lines.append([(f"  {NONE_MATCHES}", "warn")])
         below = len(self.found) - self.top - rows
         title = f"{below} more below" if below > 0 else "Enter does it, Esc leaves"
         return [*lines, *[[] for _ in range(rows - len(lines))], rule(title, width, self.glyphs)]

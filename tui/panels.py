@@ -128,7 +128,7 @@ class PanelCursor:
         """
         of_what = f"{self.base_words}, % of step"
         if not self.fixes:
-            return f"What would help most{of_what}"
+            return f"{HELPS_MOST}{of_what}"
         hows = _FIX if self.fixes > 1 else _FIX[-1:]
         forms = [f"Fix the file{how} then what helps most{of_what}" for how in hows]
         return next((form for form in forms if len(form) + _AROUND_TITLE <= width), forms[-1])
@@ -161,6 +161,8 @@ class PanelCursor:
         raise NotImplementedError
 
 
+HELPS_MOST = "What would help most"
+NO_TIME = "nothing takes any time"
 # Of two ways to fix a file, and last of one: the file does not tell which is right.
 _FIX = (" first (ask its author);", " (ask its author),", " first,")
 # Cells of a rule or a frame beside its title.

@@ -10,10 +10,13 @@ from tui.frame_view import ScreenView, binding
 from tui.panels import WHAT_IF, PanelCursor
 from tui.runs.runs import NO_CHANGE
 from tui.session import Run
-from tui.tour import FIXES
+from tui.tour import FIXES, TRY_FIRST, TRY_THIS
 
 if TYPE_CHECKING:
     from tui.runs.runs import RunsHost
+
+
+NO_PLACE = "a change has no place on the timeline: t tries it"
 
 
 class PanelsView(ScreenView):
@@ -65,7 +68,7 @@ class PanelsView(ScreenView):
         if target is not None:
             await self._app.go_to(*target)
         elif self.model.panel == WHAT_IF:
-            self._app.say("a change has no place on the timeline: t tries it")
+            self._app.say(NO_PLACE)
 
     @property
     def tries(self) -> str:
@@ -75,7 +78,7 @@ class PanelsView(ScreenView):
         # A newcomer pressed it for the first change that gains.
         if first is not None and first.fixes and chosen in (None, first):
             return FIXES
-        return "try the first change" if chosen is None else "try this change"
+        return TRY_FIRST if chosen is None else TRY_THIS
 
     def action_try(self) -> None:
         """Try the change under the cursor, without one the best, which may not be known yet."""

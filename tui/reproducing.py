@@ -11,6 +11,9 @@ from tui.frame import Glyphs, Line, cells, wrapped
 from tui.panel import Panel
 from tui.session import Run, Session
 
+TITLE = "The command line of this run"
+LEFT_OUT = "--against is left out, A and B have different parameters"
+
 
 class Reproduced(NamedTuple):
     """command: the words of the shell. left_out: what they do not say, "" where they say all."""
@@ -29,7 +32,7 @@ def reproduced(session: Session) -> Reproduced:
         return Reproduced(command)
     flags = _flags_beside(session, against)
     if flags is None:
-        return Reproduced(command, "--against is left out, A and B have different parameters")
+        return Reproduced(command, LEFT_OUT)
     return Reproduced(f"{command} {' '.join(map(shlex.quote, ['--against', against.path, *flags]))}")
 
 
@@ -44,7 +47,7 @@ def command_panel(reproduction: Reproduced, glyphs: Glyphs) -> Panel:
         )
         return [*said, *([(line, "")] for line in shell_lines(reproduction.command, width))]
 
-    return Panel("The command line of this run", lines, glyphs)
+    return Panel(TITLE, lines, glyphs)
 
 
 def shell_lines(command: str, width: int) -> list[str]:

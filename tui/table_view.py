@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from tui.runs.runs import RunsHost
 
 
+NOTHING_SEARCHED = "nothing was searched for: / does"
+
+
 def table_bindings(room: str, search: str, filters: str) -> list[Binding]:
     """The keys of a table. search, filters: what is said of finding and filtering."""
     return [
@@ -235,7 +238,7 @@ class TableView(ScreenView):
 
     def action_match(self, direction: int) -> None:
         if not self._sought:
-            self._app.say("nothing was searched for: / does")
+            self._app.say(NOTHING_SEARCHED)
             return
         line = self.table.find(self._sought, self.line + direction, direction)
         if line is None:

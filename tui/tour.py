@@ -18,12 +18,12 @@ STEPS = (
     ("?", "question_mark", "has the keys of the screen that is open"),
 )
 # The words of a screen for `t` where it tries the row at the cursor, or what fixes the file, and the tour's.
-FIXES = "try the fix"
-_OTHERWISE = {
-    "try this change": "tries the change at the cursor", "try it": "tries the change at the cursor",
+TRY_FIRST, TRY_THIS, FIXES = "try the first change", "try this change", "try the fix"
+OTHERWISE = {
+    TRY_THIS: "tries the change at the cursor", "try it": "tries the change at the cursor",
     FIXES: "tries the fix, as the header asks",
 }  # fmt: skip
-_SHORT = ("tries the first change", "back to the run before", "opens the timeline", "folds or unfolds",
+SHORT = ("tries the first change", "back to the run before", "opens the timeline", "folds or unfolds",
           "says why it takes long", "has all keys here")  # fmt: skip
 # Where a step is possible, and the key that leads there: the others are on every screen.
 _ONLY_ON = {"t": (("summary", "why"), "1"), "space": (("timeline",), "2")}
@@ -68,7 +68,7 @@ class Tour:
         step = self._at(runs)
         name, key, words = STEPS[step]
         if _is_on(key, screen):
-            return step, name, words, _SHORT[step]
+            return step, name, words, SHORT[step]
         leads = _ONLY_ON[key][1]
         return step, leads, f"{_LEADS[leads]}, where {name} {words}", _LEADS[leads]
 
@@ -88,7 +88,7 @@ class Tour:
         step, key, words, short = self._words(screen, runs)
         for hint, what in hints:
             if hint == key == "t":
-                words, short = _OTHERWISE.get(what, words), _OTHERWISE.get(what, short)
+                words, short = OTHERWISE.get(what, words), OTHERWISE.get(what, short)
         ends: Line = [(" Esc ", "key"), ("ends the tour ", "dim")]
         fewer: Line = [ends[0], ("ends it ", "dim")]
         always: Line = [(" ? ", "key"), ("keys ", "dim"), (" q ", "key"), ("quit ", "dim")]

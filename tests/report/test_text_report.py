@@ -51,7 +51,7 @@ def test_the_page_says_what_was_read_and_simulated() -> None:
     assert fact(text, "schedule") == "1f1b, 16 micro-batches"
     cluster = "switch 8, 450 GB/s, 500 ns a hop x switch 128, 50 GB/s, 1000 ns a hop; analytical"
     assert fact(text, "cluster") == cluster
-    assert fact(text, "simulated") == "40 560 ops in 16 rank classes, for 2 595 840 spans of all ranks"
+    assert re.findall(r"\d+(?: \d+)*", fact(text, "simulated")) == ["40 560", "16", "2 595 840"]
 
 
 def test_declared_rows_and_uneven_blocks_are_said() -> None:
@@ -80,7 +80,7 @@ def test_only_kinds_that_are_exposed_have_a_column_and_wait_only_when_there_is_o
     text = page(run(rows, {"tp": 2}))
     assert f"{title}; tp: exposed communication" in text
     assert " wait  bubble" not in text
-    assert "Where the step goes, ns on each rank\n" in page(run([layer("mlp", 5)], {}))
+    assert title.replace(" us ", " ns ") + "\n" in page(run([layer("mlp", 5)], {}))
     workload = make_workload(rows, tp=2, ep=1, pp=1, all_gpus=4)
     uneven = page(simulate(workload, Parameters(dim=("switch:3:100:1", "switch:2:1:1"))))
     assert f"{title}; tp, dp: exposed communication" in uneven

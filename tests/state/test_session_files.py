@@ -15,6 +15,7 @@ from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.runs.measured import MeasuredResults
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
+from tests.says import said
 from tests.tui.made_runs import lonely
 from tests.tui.pseudo_terminal import ROOT
 from tui.session import KeptRun, Session
@@ -28,7 +29,7 @@ from tui.state.files import (
     state_directory,
     write_text,
 )
-from tui.state.keeper import Keeper, keeper_of
+from tui.state.keeper import NOT_KEPT, NOT_RESTORED, Keeper, keeper_of
 
 # Writes sessions of different lengths as fast as it can, all of one letter.
 _WRITER = """
@@ -238,9 +239,8 @@ def test_a_session_that_cannot_be_set_aside_is_said_too(workload: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_text("{")
     Path(f"{path}.damaged").mkdir()
-    assert opened(workload).notice == (
-        "session damaged, cannot be set aside (Is a directory): line 1, column 2: this is not JSON"
-    )
+    notice = opened(workload).notice
+    said([notice], "damaged", "set aside", "Is a directory", "line 1, column 2", "JSON")
 
 
 def test_the_one_set_aside_before_gives_way(tmp_path: Path) -> None:
@@ -256,8 +256,8 @@ def test_a_state_directory_that_is_a_file_is_said_once_and_nothing_breaks(worklo
     state.write_text("mine")
     session = a_session()
     keeper = opened(workload, session)
-    assert keeper.notice == f"no session is restored: {state}/wltui: Not a directory"
-    assert keep(keeper, session) == f"the session is not kept: {state}/wltui: Not a directory"
+    assert keeper.notice == f"{NOT_RESTORED}: {state}/wltui: Not a directory"
+    assert keep(keeper, session) == f"{NOT_KEPT}: {state}/wltui: Not a directory"
     session.recall(KeptRun(session.draft, "another"))
     assert keep(keeper, session) == ""
     assert state.read_text() == "mine"
@@ -268,10 +268,10 @@ def test_a_state_directory_that_is_a_loop_of_links_is_said_once(workload: Path) 
     state.symlink_to("state")
     keeper = opened(workload)
     words = f"{state}/wltui: Too many levels of symbolic links"
-    assert keeper.notice == f"no session is restored: {words}"
+    assert keeper.notice == f"{NOT_RESTORED}: {words}"
     # Making the directory finds a link where it should be.
     complaint = keep(keeper, a_session())
-    assert complaint.startswith(f"the session is not kept: {state}/wltui: ")
+    assert complaint.startswith(f"{NOT_KEPT}: {state}/wltui: ")
 
 
 def test_a_full_disk_is_said_and_leaves_the_session_before(
@@ -289,7 +289,7 @@ def test_a_full_disk_is_said_and_leaves_the_session_before(
     session.recall(KeptRun(session.draft, "another"))
     complaint = keep(keeper, session)
     directory = kept_file(workload).parent
-    assert complaint == f"the session is not kept: {directory}: No space left on device"
+    assert complaint == f"{NOT_KEPT}: {directory}: No space left on device"
     assert kept_file(workload).read_bytes() == before
     assert os.listdir(directory) == [kept_file(workload).name]
 

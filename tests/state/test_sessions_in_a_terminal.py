@@ -11,6 +11,7 @@ import pytest
 
 from tests.command_line.running import SEED_001
 from tests.tui.pseudo_terminal import ROOT, Terminal, wltui
+from tui.state.keeper import NOT_KEPT, NOT_RESTORED
 
 TIMELINE = "At the cursor"
 
@@ -113,7 +114,7 @@ def test_flags_of_the_command_line_win_and_what_was_there_is_in_the_history(stat
         assert "tp 4 x dp 8 x pp 4" in terminal.lines[0]
         assert "run 1 of 3" in terminal.lines[1]
         terminal.press_each(("R", "--pp 2"))
-        assert terminal.line_with("(as in the file)").split()[:2] == ["2", "174.1"]
+        assert terminal.line_with("(as in the").split()[:2] == ["2", "174.1"]
         assert "not run yet" in terminal.line_with("--pp 2")
         terminal.press("\x1b")
         terminal.wait_for("[5 Param")
@@ -194,14 +195,14 @@ def test_a_state_directory_that_cannot_be_is_one_line_at_the_end(tmp_path: Path)
     state = tmp_path / "state"
     state.write_text("mine")
     with opened(state) as terminal:
-        terminal.wait_for("no session is restored: ")
+        terminal.wait_for(f"{NOT_RESTORED}: ")
         terminal.press("2")
         terminal.wait_for(TIMELINE)
         terminal.press("q")
         assert terminal.wait_for_end() == 0
         terminal.settle()
         behind = bytes(terminal.raw).rpartition(b"\x1b[?1049l")[2]
-        assert f"wltui: the session is not kept: {state}/wltui: Not a directory\r\n".encode() in behind
+        assert f"wltui: {NOT_KEPT}: {state}/wltui: Not a directory\r\n".encode() in behind
 
 
 def test_a_measured_run_has_a_session_too(state: Path) -> None:

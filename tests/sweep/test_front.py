@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +15,7 @@ from simcore.sweeping.outcome import Outcome
 from simcore.sweeping.pages import rest_lines, text_page
 from simcore.sweeping.point import Point
 from simcore.sweeping.running import SweepProgress
+from tests.says import figures, said
 from tests.sweep.made import made_point
 
 _SMALL = st.integers(1, 5)
@@ -103,23 +106,6 @@ def test_a_rule_is_read_as_it_is_written() -> None:
         objectives_of("cost", None)
 
 
-def test_sentences_say_what_the_best_share_and_what_others_cost() -> None:
-    best = [made_point(number, 100 + number, tp=4, pp=8, recompute="full") for number in range(10)]
-    # Alike to the fastest: it takes no place of its own among the best.
-    best.append(made_point(10, 100, tp=4, pp=8, recompute="full", cp=2))
-    others = [
-        made_point(20, 112, tp=2, pp=8, recompute="full"),
-        made_point(21, 106 * 2, tp=4, pp=16, recompute="full"),
-        made_point(22, 111, tp=4, pp=8, recompute="none"),
-    ]
-    words = Outcome(Rule(), [*best, *others]).sentences()
-    assert words == [
-        "All of the best 10 have tp 4, pp 8 and recompute full.",
-        "pp above 8 costs 112.0 %.",
-        "Simpler: recompute none costs 11.0 %.",
-    ]
-
-
 def test_of_points_that_are_alike_one_is_shown_and_the_others_are_counted() -> None:
     points = [
         made_point(0, 100, cp=1, dp=8),
@@ -131,10 +117,7 @@ def test_of_points_that_are_alike_one_is_shown_and_the_others_are_counted() -> N
     page = text_page(Outcome(Rule(), points), "x")
     rows = [line.split() for line in page.splitlines() if line.endswith((" 8", " 4", " 2", " 1"))]
     assert [row[-3:] for row in rows] == [["+2", "1", "8"], ["8", "8", "1"], ["8", "8", "1"]]
-    assert (
-        "+N: so many more take as long and need as much as the point shown; they differ from it in cp and dp "
-        "alone\n"
-    ) in page
+    said(page.splitlines(), "+N:", "differ", "cp and dp")
     assert "+N" not in text_page(Outcome(Rule(), points[2:]), "x")
 
 
@@ -158,25 +141,17 @@ def test_points_that_cannot_be_are_counted_by_reason() -> None:
 def test_what_is_known_of_points_that_were_not_come_to() -> None:
     found = Outcome(Rule(), [made_point(0, 100), made_point(1, 90)])
 
-    def said(prunes: bool = True, **known: object) -> list[str]:
-        return rest_lines(found, SweepProgress(candidates=50, done=10, looked=50, ran=2, **known), prunes)  # type: ignore[arg-type]
+    def rest(prunes: bool = True, **known: object) -> list[list[str]]:
+        lines = rest_lines(found, SweepProgress(candidates=50, done=10, looked=50, ran=2, **known), prunes)  # type: ignore[arg-type]
+        return [figures(line) + re.findall("none|longer|less|nothing|nobody", line) for line in lines]
 
-    assert said(total=50, least=99.0) == [
-        "40 points were not come to: none of them is faster than the fastest here; each takes at least "
-        "10.0 % longer"
-    ]
-    assert said(total=50, least=90.0) == [
-        "40 points were not come to: none of them is faster than the fastest here"
-    ]
-    assert said(total=50, least=72.0) == [
-        "40 points were not come to: the fastest of them may take up to 20.0 % less than the fastest here"
-    ]
-    assert said(total=11, least=None) == ["1 point was not come to: of it nothing is known"]
-    assert said(prunes=False, total=None) == ["40 points were not come to: of them nothing is known"]
-    assert said(total=10, least=99.0) == []
-    assert said() == [
-        "50 of 50 layouts were looked at, 2 of these simulated: whether others are faster nobody knows"
-    ]
+    assert rest(total=50, least=99.0) == [["40", "10.0 %", "none", "longer"]]
+    assert rest(total=50, least=90.0) == [["40", "none"]]
+    assert rest(total=50, least=72.0) == [["40", "20.0 %", "less"]]
+    assert rest(total=11, least=None) == [["1", "nothing"]]
+    assert rest(prunes=False, total=None) == [["40", "nothing"]]
+    assert rest(total=10, least=99.0) == []
+    assert rest() == [["50", "50", "2", "nobody"]]
 
 
 def test_each_family_has_a_best_of_its_own() -> None:

@@ -110,3 +110,20 @@ def test_a_sweep_that_was_stopped_says_no_more_than_what_it_came_to() -> None:
     assert found.sentences() == words
     found.open_from = open_from(SweepProgress(candidates=5, done=5, looked=5, total=5), prunes=True)
     assert found.sentences() == words
+
+
+def test_sentences_say_what_the_best_share_and_what_others_cost() -> None:
+    best = [made_point(number, 100 + number, tp=4, pp=8, recompute="full") for number in range(10)]
+    # Alike to the fastest: it takes no place of its own among the best.
+    best.append(made_point(10, 100, tp=4, pp=8, recompute="full", cp=2))
+    others = [
+        made_point(20, 112, tp=2, pp=8, recompute="full"),
+        made_point(21, 106 * 2, tp=4, pp=16, recompute="full"),
+        made_point(22, 111, tp=4, pp=8, recompute="none"),
+    ]
+    words = Outcome(Rule(), [*best, *others]).sentences()
+    assert words == [
+        "All of the best 10 have tp 4, pp 8 and recompute full.",
+        "pp above 8 costs 112.0 %.",
+        "Simpler: recompute none costs 11.0 %.",
+    ]

@@ -7,10 +7,10 @@ import re
 import pytest
 
 from simcore.analysis.file_memory import more_memory
+from simcore.analysis.what_if.changes import _AS_IT_IS
 from simcore.diagnostics import Diagnostic
 from simcore.parameters import Parameters
 from simcore.ranks import RankSet
-from simcore.records import replace
 from simcore.runs.measured import MeasuredResults
 from simcore.runs.simulated import Results
 from simcore.simulation import simulate
@@ -20,17 +20,19 @@ from simcore.units import byte_size, duration
 from simcore.workload import open_workload
 from simcore.workload.formats.simai_text import read
 from tests.measured.test_replay_by_hand import op, run_of
+from tests.says import figures
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tui.app import WltuiApp
-from tui.change_words import change_name, flags_in, needs_words
+from tui.change_words import flags_in
 from tui.frame import BLOCKS, text_of
-from tui.panels import WHAT_IF, with_most_a_microbatch
+from tui.panels import HELPS_MOST, WHAT_IF, with_most_a_microbatch
 from tui.summary.bars import Bars, RankRows
 from tui.summary.frame import draw
 from tui.summary.model import SummaryModel
 from tui.summary.panels import fullest_words, needs_and_keys, titled_by_stake
+from tui.tour import TRY_FIRST
 
 MISTAKES = "fixtures/001_moe_128npu_with_mistakes.txt"
 
@@ -61,12 +63,7 @@ async def test_the_largest_gain_of_a_micro_batch_is_on_the_first_screen(
         text = screen_text(app)
         again = simulate(workload, Parameters(without_lines=fixed, microbatches=2)).step_time_ns
         half, whole = duration(round(again / 2)), duration(again)
-        assert (
-            f"if the batch may double (microbatches 2, {whole}): same work in" in text
-            or f"if the batch may double (2 mb, {whole}): same work in" in text
-            or f"if batch may double (2 mb, {whole}): same work in" in text
-            or f"or 2x batch (2 mb, {whole}): same work in" in text
-        )
+        assert re.search(rf"batch\b.* \((microbatches 2|2 mb), {whole}\): same work in", text)
         share = 100 * (again / 2 / app.session.current.step_time_ns - 1)
         assert re.search(rf"same work in +{half} +{share:.1f}%", text)
         assert "/mb" not in text
@@ -83,37 +80,6 @@ async def test_the_largest_gain_of_a_micro_batch_is_on_the_first_screen(
     async with app.run_test(size=(80, 24)) as pilot:
         await run_over(pilot)
         assert "microbatches" not in screen_text(app)
-
-
-GB = 10**9
-
-
-def test_what_a_change_needs_stands_beside_what_is_needed_now() -> None:
-    knob = WhatIf("--schedule gpipe", None, 90, flags="--schedule gpipe", memory_bytes=66_320_000_000)
-    long = "the first needs about 66.3 GB, now 60.5"
-    assert needs_words("the first", knob, 60 * GB + GB // 2, 60) == long
-    # Other rows may need more: who needs it stays.
-    short = "the first needs ~66.3 GB, now 60.5"
-    assert needs_words("the first", knob, 60 * GB + GB // 2, len(long) - 1) == short
-    assert needs_words("the first", knob, 60 * GB + GB // 2, 28) == "row 1: ~66.3 GB, now 60.5"
-    assert needs_words("this one", knob, 60 * GB + GB // 2, 24) == "this: ~66.3 GB, now 60.5"
-    assert needs_words("the first", knob, 66_300_000_000, 60) == "the first needs about 66.3 GB, as now"
-    assert needs_words("the first", knob, 60 * GB, 21) == ""
-    # Why it is no more, where that is said of it, before how much it is.
-    why = "memory as now: with 1f1b, too, the fullest stage holds all 16 micro-batches"
-    alike = replace(knob, meaning=f"assumed: this; {why}")
-    now = 66_300_000_000
-    whole = f"the first needs about 66.3 GB, as now: {why.removeprefix('memory as now: ')}"
-    assert needs_words("the first", alike, now, 100) == whole
-    # In fewer words; "all 16 held" is no reason to somebody who reads it for the first time.
-    few = "the first needs ~66.3 GB, as 1f1b (both hold all micro-batches)"
-    assert needs_words("the first", alike, now, len(few)) == few
-    assert needs_words("the first", alike, now, 60) == few.replace("the first", "row 1")
-    assert needs_words("the first", alike, now, 37) == "the first needs about 66.3 GB, as now"
-    assert needs_words("the first", alike, now, 25) == "row 1: ~66.3 GB, as now"
-    # Nobody knows.
-    assert needs_words("the first", knob, None, 60) == ""
-    assert needs_words("the first", WhatIf("thing", 80, 90), 60 * GB, 60) == ""
 
 
 def test_flags_of_runs_beside_each_other_are_shortened_alike() -> None:
@@ -134,10 +100,10 @@ async def test_the_title_of_the_advice_has_what_the_change_of_t_needs(
     app = make_app(first=None)
     async with app.run_test(size=size) as pilot:
         await run_over(pilot)
-        title = next(row for row in screen_rows(app) if "What would help most" in row)
-        assert "60.5 GB, as now" in title or "60.5 GB, as 1f1b (both hold all micro-batches)" in title
+        title = next(row for row in screen_rows(app) if HELPS_MOST in row)
+        assert re.search(r"[ ~]60\.5 GB, as (now|1f1b)\b", title)
         # Where the title has no room for it, the last row has the key.
-        assert "t tries it" in title or "t try the first change" in screen_rows(app)[-1]
+        assert "t tries it" in title or f"t {TRY_FIRST}" in screen_rows(app)[-1]
         await press(pilot, "4", "tab", *["down"] * 8)
         await run_over(pilot)
         title = next(row for row in screen_rows(app) if "What if" in row)
@@ -160,24 +126,6 @@ def test_memory_without_activations_says_so() -> None:
     text = "\n".join([header, "3", *(row.format(*name) for name in names)])
     results = Results(simulate(read("file.txt", text.encode()), Parameters()))
     assert fullest_words(results, 80) == "memory at least 0.0 GB, activations not known"
-
-
-def test_a_caveat_loses_words_before_it_is_cut() -> None:
-    name = "--schedule zb-h1 --overlap-param-gather (full gain from 4 micro-batches on, here 2)"
-    change = WhatIf(name, None, 90, flags="--schedule zb-h1 --overlap-param-gather", meaning="assumed")
-    assert change_name(change, (), 90).endswith("(full gain from 4 micro-batches on, here 2)")
-    assert change_name(change, (), 58) == "zb-h1, overlap-param-gather (full gain: 4+ mb, here 2)"
-    assert change_name(change, (), 48) == "zb-h1, overlap-param-gather (full gain: 4+ mb)"
-    # The flag's name goes last, and what is left of it are words of it.
-    assert change_name(change, (), 40) == "zb-h1, param-overlap (full gain: 4+ mb)"
-    layout = WhatIf(
-        "--stage-layout megatron (embedding on stage 0, loss on the last)", None, 90,
-        flags="--stage-layout megatron", meaning="stage layout: ...",
-    )  # fmt: skip
-    assert change_name(layout, (), 66) == "stage-layout megatron (embedding on stage 0, loss on the last)"
-    assert change_name(layout, (), 58) == "stage-layout megatron (embedding first, loss last)"
-    assert change_name(layout, (), 48) == "layout megatron (embedding first, loss last)"
-    assert change_name(layout, (), 30) == "layout megatron"
 
 
 async def test_few_stages_have_a_row_each_on_a_small_screen(make_app: MakeApp) -> None:
@@ -352,7 +300,7 @@ async def test_the_changes_in_sight_are_the_same_with_the_focus(make_app: MakeAp
     async with app.run_test(size=(80, 24)) as pilot:
         await run_over(pilot)
         before = shown_changes(app)
-        assert before[2].startswith("what gains is worked out on the file as it is, and anew once it is")
+        assert before[2].startswith(_AS_IT_IS.rpartition(" ")[0])
         await press(pilot, "tab", "tab")
         fix = ">fix: without-lines 83-93 (as the header asks)"
         assert any(row.startswith(fix) for row in screen_rows(app))
@@ -364,7 +312,7 @@ async def test_the_changes_in_sight_are_the_same_with_the_focus(make_app: MakeAp
             await run_over(pilot)
             # What the gains below a fix stand on, and what they assume.
             text = " ".join(screen_text(pilot.app).split())
-            assert "what gains is worked out on the file" in text
+            assert " ".join(_AS_IT_IS.split()[:8]) in text
             assert "assumed: sent in pieces, compute and" in text
 
 
@@ -450,12 +398,12 @@ async def test_of_two_fixes_it_is_said_that_the_file_does_not_tell_which(
             assert "ask its author" in screen_text(app)
             # A newcomer asked why a row with a longer step would help most.
             assert ("Fix the file" in screen_text(app)) == (screen == "1")
-            assert "What would help most" not in screen_text(app)
+            assert HELPS_MOST not in screen_text(app)
         # With one of them made there is none to choose.
         await press(pilot, "t")
         await run_over(pilot)
         assert "author" not in screen_text(app)
-        assert "What would help most, % of step" in screen_text(app)
+        assert f"{HELPS_MOST}, % of step" in screen_text(app)
 
 
 def test_what_hangs_on_an_assumption_is_in_the_title_where_it_has_no_row() -> None:
@@ -496,4 +444,8 @@ async def test_rows_that_joined_stages_leave_blank_are_for_advice_and_notes(make
         assert "bubble: ▄ 19.5 to █ 47.3 % of step" in text
         assert "assumed memory about 60.5 GB on stage 0" in text
         text = re.sub(r"\s*│.*?│?\n│\s*", " ", text)
-        assert "memory as now: with 1f1b, too, the fullest stage holds all 16 micro-batches" in text
+        changes = app.runs.what_if(app.session.current)
+        assert changes
+        memory = changes[0].meaning.rpartition("; ")[2]
+        assert figures(memory) == ["16"]
+        assert memory in text

@@ -19,6 +19,7 @@ from simcore.runs.measured import MeasuredResults
 from simcore.sources.inputs import open_input
 from tests.kineto.corpus import DLRM, needs_corpus
 from tests.kineto.test_bad_input import event
+from tests.says import said
 from tests.tui.conftest import MakeApp
 from tests.tui.test_text_frames import SIZES, frame_after
 from tui.app import WltuiApp
@@ -173,7 +174,7 @@ async def test_alike_ranks_on_the_screen(
 async def test_a_rank_like_no_other_says_so(make_app: MakeApp) -> None:
     make_app()
     text = await frame_after(WltuiApp(Session(made()), first="timeline"), (120, 36), ("G", "I"))
-    assert "no other rank is alike within 2 % of the step" in text
+    said(text.splitlines(), "no other rank", "2 %")
 
 
 @needs_corpus

@@ -12,6 +12,7 @@ from tui.timeline import jumps
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
 from tui.timeline.search import Search
+from tui.timeline.view import RANGE_SCALED
 from tui.timeline.window import Window
 
 
@@ -114,7 +115,7 @@ async def test_what_was_said_of_one_place_or_run_does_not_stay_beside_another(ma
         await run_over(pilot)
         await press(pilot, "2")
         assert "longest of" not in screen_text(app)
-        assert "another run: the range is where it was as a share of the step" in screen_text(app)
+        assert RANGE_SCALED in screen_text(app)
 
 
 def test_a_search_for_waits_says_what_waiting_for_a_stage_is_called() -> None:

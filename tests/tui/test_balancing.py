@@ -9,7 +9,7 @@ from tests.measured.test_replay_by_hand import SLOW_RANK, SLOW_STAGE, run_of
 from tests.measured.traces import read
 from tests.tui.conftest import MakeApp
 from tests.tui.screen_reading import press, run_over
-from tui.parameters.view import ParametersView
+from tui.parameters.view import BALANCED, ParametersView
 
 
 async def test_the_stages_of_a_trace_are_balanced_and_then_are(make_app: MakeApp) -> None:
@@ -22,7 +22,7 @@ async def test_the_stages_of_a_trace_are_balanced_and_then_are(make_app: MakeApp
         (one,), (other,) = (list(ranks.values()) for ranks in compute_by_stage(now).values())
         assert abs(one - other) <= 2
         await press(pilot, "tilde")
-        assert app.said == "all stages compute equally long already"
+        assert app.said == BALANCED
 
 
 async def test_where_it_cannot_be_asked_it_is_said_and_nothing_changes(make_app: MakeApp) -> None:

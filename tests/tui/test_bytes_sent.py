@@ -46,9 +46,11 @@ def test_an_idle_screen_sends_nothing(terminal: Terminal) -> None:
         terminal.press_each((keys, words))
         assert idle_bytes(terminal, 0.4) == 0
     terminal.press_each(("5", ">  world"), ("\r", "world [ranks]"))
-    assert idle_bytes(terminal) == 0, "a prompt whose cursor blinks"
+    # A prompt whose cursor blinks.
+    assert idle_bytes(terminal) == 0
     terminal.press_each(("\x1b", "Enter type"), ("2", "At the cursor"))
-    assert terminal.answer_to("l") < 2000, "the first key on a screen that comes back"
+    # The first key on a screen that comes back.
+    assert terminal.answer_to("l") < 2000
 
 
 def test_a_summary_is_idle_when_its_table_is_there(terminal: Terminal) -> None:

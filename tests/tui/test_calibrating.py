@@ -12,16 +12,20 @@ from simcore.calibration import Calibration, calibrate_run
 from simcore.diagnostics import Cancelled
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
+from simcore.render.report.calibration import NOTHING_SAVED, fitted_title
 from simcore.runs.measured import MeasuredResults
 from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
 from simcore.sources.inputs import open_input
+from simcore.units import duration
 from simcore.workload import Workload
 from tests.measured.traces import Op, Sub
+from tests.says import figures, said
 from tests.tui.conftest import MakeApp, MakePair, calibrating_of
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
 from tui.app import WltuiApp
-from tui.exporting import FileQuestion
+from tui.compare.calibrating import NOT_YET, NOTHING_TO_TRY, STOPPED, TRIED, WAIT
+from tui.exporting import WRITE_OVER, FileQuestion
 from tui.runs.runs import STILL_RUNNING
 from tui.session import Session
 
@@ -74,7 +78,7 @@ async def test_what_t_tried_can_be_saved_while_its_run_is_on_the_screen(
         await press(pilot, "5", "j", "l", "6")
         await run_over(pilot)
         await press(pilot, "S")
-        assert screen_rows(app)[-1].startswith(" nothing is fitted yet: F fits the workload")
+        assert screen_rows(app)[-1].startswith(f" {NOT_YET}")
 
 
 async def test_what_is_on_the_screen_already_is_not_tried_again(make_pair: MakePair) -> None:
@@ -82,9 +86,9 @@ async def test_what_is_on_the_screen_already_is_not_tried_again(make_pair: MakeP
     async with app.run_test(size=SIZE) as pilot:
         await press(pilot, "F")
         await run_over(pilot)
-        assert "compute scale  2 -> 2, by forward and backward" in screen_text(app)
+        said(screen_rows(app), "compute scale", "2 -> 2", "forward and backward")
         await press(pilot, "t")
-        assert screen_rows(app)[-1].startswith(" the run on the screen has these parameters already ")
+        assert screen_rows(app)[-1].startswith(f" {TRIED} ")
         assert calibrating_of(app).is_open
 
 
@@ -111,12 +115,12 @@ async def test_a_saved_file_is_named_in_the_panel_and_never_written_over_unasked
         await press(pilot, "F")
         await run_over(pilot)
         await press(pilot, "S")
-        assert screen_rows(app)[-1].startswith(" save the fitted parameters as fitted.toml ")
+        said(screen_rows(app)[-1:], "save", "as fitted.toml")
         await press(pilot, *"there.toml", "enter")
-        assert screen_rows(app)[-2].rstrip() == " there.toml is there already"
-        assert screen_rows(app)[-1].rstrip() == " write over it? yes or no no"
+        assert figures(screen_rows(app)[-2]) == ["there.toml"]
+        assert screen_rows(app)[-1].rstrip() == f" {WRITE_OVER} no"
         await press(pilot, "enter")
-        assert screen_rows(app)[-1].startswith(" not saved: there.toml is as it was ")
+        assert screen_rows(app)[-1].startswith(" not saved: there.toml ")
         assert there.read_text() == "tp = 2\n"
         await press(pilot, "S", "enter")
         assert screen_rows(app)[-1].startswith(" saved: fitted.toml ")
@@ -134,7 +138,7 @@ async def test_a_saved_file_is_named_in_the_panel_and_never_written_over_unasked
 
         FileQuestion(app, write_late, app.say).ask("save as", "late.toml")
         await press(pilot, "enter")
-        assert screen_rows(app)[-1].startswith(" late.toml is there already")
+        assert figures(screen_rows(app)[-1]) == ["late.toml", "--force"]
         assert late.read_text() == "pp = 2\n"
     text = 'dim = ["switch:2:9.00003:0", "switch:2:9.99999:0"]\ncompute_scale = 2.0\n'
     assert (pair_folder / "fitted.toml").read_text() == there.read_text() == text
@@ -177,8 +181,8 @@ async def test_a_trace_that_was_opened_first_has_the_workload_beside_it_fitted(m
         assert fitted.is_fitted
         await press(pilot, "t")
         await run_over(pilot)
-        assert app.said.startswith("the run beside it has these parameters now: step ")
         assert session.against is not None
+        assert figures(app.said) == [duration(session.against.step_time_ns)]
         assert session.against.parameters == fitted.after.parameters
         # What is on the screen is still the trace.
         assert session.current is session.opened
@@ -199,9 +203,9 @@ async def test_steps_that_cannot_be_compared_are_refused_in_the_words_of_the_com
         ]
         assert screen_rows(app)[-1].startswith(" Esc back ")
         await press(pilot, "t")
-        assert screen_rows(app)[-1].rstrip() == " nothing could be fitted, so there is nothing to try"
+        assert screen_rows(app)[-1].rstrip() == f" {NOTHING_TO_TRY}"
         await press(pilot, "S")
-        assert screen_rows(app)[-1].rstrip() == " nothing could be fitted, so nothing is saved"
+        assert screen_rows(app)[-1].rstrip() == f" {NOTHING_SAVED}"
         await press(pilot, "escape")
         assert screen_rows(app)[2].startswith(" A  against")
 
@@ -216,12 +220,15 @@ async def test_where_nothing_is_in_both_nothing_is_tried_or_saved(
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "F")
         await run_over(pilot)
-        assert "── Nothing could be fitted ─" in screen_text(app)
+        found = calibrating_of(app)._here
+        assert isinstance(found, Calibration)
+        assert not found.is_fitted
+        assert f"── {fitted_title(found)} ─" in screen_text(app)
         assert "saves these" not in screen_text(app)
         await press(pilot, "t")
-        assert screen_rows(app)[-1].rstrip() == " nothing could be fitted, so there is nothing to try"
+        assert screen_rows(app)[-1].rstrip() == f" {NOTHING_TO_TRY}"
         await press(pilot, "S")
-        assert screen_rows(app)[-1].rstrip() == " nothing could be fitted, so nothing is saved"
+        assert screen_rows(app)[-1].rstrip() == f" {NOTHING_SAVED}"
     assert not list(pair_folder.glob("*.toml"))
 
 
@@ -232,9 +239,7 @@ async def test_before_it_was_asked_for_there_is_nothing_to_try_or_save(make_pair
         assert "  F calibrate " in screen_rows(app)[-1]
         for key in "tS":
             await press(pilot, key)
-            assert screen_rows(app)[-1].rstrip() == (
-                " nothing is fitted yet: F fits the workload to the trace beside it"
-            )
+            assert screen_rows(app)[-1].rstrip() == f" {NOT_YET}"
 
 
 # -- in the background ---------------------------------------------------------------
@@ -279,10 +284,10 @@ async def test_it_says_how_far_it_is_and_escape_stops_it(make_pair: MakePair, ga
         assert screen_rows(app)[-1].startswith(" Esc stop ")
         for key in "tS":
             await press(pilot, key)
-            assert screen_rows(app)[-1].rstrip() == " nothing is fitted yet: wait for it, or stop it (Esc)"
+            assert screen_rows(app)[-1].rstrip() == f" {WAIT}"
         await press(pilot, "escape")
         await wait_until(pilot, lambda: gate.cancelled == 1)
-        assert screen_rows(app)[-1].rstrip() == " the calibration was stopped; F starts it again"
+        assert screen_rows(app)[-1].rstrip() == f" {STOPPED}"
         assert screen_rows(app)[2].startswith(" A  against")
         gate.opened.set()
         await press(pilot, "F")
@@ -291,7 +296,8 @@ async def test_it_says_how_far_it_is_and_escape_stops_it(make_pair: MakePair, ga
         assert screen_rows(app)[-1].startswith(" t try it ")
         await press(pilot, "escape", "F")
         await run_over(pilot)
-        assert gate.begun == 2, "what was found is not looked for again"
+        # What was found is not looked for again.
+        assert gate.begun == 2
         await press(pilot, "escape", "escape")
         assert app.screen_name == "timeline"
 
@@ -343,7 +349,7 @@ async def test_what_was_fitted_for_another_run_is_not_tried_or_saved(make_pair: 
         await press(pilot, "6")
         for key in "tS":
             await press(pilot, key)
-            assert screen_rows(app)[-1].startswith(" nothing is fitted yet: F fits the workload ")
+            assert screen_rows(app)[-1].startswith(f" {NOT_YET} ")
 
 
 async def test_keys_of_the_comparison_leave_it_alone_while_the_panel_covers_it(make_pair: MakePair) -> None:

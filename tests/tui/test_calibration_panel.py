@@ -9,6 +9,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from simcore.calibration import Calibration
 from simcore.render.report.calibration import calibration_text, saved_text
+from tests.says import figures
 from tests.tui.conftest import MakePair, calibrating_of
 from tests.tui.screen_reading import press, run_over, screen_rows
 from tests.tui.test_text_frames import SIZES, frame_after
@@ -80,7 +81,8 @@ async def test_its_words_and_figures_are_those_of_the_command(make_pair: MakePai
         said = [line for line in text.split("\n")[3:] if line]
         said = ["S saves these parameters for --params FILE" if "--output" in one else one for one in said]
         titles = [one for one in said if one not in shown]
-        assert titles == ["Fitted", "Time of each kind of work, waiting left out, the mean of 4 ranks"]
+        assert titles[0] == "Fitted"
+        assert [figures(title) for title in titles] == [[], ["4"]]
         for title in titles:
             assert any(row.startswith(f"── {title} ──") for row in shown)
 

@@ -90,7 +90,8 @@ def test_each_difference_makes_the_next_picture(film: list[CellGrid]) -> None:
     for picture in film:
         stream.feed(changes(shown, picture, cursor))
         assert differences(seen_cells(screen), seen_cells(whole(picture))) == []
-        assert screen.cursor.attrs == pyte.Screen(1, 1).cursor.attrs, "a style is left over"
+        # No style is left over.
+        assert screen.cursor.attrs == pyte.Screen(1, 1).cursor.attrs
         shown.take(picture)
         assert changes(shown, picture, cursor) == ""
         stream.feed("\x1b[2;2H")

@@ -84,4 +84,5 @@ def test_two_runs_of_one_directory_have_their_stamps_on_the_screen(tmp_path: Pat
         assert side.startswith(f"run {stamp} of {tmp_path.name}, measured")
     replay = runs[0].with_scales(Scales(compute=2.0))
     for side in Compared(beside(runs[0], replay)).sides:
-        assert side.startswith(f"{tmp_path.name}, "), "a run and its replay are told by what they are"
+        # A run and its replay are told by what they are.
+        assert side.startswith(f"{tmp_path.name}, ")

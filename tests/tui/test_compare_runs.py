@@ -8,12 +8,14 @@ from simcore.parameters import Parameters
 from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.workload import open_workload
+from tests.says import said
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import four_stages, small
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
-from tui.compare.view import CompareView
+from tui.compare.view import NO_OTHER, NOT_ON_SCREEN, ONE_RUN, SECOND_RUN, CompareView
 from tui.frame import text_of
 from tui.runs.panel import run_lines
+from tui.runs.runs import KEPT_ALREADY, NO_OTHER_YET
 from tui.session import KeptRun, Session
 from tui.timeline.view import TimelineView
 
@@ -22,15 +24,11 @@ async def test_one_run_has_nothing_to_be_compared_with(make_app: MakeApp) -> Non
     app = make_app(small())
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "6", *"wsadhljk0", "vertical_line", "tab", "enter", "left_parenthesis")
-        words = "There is only one run: change a parameter (5), or try a change (t)."
-        assert words in screen_text(app)
-        assert (
-            screen_rows(app)[-1].strip()
-            == "there is no other run: r keeps one (5), --against FILE opens one beside it"
-        )
+        assert ONE_RUN in screen_text(app)
+        assert screen_rows(app)[-1].strip() == NO_OTHER
 
 
-@pytest.mark.parametrize(("more", "words"), [(1, "1 more run is kept"), (2, "2 more runs are kept")])
+@pytest.mark.parametrize(("more", "words"), [(1, "1 more run"), (2, "2 more runs")])
 async def test_runs_of_an_earlier_session_are_not_forgotten(make_app: MakeApp, more: int, words: str) -> None:
     app = make_app(four_stages())
     for count in range(more):
@@ -38,7 +36,7 @@ async def test_runs_of_an_earlier_session_are_not_forgotten(make_app: MakeApp, m
         app.session.recall(KeptRun(parameters, label=app.session.opened.setup.label))
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "6")
-        assert f"{words}: Enter in R shows one, then 6 compares it with this." in screen_text(app)
+        said(screen_rows(app), words, "Enter in R", "6")
         assert "only one run" not in screen_text(app)
         await press(pilot, "R", "down", "enter")
         await run_over(pilot)
@@ -77,7 +75,7 @@ async def test_it_follows_the_run_on_the_screen_and_o_takes_another_to_compare_w
         await press(pilot, "r")
         assert screen_rows(app)[-1].strip() == "kept as run 2: R has all runs, n there names one"
         await press(pilot, "r")
-        assert screen_rows(app)[-1].strip() == "this run is kept already"
+        assert screen_rows(app)[-1].strip() == KEPT_ALREADY
         await press(pilot, "j", "l")
         await run_over(pilot)
         await press(pilot, "r", "6")
@@ -93,7 +91,8 @@ async def test_it_follows_the_run_on_the_screen_and_o_takes_another_to_compare_w
         await press(pilot, "right_parenthesis")
         assert compared_runs(view) == (session.runs[0], session.runs[1])
         await press(pilot, "right_parenthesis")
-        assert compared_runs(view) == (session.runs[1], session.runs[2]), "the one on the screen again"
+        # The one on the screen again.
+        assert compared_runs(view) == (session.runs[1], session.runs[2])
         await run_over(pilot)
 
 
@@ -134,7 +133,7 @@ async def test_x_after_undo_does_not_bring_the_change_back(make_app: MakeApp) ->
         await press(pilot, "x")
         await run_over(pilot)
         assert session.current is session.opened
-        assert screen_rows(app)[-1].startswith(" there is no other run yet")
+        assert screen_rows(app)[-1].startswith(f" {NO_OTHER_YET}")
         # With one that was kept it is that; Ctrl+R has the change again.
         await press(pilot, "l")
         await run_over(pilot)
@@ -159,7 +158,7 @@ async def test_i_without_another_run_says_so(make_app: MakeApp) -> None:
     app = make_app(small())
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "6", "i")
-        assert screen_rows(app)[-1].startswith(" there is no other run: r keeps one (5)")
+        assert screen_rows(app)[-1].startswith(f" {NO_OTHER}")
 
 
 async def test_enter_on_a_pair_opens_its_lane_on_the_timeline(make_app: MakeApp) -> None:
@@ -189,9 +188,7 @@ async def test_enter_on_a_pair_opens_its_lane_on_the_timeline(make_app: MakeApp)
         assert compared_runs(view) == (session.runs[1], session.runs[0])
         await press(pilot, "enter")
         assert app.current_view is view
-        assert screen_rows(app)[-1].strip() == (
-            "neither is the run on the screen, which the timeline shows: ) takes that as B again"
-        )
+        assert screen_rows(app)[-1].strip() == NOT_ON_SCREEN
 
 
 def compared_runs(view: CompareView) -> tuple[Results, Results]:
@@ -231,7 +228,7 @@ async def test_with_one_run_the_changes_that_would_make_a_second_are_there_to_tr
     async with app.run_test(size=(120, 36)) as pilot:
         await run_over(pilot)
         rows = screen_rows(app)
-        first = next(index for index, row in enumerate(rows) if "What a second run could be" in row)
+        first = next(index for index, row in enumerate(rows) if SECOND_RUN in row)
         assert rows[first + 2].startswith(">interleaved, virtual-stages 8")
         assert sum(not row.strip() for row in rows) <= 2
         knobs = app.runs.what_if(app.session.current)
@@ -241,7 +238,7 @@ async def test_with_one_run_the_changes_that_would_make_a_second_are_there_to_tr
         # The comparison is here at once, of the run that the row says.
         assert app.session.current.step_time_ns == knobs[1].better10_ns
         assert "B - A" in screen_text(app)
-        assert "What a second run could be" not in screen_text(app)
+        assert SECOND_RUN not in screen_text(app)
 
 
 def test_unequal_micro_batches_have_the_same_work_in_the_list_of_runs() -> None:

@@ -14,6 +14,7 @@ from simcore.runs.simulated import Results
 from simcore.trace.lane_spans import COMPUTING
 from simcore.units import signed
 from simcore.workload import open_workload
+from tests.says import figures
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import four_stages, naive_cell, open_seed_as, run, seed, seed_workload
 from tests.tui.pseudo_terminal import ROOT, SEED
@@ -218,17 +219,16 @@ def test_points_and_commas_stop_at_what_moved_by_over_1_percent() -> None:
     moved = [one for one in alike if abs(one.b_start_ns - one.a_start_ns) * 100 > step]
     assert 0 < len(moved) < len(alike)
     model.cursor_ns = 0
-    assert model.go_to_moved(-1) == "nothing before the cursor moved by over 1 % of the step"
+    assert figures(model.go_to_moved(-1)) == ["1 %"]
+    assert model.cursor_ns == 0
     for number, one in enumerate(moved[:5], 1):
-        assert (
-            model.go_to_moved(1)
-            == f"{number} of {len(moved)} that moved by over 1 % of the step on this lane"
-        )
+        assert figures(model.go_to_moved(1)) == [str(number), str(len(moved)), "1 %"]
         assert model.cursor_ns == one.a_start_ns
     model.go_to_moved(-1)
     assert model.cursor_ns == moved[3].a_start_ns
     model.cursor_ns = step - 1
-    assert model.go_to_moved(1) == "nothing behind the cursor moved by over 1 % of the step"
+    assert figures(model.go_to_moved(1)) == ["1 %"]
+    assert model.cursor_ns == step - 1
 
 
 def test_with_the_ends_aligned_other_ops_have_moved() -> None:
@@ -236,7 +236,8 @@ def test_with_the_ends_aligned_other_ops_have_moved() -> None:
     last = model.compared.alike(0)[-1]
     assert model.has_moved(last)
     model.toggle_ends()
-    assert not model.has_moved(last), "both end the step"
+    # Both end the step.
+    assert not model.has_moved(last)
     assert model.has_moved(model.compared.alike(0)[0])
 
 
@@ -332,7 +333,8 @@ def test_no_account_is_left_out_without_a_word(width: int, height: int) -> None:
     )
     assert said == bool(hidden)
     if (width, height) == (120, 33):
-        assert not hidden, "there is room for all of them"
+        # There is room for all of them.
+        assert not hidden
 
 
 def test_what_differs_keeps_its_micro_batch_and_has_its_sign() -> None:
@@ -415,5 +417,5 @@ def test_what_differs_gives_way_to_short_words_before_it_is_cut_at_its_end(room:
 def test_of_several_ranks_the_op_stays() -> None:
     words = "rank 0 and 127 more, grad_gather wg dp all-gather"
     forms = [_short_name(words, room) for room in (49, 42, 30, 20)]
-    assert forms == [words, "rank 0 +127, grad_gather wg dp all-gather", "grad_gather wg dp all-gather",
-                     "grad_gather wg dp..."]  # fmt: skip
+    op = "grad_gather wg dp all-gather"
+    assert forms == [words, f"rank 0 +127, {op}", op, "grad_gather wg dp..."]

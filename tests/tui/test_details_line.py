@@ -9,6 +9,7 @@ import pytest
 from simcore.runs.simulated import Results
 from simcore.sources.simulated import ACCOUNTS
 from simcore.units import duration
+from tests.says import said
 from tests.strategies import layer, make_workload
 from tests.tui.made_runs import all_lanes, line_text, lonely, run, seed, small
 from tui.frame import BLOCKS, text_of
@@ -51,7 +52,7 @@ def test_compute_is_named_with_its_phase_and_micro_batch() -> None:
     assert lines[2] == (
         "forward of micro-batch 0 (1st of 2) takes 4.770 us here: 0.000 000 000 s .. 0.000 004 770 s"
     )
-    assert lines[3] == "400 ns, the fwd cell of line 4"
+    said([lines[3]], "400 ns", "fwd", "line 4")
 
 
 @pytest.mark.parametrize(
@@ -71,9 +72,10 @@ def test_every_account_has_its_words(account: str, words: str) -> None:
 
 def test_the_second_stage_waits_for_the_activation_of_the_first() -> None:
     line = at(small(), 1, first_of(small(), 1, "bubble"))[0]
-    assert line.startswith("bubble   waits for the activation from stage 0, micro-batch 0")
+    assert line.startswith("bubble   ")
+    said([line], "activation", "stage 0", "micro-batch 0")
     line = at(small(), 1, small().simulation.step_time_ns - 1)[0]
-    assert line.startswith("idle, the step of these ranks is over")
+    assert line.startswith("idle, the step ")
 
 
 def test_a_stream_lane_says_what_runs_there() -> None:
@@ -124,7 +126,7 @@ def test_times_of_more_than_ten_seconds_are_whole() -> None:
 
 def test_a_scaled_length_says_its_factor() -> None:
     results = run(make_workload([layer("a", 1000)], tp=1, pp=1, all_gpus=1), compute_scale=2.5)
-    assert at(results, 0, 0)[3] == "1.000 us, the fwd cell of line 3, times 2.5 (compute scale) = 2.500 us"
+    said([at(results, 0, 0)[3]], "1.000 us", "fwd", "line 3", "2.5 (compute scale)", "2.500 us")
 
 
 def test_names_are_shown_safely() -> None:
@@ -134,7 +136,7 @@ def test_names_are_shown_safely() -> None:
 
 
 def test_a_step_of_nothing_still_says_whose_it_is() -> None:
-    assert at(lonely(0), 0, 0)[0].startswith("idle, the step of these ranks is over   rank 0")
+    said(at(lonely(0), 0, 0)[:1], "idle, the step", "rank 0")
 
 
 def test_where_a_length_comes_from_is_not_cut_on_120_columns() -> None:
@@ -148,8 +150,8 @@ def test_where_a_length_comes_from_is_not_cut_on_120_columns() -> None:
         model.lane = [one.key for one in model.lanes].index(lane.key)
         for start in lane.spans.start[:20]:
             model.cursor_ns = start
-            said = [line_text(line) for line in details(model, 120, wide=True)]
-            cut |= {text for text in said if len(text) > 118}
+            told = [line_text(line) for line in details(model, 120, wide=True)]
+            cut |= {text for text in told if len(text) > 118}
     assert cut == set()
 
 
@@ -184,10 +186,9 @@ def low_rows(time_ns: int, width: int = 100, lane: int = 0, filtered: str = "") 
 def test_a_low_screen_says_in_two_lines_what_is_waited_for_and_how_long() -> None:
     title, first, second, _ = low_rows(first_of(seed(), 0, "bubble"))
     assert title.startswith("── At the cursor, ")
-    assert (
-        first.rstrip() == "  bubble   waits for the gradient from stage 1, micro-batch 0   ranks 0-63 alike"
-    )
-    assert "   4.096 s   the transfer itself takes 337.5 us   for rank 64" in second
+    assert first.startswith("  bubble   ")
+    said([first], "gradient", "stage 1", "micro-batch 0", "ranks 0-63 alike")
+    said([second], "4.096 s", "transfer itself", "337.5 us", "for rank 64")
     _, first, second, _ = low_rows(300_000_000)
     assert first.rstrip().endswith("ranks 0-63 alike, rank 0 = stage 0, dp 0, tp 0")
     assert re.search(r" ms   pass [0-9.]+ ms$", second.rstrip())

@@ -17,11 +17,13 @@ from simcore.runs.executed import TraceResults, executed_results
 from simcore.trace.run import path_parts
 from tests.executing.encoding import COLL, COMP, RECV, SEND, write_set
 from tests.executing.test_untaken import folder_of
+from tests.says import said
 from tests.tui.conftest import MakeApp
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tests.tui.test_text_frames import SIZES, frame_after
 from tui.app import WltuiApp
 from tui.frame import BLOCKS, text_of
+from tui.notes.view import NOT_TAKEN
 from tui.session import Session
 from tui.why.frame import WhyModel, draw
 
@@ -118,10 +120,11 @@ async def test_enter_on_the_note_of_files_beside_a_set_runs_it_with_them(
         await press(pilot)
         # What run is meant comes before what it took for granted.
         assert screen_rows(app)[3].startswith(">assumed ")
-        assert "are there and not taken" in screen_text(app)
-        assert "Enter run with them" in screen_rows(app)[-1]
+        said(screen_rows(app), "assumed", "not taken")
+        assert "Enter run with" in screen_rows(app)[-1]
         await press(pilot, "enter", "escape", "enter")
-        assert "t runs it with them, Esc closes" in screen_text(app)
+        said(screen_rows(app), NOT_TAKEN)
+        said(screen_rows(app), "t runs it", "Esc closes")
         await press(pilot, "t")
         await run_over(pilot)
         assert app.session.current.parameters == taken(opened.setup).parameters

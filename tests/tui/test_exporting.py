@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -76,19 +79,19 @@ async def test_the_screen_becomes_a_picture_without_the_prompt(make_app: MakeApp
 
 async def test_a_file_is_written_over_after_a_yes_alone(make_app: MakeApp, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("mine")
-    assert await exported(make_app(small()), "a.csv", "no") == "not saved: a.csv is as it was"
+    assert (await exported(make_app(small()), "a.csv", "no")).startswith("not saved: a.csv ")
     assert (tmp_path / "a.csv").read_text() == "mine"
     assert (await exported(make_app(small()), "a.csv", "yes")).startswith("a.csv: 8 of 8 ranks")
 
 
 async def test_what_cannot_be_written_is_said(make_app: MakeApp, tmp_path: Path) -> None:
-    assert await exported(make_app(small()), "a.txt") == (
-        "a name that ends in .html, .json, .json.gz, .csv, .csv.gz or .svg is expected: a.txt"
-    )
+    said = await exported(make_app(small()), "a.txt")
+    assert re.findall(r"\.[a-z.]+", said) == [".html", ".json", ".json.gz", ".csv", ".csv.gz", ".svg", ".txt"]
     (tmp_path / "d.csv").mkdir()
-    assert await exported(make_app(small()), "d.csv") == "d.csv is a directory: name a file to write"
+    assert (await exported(make_app(small()), "d.csv")).startswith("d.csv is a directory")
     said = await exported(make_app(small()), "no/a.svg")
-    assert said == "no/a.svg: error unwritable-file the file cannot be written: No such file or directory"
+    assert said.startswith("no/a.svg: error unwritable-file ")
+    assert said.endswith(os.strerror(errno.ENOENT))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["d.csv"]
 
 
@@ -121,7 +124,8 @@ async def test_a_page_to_hand_on_is_that_of_the_command(make_app: MakeApp, tmp_p
 async def test_the_page_of_the_screen_that_compares_has_both_runs(make_app: MakeApp, tmp_path: Path) -> None:
     run = Results(simulate(seed_workload(), FOUR))
     said = await exported(make_app(run), "b.html", before=("5", "greater_than_sign", "6"))
-    assert said.startswith("b.html: page of two runs, ")
+    assert said.startswith("b.html: ")
+    assert "two runs" in said
     runs = data_of((tmp_path / "b.html").read_text(encoding="utf-8"))["runs"]
     assert [one["name"].split()[0] for one in runs] == ["--world", "--world"]
     assert runs[0]["length"] == run.step_time_ns

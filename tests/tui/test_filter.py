@@ -7,6 +7,7 @@ from itertools import compress
 import pytest
 
 from tests.tui.made_runs import drawn, run, seed, seed_workload, small, two_stages
+from tui.timeline.margins import HIDDEN
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import Query, parse_query
 
@@ -25,7 +26,8 @@ def lane_cells(text: str, row: int) -> str:
 
 def test_only_what_matches_is_drawn() -> None:
     cells = lane_cells(drawn(filtered("bubble")), 5)
-    assert set(cells) == {"▁", "▂", " "}, "a trace where a bubble is shorter than half a cell"
+    # A trace where a bubble is shorter than half a cell.
+    assert set(cells) == {"▁", "▂", " "}
     assert cells.startswith("▁▁▁▁▁▁▂ ")
     assert lane_cells(drawn(filtered("forward mb 3")), 5).strip() == "▂▄▂"
     # The bubbles before the first forward and after the last are long.
@@ -71,8 +73,8 @@ def test_the_view_line_says_what_the_filter_leaves() -> None:
 def test_a_span_that_is_hidden_is_still_told_of_and_that_it_is_hidden() -> None:
     model = filtered("bubble")
     assert "forward   " in drawn(model) or "input grad   " in drawn(model)
-    assert "hidden by the filter" in drawn(model)
-    assert "hidden by the filter" not in drawn(filtered("input"))
+    assert HIDDEN in drawn(model)
+    assert HIDDEN not in drawn(filtered("input"))
 
 
 def test_leaving_takes_the_range_first_and_then_the_filter() -> None:

@@ -14,6 +14,7 @@ from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.trace import tables
 from simcore.workload import open_workload
+from tests.says import figures, said
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import run, seed, seed_workload, small
 from tests.tui.pseudo_terminal import SEED, Terminal, wltui
@@ -28,7 +29,7 @@ def first_lines(table: Table) -> list[dict[str, str]]:
     return [table.texts(number) for number, line in enumerate(table.lines) if line.first]
 
 
-def figures(table: Table, heading: str) -> list[float]:
+def column_of(table: Table, heading: str) -> list[float]:
     """Of each unit, from the top, the largest figure of its lines in a column."""
     found: list[float] = []
     for number, line in enumerate(table.lines):
@@ -48,10 +49,10 @@ def test_a_column_of_figures_is_sorted_by_what_it_shows(heading: str, every_row:
     before = len(table.lines)
     table.sort(table.sorted_by[heading][0], True)
     # What is shown is rounded, and compute that the file does not model is a dash.
-    shown = [round(one, 1) for one in figures(table, heading)]
+    shown = [round(one, 1) for one in column_of(table, heading)]
     assert heading == "compute ms" or shown == sorted(shown, reverse=True)
     table.sort(table.sorted_by[heading][0], False)
-    shown = [round(one, 1) for one in figures(table, heading)]
+    shown = [round(one, 1) for one in column_of(table, heading)]
     assert heading == "compute ms" or shown == sorted(shown)
     assert len(table.lines) == before
 
@@ -76,7 +77,7 @@ async def test_the_figures_of_the_critical_path_come_while_the_table_is_open(mak
         assert f" {ns / 1e6:8.3f}"[:9] in screen_rows(app)[5]
         place = [heading for heading, *_ in SHOWN.columns_for(140)].index("critical ms")
         await press(pilot, *"l" * place, "o")
-        assert "sorted by critical ms, from the largest" in screen_rows(app)[2]
+        said(screen_rows(app)[2:3], "critical ms", "largest")
         critical = [one.group.use.critical_ns or 0 for one in view.table.lines if one.first]
         assert critical == sorted(critical, reverse=True)
 
@@ -131,13 +132,15 @@ async def test_rows_that_do_nothing_are_counted_where_they_are_left_out(make_app
         await press(pilot, "enter")
         heading = " filter moe: 0 of 557 rows, 2 empty, most first; max: the rank with most"
         assert screen_rows(app)[2].rstrip() == heading
-        assert any("only 2 empty rows of the file have these words" in row for row in screen_rows(app))
+        assert figures(view.table.no_match("moe")) == ["2"]
+        assert any(view.table.no_match("moe") in row for row in screen_rows(app))
         await press(pilot, "escape", "slash", *"moe")
-        assert "only 2 empty rows of the file have these words" in screen_rows(app)[-1]
+        assert view.table.no_match("moe") in screen_rows(app)[-1]
         await press(pilot, "escape", "backslash", *"zzz", "enter")
         heading = " filter zzz: 0 of 557 rows, most first; max: the rank with most"
         assert screen_rows(app)[2].rstrip() == heading
-        assert any("no row has these words" in row for row in screen_rows(app))
+        assert figures(view.table.no_match("zzz")) == []
+        assert any(view.table.no_match("zzz") in row for row in screen_rows(app))
 
 
 @given(
@@ -276,6 +279,6 @@ async def test_find_sees_rows_inside_of_groups_and_says_which(make_app: MakeApp)
         view = app.current_view
         assert isinstance(view, LayersView)
         assert view.table.texts(view.line)["layer"] == "moe_grad_norm"
-        assert screen_rows(app)[-1].startswith(" moe_grad_norm2, line 8, is one of these")
+        assert screen_rows(app)[-1].startswith(" moe_grad_norm2, line 8, ")
         await press(pilot, "slash", *"final", "enter")
-        assert "is one of these" not in screen_rows(app)[-1]
+        assert ", line " not in screen_rows(app)[-1]

@@ -32,9 +32,7 @@ def test_names_that_would_be_cut_alike_begin_where_they_differ() -> None:
 
 
 @given(st.lists(st.text("ab.", max_size=30), max_size=6), st.integers(4, 40))
-def test_a_name_that_is_cut_apart_fits_and_is_whole_where_there_is_room(
-    names: list[str], limit: int
-) -> None:
+def test_a_name_that_is_cut_apart_fits_and_is_whole_where_there_is_room(names: list[str], limit: int) -> None:
     found = cut_apart(names, limit)
     assert set(found) == set(names)
     assert all(len(words) <= limit for words in found.values())

@@ -8,6 +8,7 @@ from textual.widgets import Label
 from simcore.asked.values import FORMS, check_item
 from simcore.diagnostics import UsageError
 from simcore.parameters import FLAGS, Parameters, flag_of
+from tests.says import said
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import run, small, two_stages
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
@@ -16,7 +17,7 @@ from tests.tui.test_parameter_form import open_field, type_value
 from tui.frame import text_of
 from tui.parameters.changes import changes_of
 from tui.parameters.fields import fields_for
-from tui.parameters.view import ParametersView
+from tui.parameters.view import ParametersView, hints_of
 from tui.session import Session
 
 SIZE = (120, 40)
@@ -90,14 +91,15 @@ async def test_keys_that_change_a_value_say_that_a_list_is_typed(make_app: MakeA
         view = await open_field(pilot, label)
         form = view.form.at.form
         await press(pilot, "k", "j")
-        assert screen_rows(app)[-1].startswith(" Enter type the list  u undo")
+        assert [hint[0] for hint in hints_of(running=False, is_list=True)][:2] == ["Enter", "u"]
+        said(screen_rows(app)[-1:], "Enter", "list", "u undo")
         row = next(row for row in screen_rows(app) if row[1:2] == ">")
         assert form.partition(",")[0] in row
         for key in ("h", "l", "less_than_sign", "greater_than_sign"):
             await press(pilot, key)
-            said = screen_rows(app)[-1].strip()
-            assert said == f"Enter types it: {form}; several with spaces"
-            assert len(said) < 79
+            words = screen_rows(app)[-1].strip()
+            assert words == f"Enter types it: {form}; several with spaces"
+            assert len(words) < 79
             await press(pilot, "j", "k")
         assert app.session.draft == small().simulation.parameters
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from random import Random
 
@@ -19,6 +20,7 @@ from tests.analysis.test_measured_ranges import seed
 from tests.measured.made_steps import Factors, Layout, actions, made_run, simulated, trace_text
 from tests.measured.test_replay_by_hand import MS, SLOW_RANK, op, run_of
 from tests.measured.traces import Op, Sub
+from tests.says import figures
 from tests.tui.made_runs import line_text
 from tests.workload.texts import shared_folder
 from tui.frame import ASCII, BLOCKS, text_of
@@ -138,10 +140,10 @@ def test_lanes_are_sorted_by_what_their_ranks_compute_wait_and_communicate() -> 
         "35%", "50%", "12%", "0%",
     ]  # fmt: skip
     told = [line_text(line) for line in source.told([("stage 0", "")], (0, 1))]
-    assert told == [
-        "stage 0   least compute: rank 0, most: rank 1",
-        "compute 35.0..85.0 % wait 0.0..50.0 % exposed 12.5 % over before the others 0.0..1.2 % ",
-    ]
+    assert told[0] == "stage 0   least compute: rank 0, most: rank 1"
+    assert re.findall(r"(compute|wait|exposed|over)\b[a-z ]* ([\d.]+) %", told[1]) == [
+        ("compute", "35.0..85.0"), ("wait", "0.0..50.0"), ("exposed", "12.5"), ("over", "0.0..1.2"),
+    ]  # fmt: skip
     # Ranks without a common time wait for nobody: there is nothing to sort by.
     apart = LaneSource(
         MeasuredResults(run_of(op(0, "forward_step", 0, 10) + op(1, "forward_step", 50, 60), 2))
@@ -188,34 +190,43 @@ def test_of_a_real_run_the_slow_rank_is_seen() -> None:
 # -- b and B -----------------------------------------------------------------------------
 
 
-def waits_said(results: MeasuredResults, number: int, count: int) -> list[str]:
-    """What `b` says, pressed so often in the lane of a rank."""
+# Where nothing waits; which of how many waits or idle stretches of this lane, and its length.
+_WAIT = re.compile(r"(?:(nothing) waits; )?(?:(\w+) )?longest of (\d+) (wait|idle)\w*.* this lane, (.*)")
+
+
+def waits_told(results: MeasuredResults, number: int, count: int) -> list[tuple[str | None, ...]]:
+    """What `b` says, pressed so often in the lane of a rank: (name, "nothing" where nothing waits, which one,
+    of how many, of what, its length).
+    """
     model = TimelineModel(results)
     model.go_to(LaneKey((), number))
-    said = []
+    said: list[tuple[str | None, ...]] = []
     for _ in range(count):
         longest_wait(model, everywhere=False)
         index = model.current.content.at(model.cursor_ns)
         assert index is not None
         item = model.current.spans.op[index]
         name = results.run.ranks[number].ops.name[item] if item >= 0 else "gap"
-        said.append(f"{name}: {model.notice}")
+        found = _WAIT.fullmatch(model.notice)
+        assert found is not None, model.notice
+        said.append((name, *found.groups()))
     return said
 
 
 def test_the_longest_wait_is_that_of_the_details() -> None:
-    assert waits_said(slow(), 0, 2) == [
-        "dp_allreduce: longest of 1 wait of this lane, 20.000 ms",
-        "gap: longest of 1 idle stretch of this lane, 1.000 ms",
+    assert waits_told(slow(), 0, 2) == [
+        ("dp_allreduce", None, None, "1", "wait", "20.000 ms"),
+        ("gap", None, None, "1", "idle", "1.000 ms"),
     ]
-    assert waits_said(slow(), 1, 2) == [
-        "gap: nothing waits; longest of 2 idle stretches of this lane, 500.0 us",
-        "gap: nothing waits; 2nd longest of 2 idle stretches of this lane, 500.0 us",
+    assert waits_told(slow(), 1, 2) == [
+        ("gap", "nothing", None, "2", "idle", "500.0 us"),
+        ("gap", "nothing", "2nd", "2", "idle", "500.0 us"),
     ]
     model = TimelineModel(slow())
     model.go_to(LaneKey((), 1))
     longest_wait(model, everywhere=True)
-    assert model.notice == "longest of 1 wait of all lanes, 20.000 ms"
+    assert figures(model.notice) == ["1", "20.000 ms"]
+    assert " all lanes, " in model.notice
     assert (model.current.number, model.cursor_ns) == (0, 10 * MS)
 
 
@@ -229,22 +240,20 @@ def test_an_operation_waits_as_long_as_all_of_it_does() -> None:
         return op(rank, "forward_step", 0, 60, subs=subs)
 
     results = MeasuredResults(run_of(step(0) + step(1), 2, tp=2))
-    assert waits_said(results, 0, 1) == ["forward_step: longest of 1 wait of this lane, 11.000 ms"]
+    assert waits_told(results, 0, 1) == [("forward_step", None, None, "1", "wait", "11.000 ms")]
 
 
 def test_of_a_real_run_waits_inside_operations_are_found() -> None:
-    assert waits_said(real(), 6, 3) == [
-        "ep_allreduce: longest of 5 waits of this lane, 1.291 s",
-        "recv_forward: 2nd longest of 5 waits of this lane, 628.5 ms",
-        "backward_step: 3rd longest of 5 waits of this lane, 531.5 ms",
+    assert waits_told(real(), 6, 3) == [
+        ("ep_allreduce", None, None, "5", "wait", "1.291 s"),
+        ("recv_forward", None, "2nd", "5", "wait", "628.5 ms"),
+        ("backward_step", None, "3rd", "5", "wait", "531.5 ms"),
     ]
 
 
 def test_a_receive_of_which_no_send_is_known_counts_in_whole() -> None:
-    name, length = "recv_forward", "629.8 ms"
-    (said,) = waits_said(MeasuredResults(seed()), 0, 1)
-    assert said.startswith(f"{name}: longest of ")
-    assert said.endswith(f" wait of this lane, {length}")
+    ((name, nothing, which, _, what, length),) = waits_told(MeasuredResults(seed()), 0, 1)
+    assert (name, nothing, which, what, length) == ("recv_forward", None, None, "wait", "629.8 ms")
 
 
 @settings(max_examples=60, deadline=None)

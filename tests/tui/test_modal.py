@@ -7,6 +7,7 @@ import pytest
 from tests.tui.conftest import MakeApp
 from tests.tui.pseudo_terminal import ROOT, SEED, wltui
 from tests.tui.screen_reading import press, screen_rows
+from tui.app import TRIES_ELSEWHERE
 from tui.panel import Modal
 from tui.timeline.view import TimelineView
 
@@ -47,7 +48,7 @@ async def test_t_on_a_screen_without_changes_says_where_they_are(make_app: MakeA
     async with app.run_test(size=(120, 36)) as pilot:
         for key in ("2", "3", "5", "exclamation_mark"):
             await press(pilot, key, "t")
-            assert screen_rows(app)[-1].startswith(" t tries a change where they are listed")
+            assert screen_rows(app)[-1].startswith(f" {TRIES_ELSEWHERE}")
 
 
 async def test_the_details_are_those_of_the_place_that_their_title_names(make_app: MakeApp) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.says import said
 from tests.tui.pseudo_terminal import SEED, Terminal, wltui
 
 LEFT, ABOVE = 24, 6
@@ -222,7 +223,7 @@ def test_dragging_marks_out_a_range_as_it_goes(terminal: Terminal) -> None:
 def test_a_double_click_fits_the_span(terminal: Terminal) -> None:
     terminal.press(click(LEFT + 30, ABOVE) + click(LEFT + 30, ABOVE))
     terminal.wait_for(lambda: " view 2.5" in terminal.text)
-    assert "bubble   waits for the gradient from stage 1" in terminal.text
+    said(terminal.lines, "bubble", "gradient", "stage 1")
 
 
 def test_a_click_on_a_tab_opens_its_screen(shared: Terminal) -> None:

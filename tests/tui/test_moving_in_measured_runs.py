@@ -10,7 +10,15 @@ from tests.analysis.test_measured_ranges import seed
 from tests.tui.made_runs import line_text
 from tui.frame import BLOCKS, text_of
 from tui.timeline.frame import TimelineFrame
-from tui.timeline.jumps import first_match, longest_wait, next_match, set_mark, step_pass, take_more
+from tui.timeline.jumps import (
+    NOTHING_WAITS_ANYWHERE,
+    first_match,
+    longest_wait,
+    next_match,
+    set_mark,
+    step_pass,
+    take_more,
+)
 from tui.timeline.margins import full_details
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
@@ -138,7 +146,7 @@ def test_a_plan_without_times_has_ranges_in_places() -> None:
     text = text_of(TimelineFrame(BLOCKS, colour=True).draw(model, 120, 33))
     assert "── Range place " in text
     longest_wait(model, everywhere=True)
-    assert model.notice == "nothing waits in any lane"
+    assert model.notice == NOTHING_WAITS_ANYWHERE
     step_pass(model, 1)
     assert full_details(model)(80)
 

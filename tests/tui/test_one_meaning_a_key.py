@@ -12,15 +12,17 @@ import pytest
 from textual.binding import Binding
 
 from simcore.diagnostics import InputError
+from tests.says import said
 from tests.tui.conftest import MakeApp
 from tests.tui.pseudo_terminal import ROOT
-from tests.tui.screen_reading import press, screen_rows, screen_text
+from tests.tui.screen_reading import press, screen_rows
 from tests.tui.test_keymap import read
 from tui.app import WltuiApp
 from tui.help import FIRST, grouped
 from tui.keys import actions
 from tui.keys.keymap import OLD_MAP
 from tui.screens import SCREENS, all_bindings, load
+from tui.why.view import WhyView
 
 # By letter what its actions are called, and one word for all of them where they go by several names.
 MEANINGS = {
@@ -103,7 +105,9 @@ async def test_keys_of_the_old_map_work_and_stand_in_the_last_row(make_app: Make
     app = make_app(keymap=read(tmp_path, 'map = "old"\n'))
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "4", "o")
-        assert "Critical path by layer" in screen_text(app)
+        assert isinstance(app.current_view, WhyView)
+        assert app.current_view.model.grouping == "layer"
+        said(screen_rows(app), "by layer")
         assert "o other sums" in screen_rows(app)[-1]
 
 

@@ -18,7 +18,7 @@ from tests.tui.screen_reading import press, run_over, screen_rows
 from tests.tui.test_measured_screens import four_ranks
 from tui.app import WltuiApp
 from tui.keys import KeyAction, actions
-from tui.palette import Palette, elsewhere, matching
+from tui.palette import NONE_MATCHES, Palette, elsewhere, matching
 from tui.parameters.view import ParametersView
 from tui.screens import SCREENS, all_bindings, load
 from tui.things import Things, nearness
@@ -68,7 +68,8 @@ async def test_colon_and_ctrl_p_open_it_enter_does_the_chosen_action(make_app: M
             await press(pilot, "0")
             assert view.model.window == whole
         await press(pilot, "colon", *"zoom", "down", "enter")
-        assert view.model.window == whole, "the second one that zooms is out"
+        # The second one that zooms is out.
+        assert view.model.window == whole
 
 
 async def test_screens_open_from_it_and_their_actions_are_in_it(make_app: MakeApp) -> None:
@@ -99,7 +100,7 @@ def test_the_actions_of_other_screens_are_in_it_once() -> None:
         left = every - {one.id for one in here} - set(ids)
         for id in left:
             where = [one for some in views.values() for one in actions(some.BINDINGS, {}) if one.id == id]
-            assert said & {one.words for one in where}, f"{id} is not in the palette of {name}"
+            assert said & {one.words for one in where}, f"{id} in {name}"
 
 
 @pytest.mark.sampled(2)
@@ -163,7 +164,7 @@ async def test_escape_leaves_it_and_nothing_is_done(make_app: MakeApp) -> None:
         await press(pilot, "colon", *"quit", "escape")
         assert screen_rows(app) == before
         await press(pilot, "colon", *"xyzzy")
-        assert any("nothing has these letters in its words" in row for row in screen_rows(app))
+        assert any(NONE_MATCHES in row for row in screen_rows(app))
         await press(pilot, "enter")
         assert screen_rows(app) == before
 

@@ -17,7 +17,9 @@ from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, 
 from tests.tui.test_parameter_form import open_field
 from tests.tui.test_runs_in_the_background import Gate, gate  # noqa: F401
 from tui.app import WltuiApp
-from tui.parameters.view import ParametersView
+from tui.exporting import WRITE_OVER
+from tui.parameters.view import NOTHING_TO_REDO, NOTHING_TO_UNDO, SAME_AS_FILE, ParametersView
+from tui.runs.runs import RUN_STOPPED, WITH_CHANGE
 
 SIZE = (120, 36)
 
@@ -87,13 +89,13 @@ async def test_escape_stops_a_run_and_the_picture_stays(make_app: MakeApp, gate:
         await press(pilot, "greater_than_sign")
         await wait_until(pilot, lambda: gate.begun)
         await wait_until(pilot, lambda: "Esc stops it" in screen_text(app))
-        assert screen_rows(app)[-1].startswith(" Esc stop the run")
+        assert screen_rows(app)[-1].startswith(" Esc stop ")
         await press(pilot, "escape")
         await wait_until(pilot, lambda: gate.cancelled)
         await run_over(pilot)
         assert app.session.draft == Parameters()
         assert app.session.current is app.session.opened
-        assert "the run was stopped; u has the change again" in screen_rows(app)[-1]
+        assert RUN_STOPPED + WITH_CHANGE in screen_rows(app)[-1]
         assert app.screen_name == "parameters"
         gate.opened.set()
         await press(pilot, "u")
@@ -139,11 +141,11 @@ async def test_undo_and_redo_work_through_the_palette(make_app: MakeApp) -> None
             await run_over(pilot)
             assert app.session.current.simulation.parameters.compute_scale == scale
         await press(pilot, "ctrl+r")
-        assert "no change was taken back" in screen_rows(app)[-1]
+        assert NOTHING_TO_REDO in screen_rows(app)[-1]
         await press(pilot, "u", "u")
         await run_over(pilot)
         await press(pilot, "u")
-        assert "nothing to undo: no change was made" in screen_rows(app)[-1]
+        assert NOTHING_TO_UNDO in screen_rows(app)[-1]
 
 
 # -- files -----------------------------------------------------------------------------
@@ -176,7 +178,7 @@ async def test_saved_parameters_are_loaded_again(make_app: MakeApp, tmp_path: Pa
         assert app.session.current.simulation.parameters == draft
         await press(pilot, "ctrl+o")
         await answer(pilot, str(path))
-        assert "the parameters are those of the file already" in screen_rows(app)[-1]
+        assert SAME_AS_FILE in screen_rows(app)[-1]
 
 
 @pytest.mark.parametrize(("words", "is_written"), [("yes", True), ("y", True), ("no", False), ("", False)])
@@ -190,7 +192,7 @@ async def test_a_file_that_is_there_is_written_over_only_after_yes(
         await press(pilot, "5", "S")
         await answer(pilot, str(path))
         assert screen_rows(app)[-2].rstrip().endswith(" is there already")
-        assert screen_rows(app)[-1].rstrip() == " write over it? yes or no no"
+        assert screen_rows(app)[-1].rstrip() == f" {WRITE_OVER} no"
         await answer(pilot, words)
         said = "saved: " if is_written else "not saved: "
         assert said in screen_rows(app)[-1]

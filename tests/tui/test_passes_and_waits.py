@@ -8,7 +8,15 @@ from simcore.sources.simulated import BUBBLE, WAIT
 from simcore.trace.lane_spans import microbatch_words, ordinal
 from tests.strategies import Cell, Row, make_workload
 from tests.tui.made_runs import line_text, lonely, reveal, run, seed, seed_workload, small
-from tui.timeline.jumps import longest_wait, step_pass
+from tui.timeline.jumps import (
+    NO_EARLIER_PASS,
+    NO_LATER_PASS,
+    NO_PASSES,
+    NOTHING_WAITS,
+    NOTHING_WAITS_ANYWHERE,
+    longest_wait,
+    step_pass,
+)
 from tui.timeline.margins import details, full_details
 from tui.timeline.model import TimelineModel
 
@@ -36,12 +44,12 @@ def test_every_pass_of_a_lane_is_visited_both_ways() -> None:
         assert model.notice.startswith(f"{one.direction} of micro-batch {one.microbatch} (")
     assert visited == [one.start_ns for one in seed().passes(5)]
     step_pass(model, 1)
-    assert model.notice == "no later micro-batch pass here"
+    assert model.notice == NO_LATER_PASS
     for start in visited[-2::-1]:
         step_pass(model, -1)
         assert model.cursor_ns == start
     step_pass(model, -1)
-    assert model.notice == "no earlier micro-batch pass here"
+    assert model.notice == NO_EARLIER_PASS
 
 
 def test_a_pass_that_is_out_of_view_is_shown_and_back_leads_away() -> None:
@@ -99,7 +107,8 @@ def test_the_longest_wait_comes_first_and_then_the_next() -> None:
     assert lengths == sorted(lengths, reverse=True)
     bubbles = [wait.span for wait in seed().lanes.waits(5) if accounts.account[wait.span] == BUBBLE]
     assert lengths[0] == max(accounts.edge[one + 1] - accounts.edge[one] for one in bubbles)
-    assert model.notice.startswith(f"5th longest of {len(bubbles)} waits of this lane, ")
+    assert model.notice.startswith(f"5th longest of {len(bubbles)} waits ")
+    assert " this lane, " in model.notice
     model.move_cursor(1)
     longest_wait(model, everywhere=False)
     assert model.notice.startswith("longest of ")
@@ -137,12 +146,12 @@ def test_from_a_stream_the_wait_is_on_the_lane_of_its_ranks() -> None:
 def test_where_nothing_waits_it_is_said() -> None:
     model = TimelineModel(lonely())
     longest_wait(model, everywhere=False)
-    assert model.notice == "nothing waits in this lane"
+    assert model.notice == NOTHING_WAITS
     longest_wait(model, everywhere=True)
-    assert model.notice == "nothing waits in any lane"
+    assert model.notice == NOTHING_WAITS_ANYWHERE
     model = TimelineModel(run(seed_workload(), schedule="layer-loop"))
     step_pass(model, 1)
-    assert "of micro-batch" in model.notice or model.notice == "no micro-batch passes here"
+    assert "of micro-batch" in model.notice or model.notice == NO_PASSES
 
 
 def test_all_details_have_members_volume_bandwidths_and_the_line_of_the_file() -> None:

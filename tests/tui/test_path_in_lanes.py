@@ -192,18 +192,18 @@ def test_a_measured_run_has_a_path_too_and_is_walked_along() -> None:
     assert model.shows_path
     jumps.step_critical(model, -1)
     jumps.step_critical(model, -1)
-    assert model.notice == "the critical path begins here"
+    assert model.notice == jumps.PATH_BEGINS
     assert TimelineModel(MeasuredResults(measured_seed())).path is not None
 
 
 def test_ranks_without_a_common_time_have_no_path() -> None:
     model = TimelineModel(MeasuredResults(four_ranks(50)))
     jumps.toggle_path(model)
-    assert model.notice == "no critical path: the ranks of this run have no common time"
+    assert model.notice == jumps.NO_PATH
     assert not model.shows_path
     model.go_to(LaneKey((), 1))
     jumps.step_critical(model, 1)
-    assert model.notice == "no critical path: the ranks of this run have no common time"
+    assert model.notice == jumps.NO_PATH
     assert not model.shows_path
 
 

@@ -11,7 +11,16 @@ from simcore.units import percent
 from tests.tui.made_runs import drawn, line_text, lonely, seed, small
 from tui.frame import BLOCKS
 from tui.timeline.asking import MarksPanel
-from tui.timeline.jumps import go_to_mark, set_mark, step_pass, take_more, toggle_range
+from tui.timeline.jumps import (
+    NO_FREE_LETTER,
+    RANGE_BEGINS,
+    THIS_SPAN,
+    go_to_mark,
+    set_mark,
+    step_pass,
+    take_more,
+    toggle_range,
+)
 from tui.timeline.lanes import LaneKey
 from tui.timeline.margins import full_details, mark_line, range_lines, range_title
 from tui.timeline.model import TimelineModel
@@ -29,7 +38,7 @@ def model() -> TimelineModel:
 def test_a_range_follows_the_cursor_until_it_is_ended(model: TimelineModel) -> None:
     anchor = model.cursor_ns
     toggle_range(model)
-    assert model.notice == "a range begins: move to extend it, v ends it, Esc removes it"
+    assert model.notice == RANGE_BEGINS
     model.move_cursor(5)
     assert model.selection.stretch(model.cursor_ns) == (anchor, model.cursor_ns)
     model.move_cursor(-10)
@@ -50,7 +59,8 @@ def test_a_range_of_nothing_is_no_range_to_end(model: TimelineModel) -> None:
     assert model.selection.follows
     assert "range 0: l h . , move its end" in line_text(range_lines(model, 120, True)[0])
     model.focus()
-    assert model.window.span_ns < STEP, "f fits the span when the range is empty"
+    # `f` fits the span when the range is empty.
+    assert model.window.span_ns < STEP
 
 
 def test_taking_more_goes_from_the_span_to_its_pass_to_the_step_and_round(model: TimelineModel) -> None:
@@ -58,7 +68,7 @@ def test_taking_more_goes_from_the_span_to_its_pass_to_the_step_and_round(model:
     assert index is not None
     take_more(model)
     assert model.selection.fixed == (lane.spans.start[index], lane.spans.end[index])
-    assert model.notice == "range: the span at the cursor"
+    assert model.notice == f"range: {THIS_SPAN}"
     take_more(model)
     one = next(one for one in seed().passes(0) if one.start_ns <= model.cursor_ns < one.end_ns)
     assert model.selection.fixed == (one.start_ns, one.end_ns)
@@ -66,7 +76,7 @@ def test_taking_more_goes_from_the_span_to_its_pass_to_the_step_and_round(model:
     take_more(model)
     assert model.selection.fixed == (0, STEP)
     take_more(model)
-    assert model.notice == "range: the span at the cursor"
+    assert model.notice == f"range: {THIS_SPAN}"
 
 
 def test_between_passes_the_step_comes_after_the_span(model: TimelineModel) -> None:
@@ -157,7 +167,7 @@ def test_without_a_free_letter_it_is_said(model: TimelineModel) -> None:
         set_mark(model)
     assert model.notice == "mark z is set"
     set_mark(model)
-    assert model.notice == "all letters are in use: ' lists the marks"
+    assert model.notice == NO_FREE_LETTER
 
 
 def test_a_mark_is_a_time_and_a_lane_and_one_comes_back_to_both(model: TimelineModel) -> None:

@@ -20,7 +20,7 @@ from tests.tui.screen_reading import press, screen_rows
 from tests.tui.test_measured_screens import four_ranks
 from tui.commands.arguments import parameters_from
 from tui.commands.view import _opened, build_parser
-from tui.reproducing import Reproduced, reproduced, shell_lines
+from tui.reproducing import LEFT_OUT, TITLE, Reproduced, reproduced, shell_lines
 from tui.session import Session
 
 WORKLOAD = str(ROOT / "fixtures/002_gpt_1024npu.txt")
@@ -84,7 +84,7 @@ async def test_the_key_copies_the_command_and_says_it(make_app: MakeApp) -> None
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.press("y")
         command = "wltui 002_gpt_1024npu.txt"
-        assert app.said == f"--against is left out, A and B have different parameters: {command}"
+        assert app.said == f"{LEFT_OUT}: {command}"
         assert app.clipboard == command
     app = make_app(against=MeasuredResults(four_ranks()))
     async with app.run_test(size=(120, 36)) as pilot:
@@ -105,7 +105,7 @@ async def test_a_command_that_is_too_long_for_the_last_row_stands_in_a_panel(mak
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "y")
         rows = [row.rstrip() for row in screen_rows(app)]
-        assert rows[0].startswith("── The command line of this run ──")
+        assert rows[0].startswith(f"── {TITLE} ──")
         end = next(place for place, row in enumerate(rows) if row.startswith("── Esc closes this ──"))
         assert end == 3
         assert as_a_shell_reads(rows[1:end]) == shlex.split(app.clipboard)

@@ -17,7 +17,7 @@ from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import run, seed, small
 from tests.tui.screen_reading import press, resize, run_over, screen_rows, screen_text, wait_until
 from tui.app import WltuiApp
-from tui.parameters.view import ParametersView
+from tui.parameters.view import STILL_SHOWING, ParametersView
 from tui.timeline.view import TimelineView
 
 SIZE = (120, 36)
@@ -71,7 +71,7 @@ async def test_while_a_run_is_going_the_picture_is_the_one_before(make_app: Make
         await wait_until(pilot, lambda: gate.begun)
         assert app.session.running
         assert app.session.current is app.session.opened
-        assert "simulating; still showing the previous run" in " ".join(screen_text(app).split())
+        assert f"simulating; {STILL_SHOWING}" in " ".join(screen_text(app).split())
         assert "step 14.774 s " in screen_rows(app)[1]
         assert "+13.97" not in screen_text(app)
         assert "< 2 >" in screen_text(app)

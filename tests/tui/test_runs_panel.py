@@ -11,6 +11,7 @@ from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.units import signed
 from simcore.workload import open_workload
+from tests.says import said
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
@@ -18,7 +19,7 @@ from tests.tui.test_parameter_form import open_field
 from tui.app import WltuiApp
 from tui.compare.view import CompareView
 from tui.frame import text_of
-from tui.runs.panel import _told_and_flags
+from tui.runs.panel import HOW_TO_KEEP, MARK_FIRST, OPENED_STAYS, _told_and_flags
 from tui.session import KeptRun, Session
 from tui.state.stored import StoredRun
 
@@ -97,11 +98,11 @@ async def test_with_one_run_it_says_how_there_are_more(make_app: MakeApp) -> Non
     app = make_app()
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "R")
-        assert "r on screen 5 keeps the run that is shown; t tries a change" in screen_text(app)
+        assert HOW_TO_KEEP in screen_text(app)
         await press(pilot, "c")
-        assert "mark another run with Space first: it is compared with this one" in screen_text(app)
+        assert MARK_FIRST in screen_text(app)
         await press(pilot, "delete")
-        assert "the run as opened stays: the others are compared with it" in screen_text(app)
+        assert OPENED_STAYS in screen_text(app)
         await press(pilot, "escape")
         assert "[2 Timeline]" in screen_text(app)
 
@@ -231,7 +232,7 @@ async def test_x_goes_back_and_forth_between_a_draft_that_was_not_kept_and_the_r
             await press(pilot, "x")
             assert session.current is session.opened
             assert session.draft == Parameters()
-            assert "run 1 of 1, 14.774 s; x shows the draft again" in screen_rows(app)[-1]
+            said(screen_rows(app)[-1:], "run 1 of 1", "14.774 s", "x", "draft")
             await press(pilot, "x")
             assert session.current is draft
             assert session.draft == Parameters(compute_scale=2.0)

@@ -28,7 +28,7 @@ from tui.compare.source import Compared
 from tui.frame import BLOCKS, row_of, text_of
 from tui.layers.workload_table import WorkloadTable
 from tui.summary.panels import step_lines
-from tui.summary.view import SummaryView
+from tui.summary.view import ALL_ALIKE, SummaryView
 from tui.timeline.model import TimelineModel
 from tui.timeline.saved import restore, saved
 from tui.timeline.view import TimelineView
@@ -51,7 +51,7 @@ async def test_a_small_screen_has_the_sentence_that_decides(make_app: MakeApp) -
     async with app.run_test(size=(80, 24)) as pilot:
         await run_over(pilot)
         text = " ".join(screen_text(app).split())
-        assert "With all communication free the step would be 259.2 ms" in text
+        assert re.search(r"all communication free\b.*? 259\.2 ms", text)
         assert DECIDES in text
         assert blanks(screen_rows(app)) == 0
 
@@ -118,7 +118,7 @@ async def test_rows_that_no_note_needs_have_the_lines_of_the_file(make_app: Make
             assert ("> 2 │ 96" in re.sub(r" +", " ", text)) == seen
             # A note on the run is on no line.
             await press(pilot, "G")
-            assert "--gpu holds it against a GPU's memory" in " ".join(screen_text(app).split())
+            assert "--gpu" in screen_text(app)
             assert "│ 96" not in screen_text(app)
 
 
@@ -150,7 +150,7 @@ async def test_a_map_of_one_cell_folds_away_and_its_key_says_why(make_app: MakeA
         assert "map" not in view.model.panels
         assert "─ Ranks ─" not in screen_text(app)
         await press(pilot, "i")
-        assert screen_rows(app)[-1].startswith(" all ranks are alike")
+        assert screen_rows(app)[-1].strip() == ALL_ALIKE
     app = make_app(first=None)
     async with app.run_test(size=(160, 45)) as pilot:
         await run_over(pilot)
@@ -246,8 +246,7 @@ async def test_rows_below_many_lanes_say_where_the_step_of_the_lane_at_the_curso
     async with app.run_test(size=(200, 50)) as pilot:
         await press(pilot, "j")
         rows = screen_rows(app)
-        title = next(place for place, row in enumerate(rows) if "Where the step of each of the ranks" in row)
-        assert "ranks 64-127 goes" in rows[title]
+        title = next(place for place, row in enumerate(rows) if "ranks 64-127 goes" in row)
         told = {row[:20].strip(): row[20:30].strip() for row in rows[title + 1 : title + 12] if " % " in row}
         found = seed().accounts[1]
         assert told["bubble"] == duration(found.bubble_ns)
@@ -259,7 +258,7 @@ async def test_rows_below_many_lanes_say_where_the_step_of_the_lane_at_the_curso
     app = make_app()
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "j")
-        assert "Where the step of" not in screen_text(app)
+        assert "ranks 64-127 goes" not in screen_text(app)
 
 
 async def test_rows_that_no_operation_needs_have_each_rank(make_app: MakeApp) -> None:

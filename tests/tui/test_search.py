@@ -7,10 +7,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.runs.simulated import Results
+from tests.says import said
 from tests.tui.made_runs import run, seed, seed_workload, small, two_stages
 from tui.frame import BLOCKS, text_of
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.jumps import (
+    ALL_SHOWN,
+    BEFORE_START,
+    IN_THE_FILTER,
+    NOTHING_SEARCHED,
+    OF_THE_FILTER,
+    PAST_END,
+    PAST_LANES,
+    WAS_FOLDED,
+    WAS_HIDDEN,
     first_match,
     longest_wait,
     next_match,
@@ -115,9 +125,9 @@ def test_past_the_end_it_begins_again_and_says_so() -> None:
     model.search = search(model, "37 bubble")
     model.move_to(model.window.step_ns)
     next_match(model, 1)
-    assert model.notice == "match 1 of 16, past the end of the step"
+    assert model.notice == f"match 1 of 16, {PAST_END}"
     next_match(model, -1)
-    assert model.notice == "match 16 of 16, before its start"
+    assert model.notice == f"match 16 of 16, {BEFORE_START}"
 
 
 def test_a_rank_is_its_lane_and_it_is_named() -> None:
@@ -139,7 +149,7 @@ def test_next_goes_from_lane_to_lane_of_a_stage() -> None:
         next_match(model, 1)
         titles.append(model.current.title)
     assert len(set(titles)) == 4
-    assert titles[4] == titles[0] or model.notice.endswith("past the last lane")
+    assert titles[4] == titles[0] or model.notice.endswith(PAST_LANES)
 
 
 def test_streams_are_looked_through_where_they_are_shown() -> None:
@@ -158,7 +168,7 @@ def test_what_no_folded_lane_shows_is_found_in_its_streams() -> None:
     assert found.count > 0
     first_match(model, found)
     assert model.current.stream == "pp"
-    assert model.notice == f"match 1 of {found.count}, in streams that were folded"
+    assert model.notice == f"match 1 of {found.count}, {WAS_FOLDED}"
 
 
 @pytest.mark.parametrize(
@@ -181,14 +191,14 @@ def test_no_match_is_no_place() -> None:
     model.search = search(model, "nowhere")
     before = place_of(model)
     next_match(model, 1)
-    assert model.notice == "no match for nowhere"
+    said([model.notice], "no match", "nowhere")
     assert place_of(model) == before
 
 
 def test_without_a_search_next_says_how_to_begin() -> None:
     model = TimelineModel(seed())
     next_match(model, 1)
-    assert model.notice == "nothing was searched for: / does"
+    assert model.notice == NOTHING_SEARCHED
 
 
 def test_a_search_in_pieces_finds_the_same() -> None:
@@ -248,12 +258,12 @@ def test_next_stops_only_at_what_the_filter_leaves_and_counts_that() -> None:
         assert model.current.title.split() == ["stage", "3"]
         assert model.span is not None
         assert not model.filter.hides(model.current, model.span, model.source)
-        assert f" of {model.search.count} that the filter leaves" in model.notice
+        assert f" of {model.search.count} {OF_THE_FILTER}" in model.notice
         visited.add(model.cursor_ns)
     assert len(visited) == 12
     model.filter.set(parse_query("bubble"))
     next_match(model, 1)
-    assert model.notice == "no match for mlp_row in what the filter leaves"
+    said([model.notice], "no match", "mlp_row", IN_THE_FILTER)
     model.filter.set(parse_query(""))
     next_match(model, 1)
     assert f" of {every}" in model.notice
@@ -265,11 +275,11 @@ def test_a_lane_that_is_shown_again_for_a_match_is_said_to_be() -> None:
     model.arrangement.hide()
     model.search = search(model, "stage 0 forward")
     first_match(model, model.search)
-    assert model.notice == f"match 1 of {model.search.count}, its lane was hidden"
+    assert model.notice == f"match 1 of {model.search.count}, {WAS_HIDDEN}"
     next_match(model, 1)
     assert model.notice == f"match 2 of {model.search.count}"
     model.arrangement.show_only("stages 3-5")
     model.move_to(0)
     next_match(model, 1)
-    assert model.notice == f"match 1 of {model.search.count}, not in stages 3-5: all lanes are shown"
+    assert model.notice == f"match 1 of {model.search.count}, not in stages 3-5: {ALL_SHOWN}"
     assert len(model.lanes) == 16

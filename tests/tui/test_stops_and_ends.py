@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import resource
 import signal
 import sys
@@ -177,10 +178,10 @@ def test_a_change_for_which_there_is_no_memory_is_refused_and_the_picture_stays(
             taken = next(int(line.split()[1]) for line in stream if line.startswith("VmSize:")) * 1024
         _, most = resource.prlimit(terminal.process.pid, resource.RLIMIT_AS)
         resource.prlimit(terminal.process.pid, resource.RLIMIT_AS, (taken + 50 * 2**20, most))
-        terminal.press_each(("l", "the run would need about 62.8 MB of memory and"))
+        terminal.press_each(("l", "62.8 MB of memory"))
         assert "step 14.774 s  change not run" in terminal.lines[1]
         said = " ".join(" ".join(row.split("││")[0].strip("│ ") for row in terminal.lines).split())
-        assert "MB are free: 1024 ranks one by one have 2595840 ops" in said
+        assert re.search(r"\d MB are free: 1024 ranks\b.* 2595840 ops\b", said)
         terminal.press_each(("h", "step 14.774 s"), ("2", TIMELINE))
         assert terminal.line_with(">+ stage  0")
         terminal.press("q")

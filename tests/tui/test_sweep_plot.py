@@ -13,7 +13,7 @@ from simcore.sweeping.point import Point
 from tests.sweep.made import made_point
 from tui.frame import ASCII, BLOCKS, text_of, width_of
 from tui.sweep.found import ShownSweep
-from tui.sweep.frame import planes, plot
+from tui.sweep.frame import _PLACE, planes, plot
 
 _WIDTH, _HEIGHT = 60, 15
 
@@ -98,7 +98,7 @@ def test_planes_are_those_in_which_points_differ() -> None:
         for one in points
     ]
     assert [(up.words, right.words) for up, right in planes(works)] == [
-        ("time of a micro-batch", "number of the point")
+        ("time of a micro-batch", _PLACE.words)
     ]
     # With unequal replicas too, all of their micro-batches count.
     unequal = [replace(one, work=1 + one.number) for one in works]

@@ -23,6 +23,7 @@ from simcore.sweeping.front import Rule
 from simcore.sweeping.point import Point
 from simcore.sweeping.results_file import ResultsReader, write_all
 from simcore.sweeping.running import Sweep
+from tests.says import figures
 from tests.sweep.made import evaluator_of, made_point
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
@@ -31,7 +32,7 @@ from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, 
 from tui.app import WltuiApp
 from tui.cli import main as wltui_main
 from tui.sweep.found import FILE, ShownSweep
-from tui.sweep.opening import run_of
+from tui.sweep.opening import OTHER_STEP, run_of
 from tui.sweep.view import SweepView
 
 SIZES = [(80, 24), (120, 36), (200, 50)]
@@ -137,7 +138,8 @@ async def test_points_that_fit_come_fastest_first_and_u_shows_the_others(make_ap
         await press(pilot, "U")
         table = view_of(app).table
         assert len(table.lines) == len(points())
-        assert "not fit or were not run are shown" in app.said
+        assert figures(app.said) == [str(len(points()) - len(shown))]
+        assert "are shown" in app.said
         await press(pilot, "G")
         assert "not simulated: cannot be: tp 3 does not fit 4" in screen_text(app)
         await press(pilot, "U")
@@ -245,7 +247,7 @@ async def test_enter_opens_the_timeline_of_the_point(make_app: MakeApp) -> None:
         assert app.screen_name == "timeline"
         assert app.session.current.step_time_ns == point.step_time_ns
         assert app.session.current.parameters == candidate_of(point).parameters
-        assert "7 has the sweep again" in app.said
+        assert app.said.startswith(f"point {point.number}; 7 ")
         assert len(app.session.history) == 1
 
 
@@ -316,7 +318,7 @@ async def test_a_step_that_is_another_one_now_is_said(make_app: MakeApp) -> None
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "enter")
         await _over(pilot, app)
-        assert "its line says another step" in app.said
+        assert app.said == OTHER_STEP
 
 
 # -- a sweep that runs -------------------------------------------------------------------

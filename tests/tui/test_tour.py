@@ -14,7 +14,7 @@ from tests.tui.conftest import MakeApp
 from tests.tui.pseudo_terminal import SEED, wltui
 from tests.tui.screen_reading import press, run_over, screen_rows
 from tui.panels import WHAT_IF
-from tui.tour import STEPS, Tour, first_tour
+from tui.tour import FIXES, OTHERWISE, SHORT, STEPS, TRY_FIRST, TRY_THIS, Tour, first_tour
 
 MISTAKES = "fixtures/001_moe_128npu_with_mistakes.txt"
 
@@ -63,8 +63,8 @@ def test_a_step_whose_key_does_nothing_on_the_open_screen_is_the_key_that_leads_
         return "".join(text for text, _ in tour.line(200, (), screen, runs)).partition("Esc")[0].strip()
 
     tour = Tour()
-    assert "  t  tries the first change" in said(tour, "summary")
-    assert "  1  opens the summary, where t tries the first change" in said(tour, "timeline")
+    assert f"  t  {SHORT[0]}" in said(tour, "summary")
+    assert f"  1  opens the summary, where t {SHORT[0]}" in said(tour, "timeline")
     assert not tour.press("t", "timeline")
     assert tour.press("t", "why")
     # Nothing was tried: there is nothing to go back to, and the timeline is next.
@@ -75,7 +75,7 @@ def test_a_step_whose_key_does_nothing_on_the_open_screen_is_the_key_that_leads_
         assert "4 of 6:  2  opens the timeline, where Space unfolds" in said(tour, screen)
         assert not tour.press("space", screen)
         assert not tour.press("2", screen)
-    assert "  Space  unfolds the lane at the cursor" in said(tour, "timeline")
+    assert f"  Space  {STEPS[3][2]}" in said(tour, "timeline")
     assert tour.press("space", "timeline")
     for screen in ("summary", "timeline"):
         assert "  4  says why" in said(tour, screen)
@@ -111,13 +111,13 @@ async def test_the_keys_of_the_tour_do_their_work(make_app: MakeApp) -> None:
     app.tour = Tour()
     async with app.run_test(size=(120, 36)) as pilot:
         await run_over(pilot)
-        assert screen_rows(app)[-1].startswith(" Tour, 1 of 6:  t  tries the first change")
+        assert screen_rows(app)[-1].startswith(f" Tour, 1 of 6:  t  {SHORT[0]}")
         await press(pilot, "t")
         await run_over(pilot)
         assert app.session.current.step_time_ns < app.session.opened.step_time_ns
         # What the key had to say leaves room for the next one.
         said, words = screen_rows(app)[-1].strip().split("  ", 1)
-        assert (said, words.strip()) == ("run 2 of 2: 8.702 s", "x  back to the run before")
+        assert (said, words.strip()) == ("run 2 of 2: 8.702 s", f"x  {SHORT[1]}")
         assert screen_rows(app)[-1].startswith(" run 2 of 2: ")
         await press(pilot, "x")
         assert screen_rows(app)[-1].strip().endswith("2  opens the timeline")
@@ -148,12 +148,12 @@ async def test_on_a_wide_screen_its_own_keys_stand_beside_the_tour(make_app: Mak
         async with app.run_test(size=(width, 36)) as pilot:
             await run_over(pilot)
             row = screen_rows(app)[-1]
-            assert " 1 of 6:  t  tries the first change" in row
+            assert f" 1 of 6:  t  {SHORT[0]}" in row
             assert words in row
             # Its key is there once.
-            assert "t try the first change" not in row
+            assert f"t {TRY_FIRST}" not in row
             await press(pilot, "escape")
-            assert "t try the first change" in screen_rows(app)[-1]
+            assert f"t {TRY_FIRST}" in screen_rows(app)[-1]
 
 
 async def test_with_a_change_marked_the_tour_says_that_t_tries_this_one(make_app: MakeApp) -> None:
@@ -161,11 +161,11 @@ async def test_with_a_change_marked_the_tour_says_that_t_tries_this_one(make_app
     app.tour = Tour()
     async with app.run_test(size=(120, 40)) as pilot:
         await run_over(pilot)
-        assert "t  tries the first change" in screen_rows(app)[-1]
+        assert f"t  {SHORT[0]}" in screen_rows(app)[-1]
         while app.current_view.model.panel != WHAT_IF:  # type: ignore[attr-defined]
             await press(pilot, "tab")
         await press(pilot, "j")
-        assert "t  tries the change at the cursor" in screen_rows(app)[-1]
+        assert f"t  {OTHERWISE[TRY_THIS]}" in screen_rows(app)[-1]
         await press(pilot, "escape")
         assert "t try this change" in screen_rows(app)[-1]
 
@@ -176,9 +176,9 @@ async def test_where_the_first_change_fixes_the_file_the_tour_and_the_keys_say_s
     app.tour = Tour()
     async with app.run_test(size=(80, 24)) as pilot:
         await run_over(pilot)
-        assert " 1 of 6:  t  tries the fix, as the header asks " in screen_rows(app)[-1]
+        assert f" 1 of 6:  t  {OTHERWISE[FIXES]} " in screen_rows(app)[-1]
         await press(pilot, "4")
-        assert " 1 of 6:  t  tries the fix, as the header asks " in screen_rows(app)[-1]
+        assert f" 1 of 6:  t  {OTHERWISE[FIXES]} " in screen_rows(app)[-1]
         await press(pilot, "escape")
         assert " t try the fix " in screen_rows(app)[-1]
         await press(pilot, "1")
@@ -186,4 +186,4 @@ async def test_where_the_first_change_fixes_the_file_the_tour_and_the_keys_say_s
         await press(pilot, "t")
         await run_over(pilot)
         await press(pilot, "j")
-        assert screen_rows(app)[-1].startswith(" t try the first change ")
+        assert screen_rows(app)[-1].startswith(f" t {TRY_FIRST} ")

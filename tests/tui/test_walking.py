@@ -37,7 +37,7 @@ def test_what_a_span_waited_for_ends_when_it_starts(number: int, share: int) -> 
         waiting = steps_from(model, model.current, model.span or 0, -1)
         jumps.follow(model, -1)
         if not waiting:
-            assert model.notice == "nothing held this back"
+            assert model.notice == jumps.NOTHING_HELD
             break
         assert model.notice.startswith("waited for ")
         begin, end = here(model)
@@ -71,10 +71,10 @@ def test_the_critical_path_is_walked_from_its_begin_to_its_end() -> None:
         jumps.step_critical(model, -1)
         assert model.cursor_ns == leg.start_ns
     jumps.step_critical(model, -1)
-    assert model.notice == "the critical path begins here"
+    assert model.notice == jumps.PATH_BEGINS
     model.jump_to(seed().step_time_ns - 1)
     jumps.step_critical(model, 1)
-    assert model.notice == "the critical path ends here"
+    assert model.notice == jumps.PATH_ENDS
 
 
 def test_a_collective_beside_compute_is_shown_in_its_own_lane() -> None:
@@ -96,7 +96,7 @@ def steps_from(model: TimelineModel, lane: SpanLane, index: int, direction: int)
 
 def test_a_step_of_one_op_waited_for_nothing() -> None:
     model = TimelineModel(lonely())
-    for direction, words in ((-1, "nothing held this back"), (1, "nothing waits for this alone")):
+    for direction, words in ((-1, jumps.NOTHING_HELD), (1, jumps.HOLDS_NOTHING)):
         jumps.follow(model, direction)
         assert model.notice == words
 

@@ -15,6 +15,7 @@ from tests.measured.test_critical_path import beside
 from tests.measured.test_partners import without
 from tests.measured.test_replay_by_hand import MS, SLOW_RANK, op, run_of
 from tests.measured.traces import Sub
+from tests.says import said
 from tests.tui.made_runs import line_text
 from tui.timeline import jumps
 from tui.timeline.lanes import LaneKey
@@ -64,19 +65,19 @@ def test_a_receive_leads_to_its_send_and_the_send_to_its_receive() -> None:
     model = model_at(MeasuredResults(run_of(TWO_STAGES, 2, pp=2)), 1, 5 * MS)
     jumps.follow(model, -1)
     assert place(model) == (0, 10)
-    assert "send_forward, rank 0 of stage 0, 2.000 ms: waiting for data from rank 0" in model.notice
+    said([model.notice], "send_forward, rank 0", "stage 0, 2.000 ms", "data", "rank 0")
     jumps.follow(model, 1)
     assert place(model) == (1, 0)
-    assert "recv_forward, rank 1 of stage 1, 12.000 ms: waiting for data from rank 0" in model.notice
+    said([model.notice], "recv_forward, rank 1", "stage 1, 12.000 ms", "data", "rank 0")
 
 
 def test_what_begins_the_step_waited_for_nothing_and_what_ends_it_holds_nothing_back() -> None:
     model = model_at(slow(), 1, 5 * MS)
     jumps.follow(model, -1)
-    assert model.notice == "nothing held this back"
+    assert model.notice == jumps.NOTHING_HELD
     model = model_at(slow(), 0, 38 * MS)
     jumps.follow(model, 1)
-    assert model.notice == "nothing waits for this alone"
+    assert model.notice == jumps.HOLDS_NOTHING
 
 
 @pytest.mark.parametrize("trace", ["slow rank", "compute beside a collective"])
@@ -89,7 +90,7 @@ def test_the_critical_path_is_walked_leg_by_leg_over_the_ranks_as_the_report_has
         places.append((model.current.number, model.cursor_ns))
     assert places == [(leg.number, leg.start_ns) for leg in legs_of(results)]
     jumps.step_critical(model, 1)
-    assert model.notice == "the critical path ends here"
+    assert model.notice == jumps.PATH_ENDS
     segments = run_json(results)["critical_path"]
     # A leg may have several segments: it begins with one of them, and is over before the next leg's first.
     begins = [(one["rank"], one["start_ns"]) for one in segments]
@@ -159,7 +160,7 @@ def test_the_details_of_a_receive_say_that_its_sender_is_missing() -> None:
     for wide in (True, False):
         assert any("its sender, rank 2, is missing" in line_text(line) for line in details(model, 120, wide))
     text = [line_text(line).strip() for line in full_details(model)(120)]
-    assert "partner         its sender, rank 2, is missing: what is waited here is not known" in text
+    said(text, "partner", "rank 2", "missing", "not known")
     # Its neighbour has a sender.
     model = model_at(without(2), 1, 200 * MS)
     assert not any("partner" in line_text(line) for line in full_details(model)(120))

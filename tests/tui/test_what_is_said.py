@@ -9,12 +9,12 @@ from tests.tui.screen_reading import press, screen_rows
 async def test_a_key_that_does_nothing_leaves_what_was_said(make_app: MakeApp) -> None:
     app = make_app()
     async with app.run_test(size=(120, 36)) as pilot:
-        app.say("restored from last time: view")
+        app.say("restored: the view")
         await pilot.pause()
         await press(pilot, "f9", "Q")
-        assert screen_rows(app)[-1].startswith(" restored from last time: view")
+        assert screen_rows(app)[-1].startswith(" restored: the view")
         await press(pilot, "j")
-        assert "restored from last time" not in screen_rows(app)[-1]
+        assert "restored" not in screen_rows(app)[-1]
 
 
 async def test_a_letter_that_is_typed_is_a_key_that_does_something(make_app: MakeApp) -> None:

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 
 _OPEN_BOTH = "To fit a workload to a trace open both: wltui WORKLOAD --against DIR"
-_NOT_YET = "nothing is fitted yet: F fits the workload to the trace beside it"
-_WAIT = "nothing is fitted yet: wait for it, or stop it (Esc)"
-_NOTHING_TO_TRY = "nothing could be fitted, so there is nothing to try"
-_TRIED = "the run on the screen has these parameters already"
-_STOPPED = "the calibration was stopped; F starts it again"
+NOT_YET = "nothing is fitted yet: F fits the workload to the trace beside it"
+WAIT = "nothing is fitted yet: wait for it, or stop it (Esc)"
+NOTHING_TO_TRY = "nothing could be fitted, so there is nothing to try"
+TRIED = "the run on the screen has these parameters already"
+STOPPED = "the calibration was stopped; F starts it again"
 _FIRST_NAME = "fitted.toml"
 _HINTS = (("t", "try it"), ("S", "save"), ("jk", "scroll"), ("Esc", "back"))
 _REFUSED_HINTS = (("Esc", "back"),)
@@ -102,7 +102,7 @@ class Calibrating:
         self.is_open = False
         if self._here is None:
             self._app.calibrations.stop()
-            self._app.say(_STOPPED)
+            self._app.say(STOPPED)
 
     def look(self) -> None:
         """Look for the calibration of the simulated run, once."""
@@ -160,7 +160,7 @@ class Calibrating:
         if not self.can:
             self.open()
         elif calibration is None:
-            self._app.say(_WAIT if self.is_open else _NOT_YET)
+            self._app.say(WAIT if self.is_open else NOT_YET)
         elif isinstance(calibration, str) or not calibration.is_fitted:
             self._app.say(otherwise)
         else:
@@ -169,14 +169,14 @@ class Calibrating:
 
     def try_it(self) -> None:
         """The fitted parameters become those of the simulated run: on the screen, or beside it."""
-        calibration = self._fitted(_NOTHING_TO_TRY)
+        calibration = self._fitted(NOTHING_TO_TRY)
         if calibration is None:
             return
         app, pair = self._app, self._pair
         beside = pair is not None and pair[0] is app.session.against
         try_them = app.runs.try_beside if beside else app.runs.try_run
         if calibration.after.parameters == calibration.before.parameters:
-            app.say(_TRIED)
+            app.say(TRIED)
         elif try_them(calibration.after.setup):
             self.is_open, self._tried = False, calibration
 

@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from tui.runs.runs import RunsHost
     from tui.why.frame import WhyModel
 
-_ONE_RUN = "There is only one run: change a parameter (5), or try a change (t)."
+ONE_RUN = "There is only one run: change a parameter (5), or try a change (t)."
+SECOND_RUN = "What a second run could be"
 _ONE_OF_MORE = "There is one run here: R has the other runs of the directory, Space and c there compare two."
-_NO_TIMES = "An order of operations without times has nothing to compare."
-_NO_OTHER = "there is no other run: r keeps one (5), --against FILE opens one beside it"
-_NOT_ON_SCREEN = "neither is the run on the screen, which the timeline shows: ) takes that as B again"
+NO_TIMES = "An order of operations without times has nothing to compare."
+NO_OTHER = "there is no other run: r keeps one (5), --against FILE opens one beside it"
+NOT_ON_SCREEN = "neither is the run on the screen, which the timeline shows: ) takes that as B again"
 
 _HINTS = (
     ("w s", "zoom"), ("a d", "pan"), ("hjkl", "cursor"), ("Space", "fold"), ("i", "A B both"),
@@ -164,13 +165,13 @@ class CompareView(ScreenView):
             self._advice = WhyModel(run, panel=WHAT_IF)
         advice = self._advice
         advice.knobs = self._app.runs.what_if(run)
-        title = rule(f"What a second run could be{advice.base_words}, t tries it", width, self.glyphs)
+        title = rule(f"{SECOND_RUN}{advice.base_words}, t tries it", width, self.glyphs)
         return [[], title, *knob_lines(advice, width, height - 2, self._app.what_ifs.progress)]
 
     def _one_run(self) -> str:
         """What there is to do where there is nothing to compare with."""
         if not self.session.current.timed:
-            return _NO_TIMES
+            return NO_TIMES
         if self.session.opened.setup.others:
             return _ONE_OF_MORE
         # Runs of an earlier session, which are simulated when they are shown.
@@ -178,7 +179,7 @@ class CompareView(ScreenView):
         if more:
             which = "1 more run is" if more == 1 else f"{more} more runs are"
             return f"{which} kept: Enter in R shows one, then 6 compares it with this."
-        return _ONE_RUN
+        return ONE_RUN
 
     @property
     def _app(self) -> RunsHost:
@@ -252,7 +253,7 @@ class CompareView(ScreenView):
         if sides:
             await self._app.go_to(*model.at_cursor(sides[0]))
         else:
-            self._app.say(_NOT_ON_SCREEN)
+            self._app.say(NOT_ON_SCREEN)
 
     def action_other_a(self) -> None:
         self._other(self._choice.next_a) if self.session.ranks is None else self._other_rank(0)
@@ -282,7 +283,7 @@ class CompareView(ScreenView):
             self._say_no_other()
 
     def _say_no_other(self) -> None:
-        self._app.say(_NO_OTHER)
+        self._app.say(NO_OTHER)
 
     # -- calibrating -----------------------------------------------------------------
 

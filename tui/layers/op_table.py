@@ -19,6 +19,7 @@ from tui.layers.columns import Shown
 from tui.layers.table import Table, TablePlace
 from tui.listing import ListColumn
 
+NONE_MATCHES, NO_OPERATIONS = "no operation has these words", "the run has no operations"
 # A name's cells: as many where the other columns of a width leave no more, as many where they do.
 _LEAST_NAME, _LEAST_NAME_OF_RANK, _MOST_NAME = 26, 20, 48
 # On a terminal of less than 80 columns.
@@ -148,7 +149,7 @@ class OpTable(Table):
         return f"mean: of a {self._unit}, with waiting; {most}{path}"
 
     def no_match(self, typed: str) -> str:
-        return "no operation has these words" if typed.strip() else "the run has no operations"
+        return NONE_MATCHES if typed.strip() else NO_OPERATIONS
 
     def columns_for(self, width: int) -> list[ListColumn]:
         columns = super().columns_for(width)

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from simcore.runs.simulated import Results
 
 
+NOTHING_APART = "a single rank has nothing to take apart"
+
+
 def table_of(run: Run) -> Table:
     """The rows of the file that was simulated, or the operations of a trace: equal ones together."""
     # The prices of a simulation are no part of a trace.
@@ -109,7 +112,7 @@ class LayersView(TableView):
 
     def action_each_row(self) -> None:
         if not self.table.hint:
-            self._app.say("a single rank has nothing to take apart")
+            self._app.say(NOTHING_APART)
             return
         here = self._here()
         self._take(self.table.apart(not self.table.each))

@@ -21,6 +21,7 @@ from tui.session import Stamp, stamp_of
 
 ROLES = {"error": "worse", "warning": "warn", "assumption": "bright", "note": "dim"}
 # With the blank behind it.
+CHANGED, UNREADABLE = "the file has changed since it was opened", "the file cannot be read any more"
 _SHORT = {"assumption": "assumed"}
 WEIGHT_CELLS = 8
 
@@ -154,12 +155,12 @@ class SourceLines:
         try:
             lines = lines_of(without_bom(read_file(path)).decode("utf-8", "surrogateescape"))
         except InputError as error:
-            self.problem = f"the file cannot be read any more: {error.diagnostics[0].message}"
+            self.problem = f"{UNREADABLE}: {error.diagnostics[0].message}"
             return
         if before is not None and stamp_of(path) != before:
-            self.problem = "the file has changed since it was opened: this is how it is now"
+            self.problem = f"{CHANGED}: this is how it is now"
         if line > len(lines):
-            self.problem = f"the file has changed since it was opened: it ends before line {line} now"
+            self.problem = f"{CHANGED}: it ends before line {line} now"
             return
         first = max(line - around, 1)
         # A tab as one blank: columns count it so.

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 # of them before and behind the one that is meant.
 _LEAST_SOURCE, _MOST_BYTES, _MOST_AROUND = 7, 2_000_000, 30
 
-_NO_NOTE = " no note; the parameters in force stand on screen 5"
+NONE_MATCHES = "no note has these words"
+WHAT_MADE_THE_ROWS = "what made the rows"
+NO_LINE = "a note on the run, not on a line of the file"
+NOT_TAKEN = "Files that are there and not taken"
+NO_NOTE = "no note; the parameters in force stand on screen 5"
 
 
 class NotesView(ScreenView):
@@ -66,7 +70,7 @@ class NotesView(ScreenView):
             hints = [("jk", "note"), ("Enter", "run with them" if takes else "its line")]
         hints.append(("Esc", "no filter") if self.notes.typed else ("\\", "filter"))
         if self._is_behind_hidden:
-            hints.append(("G", "what made the rows"))
+            hints.append(("G", WHAT_MADE_THE_ROWS))
         return (*hints, ("2", "timeline"))
 
     def show(self, results: Run) -> None:
@@ -85,7 +89,7 @@ class NotesView(ScreenView):
             title = f"{len(notes)} of {plural(len(notes.all), 'note')}: {cells(notes.typed, 40)}"
         behind = self._behind(width)
         if not len(notes):
-            none = " no note has these words" if notes.typed else _NO_NOTE
+            none = f" {NONE_MATCHES if notes.typed else NO_NOTE}"
             return [rule(title, width, self.glyphs), [(none, "dim")], *behind]
         hidden = bool(behind) and not self._has_room(behind, width, height)
         behind = [] if hidden else behind
@@ -169,14 +173,14 @@ class NotesView(ScreenView):
             return
         diagnostic = self.notes[self.focus_at]
         path = diagnostic.file or self.session.current.path
-        source, title = None, "a note on the run, not on a line of the file"
+        source, title = None, NO_LINE
         if diagnostic.line is not None:
             source = SourceLines(path, diagnostic.line, self.session.stamps.get(path))
             title = f"{cells(os.path.basename(path), 60)}, {NoteList.place(diagnostic)}"
         glyphs, role = self.glyphs, ROLES[diagnostic.weight]
         taking = self._taking(diagnostic)
         if taking is not None:
-            title, ending = "Files that are there and not taken", "t runs it with them, Esc closes"
+            title, ending = NOT_TAKEN, "t runs it with them, Esc closes"
             panel = TryPanel(
                 title, lambda width: note_lines(diagnostic, None, width, glyphs, role), glyphs, ending
             )

@@ -35,6 +35,14 @@ if TYPE_CHECKING:
     from tui.runs.runs import Runs, RunsHost
 
 
+ON_EVERY_SCREEN = "every screen shows this run; u here takes the last change back"
+AS_OPENED = "the run as opened: change a value to see its effect here and on all screens"
+STILL_SHOWING = "still showing the previous run"
+SAME_AS_FILE = "the parameters are those of the file already"
+BALANCED = "all stages compute equally long already"
+NOTHING_TO_UNDO, NOTHING_TO_REDO = "nothing to undo: no change was made", "no change was taken back"
+
+
 class TypedValue:
     """The prompt for the value at the cursor of a form."""
 
@@ -140,7 +148,7 @@ class SavedParameters:
             values = asdict(Parameters(**read_parameters(path)))
             self._path = path
             if values == asdict(self._view.session.draft):
-                self._app.say("the parameters are those of the file already")
+                self._app.say(SAME_AS_FILE)
             return values
 
         self._view.take(read)
@@ -340,16 +348,16 @@ class ParametersView(ScreenView):
     def _state(self, width: int) -> list[Line]:
         """What the draft is: refused, running, as opened, or on every screen."""
         session = self.session
-        state = "every screen shows this run; u here takes the last change back"
+        state = ON_EVERY_SCREEN
         refusal = self.refusal.file or self._beside
         if self.refusal.words:
-            state = "invalid value: still showing the previous run"
+            state = f"invalid value: {STILL_SHOWING}"
         elif session.running:
             seconds = self._runs.seconds
-            state = f"{session.doing}; still showing the previous run"
+            state = f"{session.doing}; {STILL_SHOWING}"
             state = f"{session.doing} for {seconds:.1f} s, Esc stops it" if seconds else state
         elif session.current is session.opened:
-            state = "the run as opened: change a value to see its effect here and on all screens"
+            state = AS_OPENED
         return state_lines(refusal, state, self._new_warnings(), width)
 
     def _new_warnings(self) -> list[str]:
@@ -451,7 +459,7 @@ class ParametersView(ScreenView):
         self.refusal.touched = None
         self.take(lambda: changed)
         if self.session.draft == draft:
-            self._app.say("all stages compute equally long already")
+            self._app.say(BALANCED)
 
     def action_undo(self) -> None:
         if self.session.undo():
@@ -460,14 +468,14 @@ class ParametersView(ScreenView):
         else:
             self.refusal.clear()
             self.redraw()
-            self._app.say("nothing to undo: no change was made")
+            self._app.say(NOTHING_TO_UNDO)
 
     def action_redo(self) -> None:
         if self.session.redo():
             self.refusal.touched = None
             self._run()
         else:
-            self._app.say("no change was taken back")
+            self._app.say(NOTHING_TO_REDO)
 
     def action_save(self) -> None:
         self._saved.save()

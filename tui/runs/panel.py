@@ -23,6 +23,9 @@ from tui.prompt import Prompt
 from tui.session import KeptRun, Run, Session
 from tui.state.stored import MOST_NAME
 
+HOW_TO_KEEP = "r on screen 5 keeps the run that is shown; t tries a change"
+MARK_FIRST = "mark another run with Space first: it is compared with this one"
+OPENED_STAYS = "the run as opened stays: the others are compared with it"
 _NAME = 22
 _STEP = 12
 _DIFFERENCE = 28
@@ -253,7 +256,7 @@ class RunsPanel(Panel, inherit_bindings=False):
         columns = has_columns(self._session.history)
         lines = [heading(width, *columns), *(line for run in runs for line in run)]
         if len(runs) == 1 and not self._said:
-            return [*lines, [], [("  r on screen 5 keeps the run that is shown; t tries a change", "dim")]]
+            return [*lines, [], [(f"  {HOW_TO_KEEP}", "dim")]]
         count = len(self._unread)
         said = self._said or (f"reading {plural(count, 'run')} of the directory" if count else "")
         if not said:
@@ -298,14 +301,14 @@ class RunsPanel(Panel, inherit_bindings=False):
     def action_compare(self) -> None:
         kept_run, other = [*self._marked, self._run, self._run][:2]
         if kept_run is other:
-            self._redraw("mark another run with Space first: it is compared with this one")
+            self._redraw(MARK_FIRST)
         else:
             self.dismiss(ChosenRuns(other, kept_run))
 
     def action_remove(self) -> None:
         run = self._run
         if not self._session.remove(run):
-            self._redraw("the run as opened stays: the others are compared with it")
+            self._redraw(OPENED_STAYS)
             return
         self._marked = [kept_run for kept_run in self._marked if kept_run is not run]
         self.action_choose(0)

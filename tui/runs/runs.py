@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from tui.sweep.sweeping import Sweeping
 
 # The table is of the run on the screen: a change of it would take away what is being looked for.
+NO_OTHER_YET = "there is no other run yet: change a parameter first (5)"
+KEPT_ALREADY = "this run is kept already"
+RUN_STOPPED, WITH_CHANGE = "the run was stopped", "; u has the change again"
 STILL_RUNNING = "a run is in progress: wait for it, or stop it (5, Esc), then press t"
-_TRIES_BEST = "t tries the first change as soon as it is known: still computing"
+TRIES_BEST = "t tries the first change as soon as it is known: still computing"
 NO_CHANGE = "no change is known that would make the run on the screen shorter"
 
 
@@ -83,11 +86,11 @@ class Runs:
 
     def try_best(self) -> None:
         """Try the best change once it is known, where no key is pressed before."""
-        self._app.say(_TRIES_BEST)
+        self._app.say(TRIES_BEST)
 
         def try_it(knobs: Sequence[WhatIf]) -> None:
             # A key clears the line that says so.
-            if self._app.said == _TRIES_BEST:
+            if self._app.said == TRIES_BEST:
                 self._app.say("" if knobs else NO_CHANGE)
                 if knobs:
                     self.try_change(knobs[0])
@@ -185,7 +188,7 @@ class Runs:
         if changed:
             session.edit(session.current.setup)
         app.changed()
-        app.say("the run was stopped" + ("; u has the change again" if changed else ""))
+        app.say(RUN_STOPPED + (WITH_CHANGE if changed else ""))
 
     def _finished(self, wanted: KeptRun, run: Run | None, error: str) -> None:
         app, session = self._app, self._session
@@ -237,13 +240,13 @@ class Runs:
             # The row above says which run this is.
             self._app.redraw_chrome()
             kept = f"kept as run {number}: R has all runs, n there names one"
-            self._app.say("this run is kept already" if number is None else kept)
+            self._app.say(KEPT_ALREADY if number is None else kept)
 
     def show_other(self) -> None:
         """Show the run that was shown before, and the next time this one again."""
         session = self._session
         if session.other is None:
-            self._app.say("there is no other run yet: change a parameter first (5)")
+            self._app.say(NO_OTHER_YET)
             return
         other = session.other
         self._put(KeptRun(other.parameters, "", None, other, other.setup.label))

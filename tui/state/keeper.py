@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tui.runs.runs import Runs
     from tui.state.stored import Stored
 
+NOT_KEPT, NOT_RESTORED = "the session is not kept", "no session is restored"
+
 
 class Keeper:
     """Keeps a session in its file. path: the file; identity: of the input.
@@ -140,7 +142,7 @@ class Keeper:
                 write_text(self.path, wanted)
             except OSError as error:
                 # Said once: a directory that cannot be written stays so most of the time.
-                complaint = f"the session is not kept: {cells(_where(error, self.path))}"
+                complaint = f"{NOT_KEPT}: {cells(_where(error, self.path))}"
                 again = complaint == self._complaint
                 self._complaint = complaint
                 return "" if again else complaint
@@ -173,7 +175,7 @@ def keeper_of(opened: str, run: str, session: Session, parameters_given: bool) -
             aside = f"cannot be set aside ({cells(error.strerror or str(error))})"
         keeper.notice = f"session damaged, {aside}: {cells(str(damage))}"
     except OSError as error:
-        keeper.notice = f"no session is restored: {cells(_where(error, path))}"
+        keeper.notice = f"{NOT_RESTORED}: {cells(_where(error, path))}"
     return keeper
 
 

@@ -16,6 +16,8 @@ from tui.summary.frame import draw
 from tui.summary.model import MAP, NOTES, SummaryModel
 from tui.summary.panels import whole_words
 
+ALL_ALIKE = "all ranks are alike: the bars have what a map of them would have"
+
 
 class SummaryView(PanelsView):
     """Where the step goes at a glance."""
@@ -95,7 +97,7 @@ class SummaryView(PanelsView):
         elif MAP in model.panels or model.beside.is_empty:
             model.next_beside()
             if model.beside.is_empty:
-                self._app.say("all ranks are alike: the bars have what a map of them would have")
+                self._app.say(ALL_ALIKE)
         else:
             # A small screen has room for the bars or for what stands beside them.
             model.panel = MAP

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from tui.frame import Line, cells, rows_around
+from tui.panels import NO_TIME
 from tui.summary.model import WORST, SummaryModel
 
 # Places that go first where there is no room for all: who ends last has not been named a cause by that, and a
@@ -25,7 +26,7 @@ def worst_lines(model: SummaryModel, width: int, rows: int, focused: bool) -> li
         words = _place_words(place.words, max(width - 10, 10))
         mark = ">" if at else " "
         lines.append([(f"{mark}{place.what:<8}", "accent" if at else "dim"), (words, "accent" if at else "")])
-    return lines or [[(" nothing takes any time", "dim")]]
+    return lines or [[(f" {NO_TIME}", "dim")]]
 
 
 # What goes first where a place has no room for all of its words.

@@ -20,6 +20,7 @@ from simcore.workload import Workload
 from tui.session import Run
 from tui.sweep.found import ShownSweep
 
+OTHER_STEP = "its line says another step: the input or wltui has changed since"
 _UNEQUAL = (
     "the micro-batches of the file are unequal: points with another number of them do other work, and the "
     "time of a micro-batch is a mean of unequal ones"
@@ -108,4 +109,4 @@ def differs(point: Point, run: Run) -> str:
     """What there is to say where a point's run takes another time now than when it was swept; else ""."""
     if point.step_time_ns in (None, run.step_time_ns):
         return ""
-    return "its line says another step: the input or wltui has changed since"
+    return OTHER_STEP

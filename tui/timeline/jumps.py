@@ -17,7 +17,24 @@ from tui.timeline.query import Query
 from tui.timeline.search import Match, Search
 from tui.timeline.window import Mark
 
+# What is said of a jump, as the last row has it.
 NO_PATH = "no critical path: the ranks of this run have no common time"
+PATH_BEGINS, PATH_ENDS = "the critical path begins here", "the critical path ends here"
+RANGE_BEGINS = "a range begins: move to extend it, v ends it, Esc removes it"
+THIS_SPAN, WHOLE_STEP = "the span at the cursor", "the whole step"
+NO_PASSES = "no micro-batch passes here"
+NO_LATER_PASS, NO_EARLIER_PASS = "no later micro-batch pass here", "no earlier micro-batch pass here"
+NOTHING_WAITS, NOTHING_WAITS_ANYWHERE = "nothing waits in this lane", "nothing waits in any lane"
+NOTHING_HELD, HOLDS_NOTHING = "nothing held this back", "nothing waits for this alone"
+NOTHING_SEARCHED = "nothing was searched for: / does"
+PAST_LANES, PAST_END, BEFORE_START = "past the last lane", "past the end of the step", "before its start"
+OF_THE_FILTER, IN_THE_FILTER = "that the filter leaves", "in what the filter leaves"
+WAS_FOLDED, WAS_HIDDEN, ALL_SHOWN = (
+    "in streams that were folded",
+    "its lane was hidden",
+    "all lanes are shown",
+)
+NO_FREE_LETTER = "all letters are in use: ' lists the marks"
 
 
 class JumpPlace(NamedTuple):
@@ -53,7 +70,7 @@ def toggle_range(model: TimelineModel) -> None:
         selection.fix(*stretch)
     else:
         selection.start(model.cursor_ns)
-        model.notice = "a range begins: move to extend it, v ends it, Esc removes it"
+        model.notice = RANGE_BEGINS
 
 
 def take_more(model: TimelineModel) -> None:
@@ -61,12 +78,12 @@ def take_more(model: TimelineModel) -> None:
     taken: list[tuple[int, int, str]] = []
     lane, index = model.current, model.span
     if index is not None:
-        taken.append((lane.spans.start[index], lane.spans.end[index], "the span at the cursor"))
+        taken.append((lane.spans.start[index], lane.spans.end[index], THIS_SPAN))
     for time_stretch in model.source.of.passes(lane.number):
         if time_stretch.start_ns <= model.cursor_ns < time_stretch.end_ns:
             taken.append(time_stretch)
             break
-    taken.append((0, model.window.step_ns, "the whole step"))
+    taken.append((0, model.window.step_ns, WHOLE_STEP))
     stretches = [(first, last) for first, last, _ in taken]
     now = model.selection.fixed
     taken_index = (stretches.index(now) + 1) % len(taken) if now in stretches else 0
@@ -82,7 +99,7 @@ def step_pass(model: TimelineModel, direction: int) -> None:
     """The cursor to where the next (1) or previous (-1) pass of a micro-batch begins on its ranks."""
     passes = model.source.of.passes(model.current.number)
     if not passes:
-        model.notice = "no micro-batch passes here"
+        model.notice = NO_PASSES
         return
     starts = [time_stretch.start_ns for time_stretch in passes]
     if direction > 0:
@@ -90,7 +107,7 @@ def step_pass(model: TimelineModel, direction: int) -> None:
     else:
         index = bisect_left(starts, model.cursor_ns) - 1
     if not 0 <= index < len(passes):
-        model.notice = f"no {'later' if direction > 0 else 'earlier'} micro-batch pass here"
+        model.notice = NO_LATER_PASS if direction > 0 else NO_EARLIER_PASS
         return
     time_stretch = passes[index]
     model.jump_to(time_stretch.start_ns)
@@ -107,7 +124,7 @@ def longest_wait(model: TimelineModel, everywhere: bool) -> None:
     else:
         ranking = [(here, wait) for wait in model.source.of.waits(model.current.number)]
     if not ranking:
-        model.notice = "nothing waits in any lane" if everywhere else "nothing waits in this lane"
+        model.notice = NOTHING_WAITS_ANYWHERE if everywhere else NOTHING_WAITS
         return
     index = 0
     walk = model.walk
@@ -136,7 +153,7 @@ def follow(model: TimelineModel, direction: int) -> None:
     lane, words = model.current, model.source.of.words
     steps = [] if index is None else words.walk(lane.number, lane.stream, index, model.rank, direction)
     if not steps:
-        model.notice = "nothing held this back" if direction < 0 else "nothing waits for this alone"
+        model.notice = NOTHING_HELD if direction < 0 else HOLDS_NOTHING
         return
     _go_along(model, steps[0])
     more = f" (and {len(steps) - 1} more: Enter)" if len(steps) > 1 else ""
@@ -159,7 +176,7 @@ def step_critical(model: TimelineModel, direction: int) -> None:
         return
     step = path_step(model.results, model.cursor_ns, direction)
     if step is None:
-        model.notice = "the critical path ends here" if direction > 0 else "the critical path begins here"
+        model.notice = PATH_ENDS if direction > 0 else PATH_BEGINS
         return
     # Who walks along it wants to see where it goes.
     model.shows_path = True
@@ -192,7 +209,7 @@ def next_match(model: TimelineModel, direction: int) -> None:
     """The cursor to the next (1) or previous (-1) match of the last search."""
     search = model.search
     if search is None:
-        model.notice = "nothing was searched for: / does"
+        model.notice = NOTHING_SEARCHED
         return
     if search.among != model.filter.query:
         # What the filter hides now is no match, and what it hid then may be one.
@@ -214,9 +231,9 @@ def _go_to(model: TimelineModel, search: Search, match: Match, wrapped: bool) ->
     model.notice = match_words(search, match) + again
     if wrapped:
         if match.span < 0:
-            model.notice += ", past the last lane"
+            model.notice += f", {PAST_LANES}"
         else:
-            model.notice += ", past the end of the step" if match.time_ns <= before else ", before its start"
+            model.notice += f", {PAST_END if match.time_ns <= before else BEFORE_START}"
     return match
 
 
@@ -226,8 +243,8 @@ def _shown_again(model: TimelineModel, key: LaneKey) -> str:
     hidden, only = arrangement.hidden, arrangement.only
     model.go_to(key)
     if only and not arrangement.only:
-        return f", not in {only}: all lanes are shown"
-    return ", its lane was hidden" if arrangement.hidden < hidden else ""
+        return f", not in {only}: {ALL_SHOWN}"
+    return f", {WAS_HIDDEN}" if arrangement.hidden < hidden else ""
 
 
 def match_words(search: Search, match: Match) -> str:
@@ -235,15 +252,15 @@ def match_words(search: Search, match: Match) -> str:
     noun = "lane" if search.of_lanes else "match"
     words = f"{noun} {search.ordinal(match)} of {search.count}"
     if not search.among.is_empty and not search.of_lanes:
-        words += " that the filter leaves"
-    return f"{words}, in streams that were folded" if search.beyond else words
+        words += f" {OF_THE_FILTER}"
+    return f"{words}, {WAS_FOLDED}" if search.beyond else words
 
 
 def no_match_words(search: Search) -> str:
     """Why there is none."""
     words = search.problem or f"no match for {search.query.text}"
     if not search.problem and not search.among.is_empty:
-        words += " in what the filter leaves"
+        words += f" {IN_THE_FILTER}"
     # A pipeline's waiting has a word of its own.
     waits = any(word.startswith("wait") for word in search.query.text.split())
     return f"{words} (for a neighbouring stage: bubble)" if waits else words
@@ -257,8 +274,7 @@ def set_mark(model: TimelineModel) -> None:
     lane = model.current
     title = model.whose + (f", {lane.title}" if lane.stream is not None else "")
     mark = model.marks.set(model.cursor_ns, lane.key, title)
-    full = "all letters are in use: ' lists the marks"
-    model.notice = full if mark is None else f"mark {mark.letter} is set"
+    model.notice = NO_FREE_LETTER if mark is None else f"mark {mark.letter} is set"
 
 
 def go_to_mark(model: TimelineModel, mark: Mark) -> None:

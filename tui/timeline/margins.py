@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from simcore.trace.contexts import MemoryLane
     from simcore.trace.run import Run
 
+HIDDEN = "hidden by the filter"
+
 
 def view_bar(window: Window, columns: int, glyphs: Glyphs) -> Line:
     """The bar, exact to half a cell; ASCII has whole cells alone."""
@@ -350,7 +352,7 @@ def details(model: TimelineModel, width: int, wide: bool, low: bool = False) -> 
         inside = lane.content.starting_in(edges[column], edges[column + 1])
         others = f"   {len(inside)} in this column" if len(inside) > 1 else ""
     if index is not None and model.filter.hides(lane, index, model.source):
-        others += "   hidden by the filter"
+        others += f"   {HIDDEN}"
     lines = lane.told(index, others, width, wide)
     words, said, volume = model.source.of.words, "", ""
     if index is not None:

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 
 _NO_EQUAL_RANKS = "this lane is of one rank: there are no equal ranks to show one by one"
 _NO_RANK = "this lane is of many ranks: Space shows those below it"
-_NO_A = "no rank is A yet: ( takes the one of this lane, ) then compares it with another"
+NO_VIEW_BEFORE, NO_VIEW_AFTER = "no view before this one", "no view after this one"
+RANGE_SCALED = "another run: the range is where it was as a share of the step"
+NO_A = "no rank is A yet: ( takes the one of this lane, ) then compares it with another"
 _ONE_ORDER = "these lanes have one order"
 
 
@@ -156,7 +158,7 @@ class TimelineView(ScreenView):
     def show(self, results: Run) -> None:
         self.model.show(results)
         scaled = self.model.selection.is_there
-        self.model.notice = "another run: the range is where it was as a share of the step" if scaled else ""
+        self.model.notice = RANGE_SCALED if scaled else ""
         self.changed()
 
     def saved(self) -> SavedTimeline:
@@ -267,7 +269,7 @@ class TimelineView(ScreenView):
     async def action_as_b(self) -> None:
         host, a, b = cast("Host", self.app), self.session.rank_a, self.model.first_rank
         if a is None or b is None:
-            host.say(_NO_A if a is None else _NO_RANK)
+            host.say(NO_A if a is None else _NO_RANK)
             return
         # Imported here: not before somebody compares.
         from simcore.comparison import Comparison
@@ -291,10 +293,10 @@ class TimelineView(ScreenView):
         self._do(self.model.show_all)
 
     def action_back(self) -> None:
-        self._do(lambda: self._go(self.model.back, "no view before this one"))
+        self._do(lambda: self._go(self.model.back, NO_VIEW_BEFORE))
 
     def action_forward(self) -> None:
-        self._do(lambda: self._go(self.model.forward, "no view after this one"))
+        self._do(lambda: self._go(self.model.forward, NO_VIEW_AFTER))
 
     def _go(self, move: Callable[[], None], nothing: str) -> None:
         """To another view; what there is to say where there is none."""

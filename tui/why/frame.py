@@ -21,7 +21,7 @@ from tui.change_words import (
     name_and_share,
 )
 from tui.frame import Glyphs, Line, cells, cut_apart, name_cut, rows_around, rule
-from tui.panels import WHAT_IF, PanelCursor, beside, box, lists_and_meaning, meaning_rows, two_lists
+from tui.panels import NO_TIME, WHAT_IF, PanelCursor, beside, box, lists_and_meaning, meaning_rows, two_lists
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -301,7 +301,7 @@ def sum_lines(
     """
     sums, step = model.sums(grouping), model.results.step_time_ns
     if not sums:
-        return [[(" nothing takes any time", "dim")]]
+        return [[(f" {NO_TIME}", "dim")]]
     row = model.row(SUMS) if grouping is None else 0
     focused = model.panel == SUMS and grouping is None
     names, blanks = _shown_names(model, grouping or model.grouping, width)
@@ -382,7 +382,7 @@ def knob_line(knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at:
 def leg_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
     """A line a leg: when, how long, who, what, and why not earlier."""
     if not len(model.legs):
-        return [[(" nothing takes any time", "dim")]]
+        return [[(f" {NO_TIME}", "dim")]]
     row, focused = model.row(LEGS), model.panel == LEGS
     wide, spelled = width >= _WIDE - 2, width >= _SPELLED
     size = model.what_cells[0 if spelled else 1 if wide else 2]

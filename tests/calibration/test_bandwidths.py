@@ -42,16 +42,17 @@ def test_kinds_of_one_dimension_decide_it_together_by_their_sum() -> None:
     ]
     first, second = fit_bandwidths(CLUSTER, kinds)
     assert (first.gbps, first.by) == (100.0, ("tp forward", "dp"))
-    assert (second.gbps, second.why) == (10.0, "nothing that could be compared crosses it")
+    assert second.gbps == 10.0
+    assert "crosses it" in second.why
 
 
 def test_what_latency_alone_explains_fits_no_bandwidth() -> None:
     target = Target("pp forward", frozenset((1,)), 900, bytes_over(1000, 0, 10_000))
     found = fit_bandwidths(CLUSTER, [target])[1]
     assert (found.gbps, found.by) == (10.0, ("pp forward",))
-    assert found.why == "latency and other fixed costs alone take as long as was measured, or longer"
+    assert "latency" in found.why
 
 
 def test_what_no_bandwidth_explains_is_said() -> None:
     target = Target("pp forward", frozenset((1,)), 900, bytes_over(10, 0, 0))
-    assert fit_bandwidths(CLUSTER, [target])[1].why == "no bandwidth is low enough for what was measured"
+    assert "low enough" in fit_bandwidths(CLUSTER, [target])[1].why

@@ -14,6 +14,7 @@ from simcore.cluster import AskedCluster, Cluster, Dimension, choose_cluster, gr
 from simcore.cluster.files import read_cluster_file, read_system_file
 from simcore.collectives import collective_ns
 from simcore.diagnostics import InputError, UsageError
+from tests.says import said
 
 NETWORK = """# two dimensions
 topology: [ Ring, Switch ]  # Ring, Switch, FullyConnected
@@ -165,7 +166,7 @@ def test_a_cluster_that_is_no_preset_and_no_file_is_refused() -> None:
 def test_another_optimization_is_refused() -> None:
     with pytest.raises(UsageError) as error:
         choose_cluster(AskedCluster(collective_optimization="fast"))
-    assert str(error.value) == "--collective-optimization fast: localBWAware or baseline is expected"
+    said([str(error.value)], "--collective-optimization fast", "localBWAware", "baseline")
 
 
 KEYS = "topology, npus_count, bandwidth, latency"

@@ -8,6 +8,8 @@ import pytest
 from simcore.cluster import Cluster, Dimension, group_shape
 from simcore.collectives import Done, collective_done, phases
 from simcore.diagnostics import UsageError
+from tests.findings import facts
+from tests.says import said
 
 EP = 10
 
@@ -83,10 +85,8 @@ def test_a_level_of_a_tree_on_an_uneven_ring_pays_its_farthest_pair() -> None:
 def test_a_tree_needs_a_power_of_two() -> None:
     with pytest.raises(UsageError) as error:
         price([dimension("switch", 6)], "ALLREDUCE", 8, TREE)
-    assert str(error.value) == (
-        "--algorithm 0=double-binary-tree: a group has 6 members on dimension 0, "
-        "and double-binary-tree needs a power of two; ring or direct fits"
-    )
+    assert facts(str(error.value)) == "--algorithm 0=double-binary-tree, 6, 0"
+    assert "ring or direct" in str(error.value)
 
 
 def test_a_tree_has_no_all_to_all() -> None:
@@ -176,19 +176,14 @@ def test_a_flat_algorithm_beside_another_is_refused() -> None:
     dims = [dimension("ring", 4), dimension("switch", 4)]
     with pytest.raises(UsageError) as error:
         price(dims, "ALLREDUCE", 1600, ["ring", "one-ring"])
-    assert str(error.value) == (
-        "--algorithm 0=ring: dimension 1 has one-ring, which runs on all dimensions at once; "
-        "give one of the two"
-    )
+    said([str(error.value)], "--algorithm 0=ring", "dimension 1", "one-ring")
 
 
 def test_a_flat_halving_doubling_on_six_members_is_refused() -> None:
     with pytest.raises(UsageError) as error:
         price([dimension("ring", 2), dimension("switch", 3)], "ALLREDUCE", 8, ["one-halving-doubling", None])
-    assert str(error.value) == (
-        "--algorithm 0=one-halving-doubling: a group has 6 members, "
-        "and one-halving-doubling needs a power of two; one-ring or one-direct fits"
-    )
+    assert facts(str(error.value)) == "--algorithm 0=one-halving-doubling, 6"
+    assert "one-ring or one-direct" in str(error.value)
 
 
 # Chunks

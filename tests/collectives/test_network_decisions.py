@@ -13,6 +13,7 @@ from simcore.cluster import ALGORITHM_NAMES, Cluster, Dimension, group_shape, tr
 from simcore.collectives import collective_ns, transfer_ns
 from simcore.collectives.algorithms import algorithm_named
 from simcore.diagnostics import UsageError
+from tests.findings import facts
 
 ROOT = Path(__file__).parents[2]
 ENDPOINT = 10
@@ -309,10 +310,8 @@ def test_halving_doubling_on_six_members_is_refused_with_what_fits() -> None:
     dims = [dimension("ring", 2), dimension("switch", 6)]
     with pytest.raises(UsageError) as error:
         price(dims, "ALLREDUCE", 2**20, algorithms=[None, "halving-doubling"])
-    assert str(error.value) == (
-        "--algorithm 1=halving-doubling: a group has 6 members on dimension 1, "
-        "and halving-doubling needs a power of two; ring or direct fits"
-    )
+    assert facts(str(error.value)) == "--algorithm 1=halving-doubling, 6, 1"
+    assert "ring or direct" in str(error.value)
 
 
 def test_an_unknown_collective_is_refused() -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
 from tests.command_line.running import SEED_002, wltui
 from tests.measured.traces import Op, Sub, write_set
+from tests.says import figures, said
 
 TRACE = "fixtures/004_megatron_rank7_trace.txt"
 HEADER = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 1 ep: 1 pp: 2 vpp: 1 ga: 1 all_gpus: 4"
@@ -55,49 +55,39 @@ def test_the_page_says_what_was_fitted_by_what_and_what_is_left(tmp_path: Path) 
     workload, traces = inputs(tmp_path)
     done = wltui("calibrate", workload, traces, *DIMS)
     assert (done.returncode, done.stderr) == (0, "")
-    assert (
-        done.stdout
-        == f"""\
-Calibrate  {workload}
-to         {traces}
-
-Measured step   36.000 ms
-Simulated step  17.500 ms (-51.4 %) as given, 36.000 ms (0.0 %) as fitted
-
-Fitted
-  compute scale  1 -> 2, by forward and backward
-  dimension 0    switch 2, 20 GB/s, 0 ns a hop -> 9.00003 GB/s, by dp
-  dimension 1    switch 2, 20 GB/s, 0 ns a hop -> 9.99999 GB/s, by pp forward and pp backward
-
-Time of each kind of work, waiting left out, the mean of 4 ranks
-  kind, ms     calls  measured  as given      off  as fitted    off
-  forward                4.000     2.000  -50.0 %      4.000  0.0 %
-  backward               8.000     4.000  -50.0 %      8.000  0.0 %
-  dp               1    10.000     4.500  -55.0 %     10.000  0.0 %
-  pp forward     0.5     0.500     0.250  -50.0 %      0.500  0.0 %
-  pp backward    0.5     0.500     0.250  -50.0 %      0.500  0.0 %
-
-In the trace alone, the mean of a rank: 1.500 ms of host gaps
---output FILE saves these parameters for --params FILE
-"""
-    )
+    files, steps, fitted, kinds, rest = (part.splitlines() for part in done.stdout.split("\n\n"))
+    assert [line.split()[-1] for line in files] == [workload, traces]
+    assert figures(said(steps, "Measured")) == ["36.000 ms"]
+    assert figures(said(steps, "Simulated")) == ["17.500 ms", "-51.4 %", "36.000 ms", "0.0 %"]
+    said(fitted, "compute scale", "1 -> 2", "by forward", "backward")
+    said(fitted, "dimension 0", "switch 2", "20 GB/s", "0 ns", "9.00003 GB/s", "by dp")
+    said(fitted, "dimension 1", "switch 2", "20 GB/s", "0 ns", "9.99999 GB/s", "by pp forward", "pp backward")
+    assert figures(kinds[0]) == ["4"]
+    assert [line.split() for line in kinds[2:]] == [
+        ["forward", "4.000", "2.000", "-50.0", "%", "4.000", "0.0", "%"],
+        ["backward", "8.000", "4.000", "-50.0", "%", "8.000", "0.0", "%"],
+        ["dp", "1", "10.000", "4.500", "-55.0", "%", "10.000", "0.0", "%"],
+        ["pp", "forward", "0.5", "0.500", "0.250", "-50.0", "%", "0.500", "0.0", "%"],
+        ["pp", "backward", "0.5", "0.500", "0.250", "-50.0", "%", "0.500", "0.0", "%"],
+    ]
+    assert figures(said(rest, "host gaps")) == ["1.500 ms"]
+    assert figures(rest[-1]) == ["--output", "--params"]
 
 
 def test_a_send_that_may_have_waited_for_its_receiver_decides_nothing(tmp_path: Path) -> None:
     workload, traces = inputs(tmp_path, recv_ms=0.5)
     lines = wltui("calibrate", workload, traces, *DIMS).stdout.splitlines()
-    assert (
-        "  pp forward     0.5         -     0.250               0.500         "
-        "2 calls sent before the receiver came"
-    ) in lines
-    assert "  dimension 1    switch 2, 20 GB/s, 0 ns a hop -> 9.99999 GB/s, by pp backward" in lines
+    row = said(lines, "  pp forward").split()
+    assert row[:8] == ["pp", "forward", "0.5", "-", "0.250", "0.500", "2", "calls"]
+    assert said(lines, "dimension 1", "9.99999 GB/s").endswith("by pp backward")
 
 
 def test_without_dimensions_compute_alone_is_fitted_and_it_is_said(tmp_path: Path) -> None:
     workload, traces = inputs(tmp_path)
     done = wltui("calibrate", workload, traces, "--network", "simai-auto")
-    assert "\nFitted\n  compute scale  1 -> 2, by forward and backward\n\n" in done.stdout
-    assert "\n--network simai-auto has no dimensions whose bandwidths could be fitted\n" in done.stdout
+    fitted = done.stdout.partition("\nFitted\n")[2].partition("\n\n")[0].splitlines()
+    assert fitted == [said(fitted, "compute scale", "1 -> 2", "forward", "backward")]
+    said(done.stdout.splitlines(), "--network simai-auto", "no dimensions")
 
 
 def test_the_saved_parameters_simulate_the_fitted_step(tmp_path: Path) -> None:
@@ -122,18 +112,17 @@ def test_what_is_saved_says_which_slow_ranks_are_not_in_it_and_what_has_them(tmp
     done = wltui("calibrate", workload, traces, *DIMS, "-o", str(out), "--slow-rank", "0=1")
     assert done.returncode == 0
     saved, left_out, command = [line for line in done.stdout.splitlines() if line][-3:]
-    assert saved == f"Saved in {out}: --params takes it, with --slow-rank 0=1 as given"
+    assert figures(saved) == [str(out), "--params", "--slow-rank", "0", "1"]
     assert command == f"  wltui {workload} --params {out} --slow-rank 0=1 --slow-rank 3=0.5"
-    step = r"(\S+ ms) \([^)]+ %\)"
-    said = f"Not in it: rank 3 as slow or fast as measured. Without {step}, with them {step}:"
-    found = re.fullmatch(said, left_out)
-    assert found is not None
+    rank, without, _, beside, _ = figures(left_out)
+    assert rank == "3"
     # What is said is what these commands give.
-    for flags, step in (((), found[1]), (command.split()[4:], found[2])):
+    for flags, step in (((), without), (command.split()[4:], beside)):
         done = wltui("report", workload, "--params", str(out), *flags)
         assert done.stdout.startswith(f"Step time  {step}\n")
     done = wltui("calibrate", workload, traces, *DIMS)
-    assert "\n--output FILE saves these parameters for --params FILE\nNot in it: rank 3 as" in done.stdout
+    saves, left_out, _ = [line for line in done.stdout.splitlines() if line][-3:]
+    assert (figures(saves), figures(left_out)[0]) == (["--output", "--params"], "3")
     assert done.stdout.endswith(f"\n  wltui {workload} --params FILE --slow-rank 3=0.5\n")
 
 
@@ -205,7 +194,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path, flags: list[str], me
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"wltui: {message}\n")
 
 
-def test_inputs_in_the_wrong_place_are_refused(tmp_path: Path) -> None:
+def test_filesin_the_wrong_place_are_refused(tmp_path: Path) -> None:
     workload, _ = inputs(tmp_path)
     plan = tmp_path / "plan.txt"
     plan.write_text("stage:0:forward_step(batch_id=0, mg_state=warmup, duration=None)\n")
@@ -234,11 +223,10 @@ def test_a_trace_that_states_no_layout_takes_that_of_the_workload(tmp_path: Path
     ops = [Op("forward_step", "1004.00", "6.00", stage=1), Op("backward_step", "1024.00", "12.00", stage=1)]
     trace.write_text("".join(op.line(3) + "\n" for op in ops))
     done = wltui("calibrate", workload, str(trace))
-    assert "\n  compute scale  1 -> 3, by forward and backward\n" in done.stdout
-    assert (
-        "\nThe trace does not say how its ranks are laid out: taken to be as in the workload\n" in done.stdout
-    )
-    assert "\nOf 4 ranks the trace has 1\n" in done.stdout
+    lines = done.stdout.splitlines()
+    said(lines, "  compute scale", "1 -> 3", "forward", "backward")
+    said(lines, "laid out", "the workload")
+    assert figures(said(lines, "Of 4 ranks")) == ["4", "1"]
 
 
 def test_where_nothing_is_in_both_nothing_is_saved(tmp_path: Path) -> None:
@@ -249,10 +237,9 @@ def test_where_nothing_is_in_both_nothing_is_saved(tmp_path: Path) -> None:
     trace.write_text(op.line(0) + "\n")
     done = wltui("calibrate", workload, str(trace), "-o", str(out))
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"wltui: --output {out}: nothing could be fitted, so nothing is saved\n"
+    assert done.stderr.startswith(f"wltui: --output {out}: nothing")
+    assert done.stderr.count("\n") == 1
     assert not out.exists()
     page = wltui("calibrate", workload, str(trace)).stdout
-    assert (
-        "\nNothing could be fitted\n  compute scale  not fitted, no compute takes time in both steps\n"
-        in page
-    )
+    assert "\nFitted\n" not in page
+    said(page.splitlines(), "  compute scale", "not fitted", "no compute")

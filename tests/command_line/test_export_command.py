@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -28,6 +29,7 @@ from tests.command_line.running import (
     wltui_into,
     workload_file,
 )
+from tests.findings import finding, findings
 
 
 def test_an_export_can_be_opened_again_and_runs_as_the_parameters_said(tmp_path: Path) -> None:
@@ -52,10 +54,7 @@ def test_an_export_goes_to_standard_output_and_comes_from_standard_input() -> No
 def test_what_is_not_in_the_file_goes_to_stderr(tmp_path: Path) -> None:
     done = wltui("export", SEED_002, "--format", "simai", "-o", str(tmp_path / "o"), "--comm-scale", "2")
     assert done.returncode == 0
-    assert done.stderr == (
-        f"{SEED_002}: warning not-in-file --comm-scale 2.0: no part of a workload file; "
-        "give it again when you open the file\n"
-    )
+    assert finding(done.stderr) == f"{SEED_002}: warning not-in-file --comm-scale 2.0"
 
 
 ONE_FILE = "--format simai: one file holds all ranks, so --ranks and --per-rank do not fit it"
@@ -116,7 +115,7 @@ def test_help_lists_the_formats_that_exist() -> None:
     assert done.returncode == 0
     assert "simai (SimAI / AICB workload text)" in " ".join(done.stdout.split())
     assert "chrome (Trace Event JSON for Perfetto, chrome://tracing and HTA)" in " ".join(done.stdout.split())
-    assert "csv (one line a span, for spreadsheets and data frames)" in " ".join(done.stdout.split())
+    assert "csv (one line a span, " in " ".join(done.stdout.split())
 
 
 def test_a_timeline_is_written_with_a_word_on_the_ranks_that_stand_for_others(tmp_path: Path) -> None:
@@ -126,10 +125,8 @@ def test_a_timeline_is_written_with_a_word_on_the_ranks_that_stand_for_others(tm
     assert (done.returncode, done.stdout) == (
         0, f"{out}: 16 of 1024 ranks, 40560 spans, {size / 10**6:.1f} MB\n"
     )  # fmt: skip
-    assert done.stderr.splitlines()[-1] == (
-        f"{SEED_002}: note equal-ranks 16 ranks of 1024 written, one of each class of equal ranks: "
-        "--ranks all writes every rank"
-    )
+    assert finding(done.stderr.splitlines()[-1]) == f"{SEED_002}: note equal-ranks 16, 1024, --ranks"
+    assert "--ranks all" in done.stderr
     assert out not in done.stderr
     assert "\r" not in done.stderr
 
@@ -245,9 +242,9 @@ def test_a_full_disk_behind_standard_output_is_one_line(name: str) -> None:
     finally:
         os.close(disk)
     errors = [line for line in done.stderr.splitlines() if " note " not in line]
-    assert (done.returncode, errors) == (
-        1, ["wltui: standard output cannot be written: No space left on device"]
-    )  # fmt: skip
+    assert (done.returncode, len(errors)) == (1, 1)
+    assert errors[0].startswith("wltui: standard output ")
+    assert errors[0].endswith(f": {os.strerror(errno.ENOSPC)}")
 
 
 @pytest.mark.parametrize("more", ["simai", "chrome", "csv", "chrome --per-rank", "csv --per-rank"])
@@ -258,7 +255,7 @@ def test_a_disk_that_fills_up_leaves_no_half_file(tmp_path: Path, more: str) -> 
     done = process(["bash", "-c", command], environment())
     assert (done.returncode, done.stdout) == (1, "")
     errors = [line for line in done.stderr.splitlines() if " note " not in line]
-    assert errors == [f"{out}: error unwritable-file the file cannot be written: File too large"]
+    assert findings(errors) == [f"{out}: error unwritable-file {os.strerror(errno.EFBIG)}"]
     assert os.listdir(tmp_path) == []
 
 
@@ -289,11 +286,11 @@ def test_a_terminal_is_not_sent_a_name_that_it_would_obey(
     if said is None:
         assert (done.returncode, f"{name}\t-1".encode() in seen) == (0, True)
         return
-    assert (done.returncode, seen, done.stderr.splitlines()[-1]) == (
-        2, b"",
-        f"wltui: --output -: line 3 would have '{said}' as it is, which must not reach a terminal: "
-        "name a file to write",
-    )  # fmt: skip
+    assert (done.returncode, seen) == (2, b"")
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("wltui: --output -: line 3 ")
+    assert f"'{said}'" in last
+    assert "a terminal" in last
 
 
 # What each kind of input can be written as; none of these takes any other.

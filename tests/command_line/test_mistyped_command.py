@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.command_line.running import ROOT, SEED_002, wltui
+from tests.findings import finding
 from tui.cli import COMMANDS, main
 from tui.commands.view import build_parser
 
@@ -35,7 +36,7 @@ def test_a_mistyped_command_is_said_with_what_it_may_have_been(words: list[str],
 @pytest.mark.parametrize("path", ["reprot.txt", "traces/reprot"])
 def test_what_looks_like_a_file_is_one_that_is_not_there(path: str) -> None:
     done = wltui(path)
-    assert done.stderr == f"{path}: error no-such-file there is no such file\n"
+    assert finding(done.stderr) == f"{path}: error no-such-file"
 
 
 def test_a_file_that_is_called_like_a_command_nearly_opens(

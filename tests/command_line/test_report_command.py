@@ -8,6 +8,8 @@ import pytest
 from simcore import __version__
 from simcore.program.schedules import SCHEDULES
 from tests.command_line.running import SEED_001, SEED_002, wltui, wltui_here
+from tests.findings import facts
+from tests.says import figures, said
 
 
 def test_a_report_goes_to_stdout_and_exits_with_0() -> None:
@@ -107,7 +109,7 @@ def test_help_names_every_parameter(words: list[str]) -> None:
 
 def test_help_begins_with_what_it_does_and_three_examples() -> None:
     first, _, rest = wltui("--help").stdout.partition("\n\n")
-    assert first.startswith("See where the step time")
+    assert "step time" in first
     examples = rest.partition("\nusage: ")[0].splitlines()
     assert sum(line.startswith("  wltui ") for line in examples) == 3
 
@@ -170,10 +172,8 @@ def test_an_algorithm_that_does_not_fit_the_group_is_wrong_usage() -> None:
     words = ["--tp", "3", "--pp", "1", "--world", "12", "--dim", "switch:12:450:500"]
     done = wltui_here("report", SEED_002, *words, "--algorithm", "0=halving-doubling")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        "wltui: --algorithm 0=halving-doubling: a group has 3 members on dimension 0, "
-        "and halving-doubling needs a power of two; ring or direct fits\n"
-    )
+    assert facts(done.stderr) == "--algorithm 0=halving-doubling, 3, 0"
+    assert "ring or direct" in done.stderr
 
 
 INPUT_ERRORS = [
@@ -203,9 +203,10 @@ def test_what_if_is_printed_where_it_is_asked_for() -> None:
     plain, asked = wltui_here("report", SEED_001), wltui_here("report", SEED_001, "--what-if")
     assert (asked.returncode, asked.stderr) == (0, "")
     assert "What if" not in plain.stdout
-    assert "Changes you can make (step time now 174.1 ms, change: % of it; a rank of " in asked.stdout
-    assert "What if one thing took less time (step time now 174.1 ms, change: % of it)\n" in asked.stdout
-    rows = [line.split() for line in asked.stdout.split("Changes you can make")[1].splitlines()]
+    assert figures(said(asked.stdout.splitlines(), "What if one")) == ["174.1 ms"]
+    title, *lines = asked.stdout[asked.stdout.index("Changes you can ") :].splitlines()
+    assert figures(title)[0] == "174.1 ms"
+    rows = [line.split() for line in lines]
     flags = ["--overlap-grad-reduce", "--overlap-param-gather"]
     assert [*flags, "171.0", "ms", "-1.8", "%", "the", "step", "11.7"] in rows
 
@@ -227,7 +228,7 @@ def test_what_if_is_a_list_in_json_and_null_without_the_flag() -> None:
 def test_all_layers_and_explain_are_text() -> None:
     done = wltui_here("report", SEED_001, "--all-layers")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "All rows of the file; block: micro-batch, from 0;" in done.stdout
+    said(done.stdout.splitlines(), "All rows", "block:")
     done = wltui_here("report", SEED_001, "--explain", "mlp_moelayer:ig")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("mlp_moelayer: 9 equal rows, lines 12, 21, ")
@@ -249,7 +250,5 @@ def test_what_cannot_be_shown_of_layers_is_said(words: list[str], error: str) ->
 def test_a_measured_run_has_no_rows_to_explain() -> None:
     trace = "fixtures/004_megatron_rank7_trace.txt"
     done = wltui("report", trace, "--explain", "x")
-    assert (done.returncode, done.stderr) == (
-        2,
-        f"wltui: --explain: {trace} is a measured run; a workload file is expected\n",
-    )
+    assert done.returncode == 2
+    said(done.stderr.splitlines(), "wltui: --explain:", trace, "measured run", "workload file")

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import random
-import re
 import shlex
 import signal
 import subprocess
@@ -18,6 +17,7 @@ import pytest
 
 from simcore.sweeping.results_file import ResultsReader
 from tests.command_line.running import ROOT, Done, environment, wltui, wltui_here
+from tests.says import figures, said
 
 _SMALL = ("sweep", "--model", "llama-3-8b", "--world", "16", "--global-batch", "32", "--seq", "2048")
 _AXES = ("--vary", "tp=1,2,3,4,8", "--vary", "pp=1..4*2", "--vary", "recompute=none,full")
@@ -33,9 +33,9 @@ def test_a_sweep_says_what_is_worth_running_and_what_cannot_be() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0] == "llama-3-8b: 28 points, 22 simulated"
-    assert any(line.startswith("  6 cannot be, like: world 16 is not a multiple of tp 3") for line in lines)
-    assert "  2 more that no --where means" in lines
-    assert "* on the front of time, memory, GPUs, cost" in lines
+    said(lines, "  6 cannot be", "world 16", "tp 3")
+    said(lines, "  2 more", "--where")
+    assert said(lines, "* on the front").endswith("time, memory, GPUs, cost")
     assert any(line.startswith("  wltui report --model llama-3-8b --world 16") for line in lines)
     assert any("Simpler:" in line or "All of the best" in line for line in lines)
 
@@ -57,17 +57,17 @@ def test_a_sweep_says_what_its_fastest_takes_for_granted_as_its_report_does() ->
     page = json.loads(done.stdout)
     command = shlex.split(page["best"][0]["points"][0]["command"])
     notes = json.loads(wltui_here(*command[1:], "--json").stdout)["diagnostics"]
-    said = [
+    assumed = [
         note["message"]
         for note in notes
         if note["code"].endswith(("-assumed", "-default", "-missing")) or note["code"] == "model-priced"
     ]
-    assert "flash: on assumed, as Transformer Engine and PyTorch choose it (--flash)" in said
-    assert page["assumed"] == said
+    assert figures(said(assumed, "flash: on")) == ["--flash"]
+    assert page["assumed"] == assumed
     # What was given is not among them.
-    assert not any(words.startswith("seq:") for words in said)
+    assert not any(words.startswith("seq:") for words in assumed)
     text = swept(*_SMALL, "--vary", "tp=2,4", "--gpu", "a100-80").stdout
-    assert "\nTaken for granted of the fastest (the report of each point has its own):\n  " in text
+    assert "\nTaken for granted " in text
 
 
 def test_results_whose_input_is_gone_say_that_what_was_assumed_is_not_known(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_results_whose_input_is_gone_say_that_what_was_assumed_is_not_known(tmp_
     swept("sweep", str(workload), "--vary", "microbatches=1,2", "-o", str(results))
     assert "  no cluster given: assuming h100-8" in wltui_here(str(results)).stdout
     workload.unlink()
-    assert "  not known, for its input does not open: " in wltui(str(results)).stdout
+    said(wltui(str(results)).stdout.splitlines(), "  not known", "not open:")
 
 
 def test_points_of_unequal_work_have_the_time_of_a_micro_batch_beside_the_step() -> None:
@@ -139,20 +139,20 @@ def test_what_is_in_a_file_is_said_again_and_goes_on(tmp_path: Path) -> None:
     again = wltui(str(path))
     assert again.stdout.partition(":")[2].splitlines()[1:] == first.stdout.partition(":")[2].splitlines()[1:]
     refused = wltui(*words)
-    assert (refused.returncode, "--resume goes on with it" in refused.stderr) == (2, True)
+    assert (refused.returncode, figures(refused.stderr)[-1]) == (2, "--resume")
     path.write_bytes(whole[: len(whole) - 100])
     resumed = wltui(*words, "--resume")
-    assert "the last line was half written" in resumed.stderr
+    assert "half written" in resumed.stderr
     assert sorted(path.read_bytes().splitlines()) == sorted(whole.splitlines())
     other = wltui(*words, "--resume", "--zero", "1")
-    assert (other.returncode, "is of another sweep" in other.stderr) == (2, True)
+    assert (other.returncode, "another sweep" in other.stderr) == (2, True)
 
 
 def test_a_file_to_go_on_with_that_is_not_there_is_said(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     done = swept(*_SMALL, "--vary", "tp=1,2", "-o", str(path), "--resume")
     assert (done.returncode, len(path.read_bytes().splitlines())) == (0, 2)
-    assert "is not there: nothing to go on with, the sweep begins" in done.stderr
+    said(done.stderr.splitlines(), str(path), "is not there")
     again = wltui(*_SMALL, "--vary", "tp=1,2", "-o", str(path), "--resume")
     assert again.stderr == ""
 
@@ -161,11 +161,11 @@ def test_a_time_limit_ends_a_sweep_and_says_what_was_not_come_to() -> None:
     words = ("sweep", "--model", "llama-3-8b", "--world", "128", "--global-batch", "512", "--layouts")
     done = wltui(*words, "--time-limit", "1.5s", "--json")
     assert done.returncode == 0
-    assert "layouts to look at; those that can be among the best are simulated" in done.stderr
-    assert "wltui: the time limit of 1.5s is over after " in done.stderr
-    (said,) = json.loads(done.stdout)["stopped"]
-    known = r"\d+ of \d+ layouts were looked at, \d+ of these simulated: "
-    assert re.fullmatch(known + "whether others are faster nobody knows", said)
+    said(done.stderr.splitlines(), "layouts to look")
+    said(done.stderr.splitlines(), "wltui:", "time limit", "1.5s")
+    (stopped,) = json.loads(done.stdout)["stopped"]
+    seen, layouts, simulated = map(int, figures(stopped))
+    assert simulated <= seen <= layouts
 
 
 def test_parts_are_put_together(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import subprocess
@@ -12,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from simcore.diagnostics import printable
 from tests.command_line.running import environment
+from tests.findings import finding
 from tests.hostile.names import traces
 from tests.hostile.running import wltui
 
@@ -120,7 +123,7 @@ def test_a_trace_that_goes_away_between_the_look_and_the_reading_is_one_line(
     done = wltui("report", str(folder))
     assert (done.status, done.out) == (1, "")
     assert done.err.count("\n") == 1
-    assert done.err.endswith(": error no-such-file there is no such file\n")
+    assert finding(done.err) == f"{printable(str(gone))}: error no-such-file"
 
 
 def test_a_directory_that_goes_away_while_it_is_listed_is_one_line(
@@ -134,9 +137,7 @@ def test_a_directory_that_goes_away_while_it_is_listed_is_one_line(
     monkeypatch.setattr(os, "listdir", listing)
     done = wltui("report", str(folder))
     assert (done.status, done.out) == (1, "")
-    assert done.err.endswith(
-        ": error unreadable-file the directory cannot be read: No such file or directory\n"
-    )
+    assert finding(done.err) == f"{printable(str(folder))}: error unreadable-file {os.strerror(errno.ENOENT)}"
 
 
 def test_a_file_that_the_system_refuses_to_read_is_one_line(
@@ -161,7 +162,7 @@ def test_a_file_that_the_system_refuses_to_read_is_one_line(
         done = wltui(*given)
         assert (done.status, done.out) == (1, "")
         assert done.err.startswith(f"{path}: error ")
-        assert done.err.endswith(" the file cannot be read: Permission denied\n")
+        assert finding(done.err).endswith(f" {os.strerror(errno.EACCES)}")
 
 
 @pytest.mark.parametrize("command", ["export SEED --format simai", "calibrate SEED TRACE"])
@@ -210,4 +211,5 @@ def test_a_prompt_says_that_the_working_directory_is_gone(tmp_path: Path) -> Non
     plain = environment(PYTHONPATH=os.getcwd())
     done = subprocess.run([sys.executable, "-c", code], cwd=gone, env=plain, capture_output=True, text=True)
     assert done.stderr == ""
-    assert "y.csv: error unwritable-file the file cannot be written: No such file or directory" in done.stdout
+    assert "y.csv: error unwritable-file " in done.stdout
+    assert os.strerror(errno.ENOENT) in done.stdout

@@ -96,9 +96,8 @@ def test_a_value_that_is_nested_as_deep_as_it_can_be_is_shown_cut(tmp_path: Path
     for opening, inner, closing in (("[", "", "]"), ("{a=", "1", "}")):
         path.write_text(f"tp = {opening * depth}{inner}{closing * depth}\n")
         line = said(path, "--params", str(path))
-        assert line.startswith(
-            ("1:1: error parameters-file found `", " error parameters-file found too many")
-        )
+        assert line.startswith(("1:1: error parameters-file found `", " error parameters-file "))
+        assert line.startswith("1:1") or "too many" in line
 
 
 NUMBERS = {
@@ -216,9 +215,9 @@ def test_json_of_any_depth_is_one_line(tmp_path: Path, depth: int) -> None:
 def test_a_number_of_more_digits_than_python_reads_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "system.json"
     path.write_text(f'{{"endpoint-delay": {"1" * 900_000}}}')
-    assert said(path, "--system", str(path)) == (
-        " error system-json found a number that is too long, expected a system.json"
-    )
+    line = said(path, "--system", str(path))
+    assert line.startswith(" error system-json ")
+    assert "too long" in line
 
 
 BUSBW = "t\nTP:\nallreduce,: "

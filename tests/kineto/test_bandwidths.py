@@ -16,6 +16,7 @@ from simcore.runs.measured import measured_results
 from simcore.sources.inputs import open_input
 from tests.command_line.running import wltui
 from tests.kineto.test_bad_input import event
+from tests.says import said
 
 # Elements of 2 bytes, and us from the last member's coming to the end.
 _ELEMENTS, _FAST, _SLOW = 1_000_000, 100, 400
@@ -125,7 +126,7 @@ def test_beside_it_stands_what_wltui_collective_says_of_a_cluster(
     assert row["cluster_ns"] == one["time_ns"]
     assert row["cluster_busbw_gbps"] == pytest.approx(one["busbw_gbps"])
     page = wltui("report", folder, "--cluster", "h100-8").stdout
-    assert "on h100-8: alone on an idle network, as `wltui collective` says it" in page
+    said(page.splitlines(), "on h100-8", "`wltui collective`")
     line = next(line for line in page.splitlines() if line.lstrip().startswith(row["operation"]))
     assert f"{one['busbw_gbps']:.0f}" in line.split()
 

@@ -19,6 +19,7 @@ from simcore.kineto.damage import MOST_LOST
 from simcore.kineto.reading import read_file_events
 from simcore.measured import MeasuredRun
 from simcore.sources.inputs import open_input
+from tests.says import said
 
 # Texts on both sides of a damaged place are told apart from it by no more.
 NEAR = 25
@@ -219,12 +220,11 @@ def test_bytes_that_are_no_text_are_counted_where_they_stand() -> None:
     """Those of what is read; of a file with other damage those of all of it."""
     data = trace(*kernels(3), head=HEAD.replace("{", '{"by": "J?rg", ', 1)).replace(b"?", b"\xf6")
     data = data.replace(b'"k1"', b'"k\xff\xfe"')
-    said = messages(read(data)[1])
-    assert f"found 2 bytes that are not UTF-8 text, at byte {data.index(0xFF)} first" in said
+    said(messages(read(data)[1]).splitlines(), "2 bytes", "UTF-8", f"at byte {data.index(0xFF)}")
     data = data.replace(b'"schemaVersion": 1', b'"schemaVersion": NaN')
     names, found = read(data)
     assert names == {"k0", "k\ufffd\ufffd", "k2"}
-    assert f"found 3 bytes that are not UTF-8 text, at byte {data.index(0xF6)} first" in messages(found)
+    said(messages(found).splitlines(), "3 bytes", "UTF-8", f"at byte {data.index(0xF6)}")
 
 
 def test_a_name_with_quotes_and_one_that_ends_in_a_backslash_are_kept() -> None:
@@ -260,18 +260,18 @@ def test_numbers_as_text_are_those_numbers() -> None:
 
     for some in (range(len(events)), [5], [0, 2]):
         texts = [as_text(event) if index in some else event for index, event in enumerate(events)]
-        (found,), said = read_file_events("f", json.dumps({"traceEvents": texts}).encode())
+        (found,), notes = read_file_events("f", json.dumps({"traceEvents": texts}).encode())
         assert (found.ops.start, found.ops.end, found.step) == (whole.ops.start, whole.ops.end, whole.step)
         assert found.columns.stream == whole.columns.stream
         assert found.columns.correlation == whole.columns.correlation
-        assert f"numbers written as text, from event {min(some)} on" in messages(said)
+        said(messages(notes).splitlines(), "as text", f"event {min(some)}")
 
 
 @pytest.mark.parametrize("word", ["soon", "", "1_0", "0x10", " 5"])
 def test_an_event_whose_time_is_a_text_that_is_no_number_is_lost(word: str) -> None:
     names, found = read(trace(kernels(1)[0], json.dumps(kernel(1) | {"ts": word})))
     assert names == {"k0"}
-    assert "found 1 event that cannot be read" in messages(found)
+    said(messages(found).splitlines(), "found 1 event")
 
 
 def test_a_time_that_is_no_number_is_absent() -> None:
@@ -289,8 +289,8 @@ def test_how_many_events_are_lost_is_said_and_their_bytes() -> None:
     names, found = read(data)
     assert len(names) == 15
     places = [found.start() for found in re.finditer(rb'\{"ph"', data)]
-    said = ", ".join(str(places[number]) for number in (3, 4, 9, 12))
-    assert f"found 5 events that cannot be read, at bytes {said} and later ones: left out" in messages(found)
+    lost = [str(places[number]) for number in (3, 4, 9, 12)]
+    said(messages(found).splitlines(), "5 events", *lost, "later ones")
 
 
 def test_places_of_events_behind_a_lost_one_stay_what_they_are() -> None:

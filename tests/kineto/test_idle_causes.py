@@ -28,6 +28,7 @@ from tests.kineto.corpus import DLRM, every_file, needs_corpus, raw
 from tests.kineto.test_bad_input import event
 from tests.kineto.test_layers import around, kernel, launch
 from tests.kineto.test_nsys import launching
+from tests.says import figures, said
 
 CASES = Path(__file__).parent / "cases"
 _MAIN, _AUTOGRAD = 1, 2
@@ -344,7 +345,7 @@ def test_nothing_is_said_where_nothing_launched_what_comes_next(tmp_path: Path) 
 
 def test_a_gap_below_a_share_of_the_step_says_nothing(tmp_path: Path) -> None:
     """A gap of 100 us with its cause, in a step of 5 ms and in one of 20."""
-    for length, said in ((5_000, True), (20_000, False)):
+    for length, is_said in ((5_000, True), (20_000, False)):
         events = [
             around("user_annotation", "ProfilerStep#3", 1000, length),
             launch(1, 1001),
@@ -353,10 +354,10 @@ def test_a_gap_below_a_share_of_the_step_says_nothing(tmp_path: Path) -> None:
             launch(2, 2101),
             kernel(2, 2110) | {"dur": length - 1110},
         ]
-        assert said == (length * SHARE <= 100)
+        assert is_said == (length * SHARE <= 100)
         results = results_of(tmp_path, events)
-        assert bool(results.gaps[0]) == said
-        assert any("aten::slow" in line for line in insight_lines(results)) == said
+        assert bool(results.gaps[0]) == is_said
+        assert any("aten::slow" in line for line in insight_lines(results)) == is_said
 
 
 # -- property ------------------------------------------------------------------------
@@ -452,7 +453,7 @@ def test_a_long_launch_is_a_call_in_which_the_host_was() -> None:
     for words in ("20.010 ms", "92.6 %", "before gemm_kernel_b", "in cudaLaunchKernel", "19.990 ms"):
         assert words in line
     (leg,) = [leg for leg in legs_of(results) if leg.ns == 20_010_000]
-    assert leg.reason == "its host is in cudaLaunchKernel"
+    assert leg.reason.endswith("in cudaLaunchKernel")
     (value,) = run_json(results)["measured"]["gaps"]
     assert (value["ranks"], value["cause"], value["call"], value["kind"]) == (
         "0",
@@ -470,8 +471,8 @@ def test_a_rank_that_is_late_by_loading_data_comes_last_with_that() -> None:
     assert (late.rank, late.last, late.of, late.call_ns) == (2, 1, 4, 30_200_000)
     lines = insight_lines(results)
     (line,) = [line for line in lines if "comes last" in line]
-    assert line.startswith("Rank 2 comes last to 1 of 4 collectives, 30.000 ms after the next-latest")
-    assert "for 30.200 ms its host is in enumerate(DataLoader)" in line
+    assert figures(line)[:4] == ["2", "1", "4", "30.000 ms"]
+    said([line], "30.200 ms", "in enumerate(DataLoader)")
     # Once is enough.
     assert not any("runs nothing" in line for line in lines)
     (value,) = run_json(results)["measured"]["stragglers"]
@@ -620,21 +621,22 @@ def test_the_cause_of_a_gap_is_in_the_lane_that_shows_the_call(tmp_path: Path) -
         assert stream in lanes.streams(0)
         spans = lanes.spans(0, None)
         (index,) = [at for at, op in enumerate(spans.op) if spans.end[at] - spans.start[at] == 20_000_000]
-        said = lanes.words.said(0, None, index, RankSet.of([0]))
-        assert "19.900 ms of it" in said.more
+        told = lanes.words.said(0, None, index, RankSet.of([0]))
+        assert figures(told.more).count("19.900 ms") == 1
         (step, *_) = lanes.words.walk(0, None, index, None, -1)
         assert (step.stream, step.start_ns) == (stream, 120_000)
-        assert "19.900 ms of the gap" in step.words
+        assert figures(step.words)[-1] == "19.900 ms"
         shown = lanes.spans(0, stream)
         assert (120_000, 20_020_000) in zip(shown.start, shown.end, strict=True)
-        assert ("because", said.more) in lanes.words.all_of(0, None, index, None)
+        assert ("because", told.more) in lanes.words.all_of(0, None, index, None)
 
 
 def test_a_call_has_its_place_in_the_file_and_its_thread(tmp_path: Path) -> None:
     lanes = results_of(tmp_path, idle(call("cudaMalloc", 1020, 19_900))).lanes
     lane = f"host calls {_MAIN}"
     rows = dict(lanes.words.all_of(0, lane, 0, None))
-    assert (rows["operation"], rows["call of host thread"]) == ("cudaMalloc", str(_MAIN))
+    assert rows["operation"] == "cudaMalloc"
+    assert [value for name, value in rows.items() if "host thread" in name] == [str(_MAIN)]
     assert rows["event"].startswith("5 of ")
     assert lanes.streams(0)[lane] == f"calls {_MAIN}"
     # What a thread launched is told of its operations alone.

@@ -17,6 +17,7 @@ from simcore.runs.measured import measured_results
 from simcore.sources.inputs import open_input
 from tests.kineto.corpus import CORPUS, needs_corpus
 from tests.kineto.test_bad_input import event, shown
+from tests.says import said
 
 _MAIN, _BACKWARD = 1, 2
 
@@ -168,7 +169,7 @@ def test_events_of_another_vendors_device_are_kernels(tmp_path: Path) -> None:
 
 def test_layers_are_a_table_of_their_own(tmp_path: Path) -> None:
     results = measured_results(run_of(tmp_path, two_blocks()), Parameters())
-    assert "Layers of all ranks" in run_page(results)
+    said(run_page(results).splitlines(), "Layers of", "all ranks")
     rows = {(one["name"], one["kind"]): one["total_ns"] for one in run_json(results)["measured"]["layers"]}
     assert rows["Block_1", "forward"] == rows["Block_1", "backward"] == rows["(no layer)", "kernel"] == 10_000
     together = {one.name: one.runs.count for one in Operations(results, "layer").together}
@@ -180,7 +181,7 @@ def test_layers_are_a_table_of_their_own(tmp_path: Path) -> None:
 def test_without_any_layer_there_is_no_table(tmp_path: Path) -> None:
     results = measured_results(run_of(tmp_path, [event(), event(ts=300)]), Parameters())
     assert groupings(results.measured) == ("kernel",)
-    assert "Layers of all ranks" not in run_page(results)
+    assert not any(line.startswith("Layers of ") for line in run_page(results).splitlines())
     assert "layers" not in run_json(results)["measured"]
 
 

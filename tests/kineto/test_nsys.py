@@ -16,6 +16,7 @@ from simcore.runs.measured import measured_results
 from simcore.sources.inputs import open_input
 from simcore.words.measured_sentences import insight_lines
 from tests.kineto.corpus import NSYS, needs_corpus, union_ns
+from tests.says import figures, said
 
 _KERNELS, _CALLS = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"
 
@@ -138,21 +139,19 @@ def test_what_is_damaged_names_the_row_and_what_is_cut_the_byte(tmp_path: Path) 
 def test_what_is_said_of_devices_calls_them_so(tmp_path: Path) -> None:
     kernels = [(0, 50, 0, "gemm"), (50, 100, 0, "gemm"), (0, 300, 1, "gemm"), (900, 1000, 1, "gemm")]
     results = measured_results(_opened(made(tmp_path / "a.sqlite", kernels)), Parameters())
-    assert insight_lines(results) == [
-        "Device 1 is slow: it computes 400 ns, device 0 100 ns; as fast as device 0, the step would take "
-        "700 ns (-30.0 %).",
-        "Most of the devices' time, 75.0 %, is idle: host gaps, and the time before the first and after the "
-        "last operation; device 0 has the most, 900 ns.",
-    ]
+    slow, idle = insight_lines(results)
+    assert figures(slow) == ["1", "400 ns", "0", "100 ns", "0", "700 ns", "-30.0 %"]
+    said([slow], "Device 1", "device 0", "device 0")
+    assert figures(idle) == ["75.0 %", "0", "900 ns"]
+    said([idle], "devices' time", "host gaps", "device 0")
 
 
 def test_a_device_that_runs_more_kernels_has_more_work_and_is_not_slow(tmp_path: Path) -> None:
     kernels = [(0, 100, 0, "gemm"), (0, 100, 1, "gemm"), (300, 410, 1, "gemm")]
     results = measured_results(_opened(made(tmp_path / "a.sqlite", kernels)), Parameters())
-    assert insight_lines(results)[0] == (
-        "Device 1 computes longer: 210 ns, device 0 100 ns; they differ most in gemm (210 ns in 2 calls, "
-        "device 0 100 ns in 1)."
-    )
+    longer = insight_lines(results)[0]
+    assert figures(longer) == ["1", "210 ns", "0", "100 ns", "210 ns", "2", "0", "100 ns", "1"]
+    said([longer], "Device 1 computes longer", "device 0", "gemm", "device 0")
     assert not any("as fast as" in knob.name for knob in results.what_if())
 
 

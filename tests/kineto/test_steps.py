@@ -22,6 +22,7 @@ from simcore.ranks import RankSet
 from simcore.runs.measured import measured_results
 from simcore.sources.inputs import open_input
 from tests.command_line.running import wltui_here
+from tests.findings import facts
 from tests.kineto.corpus import CORPUS, needs_corpus
 from tests.kineto.test_layers import around, kernel, launch
 from tests.kineto.test_nsys import launching
@@ -69,8 +70,8 @@ def test_a_job_that_runs_ahead_has_the_same_step_however_many_are_recorded(
     assert rank.busy_ns == 99_900_000
     assert run.step_time_ns == 100_000_000
     (message,) = said(run, "step-begin-assumed")
-    assert f"{ahead} after the host began it" in message
-    assert f"it would last {otherwise}" in message
+    assert f"{ahead} after" in message
+    assert f"would last {otherwise}" in message
 
 
 def test_jobs_that_differ_in_how_far_the_host_is_ahead_compare_as_equal() -> None:
@@ -227,7 +228,7 @@ def test_a_rank_that_is_at_the_step_before_says_so_of_the_time_until_it_begins(t
         written(tmp_path / f"rank{rank}.json", events, distributedInfo={"rank": rank, "world_size": 2})
     results = measured_results(opened(tmp_path), Parameters())
     first = results.lanes.words.said(1, None, 0, RankSet.of([1]))
-    assert first.more == "at the step before until 0.000 300 000 s"
+    assert first.more.endswith("until 0.000 300 000 s")
 
 
 @pytest.mark.parametrize("is_one_file", [False, True])
@@ -323,8 +324,8 @@ def test_other_annotations_are_steps_where_they_are_named(
 
 def test_what_fits_no_name_of_a_step_is_said(tmp_path: Path) -> None:
     path = written(tmp_path / "a.json", _loop(["ProfilerStep#1"]))
-    assert said(opened(path, step_names="epoch"), "no-steps") == [
-        "no annotation fits --step-names epoch: all that was recorded is one step"
+    assert [facts(one) for one in said(opened(path, step_names="epoch"), "no-steps")] == [
+        "--step-names epoch"
     ]
     with pytest.raises(UsageError, match="--step-names: found"):
         opened(path, step_names="(")
@@ -359,7 +360,7 @@ def test_two_windows_of_one_process_are_one_rank() -> None:
     assert steps_of(run) == {1: 800, 2: 800, 6: 800, 7: 800}
     assert [rank.number for rank in run.ranks] == [0]
     (message,) = said(run, "rank-from-name")
-    assert "files of one process are windows of one rank" in message
+    assert "windows" in message
 
 
 def _window(folder: Path, name: str, process: int, first: int, at: int = 0) -> None:

@@ -10,6 +10,7 @@ from simcore.diagnostics import Diagnostic, InputError, UsageError
 from simcore.layout import Layout, resolve_layout
 from simcore.workload import open_workload
 from simcore.workload.model import AskedDegrees
+from tests.findings import finding, findings
 from tests.strategies import Cell, Row, make_workload
 
 
@@ -78,10 +79,10 @@ def test_the_files_own_world_wins_over_the_size_of_a_cluster() -> None:
 def test_missing_degrees_are_1_and_each_is_said() -> None:
     layout, found = resolve({"all_gpus": 8})
     assert layout == Layout(1, 1, 8, 1)
-    assert texts(found) == [
-        "made.txt:1: note tp-missing no model_parallel_NPU_group in the header: tp 1 assumed",
-        "made.txt:1: note ep-missing no ep in the header: ep 1 assumed; no row sends over it",
-        "made.txt:1: note pp-missing no pp in the header: pp 1 assumed",
+    assert findings(texts(found)) == [
+        "made.txt:1: note tp-missing model_parallel_NPU_group, tp, 1",
+        "made.txt:1: note ep-missing ep, ep, 1",
+        "made.txt:1: note pp-missing pp, pp, 1",
     ]
 
 
@@ -101,11 +102,9 @@ def test_without_all_gpus_dp_is_what_a_sharded_grad_gather_tells() -> None:
     layout, found = resolve({"tp": 4, "ep": 1, "pp": 1}, rows=optimizer_rows(64 * 100, 100))
     assert layout == Layout(4, 1, 32, 1)
     assert [one.weight for one in found] == ["warning", "assumption"]
-    assert texts(found) == [
-        "made.txt:3: warning gather-is-shard not what AICB writes: grad_gather is 100 B, a shard of 1/32; "
-        "AICB writes the gathered buffer, 3 200 B by what grad_param_comm reduces; kept as written",
-        "made.txt:1: note all-gpus-missing no all_gpus in the header: dp 32 assumed "
-        "(line 3: grad_gather is 1/32 of the parameters that grad_param_comm reduces, a shard), so world 128",
+    assert findings(texts(found)) == [
+        "made.txt:3: warning gather-is-shard AICB, grad_gather, 100 B, 1, 32, AICB, 3 200 B, grad_param_comm",
+        "made.txt:1: note all-gpus-missing all_gpus, dp, 32, 3, grad_gather, 1, 32, grad_param_comm, 128",
     ]
 
 
@@ -126,25 +125,19 @@ def test_a_quotient_that_is_no_whole_number_above_1_tells_nothing(reduced: int, 
     layout, found = resolve({"tp": 2, "ep": 1, "pp": 1}, rows=optimizer_rows(reduced, gathered))
     assert layout == Layout(2, 1, 1, 1)
     assert [one.weight for one in found] == ["warning"]
-    assert texts(found) == [
-        "made.txt:1: warning all-gpus-missing no all_gpus in the header: dp 1 assumed "
-        "(nothing in the file tells it), so world 2"
-    ]
+    assert findings(texts(found)) == ["made.txt:1: warning all-gpus-missing all_gpus, dp, 1, 2"]
 
 
 def test_without_all_gpus_a_given_cluster_is_filled_with_whole_replicas() -> None:
     layout, found = resolve({"tp": 3, "ep": 1, "pp": 2}, npus=20)
     assert layout == Layout(3, 1, 3, 2)
-    assert texts(found) == [
-        "made.txt:1: warning all-gpus-missing no all_gpus in the header: dp 3 assumed "
-        "(the cluster has 20 NPUs), so world 18"
-    ]
+    assert findings(texts(found)) == ["made.txt:1: warning all-gpus-missing all_gpus, dp, 3, 20, 18"]
 
 
 def test_a_cluster_too_small_for_one_replica_tells_nothing() -> None:
     layout, found = resolve({"tp": 3, "ep": 1, "pp": 2}, npus=5)
     assert layout == Layout(3, 1, 1, 2)
-    assert "(nothing in the file tells it), so world 6" in texts(found)[0]
+    assert finding(texts(found)[0]).endswith(" all_gpus, dp, 1, 6")
 
 
 def test_ep_above_tp_times_dp_is_clamped_with_a_warning_at_its_key() -> None:

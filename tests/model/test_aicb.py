@@ -17,6 +17,7 @@ from simcore.simulation import simulate
 from simcore.workload.formats.simai_text import read
 from tests.command_line.running import ROOT
 from tests.model import aicb_statement as statement
+from tests.says import said
 from tui.cli import main
 
 HERE = Path(__file__).parent / "aicb"
@@ -68,7 +69,7 @@ def test_without_its_times_the_cells_are_ours_and_that_is_said(
         main(["export", "--as-aicb", "aiob", "--aicb-args", command, "--format", "simai", "-o", str(out)])
         == 0
     )
-    assert "no/such.txt: there is no such file; compute cells are those of a100-80" in capsys.readouterr().err
+    said(capsys.readouterr().err.splitlines(), "no/such.txt", "no such file", "a100-80")
     mine, theirs = (path.read_text("utf-8").split("\n") for path in (out, HERE / run["file"]))
     cells = [[line.split("\t") for line in one] for one in (mine, theirs)]
     for row in (*cells[0], *cells[1]):
@@ -180,4 +181,4 @@ def test_plain_deepseek_with_sequence_parallelism_stops_as_aicb_does() -> None:
 
 def test_an_argument_that_is_not_known_is_said() -> None:
     (found,) = AicbArguments("--num_layers 4 --no_such 3").diagnostics
-    assert "--no_such: not known as arguments of AICB; ignored" in found.message
+    said([found.message], "--no_such", "not known", "AICB")

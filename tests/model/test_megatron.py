@@ -24,6 +24,7 @@ from simcore.simulation import Simulation, simulate
 from simcore.trace.run import mean_ns
 from simcore.workload import open_workload
 from simcore.workload.model import AskedModel
+from tests.says import said
 from tui.cli import main
 
 SMALL = Model("small", 8, 1024, 8, 8, 128, 4096, True, 32000, 2048, tied_embeddings=False)
@@ -275,9 +276,9 @@ def test_what_cannot_be_names_what_would_fit(parameters: dict[str, Any], says: s
 
 def test_flags_of_models_on_a_file_are_errors(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "fixtures/002_gpt_1024npu.txt", "--recompute", "full", "--zero", "1"]) == 2
-    assert "--recompute, --zero: found a workload file" in capsys.readouterr().err
+    said(capsys.readouterr().err.splitlines(), "--recompute, --zero", "workload file")
     assert main(["report", "fixtures/002_gpt_1024npu.txt", "--model", "llama-3-8b"]) == 2
-    assert "give one of the two" in capsys.readouterr().err
+    said(capsys.readouterr().err.splitlines(), "--model", "fixtures/002_gpt_1024npu.txt", "one of the")
 
 
 def test_own_constants_of_a_gpu_count(tmp_path: Path) -> None:
@@ -485,7 +486,7 @@ def test_two_layouts_of_a_model_are_compared_with_their_throughput(
     words = ["compare", "llama-3-8b", "--gpu", "h100", "--world", "8", "--tp", "2", "--global-batch", "8"]
     assert main([*words, "--with", "--tp 4"]) == 0
     text = capsys.readouterr().out
-    assert "other rows of the model" in text or "Why: compute" in text
+    assert "other rows" in text or "Why: compute" in text
     assert text.count("tokens/s") == 2
     assert "another file" not in text
     assert main([*words, "--with", "--recompute full", "--json"]) == 0

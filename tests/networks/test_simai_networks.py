@@ -30,8 +30,10 @@ from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, explain_alone, simulate
 from simcore.workload import open_workload
 from tests.engine.reference_simulator import class_of_ranks, place
+from tests.findings import facts, finding, findings
 from tests.networks import simai_formula
 from tests.program.test_op_table_step import ns
+from tests.says import said
 from tests.strategies import COLLECTIVES, Cell, Row, make_workload
 from tests.workload.test_op_table import read, row, table
 
@@ -255,10 +257,7 @@ def test_what_cannot_be_is_refused(values: dict[str, Any], message: str) -> None
 def test_a_collective_over_all_ranks_has_no_bandwidth(name: str) -> None:
     with pytest.raises(UsageError) as refused:
         simulate(one_row(Cell(0, "ALLREDUCE", "all", 100)), Parameters(network=name))
-    assert str(refused.value) == (
-        f"--network {name.partition(':')[0]}: SimAI has no bandwidth for a collective over all ranks, "
-        "only for groups tp, ep, dp and dp_ep; analytical has one"
-    )
+    assert facts(str(refused.value)) == f"--network {name.partition(':')[0]}, tp, ep, dp, dp_ep"
 
 
 def test_a_missing_entry_is_an_error_only_where_the_file_needs_it() -> None:
@@ -268,19 +267,15 @@ def test_a_missing_entry_is_an_error_only_where_the_file_needs_it() -> None:
     simulate(one_row(Cell(0, "ALLREDUCE", "dp", 100), all_gpus=2), missing)
     with pytest.raises(InputError) as refused:
         simulate(one_row(Cell(0, "ALLREDUCE", "dp", 100)), missing)
-    assert str(refused.value) == (
-        f"{INPUTS / 'busbw.yaml'}:8:1: error busbw-missing found null for DP.allreduce, "
-        "expected its bandwidth in GiB/s: all-reduce of dp groups needs it, "
-        "and SimAI's own time wraps to 2^64 ns without it"
+    assert (
+        finding(str(refused.value))
+        == f"{INPUTS / 'busbw.yaml'}:8:1: error busbw-missing DP.allreduce, dp, 2, 64 ns"
     )
     docs = Parameters(network=f"busbw:{INPUTS / 'busbw_docs.yaml'}")
     simulate(one_row(pp=2, pp_comm=0), docs)
     with pytest.raises(InputError) as refused:
         simulate(one_row(pp=2, pp_comm=8), docs)
-    assert str(refused.value) == (
-        f"{INPUTS / 'busbw_docs.yaml'}: error busbw-missing found no PP.busbw, "
-        "expected its bandwidth in GiB/s: a transfer between pipeline stages needs it"
-    )
+    assert finding(str(refused.value)) == f"{INPUTS / 'busbw_docs.yaml'}: error busbw-missing PP.busbw"
 
 
 # -- what is said --------------------------------------------------------------------
@@ -315,10 +310,7 @@ def test_what_costs_nothing_in_simai_costs_nothing_and_is_said(
 def test_a_tensor_group_of_one_is_free_and_simais_garbage_is_said() -> None:
     simulation = simulate(one_row(fwd=Cell(0, "ALLREDUCE", "tp", 10**9), tp=1), auto())
     assert simulation.step_time_ns == 0
-    assert told(simulation, "simai-tp-1") == [
-        "made.txt: note simai-tp-1 tp is 1: SimAI prints garbage for its tp collectives; "
-        "here a group of one costs nothing"
-    ]
+    assert findings(told(simulation, "simai-tp-1")) == ["made.txt: note simai-tp-1 tp, 1, tp"]
 
 
 @pytest.mark.parametrize(
@@ -369,21 +361,21 @@ def test_the_expert_groups_of_a_model_are_where_its_layout_has_them() -> None:
         whole_experts=True,
     )  # fmt: skip
     simulation = simulate(workload, auto())
-    assert explain_alone(simulation, "ALLTOALL", "ep", 2**26).startswith(
-        "all-to-all, ep group of 8: 67 108 864 B at 360 GiB/s (NVLink in one node)"
-    )
-    assert explain_alone(simulation, "ALLGATHER", "dp_ep", 2**30).startswith(
-        "all-gather, dp_ep group of 8: 1 073 741 824 B at 48.5 GiB/s (1 x 48.5 of NICs over 8 nodes)"
-    )
+    inside = explain_alone(simulation, "ALLTOALL", "ep", 2**26)
+    assert facts(inside).startswith("ep, 8, 67 108 864 B, 360 GiB/s, ")
+    said(inside.splitlines(), "all-to-all", "ep group", "360 GiB/s", "NVLink in one")
+    across = explain_alone(simulation, "ALLGATHER", "dp_ep", 2**30)
+    assert facts(across).startswith("dp_ep, 8, 1 073 741 824 B, 48.5 GiB/s, 1, 48.5, 8, ")
+    said(across.splitlines(), "all-gather", "dp_ep group", "48.5 GiB/s", "NICs", "8 nodes")
 
 
 def test_a_spans_origin_is_that_of_its_network() -> None:
     simulation = simulate(one_row(fwd=Cell(0, "ALLREDUCE", "tp", 2**25)), Parameters(network=FIXED))
-    facts = op_facts(simulation, 0, 0)
-    assert facts is not None
-    assert origin(simulation, facts.of, facts.op) == (
-        "all-reduce, tp group of 2: 33 554 432 B at 300 GiB/s (TP.allreduce of the file)\n"
-        "33 554 432 B / 2^30 / 300 GiB/s x 1e9 x 2 x 1/2 = 104 166 ns"
+    span = op_facts(simulation, 0, 0)
+    assert span is not None
+    assert facts(origin(simulation, span.of, span.op)) == (
+        "tp, 2, 33 554 432 B, 300 GiB/s, TP.allreduce, "
+        "33 554 432 B, 2, 30, 300 GiB/s, 1e9, 2, 1, 2, 104 166 ns"
     )
 
 

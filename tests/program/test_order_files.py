@@ -20,6 +20,7 @@ from simcore.program.order_text import as_text
 from simcore.program.schedules import SCHEDULES
 from simcore.simulation import simulate
 from tests.engine.naive_pipeline import Times, naive_pipeline
+from tests.findings import facts
 from tests.strategies import Cell, Row, make_workload
 from tests.workload.texts import SHARED
 
@@ -179,10 +180,7 @@ def test_what_communicates_is_read_and_left_out(tmp_path: Path) -> None:
         "0UNSHARD,0F0,0SEND_F0,,,0RECV_B0,0B0,0RESHARD,0REDUCE_GRAD\r\n"
         "1UNSHARD,,1RECV_F0,1F0,1B0,1SEND_B0,1RESHARD,1REDUCE_GRAD\r\n"
     )
-    assert found(tmp_path, text) == [
-        "1:1 schedule-left-out 2 UNSHARD and 2 RESHARD and 2 REDUCE_GRAD left out: the workload says when "
-        "gradients and parameters are exchanged"
-    ]
+    assert [facts(one) for one in found(tmp_path, text)] == ["1, 1, 2, UNSHARD, 2, RESHARD, 2, REDUCE_GRAD"]
 
 
 REFUSED = {
@@ -260,7 +258,7 @@ def test_of_one_kind_the_first_are_listed(tmp_path: Path) -> None:
     text = ",".join(f"0F{number}" for number in range(50))
     said = found(tmp_path, text)
     assert len(said) == 21
-    assert said[-1] == "1:86 schedule-missing 30 more of this kind from here on are not listed"
+    assert facts(said[-1]) == "1, 86, 30"
 
 
 def test_pairs_that_would_wait_for_each_other_cannot_be_overlapped(tmp_path: Path) -> None:
@@ -283,7 +281,7 @@ def test_stages_and_micro_batches_come_from_the_file(tmp_path: Path) -> None:
     assert simulation.program.microbatches == 6
     assert simulation.program.virtual_stages == 2
     messages = [one.message for one in simulation.diagnostics]
-    assert any(message.startswith("pp 4 taken, as many stages as") for message in messages)
+    assert any(message.startswith("pp 4 taken") for message in messages)
 
 
 @pytest.mark.parametrize(

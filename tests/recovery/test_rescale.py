@@ -23,6 +23,7 @@ from simcore.workload.model import AskedDegrees
 from simcore.workload.opening import open_workload
 from tests.command_line.running import ROOT, SEED_002
 from tests.model.test_aicb import HERE, SHARED, arguments, command_of, index, text_of
+from tests.says import said
 from tui.cli import main
 
 # An example is a whole file: what a smaller one would be takes minutes to find.
@@ -138,17 +139,14 @@ def test_a_run_takes_the_rows_and_says_so(capsys: pytest.CaptureFixture[str]) ->
     assert "not rescaled" not in page
     assert main(["compare", SEED_002, "--with", "--tp 4 --rescale on"]) == 0
     page = capsys.readouterr().out
-    assert "B: rows are rescaled from tp 8 to tp 4." in page
+    said(page.splitlines(), "B:", "rescaled", "tp 8 to tp 4")
     assert "--rescale on, --tp 4" in page
 
 
 def test_it_is_offered_where_a_degree_is_changed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", SEED_002, "--tp", "4"]) == 0
     page = " ".join(capsys.readouterr().out.split())
-    assert (
-        "Rows are not rescaled: tp 4 with the compute times and message sizes of tp 8. With --rescale on "
-        "they are made anew for these degrees." in page
-    )
+    said([page], "not rescaled: tp 4", "tp 8", "--rescale on")
     # Its gather was edited: what of it would be made anew?
     assert main(["report", SEED_000, "--tp", "2"]) == 0
     assert "--rescale" not in capsys.readouterr().out

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from simcore.workload.policies import POLICIES
+from tests.findings import finding, findings
 
 from .texts import read, refused, row, told
 
 # Not 100 in the last cell of both rows: that would be SimAI's MICRO.
 A, B = row("a", wg="ALLREDUCE 8"), row("b").replace(" 100", " 10")
-EXPECTED = "expected DATA, MODEL, HYBRID_DATA_MODEL, HYBRID_MODEL_DATA, MICRO or DISTRIBUTED_INFERENCE"
+EXPECTED = "DATA, MODEL, HYBRID_DATA_MODEL, HYBRID_MODEL_DATA, MICRO, DISTRIBUTED_INFERENCE"
 BARE = [policy for policy in POLICIES if "DLRM" not in policy and "TRANSFORMER" not in policy
         and policy != "HYBRID_CUSTOMIZED"]  # fmt: skip
 
@@ -39,16 +40,12 @@ def test_the_last_row_of_the_bottom_mlp_is_a_bare_number_or_simais_key(policy: s
 
 @pytest.mark.parametrize("head", ["HYBRID_DLRM\n2\n", "HYBRID_DLRM\n", "HYBRID_DLRM x\n2\n"])
 def test_hybrid_dlrm_needs_the_last_row_of_its_bottom_mlp(head: str) -> None:
-    assert refused(f"{head}{A}\n{B}\n") == (
-        "w.txt:1:1: error last-bottom-layer HYBRID_DLRM: found no number after it, "
-        "expected the last row of the bottom MLP"
-    )
+    assert finding(refused(f"{head}{A}\n{B}\n")) == "w.txt:1:1: error last-bottom-layer HYBRID_DLRM"
 
 
 def test_a_bottom_mlp_that_ends_behind_the_file() -> None:
-    assert told(f"HYBRID_DLRM 2\n2\n{A}\n{B}\n") == [
-        "w.txt:1:13: warning last-bottom-layer last row of the bottom MLP: "
-        "found 2, expected 0 to 1; nothing waits for the embedding"
+    assert findings(told(f"HYBRID_DLRM 2\n2\n{A}\n{B}\n")) == [
+        "w.txt:1:13: warning last-bottom-layer 2, 0, 1"
     ]
 
 
@@ -73,16 +70,17 @@ def test_a_row_of_hybrid_customized_may_be_named_like_a_policy() -> None:
 
 
 def test_a_row_of_hybrid_customized_without_its_policy() -> None:
-    assert refused(f"HYBRID_CUSTOMIZED\n2\n{A}\n{B} MODEL\n") == (
-        f"w.txt:3:1: error row-policy the row 'a': found no policy after its 12 cells, {EXPECTED}"
+    assert (
+        finding(refused(f"HYBRID_CUSTOMIZED\n2\n{A}\n{B} MODEL\n"))
+        == f"w.txt:3:1: error row-policy 'a', 12, {EXPECTED}"
     )
 
 
 def test_a_row_of_hybrid_customized_with_an_unknown_policy() -> None:
-    assert refused(f"HYBRID_CUSTOMIZED\n2\n{A} FOO\n{B} HYBRID_DLRM\n") == (
-        f"w.txt:3:{len(A) + 2}: error row-policy policy of the row: found 'FOO', {EXPECTED}\n"
-        f"w.txt:4:{len(B) + 2}: error row-policy policy of the row: found 'HYBRID_DLRM', {EXPECTED}"
-    )
+    assert findings(refused(f"HYBRID_CUSTOMIZED\n2\n{A} FOO\n{B} HYBRID_DLRM\n")) == [
+        f"w.txt:3:{len(A) + 2}: error row-policy 'FOO', {EXPECTED}",
+        f"w.txt:4:{len(B) + 2}: error row-policy 'HYBRID_DLRM', {EXPECTED}",
+    ]
 
 
 @pytest.mark.parametrize("sizes", ["12544 147 64", "M K N"])
@@ -90,10 +88,7 @@ def test_a_fork_has_matrix_sizes_after_each_time(sizes: str) -> None:
     wide = f"a -1 10 {sizes} NONE 0 20 {sizes} NONE 0 30 {sizes} ALLREDUCE 8 100"
     text = f"DATA\n2\n{wide}\n{wide}\n"
     assert read(text).wg == read(f"DATA\n2\n{A}\n{A}\n").wg
-    assert told(text) == [
-        "w.txt:3:1: note gemm-columns found m, k and n of a matrix product after each time of 'a'; ignored "
-        "(2 times, first here)"
-    ]
+    assert findings(told(text)) == ["w.txt:3:1: note gemm-columns 'a', 2"]
 
 
 def test_21_cells_that_are_no_row_with_matrix_sizes() -> None:
@@ -111,11 +106,7 @@ def test_rows_alone_have_no_policy_and_no_count() -> None:
     workload = read(f"# made\n{A}\n{B}\n")
     assert (workload.policy, workload.dialect, workload.declared_rows) == ("LIBRA", "astra-sim-1", None)
     assert (workload.name, list(workload.line)) == (["a", "b"], [2, 3])
-    assert told(f"{A}\n{B}\n") == [
-        "w.txt:1:1: warning no-policy found a row, expected a policy: dialect astra-sim-1, the default "
-        "here, runs every collective over all ranks, in the order of HYBRID_TRANSFORMER; dialect simai runs "
-        "each in its own group, as SimAI does"
-    ]
+    assert findings(told(f"{A}\n{B}\n")) == ["w.txt:1:1: warning no-policy astra-sim-1, HYBRID_TRANSFORMER"]
 
 
 def test_a_policy_of_astra_sim_alone_is_of_its_dialect() -> None:

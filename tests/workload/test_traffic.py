@@ -21,6 +21,8 @@ from simcore.workload.traffic import (
     without_reduced_parameters,
     without_stated_transfers,
 )
+from tests.findings import facts
+from tests.says import said
 from tests.strategies import Cell, Row, make_workload
 from tests.workload.texts import shared_folder
 
@@ -67,13 +69,12 @@ def with_stages(sent: Cell, between: int | None, pp: int = 2) -> list[str]:
 def test_a_transfer_between_stages_that_is_no_activation_by_what_tp_sends_is_a_warning() -> None:
     """Of seed 001 a transfer is 50 MB, and tp gathers 3 MB of the same activation: no word said so."""
     gathers = Cell(1000, "ALLGATHER", "tp", 4096)
-    assert with_stages(gathers, 65536) == [
-        "pp_comm is 65 536 B, 32 times what the rows tell: a rank's share, 2 048 B, of the activation of "
-        "4 096 B that attention_column (line 4) sends over tp; kept as written"
+    assert [facts(one) for one in with_stages(gathers, 65536)] == [
+        "pp_comm, 65 536 B, 32, 2 048 B, 4 096 B, attention_column, 4, tp"
     ]
     assert "0.5 times" in with_stages(gathers, 1024)[0]
     reduces = Cell(1000, "ALLREDUCE", "tp", 4096)
-    assert "16 times what the rows tell: the activation of 4 096 B that" in with_stages(reduces, 65536)[0]
+    assert facts(with_stages(reduces, 65536)[0]) == "pp_comm, 65 536 B, 16, 4 096 B, attention_column, 4, tp"
     # All of it, and a rank's share, are what files of AICB have.
     for between in (4096, 2048, None, 0):
         assert with_stages(gathers, between) == []
@@ -111,15 +112,13 @@ def test_what_all_reduces_all_parameters_says_what_the_step_is_without_it() -> N
     assert less is not None
     other = simulate(less, Parameters(world=128)).step_time_ns
     (note,) = [one for one in results.diagnostics if one.code == "all-parameters"]
-    assert note.message == (
-        "layernorm all-reduces 2 bytes of each of the 3 238 789 120 parameters of a rank over tp; Megatron "
-        f"sends none of it: without it the step would be {duration(other)} "
-        f"({change_percent(results.step_time_ns, other)})"
+    assert (
+        facts(note.message)
+        == f"2, 3 238 789 120, tp, {duration(other)}, {change_percent(results.step_time_ns, other)}"
     )
     # The sentence that blames the row says so, too.
     (blamed,) = [one.text for one in results.sentences if "layernorm (" in one.text]
-    assert "layernorm (all-reduce of 2 B of each parameter, " in blamed
-    assert blamed.endswith("ms; Megatron sends none of it).")
+    assert said([blamed], "layernorm (all-reduce", "2 B", "ms", "Megatron sends none")
     assert without_reduced_parameters(open_workload(SEED_002)) is None
 
 
@@ -130,14 +129,13 @@ def test_a_transfer_that_is_no_activation_has_the_step_with_one() -> None:
     less = without_stated_transfers(workload)
     assert less is not None
     notes = simulate(less, Parameters()).diagnostics
-    assert [one.message[:49] for one in notes if one.code == "pp-comm-missing"] == [
-        "no pp_comm in the header: 393 216 B taken, the fo"
+    assert [facts(one.message[:49]) for one in notes if one.code == "pp-comm-missing"] == [
+        "pp_comm, 393 216 B"
     ]
     other = simulate(less, Parameters(world=128)).step_time_ns
     (note,) = [one.message for one in results.diagnostics if one.code == "pp-comm-differs"]
     change = change_percent(results.step_time_ns, other)
-    words = f"the step would be {duration(other)} ({change})"
-    assert note.endswith(f"; kept as written: with that of the rows {words}")
+    assert facts(note).endswith(f", {duration(other)}, {change}")
     assert without_stated_transfers(open_workload(SEED_002)) is None
 
 
@@ -174,13 +172,11 @@ def test_in_the_queues_of_astra_sim_the_other_step_is_that_of_a_file_edited_by_h
     other_ns = steps["all-parameters"]
     change = change_percent(step, other_ns)
     assert change == "-7.6 %"
-    assert at_stake(results, "all-parameters") == (
-        f"without it the step would be {duration(other_ns)} ({change})"
-    )
+    assert facts(at_stake(results, "all-parameters")) == f"{duration(other_ns)}, {change}"
     # This policy sends nothing over tp while it goes back.
     results.weigh_assumptions()
     assert steps["backward-unsent"] == step
-    assert at_stake(results, "backward-unsent") == "with it the step takes as long"
+    assert at_stake(results, "backward-unsent").endswith("takes as long")
 
 
 def test_of_rows_made_anew_the_other_step_is_that_of_their_file_edited_by_hand(tmp_path: Path) -> None:
@@ -200,6 +196,7 @@ def test_of_rows_made_anew_the_other_step_is_that_of_their_file_edited_by_hand(t
     path.write_text("\n".join(lines) + "\n", "utf-8")
     other = simulate(open_workload(str(path)), Parameters()).step_time_ns
     assert other < results.step_time_ns
-    assert at_stake(results, "all-parameters") == (
-        f"without it the step would be {duration(other)} ({change_percent(results.step_time_ns, other)})"
+    assert (
+        facts(at_stake(results, "all-parameters"))
+        == f"{duration(other)}, {change_percent(results.step_time_ns, other)}"
     )

@@ -17,6 +17,7 @@ import pytest
 from simcore.diagnostics import InputError
 from simcore.sources.inputs import read_input
 from simcore.workload import open_workload
+from tests.findings import finding, findings
 
 from .texts import FIXTURES, HEADER, REPOSITORY, read, row, text_of
 
@@ -65,9 +66,9 @@ def test_a_file_longer_than_the_head_is_read_to_its_end(tmp_path: Path) -> None:
 
 def test_a_missing_file(tmp_path: Path) -> None:
     path = tmp_path / "none.txt"
-    assert refusal(path) == f"{path}: error no-such-file there is no such file"
-    assert refusal("") == "-: error no-such-file there is no such file"
-    assert refusal("a\0b") == "a\\x00b: error no-such-file there is no such file"
+    assert finding(refusal(path)) == f"{path}: error no-such-file"
+    assert finding(refusal("")) == "-: error no-such-file"
+    assert finding(refusal("a\0b")) == "a\\x00b: error no-such-file"
 
 
 def test_a_directory(tmp_path: Path) -> None:
@@ -77,7 +78,7 @@ def test_a_directory(tmp_path: Path) -> None:
 def test_a_path_through_a_file_is_unreadable(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     path = tmp_path / "file" / "w.txt"
-    assert refusal(path) == f"{path}: error unreadable-file the file cannot be read: Not a directory"
+    assert finding(refusal(path)) == f"{path}: error unreadable-file {os.strerror(errno.ENOTDIR)}"
 
 
 def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +91,7 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("builtins.open", deny)
     message = refusal(path)
     monkeypatch.undo()
-    assert message == f"{path}: error unreadable-file the file cannot be read: Permission denied"
+    assert finding(message) == f"{path}: error unreadable-file {os.strerror(errno.EACCES)}"
 
 
 def test_a_named_pipe_is_refused_without_waiting_for_a_writer(tmp_path: Path) -> None:
@@ -113,7 +114,7 @@ def test_a_socket_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "\n", " \t\r\n\r", "\ufeff\n"])
 def test_an_empty_file(content: str) -> None:
-    assert refusal_of(content) == "f:1:1: error empty-file the file is empty, expected a workload"
+    assert finding(refusal_of(content)) == "f:1:1: error empty-file"
 
 
 @pytest.mark.parametrize(
@@ -211,7 +212,7 @@ def test_gzip_inside_gzip_ends_somewhere() -> None:
     for _ in range(3):
         data = packed(data)
     assert len(read(data, "f")) == 1
-    assert refusal_of(packed(data)) == "f:1:1: error bad-gzip found gzip inside gzip more than 3 times"
+    assert finding(refusal_of(packed(data))) == "f:1:1: error bad-gzip 3"
 
 
 @pytest.mark.slow
@@ -269,7 +270,8 @@ def test_a_stream_that_comes_in_drops_opens_as_a_file() -> None:
 def test_a_stream_that_cannot_be_read_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         read_input(None)
-    assert str(caught.value) == "standard input: error unreadable-file it is closed"
+    assert finding(str(caught.value)) == "standard input: error unreadable-file"
+    assert "closed" in str(caught.value)
 
     class Folder(io.RawIOBase):
         def read(self, size: int = -1) -> bytes:
@@ -277,7 +279,7 @@ def test_a_stream_that_cannot_be_read_is_refused() -> None:
 
     with pytest.raises(InputError) as caught:
         read_input(Folder())  # type: ignore[arg-type]
-    assert str(caught.value) == "standard input: error unreadable-file it cannot be read: Is a directory"
+    assert finding(str(caught.value)) == f"standard input: error unreadable-file {os.strerror(errno.EISDIR)}"
 
 
 @pytest.mark.parametrize(
@@ -299,9 +301,7 @@ def test_bytes_that_only_look_like_protobuf_are_no_chakra_trace(content: bytes) 
 
 def test_blank_lines_a_byte_order_mark_and_comments_may_come_before_the_header() -> None:
     workload = read("\ufeff\n  \n# made by hand\n" + text_of(row()), "f")
-    assert [one.text() for one in workload.diagnostics] == [
-        "f:3:1: note comment a comment: '#'; the line is ignored"
-    ]
+    assert findings([one.text() for one in workload.diagnostics]) == ["f:3:1: note comment '#'"]
     assert workload.line[0] == 6
 
 

@@ -160,52 +160,46 @@ def test_an_absent_type_may_be_empty() -> None:
 
 
 ERRORS = [
-    (row(fwd="x None 0"), "2:3: error not-a-number forward_compute_time: found 'x', expected milliseconds"),
+    (row(fwd="x None 0"), "2:3: error not-a-number forward_compute_time, 'x'"),
     (row(fwd="nan None 0"),
-     "2:3: error not-a-number forward_compute_time: found 'nan', expected milliseconds"),
+     "2:3: error not-a-number forward_compute_time, 'nan'"),
     ("a\t\tNone\t0\t1\tNone\t0\t1\tNone\t0\t0",
-     "2:3: error not-a-number forward_compute_time: found nothing, expected milliseconds"),
+     "2:3: error not-a-number forward_compute_time"),
     (row(bwd="-1 None 0"),
-     "2:12: error negative-value backward_compute_time: found '-1', expected 0 or more"),
+     "2:12: error negative-value backward_compute_time, '-1', 0"),
     (row(fwd="1 None y"),
-     "2:10: error not-a-number forward_comm_size: found 'y', expected a number of elements"),
+     "2:10: error not-a-number forward_comm_size, 'y'"),
     (row(fwd="1e40 None 0"),
-     "2:3: error value-too-large forward_compute_time: found '1e40', expected at most "
-     "9223372036854775807 ns"),
+     "2:3: error value-too-large forward_compute_time, '1e40', 9223372036854775807 ns"),
     (row("a_grad", bwd="1 ALLREDUCE 9223372036854775807"),
-     "2:29: error value-too-large backward_comm_size: found '9223372036854775807', "
-     "expected at most 2305843009213693951 elements"),
-    ("a\t1\tNone", "2:1: error incomplete-row the row 'a': found 3 cells, expected 11"),
+     "2:29: error value-too-large backward_comm_size, '9223372036854775807', 2305843009213693951"),
+    ("a\t1\tNone", "2:1: error incomplete-row 'a', 3, 11"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("line", "message"), ERRORS)
 def test_a_wrong_cell_is_an_error_with_its_place(line: str, message: str) -> None:
-    assert refused(table(line)) == f"w.txt:{message}"
+    assert finding(refused(table(line))) == f"w.txt:{message}"
 
 
+TYPES = "ALLREDUCE, ALLGATHER, REDUCESCATTER, ALLTOALL, _ASYNC"
 NOTES = [
     (row(fwd="1 GATHER 0"),
-     "2:5: warning unknown-collective forward_comm_type: found 'GATHER', expected None, ALLREDUCE, "
-     "ALLGATHER, "
-     "REDUCESCATTER, ALLTOALL, each also with _ASYNC, or SENDRECV; read as None"),
+     f"2:5: warning unknown-collective forward_comm_type, 'GATHER', {TYPES}, SENDRECV"),
     (row(wg="1 SENDRECV 1"),
-     "2:23: warning unknown-collective weight_grad_comm_type: found 'SENDRECV', expected None, ALLREDUCE, "
-     "ALLGATHER, REDUCESCATTER, ALLTOALL, each also with _ASYNC; read as None"),
+     f"2:23: warning unknown-collective weight_grad_comm_type, 'SENDRECV', {TYPES}"),
     (row(fwd="1 ALLREDUCE 1"),
-     "2:5: note group-assumed forward_comm_type: 'ALLREDUCE' in a row that is named neither *_grad nor "
-     "*tensor_model_parallel*; tp group taken"),
+     "2:5: note group-assumed forward_comm_type, 'ALLREDUCE', _grad, tensor_model_parallel, tp"),
     (row(fwd="1 None 2.5"),
-     "2:10: note float-value forward_comm_size: found '2.5', expected a whole number; read as 2"),
-    (row() + "\t9", f"2:{len(row()) + 2}: warning extra-cells found '9' after the 11 cells of a row, "
-     "expected no more; ignored"),
-    (row()[:-1] + "5", f"2:{len(row())}: note process-time process_time: found '5', expected 0; ignored"),
+     "2:10: note float-value forward_comm_size, '2.5', 2"),
+    (row() + "\t9", f"2:{len(row()) + 2}: warning extra-cells '9', 11"),
+    (row()[:-1] + "5", f"2:{len(row())}: note process-time process_time, '5', 0"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("line", "message"), NOTES)
 def test_what_is_harmless_is_read_and_said(line: str, message: str) -> None:
-    assert told(table(line)) == [f"w.txt:{message}"]
+    assert findings(told(table(line))) == [f"w.txt:{message}"]
 
 
 def test_a_table_without_rows_or_columns_is_refused() -> None:

@@ -485,11 +485,12 @@ def path_step(run: Run, time_ns: int, direction: int) -> Step | None:
     index = bisect_right(legs, time_ns, key=lambda leg: leg.start_ns) - 1 + direction
     if not 0 <= index < len(legs):
         return None
-    leg, segments = legs[index], plural(len(run.critical_path), "segment")
+    leg, parts = legs[index], len(run.critical_path)
     what = short_name(leg.what, _LEG_CELLS)
     what += f" of micro-batch {leg.microbatch}" if leg.microbatch >= 0 else ""
-    # The report counts segments: one answer has both numbers.
-    words = f"path leg {index + 1} of {len(legs)} ({segments}): {what}, {duration(leg.ns)}; {leg.reason}"
+    # The report joins none: one answer has both numbers.
+    joined = f" (joined from {parts})" if parts > len(legs) else ""
+    words = f"path segment {index + 1} of {len(legs)}{joined}: {what}, {duration(leg.ns)}; {leg.reason}"
     return Step(leg.number, spot_of(run, leg).stream, leg.start_ns, leg.rank, words)
 
 

@@ -13,7 +13,7 @@ from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from tests.says import said
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import four_stages, plain_run, run, seed, small, two_stages
+from tests.tui.made_runs import four_stages, plain_run, seed, small
 from tests.tui.screen_reading import begun_over, press, run_over, screen_rows, screen_text
 from tests.tui.test_measured_screens import PLAN, app_on, four_ranks, made
 from tui.app import WltuiApp
@@ -192,7 +192,7 @@ def prepare_summary(app: WltuiApp) -> None:
     view = app.current_view
     assert isinstance(view, SummaryView)
     view.model.panel = MAP
-    view.model.at[MAP] = (1, 5)
+    view.model.at[MAP] = (1, 2)
     view.redraw()
 
 
@@ -239,7 +239,7 @@ def prepare_notes(app: WltuiApp) -> None:
     ("screen", "view", "prepare", "opened", "size"),
     [
         # With a slow rank the map has rows to move in.
-        ("summary", SummaryView, prepare_summary, lambda: run(two_stages(), slow_rank=("3=1.3",)), SIZE),
+        ("summary", SummaryView, prepare_summary, lambda: four_stages(slow_rank=("3=1.3",)), SIZE),
         ("timeline", TimelineView, prepare_timeline, seed, SIZE),
         ("layers", LayersView, prepare_layers, four_stages, SIZE),
         ("why", WhyView, prepare_why, four_stages, SIZE),

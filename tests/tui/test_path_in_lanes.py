@@ -186,7 +186,7 @@ def test_a_measured_run_has_a_path_too_and_is_walked_along() -> None:
     jumps.step_critical(model, 1)
     legs, segments = len(legs_of(results)), len(results.critical_path)
     assert legs < segments
-    assert model.notice.startswith(f"path leg 2 of {legs} ({segments} segments): ")
+    assert model.notice.startswith(f"path segment 2 of {legs} (joined from {segments}): ")
     # The report counts the segments, too.
     assert f"Critical path: {segments} segments on " in run_page(results)
     assert model.shows_path

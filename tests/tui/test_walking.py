@@ -65,7 +65,7 @@ def test_the_critical_path_is_walked_from_its_begin_to_its_end() -> None:
     for number, leg in enumerate(legs[1:], start=2):
         jumps.step_critical(model, 1)
         assert (model.cursor_ns, model.current.number) == (leg.start_ns, leg.number)
-        assert f"path leg {number} of {len(legs)} ({segments} segments): " in model.notice
+        assert f"path segment {number} of {len(legs)} (joined from {segments}): " in model.notice
     assert legs[-1].reason in model.notice
     for leg in reversed(legs[:-1]):
         jumps.step_critical(model, -1)

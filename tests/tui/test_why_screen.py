@@ -195,8 +195,8 @@ async def test_the_last_row_names_the_keys_of_the_panel_that_is_seen(make_app: M
     async with app.run_test(size=(80, 24)) as pilot:
         expected = {
             SUMS: " Tab panel  jk row  Enter go there  i other sums  2 timeline ",
-            WHAT_IF: " Tab panel  jk row  t try it  2 timeline  o legs by length ",
-            LEGS: " Tab panel  jk row  Enter go there  2 timeline ",
+            WHAT_IF: " Tab panel  jk row  t try it  2 timeline  o longest first ",
+            LEGS: " Tab panel  jk row  Enter go there  2 timeline  o longest first ",
         }
         await press(pilot, "4")
         await run_over(pilot)
@@ -232,8 +232,8 @@ async def test_i_shows_the_sums_first_where_they_are_not_on_the_screen(make_app:
     [
         ((80, 24), ("tab",), "── What if, 1-15 of 37; this one needs about 60.5 GB, as now"),
         ((80, 24), ("tab", "G"), "── What if, 20-37 of 37 ─"),
-        ((80, 24), ("tab", "tab"), "── The critical path, leg by leg, 1-18 of 123, "),
-        ((120, 36), (), "╭─ The critical path, leg by leg, 1-16 of 123, "),
+        ((80, 24), ("tab", "tab"), "── The critical path, segment by segment, 1-18 of 123, "),
+        ((120, 36), (), "╭─ The critical path, segment by segment, 1-16 of 123, "),
         ((120, 36), (), "─╮╭─ What if, 1-8 of 37; the first needs about 60.5 GB, as now"),
         ((80, 24), (), "── Critical path by kind ─"),
     ],
@@ -291,7 +291,7 @@ async def test_o_lists_the_legs_the_longest_first_and_back(make_app: MakeApp) ->
         lengths = [leg.ns for leg in view.model.listed]
         assert lengths == sorted(lengths, reverse=True)
         assert {leg.first for leg in view.model.listed} == {leg.first for leg in view.model.legs}
-        assert "leg by leg, longest first" in screen_text(app)
+        assert "segment by segment, longest first" in screen_text(app)
         chosen = view.model.listed[0]
         await press(pilot, "o")
         # The cursor stays on its leg.

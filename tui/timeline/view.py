@@ -84,7 +84,7 @@ class TimelineView(ScreenView):
         binding("left_curly_bracket", "pass(-1)", "pass of a micro-batch before", "timeline.previous-pass"),
         binding("left_square_bracket", "follow(-1)", "what this span waited for", "timeline.cause"),
         binding("right_square_bracket", "follow(1)", "what this span holds back", "timeline.effect"),
-        binding("c", "critical(1)", "next leg of the critical path", "timeline.next-critical"),
+        binding("c", "critical(1)", "next segment of the critical path", "timeline.next-critical"),
         binding("C", "critical(-1)", "critical segment before", "timeline.previous-critical"),
         binding("P", "path", "critical path on/off", "timeline.path"),
         binding("b", "wait(0)", "longest wait of this lane; again: the next", "timeline.longest-wait"),

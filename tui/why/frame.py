@@ -157,8 +157,8 @@ _WITH_MEANING = 5
 _LEAST_SUMS = 3
 # Changes while they are looked for; rows of a panel below another at least.
 _CHANGES, _LEAST_PANEL = 20, 4
-_TITLES = {SUMS: "Critical path by {}", WHAT_IF: "What if", LEGS: "The critical path, leg by leg"}
-_NAMES = {SUMS: "sums of the path", WHAT_IF: "what if", LEGS: "the path leg by leg"}
+_TITLES = {SUMS: "Critical path by {}", WHAT_IF: "What if", LEGS: "The critical path, segment by segment"}
+_NAMES = {SUMS: "sums of the path", WHAT_IF: "what if", LEGS: "the path segment by segment"}
 
 
 def shows_all(width: int, height: int) -> bool:
@@ -251,9 +251,9 @@ def _title(model: WhyModel, panel: str, width: int, rows: int) -> str:
             room = width - len(title) - _BESIDE_TITLE
             needs = next((words for words in _WHICH_FIX if len(words) <= room), "")
         title += f"; {needs}" if needs else ""
-    segments = max((leg.last for leg in model.legs), default=0) if panel == LEGS else 0
-    # The report counts segments: one answer has both numbers.
-    return f"{title}, {segments} segments joined" if segments > count else title
+    parts = max((leg.last for leg in model.legs), default=0) if panel == LEGS else 0
+    # The report joins none: one answer has both numbers.
+    return f"{title}, joined from {parts}" if parts > count else title
 
 
 def _marked(words: str, at: bool) -> Line:

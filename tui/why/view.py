@@ -28,8 +28,8 @@ class WhyView(PanelsView):
         binding("g,home", "move(-10000000)", "first row", "why.first"),
         binding("G,end", "move(10000000)", "last row", "why.last"),
         binding("i", "grouping", "other sums: by kind, layer or operation, stage or rank", "why.grouping"),
-        binding("o", "order", "the legs in the order of time, or the longest first", "why.order"),
-        binding("enter", "go", "to the leg, or longest of a sum, in the timeline", "why.go"),
+        binding("o", "order", "the segments of the path in the order of time, or the longest first", "why.order"),
+        binding("enter", "go", "to the segment, or longest of a sum, in the timeline", "why.go"),
         binding("t", "try", "try the first change, or the one under the cursor", "why.try"),
         binding("escape", "app.open('timeline')", "back to the timeline", "why.leave"),
     ]
@@ -57,7 +57,7 @@ class WhyView(PanelsView):
             hints.append(("t", FIXES))
         if self._shows_sums:
             hints.append(("i", "other sums"))
-        return (*hints, ("2", "timeline"), ("o", "by time" if self.model.by_length else "legs by length"))
+        return (*hints, ("2", "timeline"), ("o", "by time" if self.model.by_length else "longest first"))
 
     def action_grouping(self) -> None:
         """Other sums; where they are not on the screen, they come there first."""

@@ -1,4 +1,5 @@
-"""Writes the completion files of bash and zsh and the manual page, from the parsers of the commands.
+"""Writes the completion files of bash and zsh and the manual page, from the parsers of the commands, and the
+types of the keywords of Python's front door.
 
 `make shell` does it (`python -m shell.generate`); a test says when it was forgotten. shtab writes the
 completions, argparse-manpage the page; neither is needed to run wltui. What the page says beyond
@@ -18,6 +19,8 @@ import shtab
 from argparse_manpage.manpage import Manpage
 
 from simcore import __version__
+from simcore.api.sweeping import KEYWORDS
+from simcore.api.values import keyword_types
 from simcore.asked.choices import choices
 from simcore.cluster.presets import PRESETS
 from simcore.collectives import NAMES
@@ -80,7 +83,26 @@ def files() -> dict[str, str]:
         "wltui.bash": shtab.complete(_completed(command_line()), "bash", preamble=preamble) + "\n",
         "_wltui": shtab.complete(_completed(command_line()), "zsh", preamble=preamble),
         "wltui.1": _page(command_line()),
+        "../simcore/api/keywords.pyi": _keywords(),
     }
+
+
+def _keywords() -> str:
+    """The keywords of runs and sweeps as type checkers and editors read them."""
+    return "\n".join([
+        '"""Keywords of `run`, `with_` and `sweep`, for type checkers and editors; made by `make shell`."""',
+        "",
+        "from collections.abc import Iterable, Mapping",
+        "from os import PathLike",
+        "from typing import TypedDict",
+        "",
+        "class RunKeywords(TypedDict, total=False):",
+        *(f"    {name}: {one}" for name, one in keyword_types().items()),
+        "",
+        "class SweepKeywords(TypedDict, total=False):",
+        *(f"    {name}: {one}" for name, one in KEYWORDS.items()),
+        "",
+    ])  # fmt: skip
 
 
 def command_line() -> argparse.ArgumentParser:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simcore.api.run import Run
-from simcore.api.values import WrongType, checked, text, told_in_keywords, whole
+from simcore.api.values import WrongType, checked, keyword_types, text, told_in_keywords, whole, with_keywords
 from simcore.diagnostics import UsageError
 from simcore.parameters import Asked, Given, Parameters
 from simcore.runs import results_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from simcore.api.keywords import RunKeywords
 
 
 class Input:
@@ -29,12 +34,14 @@ class Input:
         """`a workload`, `a measured run` or `execution traces`."""
         return str(self._opened.noun)
 
+    @with_keywords(keyword_types())
     @told_in_keywords()
-    def run(self, **parameters: object) -> Run:
+    def run(self, **parameters: Unpack[RunKeywords]) -> Run:
         """Returns a run: a workload or model simulated, execution traces executed, a recording as measured.
 
-        parameters: the flags of the command line by their names, `run(tp=4, overlap_grad_reduce=True)`.
-        Raises `UsageError` for one that this input does not have, and for a value that it cannot have.
+        parameters: the flags of the command line by their names, `run(tp=4, overlap_grad_reduce=True)`; None
+        is as if one was not given. Raises `UsageError` for one that this input does not have, and for a value
+        that it cannot have.
         """
         return Run(results_of(Given(self._opened, Parameters(**checked(parameters)))))
 

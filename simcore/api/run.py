@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import compress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simcore.api.table import Table
 from simcore.api.values import (
@@ -14,9 +14,11 @@ from simcore.api.values import (
     checked,
     factors,
     in_keywords,
+    keyword_types,
     text,
     told_in_keywords,
     whole,
+    with_keywords,
 )
 from simcore.diagnostics import UsageError
 from simcore.records import replace
@@ -24,6 +26,11 @@ from simcore.trace import run as of_run
 from simcore.trace.spans import COMMUNICATES, NONE, Column
 from simcore.trace.track import Track
 from simcore.units import duration, plural
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from simcore.api.keywords import RunKeywords
 
 
 class CriticalPath:
@@ -208,13 +215,14 @@ class Run:
             "step_ns": [row.better10_ns for row in rows],
         })  # fmt: skip
 
+    @with_keywords(keyword_types(), stays=True)
     @told_in_keywords()
     def with_(
         self,
         *,
         bandwidth: Mapping[str | int, float] | None = None,
         latency: Mapping[int, float] | None = None,
-        **parameters: object,
+        **parameters: Unpack[RunKeywords],
     ) -> Run:
         """Returns the same input run with some parameters changed; the others stay.
 

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simcore.api.inputs import Input, load
 from simcore.api.run import Run
 from simcore.api.table import Table
-from simcore.api.values import WrongType, checked, in_keywords, told_in_keywords, whole
+from simcore.api.values import (
+    WrongType,
+    checked,
+    in_keywords,
+    keyword_types,
+    told_in_keywords,
+    whole,
+    with_keywords,
+)
 from simcore.diagnostics import UsageError, printable
 from simcore.parameters import Parameters
 from simcore.sweeping.evaluating import evaluator_of
@@ -18,6 +26,14 @@ from simcore.sweeping.outcome import Outcome
 from simcore.sweeping.point import Point
 from simcore.sweeping.running import AskedSweep, opened_sweep
 from simcore.sweeping.space import DP, Space, VariedParameter, conditions
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from simcore.api.keywords import SweepKeywords
+
+# The types of what a sweep takes beside its input.
+KEYWORDS = keyword_types(several=True) | {DP: "int | Iterable[int]"}
 
 
 class Sweep:
@@ -73,6 +89,7 @@ class Sweep:
         return self.table()._repr_html_()
 
 
+@with_keywords(KEYWORDS)
 @told_in_keywords()
 def sweep(
     of: Input | str | os.PathLike[str] | None = None,
@@ -80,7 +97,7 @@ def sweep(
     model: str | os.PathLike[str] | None = None,
     where: str | Sequence[str] = (),
     jobs: int = 1,
-    **parameters: object,
+    **parameters: Unpack[SweepKeywords],
 ) -> Sweep:
     """Returns a run of each combination of values: `sweep("workload.txt", tp=[1, 2, 4, 8], schedule="1f1b")`.
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from simcore.asked.choices import help_of
 from simcore.asked.values import Unfit, plain_value
 from simcore.diagnostics import InputError, UsageError, meant, printable
 from simcore.parameters import FLAGS, Flag
@@ -36,10 +38,55 @@ _KEYWORDS = {flag.option: flag.field for flag in FLAGS} | {
 _OPTION = re.compile(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*")
 
 
+# By kind of flag, what its keyword takes.
+_TYPES = {
+    "count": "int", "positive": "float", "scale": "float", "switch": "bool",
+    "word": "str | int | bool", "text": "str | int | PathLike[str]",
+    "words": "str | Iterable[str] | Mapping[str | int, float]",
+}  # fmt: skip
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def keyword_types(several: bool = False) -> dict[str, str]:
+    """Returns the type of each keyword: of signatures, and of the file that `make shell` makes.
+
+    several: of a sweep, where a list varies a parameter, but for those that are a list already.
+    """
+    types = {}
+    for flag in FLAGS:
+        one = f"{_TYPES[flag.kind]} | None"
+        swept = several and flag.kind != "words"
+        types[flag.field] = f"{_TYPES[flag.kind]} | Iterable[{one}] | None" if swept else one
+    return types
+
+
+def with_keywords(types: Mapping[str, str], stays: bool = False) -> Callable[[_F], _F]:
+    """Returns a decorator: the signature of what takes parameters has each by its name and type, which
+    notebooks complete, and its documentation a line on each.
+
+    stays: whether one that is not given is as it was; else it is at its default.
+    """
+
+    def told(function: _F) -> _F:
+        own = inspect.signature(function)
+        named = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        defaults = {flag.field: flag.default for flag in FLAGS}
+        for name, annotation in types.items():
+            default = ... if stays else defaults.get(name)
+            only = inspect.Parameter.KEYWORD_ONLY
+            named.append(inspect.Parameter(name, only, default=default, annotation=annotation))
+        function.__signature__ = own.replace(parameters=named)  # type: ignore[attr-defined] # read by inspect
+        lines = [f"    {flag.field}: {in_keywords(help_of(flag))}" for flag in FLAGS]
+        function.__doc__ = "\n".join([inspect.cleandoc(function.__doc__ or ""), "", "parameters:", *lines])
+        return function
+
+    return told
+
+
 def in_keywords(words: str) -> str:
     """Returns words of the command line with Python's keywords in place of its flags."""
     told = words.replace("--model NAME|FILE", "load(model=NAME)").replace("--vary: ", "sweep: ")
-    told = told.replace("--vary ", "")
+    told = told.replace("--vary ", "").replace("(repeatable)", "(or a list)")
     return _OPTION.sub(lambda option: _KEYWORDS.get(option[0], option[0]), told)
 
 
@@ -111,6 +158,8 @@ def _plain(flag: Flag, value: object) -> object:
             return "on" if value else "off"
         if isinstance(value, int):
             return str(value)
+        if isinstance(value, os.PathLike):
+            return os.fspath(value)
     return value
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simcore.networks import network_names
-from simcore.parameters import flag_of
+from simcore.parameters import Flag, flag_of
 from simcore.program.schedules import SCHEDULES, is_schedule_file
 
 _REGISTRIES = {"schedule": tuple(SCHEDULES), "network": network_names()}
@@ -24,3 +24,13 @@ def may_be_file(field: str, text: str) -> bool:
 def choices(field: str) -> tuple[str, ...]:
     """The words that `field` of `Parameters` may be, in the order in which they are shown."""
     return _REGISTRIES.get(field) or flag_of(field).choices
+
+
+def help_of(flag: Flag) -> str:
+    """One line on a parameter: what it is, what it may be, its default and its unit."""
+    words = flag.help
+    if flag.kind == "word":
+        words += f": {', '.join(choices(flag.field))}"
+    elif flag.default not in (None, ()):
+        words += f" (default {flag.default:g})"
+    return words + (f" [{flag.unit}]" if flag.unit else "")

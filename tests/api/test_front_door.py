@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import gzip
+import inspect
 import re
 import subprocess
 import sys
@@ -195,6 +196,33 @@ def test_errors_name_keywords_and_no_flags(wrong: Callable[[wl.Run], object], wo
     with pytest.raises(wl.UsageError, match="^" + re.escape(words)) as raised:
         wrong(wl.load(SMALL).run())
     assert "--" not in str(raised.value)
+
+
+def test_each_parameter_is_a_keyword_that_a_notebook_completes() -> None:
+    fields = [flag.field for flag in FLAGS]
+    taken = {
+        wl.Input.run: ["self"], wl.Run.with_: ["self", "bandwidth", "latency"],
+        wl.sweep: ["of", "model", "where", "jobs"],
+    }  # fmt: skip
+    for function, own in taken.items():
+        keywords = inspect.signature(function).parameters
+        assert list(keywords) == [*own, *fields, *(["dp"] if function is wl.sweep else [])]
+        assert all(keywords[name].kind is inspect.Parameter.KEYWORD_ONLY for name in fields)
+        assert "--" not in str(function.__doc__)
+        assert all(f"\n    {name}: " in str(function.__doc__) for name in fields)
+    run = wl.load(SMALL).run
+    assert list(inspect.signature(run).parameters) == fields
+    defaults = {name: one.default for name, one in inspect.signature(run).parameters.items()}
+    assert run(**defaults).parameters == {}
+    assert inspect.signature(run().with_).parameters["tp"].default is ...
+    assert inspect.signature(wl.sweep).parameters["tp"].annotation == "int | Iterable[int | None] | None"
+
+
+def test_a_path_is_a_text() -> None:
+    assert (
+        wl.load(SMALL).run(pp=2, schedule="1f1b").with_(cluster=Path("h100-8")).parameters["cluster"]
+        == "h100-8"
+    )
 
 
 def test_notes_and_skipped_points_name_keywords_and_no_flags() -> None:

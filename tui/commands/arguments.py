@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import TYPE_CHECKING, Any
 
-from simcore.asked.choices import choices
+from simcore.asked.choices import help_of
 from simcore.diagnostics import UsageError, meant, printable
 from simcore.parameters import FLAGS, Asked, Flag, Parameters, parse_value
 from tui.commands.parser import Parser
@@ -36,7 +36,7 @@ def add_parameters(parser: argparse.ArgumentParser, only: str | None = None) -> 
         else:
             action = "append" if flag.kind == "words" else "store"
             group.add_argument(
-                flag.option, dest=flag.field, action=action, metavar=flag.metavar, help=_help(flag)
+                flag.option, dest=flag.field, action=action, metavar=flag.metavar, help=help_of(flag)
             )
 
 
@@ -105,15 +105,6 @@ def _check_word(flag: Flag, text: str) -> None:
             f"{flag.option} {printable(text, 60)}: one of {', '.join(flag.choices)} is expected"
             f"{meant(text, flag.choices)}"
         )
-
-
-def _help(flag: Flag) -> str:
-    help_text = flag.help
-    if flag.kind == "word":
-        help_text += f": {', '.join(choices(flag.field))}"
-    elif flag.default not in (None, ()):
-        help_text += f" (default {flag.default:g})"
-    return help_text + (f" [{flag.unit}]" if flag.unit else "")
 
 
 def states_parameters(arguments: argparse.Namespace) -> bool:

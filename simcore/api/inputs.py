@@ -11,6 +11,7 @@ from simcore.api.values import WrongType, checked, keyword_types, text, told_in_
 from simcore.diagnostics import UsageError
 from simcore.parameters import Asked, Given, Parameters
 from simcore.runs import results_of
+from simcore.workload import Workload
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -33,6 +34,11 @@ class Input:
     def kind(self) -> str:
         """`a workload`, `a measured run` or `execution traces`."""
         return str(self._opened.noun)
+
+    @property
+    def can_be_swept(self) -> bool:
+        """Whether `sweep` takes it: a workload or a model; others are run one by one."""
+        return isinstance(self._opened, Workload)
 
     @with_keywords(keyword_types())
     @told_in_keywords()

@@ -101,7 +101,8 @@ def sweep(
 ) -> Sweep:
     """Returns a run of each combination of values: `sweep("workload.txt", tp=[1, 2, 4, 8], schedule="1f1b")`.
 
-    of: an input, a path, or model=NAME. parameters: as `Input.run`; of one with a single value a list varies
+    of: an input, a path, or model=NAME; a workload or a model, as recordings and execution traces have no
+    sweep. parameters: as `Input.run`; of one with a single value a list varies
     it, `dp` too. where: conditions on points, like "tp*pp <= 64", or one. jobs: processes. What cannot be is
     a point with the reason in `skipped`. Raises `UsageError`, `InputError`.
     """
@@ -112,6 +113,11 @@ def sweep(
         raise WrongType("where", where, "conditions, like ['tp*pp <= 64']")
     count = whole("jobs", jobs, 1)
     opened = of if isinstance(of, Input) else load(of, model=model)
+    if not opened.can_be_swept:
+        raise UsageError(
+            f"sweep: found {opened.kind}, {printable(opened.path, 60)}, expected a workload or a model; of "
+            "others ask for each run, as in [of.run(compute_scale=scale) for scale in (0.9, 0.8)]"
+        )
     axes, fixed = [], {}
     for name, values in parameters.items():
         if isinstance(values, str | Mapping) or not isinstance(values, Iterable) or _is_list(name):

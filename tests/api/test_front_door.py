@@ -344,6 +344,17 @@ def test_points_of_a_sweep_are_runs() -> None:
         wl.sweep(SIMULATED, tp=8)
 
 
+def test_what_can_be_swept_is_said(run: wl.Run) -> None:
+    opened = wl.load(run.path)
+    assert opened.can_be_swept is (run.kind == "simulated")
+    if opened.can_be_swept:
+        assert len(wl.sweep(opened, compute_scale=[0.9, 0.8])) == 2
+        return
+    words = f"sweep: found {opened.kind}, "
+    with pytest.raises(wl.UsageError, match=re.escape(words) + ".*expected a workload or a model; of others"):
+        wl.sweep(opened, compute_scale=[0.9, 0.8])
+
+
 def test_a_notebook_shows_a_run_and_nothing_of_a_file_as_markup(run: wl.Run, tmp_path: Path) -> None:
     shown = run._repr_html_()
     assert "<svg" in shown

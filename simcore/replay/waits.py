@@ -89,6 +89,10 @@ _MOST_WAITS = 20_000
 
 def wait_stretches(results: Timed) -> list[list[Late]]:
     """The waits of each rank, in order; empty of more than `_MOST_WAITS`."""
+    return kept_on(results, "wait stretches", lambda: _find_stretches(results))
+
+
+def _find_stretches(results: Timed) -> list[list[Late]]:
     waits = [
         [*waits_of(results.graph, results.ends, rank, accounts)]
         for rank, accounts in enumerate(results.accounts)

@@ -73,10 +73,9 @@ class TraceFigures(Figures["RanTraces"]):
 
     @property
     def said(self) -> list[Said]:
-        """Which nodes, groups and links hold most of the step."""
-        from simcore.words.executed_sentences import sentences
+        from simcore.words.executed_sentences import sentences_of
 
-        return [Said("execution", line) for line in sentences(self.run)]
+        return [Said("execution", sentence.text) for sentence in sentences_of(self.run)]
 
     @cached_property
     def worst(self) -> list[Place]:

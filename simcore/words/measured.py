@@ -112,11 +112,10 @@ class MeasuredFigures(Figures[Timed]):
 
     @property
     def said(self) -> list[Said]:
-        """The largest account first."""
         # Imported here: a comparison has no words.
-        from simcore.words.measured_sentences import insight_lines
+        from simcore.words.measured_sentences import sentences_of
 
-        return [Said("measured", line) for line in insight_lines(self.run)]
+        return [Said("measured", sentence.text) for sentence in sentences_of(self.run)]
 
     @cached_property
     def worst(self) -> list[Place]:

@@ -23,11 +23,11 @@ from simcore.replay.stragglers import Straggler, stragglers
 from simcore.runs.measured import MeasuredResults, measured_results
 from simcore.sources.inputs import open_input
 from simcore.trace.run import legs_of
-from simcore.words.measured_sentences import insight_lines
 from tests.kineto.corpus import DLRM, every_file, needs_corpus, raw
 from tests.kineto.test_bad_input import event
 from tests.kineto.test_layers import around, kernel, launch
 from tests.kineto.test_nsys import launching
+from tests.measured.paths import insight_lines
 from tests.says import figures, said
 
 CASES = Path(__file__).parent / "cases"

@@ -14,8 +14,8 @@ from simcore.parameters import Asked, Parameters
 from simcore.replay.parameters import Scales
 from simcore.runs.measured import measured_results
 from simcore.sources.inputs import open_input
-from simcore.words.measured_sentences import insight_lines
 from tests.kineto.corpus import NSYS, needs_corpus, union_ns
+from tests.measured.paths import insight_lines
 from tests.says import figures, said
 
 _KERNELS, _CALLS = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"

@@ -21,6 +21,11 @@ class PathRow(NamedTuple):
     of: int
 
 
+def insight_lines(results: MeasuredResults) -> list[str]:
+    """What is said of a run, a sentence a line."""
+    return results.figures.words
+
+
 def path_rows(results: MeasuredResults) -> list[PathRow]:
     path, source = results.critical_path, results.path_source
     rows = []

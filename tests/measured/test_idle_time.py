@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from simcore.measured import MeasuredRun
+from simcore.ranks import RankSet
 from simcore.runs.measured import MeasuredResults
 from simcore.sources.inputs import open_input
 from simcore.sources.measured import IDLE
@@ -10,7 +11,7 @@ from simcore.trace import graph
 from simcore.trace.findings import Place
 from simcore.trace.reasons import Facts, reason_words
 from simcore.trace.run import legs_of
-from simcore.words.measured_sentences import insight_lines
+from simcore.words.traces.waits import ranks_wait
 from tests.kineto.corpus import DLRM, needs_corpus
 from tests.measured.paths import path_rows
 from tests.measured.test_replay_by_hand import MS, SLOW_RANK, SLOW_STAGE, op, run_of
@@ -54,12 +55,13 @@ def test_ranks_that_wait_for_each_other_are_said_to() -> None:
     text += op(0, "backward_step", 35, 45) + op(0, "dp_allreduce", 45, 70, "dp")
     text += op(1, "forward_step", 0, 10) + op(1, "dp_allreduce", 10, 35, "dp")
     text += op(1, "backward_step", 35, 65) + op(1, "dp_allreduce", 65, 70, "dp")
-    results = MeasuredResults(run_of(text, 2))
+    results, both = MeasuredResults(run_of(text, 2)), RankSet.of([0, 1])
     waits = {(one.early, one.late): one.ns for one in results.waiting}
     assert waits == {(0, 1): 20 * MS, (1, 0): 20 * MS}
-    said = insight_lines(results)
-    assert "Ranks 0-1 (stage 0) wait for each other in dp_allreduce, up to 20.000 ms in all." in said
-    assert not any("each other" in line for line in insight_lines(MeasuredResults(run_of(SLOW_RANK, 2))))
+    (wait,) = ranks_wait(results)
+    assert (wait.early, wait.early_stage, wait.operation, wait.ns) == (both, 0, "dp_allreduce", 20 * MS)
+    assert wait.late == both
+    assert all(one.early != one.late for one in ranks_wait(MeasuredResults(run_of(SLOW_RANK, 2))))
 
 
 @needs_corpus

@@ -10,12 +10,25 @@ import pytest
 from simcore.diagnostics import UsageError
 from simcore.measured import MeasuredRun, open_directory, read_run
 from simcore.parameters import Parameters
+from simcore.ranks import RankSet
+from simcore.replay.differences import differences
 from simcore.replay.parameters import Scales
+from simcore.replay.stragglers import OwnWork, SlowRank, balanced_beside_slow_ranks
 from simcore.replay.what_if import AS_FAST
 from simcore.runs.measured import MeasuredResults, measured_results
 from simcore.sources.inputs import open_input
-from simcore.units import duration
-from simcore.words.measured_sentences import differences, insight_lines
+from simcore.words.measured_sentences import sentences_of
+from simcore.words.traces.replays import Kept, Rerun
+from simcore.words.traces.slow import (
+    RankComputesLonger,
+    RankIsSlow,
+    Shorter,
+    StageIsSlow,
+    ranks_compute_longer,
+    stage_is_slow,
+)
+from simcore.words.traces.spent import Most, MostTime, most_time
+from simcore.words.traces.waits import WaitFor, WaitsItself, ranks_wait
 from tests import says
 from tests.measured.paths import path_rows
 from tests.says import figures
@@ -57,30 +70,55 @@ def test_a_slow_rank_is_named_and_the_other_waits_for_it() -> None:
     assert (second.ns("wait"), second.ns("exposed dp"), second.ns("idle")) == (0, 5 * MS, MS)
     (waiting,) = results.waiting
     assert (waiting.early, waiting.late, waiting.name, waiting.ns) == (0, 1, "dp_allreduce", 20 * MS)
-    assert insight_lines(results) == [
-        "Rank 1 is slow: it computes 34.000 ms, rank 0 (stage 0) 14.000 ms; as fast as rank 0, the step "
-        "would take 22.354 ms (-44.1 %).",
-        "Compute is 60.0 % of the ranks' time. The largest other part, 25.0 %, is waiting for the last "
-        "member of a collective; rank 0 has all of it, 20.000 ms.",
-        "Rank 0 (stage 0) waits for rank 1 (stage 0) in dp_allreduce, up to 20.000 ms in all.",
+    zero, one = RankSet.of([0]), RankSet.of([1])
+    assert sentences_of(results) == [
+        RankIsSlow(
+            unit="rank",
+            found=SlowRank(1, 0, 34 * MS, 14 * MS, (0,)),
+            by_place=False,
+            shorter=None,
+            rerun=Rerun(40 * MS, 22_354_000),
+        ),
+        MostTime(
+            unit="rank",
+            ranks=2,
+            whole_ns=80 * MS,
+            compute_ns=48 * MS,
+            account="wait",
+            ns=20 * MS,
+            with_messages=False,
+            most=Most(zero, 20 * MS, are_all=False, have_all=True),
+            begin=None,
+            outside_ns=0,
+            knows_waits=True,
+        ),
+        WaitFor(
+            operation="dp_allreduce",
+            early=zero,
+            early_stage=0,
+            late=one,
+            late_stage=0,
+            ns=20 * MS,
+            itself=None,
+        ),
     ]
 
 
 def test_ranks_that_have_as_much_are_named_together() -> None:
     """Four ranks meet in one collective: which of them is first in the file is no finding."""
 
-    def said(*computes: float) -> str:
+    def most(*computes: float) -> Most | None:
         lines = "".join(
             op(rank, "forward_step", 0, ms) + op(rank, "dp_allreduce", ms, 90, "dp")
             for rank, ms in enumerate(computes)
         )
-        lines = [line for line in insight_lines(MeasuredResults(run_of(lines, len(computes)))) if "%" in line]
-        return lines[-1]
+        (sentence,) = most_time(MeasuredResults(run_of(lines, len(computes))))
+        return sentence.most
 
-    assert "; all ranks have about as much, up to 60.000 ms." in said(30, 30)
-    assert "; ranks 0-2 have all of it, up to 70.000 ms." in said(10, 10, 10, 80)
+    assert most(30, 30) == Most(RankSet.of([0, 1]), 60 * MS, are_all=True, have_all=True)
+    assert most(10, 10, 10, 80) == Most(RankSet.of(range(3)), 70 * MS, are_all=False, have_all=True)
     # 10 ms less is another rank.
-    assert "; rank 0 has the most, 70.000 ms." in said(10, 20, 80, 80)
+    assert most(10, 20, 80, 80) == Most(RankSet.of([0]), 70 * MS, are_all=False, have_all=False)
 
 
 def path_of(results: MeasuredResults) -> list[tuple[int, float, float, str, str, int]]:
@@ -140,11 +178,17 @@ def test_a_slow_stage_and_the_bubble_of_the_other() -> None:
         (0, 76, 96, "compute backward", "behind", 0),
     ]
     # Balanced it takes as long: what is slow does not say that moving work would help.
-    assert insight_lines(results)[1] == (
-        "Stage 1 is slow: its fastest rank computes 60.000 ms, that of the other stage 30.000 ms; with 1 "
-        "micro-batch one stage computes after the other, so work moved until all stages compute alike "
-        "would gain nothing."
-    )
+    assert [*stage_is_slow(results)] == [
+        StageIsSlow(
+            stage=1,
+            ns=60 * MS,
+            others=1,
+            others_ns=30 * MS,
+            microbatches=1,
+            rerun=Rerun(96 * MS, 96 * MS),
+            once="",
+        )
+    ]
 
 
 def test_a_slow_stage_with_a_slow_rank_says_what_is_left_once_that_is_as_fast_as_its_peers() -> None:
@@ -153,12 +197,26 @@ def test_a_slow_stage_with_a_slow_rank_says_what_is_left_once_that_is_as_fast_as
         op(rank, "forward_step", 0, ms, stage=rank // 2) for rank, ms in enumerate((10, 10, 30, 40))
     )
     results = MeasuredResults(run_of(text, 4, pp=2))
-    assert insight_lines(results)[:2] == [
-        "Rank 3 is slow: it computes 40.000 ms, rank 2 (stage 1) 30.000 ms; as fast as rank 2, the step "
-        "would take 30.000 ms (-25.0 %).",
-        "Stage 1 is slow: its fastest rank computes 30.000 ms, that of the other stage 10.000 ms; once rank "
-        "3 is as fast as rank 2, work moved until all stages compute alike would take the step from "
-        "30.000 ms to 20.000 ms (-33.3 %).",
+    beside = balanced_beside_slow_ranks(results)
+    assert beside is not None
+    assert figures(beside.once) == ["3", "2"]
+    assert sentences_of(results)[:2] == [
+        RankIsSlow(
+            unit="rank",
+            found=SlowRank(3, 1, 40 * MS, 30 * MS, (2,)),
+            by_place=False,
+            shorter=None,
+            rerun=Rerun(40 * MS, 30 * MS),
+        ),
+        StageIsSlow(
+            stage=1,
+            ns=30 * MS,
+            others=1,
+            others_ns=10 * MS,
+            microbatches=1,
+            rerun=Rerun(30 * MS, 20 * MS),
+            once=beside.once,
+        ),
     ]
     # The rerun, with the factors by hand; all that a balanced stage 0 takes is no more than that.
     scales = Scales(ranks={3: 0.75}, stages={0: 2.0, 1: 2 / 3})
@@ -219,7 +277,7 @@ def test_a_rank_that_is_said_to_be_slow_is_asked_to_be_as_fast_as_the_other_rank
     assert (asked.free_ns, asked.better10_ns, asked.worse10_ns) == (None, 22_354_000, None)
     tried = results.with_parameters(asked.parameters)
     assert tried.step_time_ns == asked.better10_ns
-    assert not any(line.startswith("Rank 1 is slow") for line in insight_lines(tried))
+    assert not [*ranks_compute_longer(tried)]
     assert not [knob.name for knob in tried.what_if() if knob.name.startswith("rank ")]
     # A stage of one rank has no peers.
     alone = MeasuredResults(run_of(SLOW_STAGE, 2, pp=2)).what_if()
@@ -406,12 +464,10 @@ PASSED_ON = "".join(
 def test_a_late_rank_that_waits_itself_is_said_to_with_whom_it_waits_for() -> None:
     """Planted: the figure of the whole wait."""
     results = MeasuredResults(run_of(PASSED_ON, 4, tp=2))
-    (line,) = [line for line in insight_lines(results) if " in dp_allreduce, " in line]
+    (wait,) = (one for one in ranks_wait(results) if one.operation == "dp_allreduce")
+    assert (wait.early, wait.late, wait.ns) == (RankSet.of([0, 1]), RankSet.of([2, 3]), 21 * MS)
     # From 12 to 33 ms; up to 31 rank 2 waits for rank 3 itself.
-    assert line == (
-        "Ranks 0-1 (stage 0) wait for ranks 2-3 (stage 0) in dp_allreduce, up to 21.000 ms in all; 19.000 ms "
-        "of it rank 2 itself waits for rank 3 (stage 0) in tp_allreduce."
-    )
+    assert wait.itself == WaitsItself(19 * MS, RankSet.of([2]), RankSet.of([3]), 0, "tp_allreduce")
     # Rank 3 on time, what is left of the wait is for rank 2 alone, which computes 1 ms longer.
     on_time = measured_results(run_of(PASSED_ON, 4, tp=2), Parameters(slow_rank=("3=0.3226",)))
     assert sum(wait.ns for wait in on_time.waiting if wait.name == "dp_allreduce") < 3 * MS
@@ -419,10 +475,10 @@ def test_a_late_rank_that_waits_itself_is_said_to_with_whom_it_waits_for() -> No
     late = PASSED_ON.replace(op(2, "forward_step", 0, 11), op(2, "forward_step", 0, 31)).replace(
         op(2, "tp_allreduce", 11, 33, "tp"), op(2, "tp_allreduce", 31, 33, "tp")
     )
-    (line,) = [
-        line for line in insight_lines(MeasuredResults(run_of(late, 4, tp=2))) if " in dp_allreduce, " in line
-    ]
-    assert line.endswith(" in dp_allreduce, up to 21.000 ms in all.")
+    (wait,) = (
+        one for one in ranks_wait(MeasuredResults(run_of(late, 4, tp=2))) if one.operation == "dp_allreduce"
+    )
+    assert (wait.ns, wait.itself) == (21 * MS, None)
 
 
 def test_what_a_slow_rank_computes_in_less_time_is_said_with_the_one_factor_that_is_tried() -> None:
@@ -437,13 +493,16 @@ def test_what_a_slow_rank_computes_in_less_time_is_said_with_the_one_factor_that
     )
     results = MeasuredResults(run_of(lines, 2))
     mended = results.with_parameters(Parameters(slow_rank=("1=0.5",)))
-    assert insight_lines(results)[0] == (
-        "Rank 1 is slow: it computes 90.000 ms, rank 0 (stage 0) 45.000 ms, though its forward is shorter "
-        "(10.000 ms, rank 0 20.000 ms); as fast as rank 0, with one factor on all of it, the step would take "
-        f"{duration(mended.step_time_ns)} (-47.4 %)."
-    )
+    assert [*ranks_compute_longer(results)] == [
+        RankIsSlow(
+            unit="rank",
+            found=SlowRank(1, 0, 90 * MS, 45 * MS, (0,)),
+            by_place=False,
+            shorter=Shorter("forward", 10 * MS, 20 * MS),
+            rerun=Rerun(95 * MS, mended.step_time_ns),
+        )
+    ]
     assert mended.step_time_ns == 50 * MS
-    assert "shorter" not in insight_lines(MeasuredResults(run_of(SLOW_RANK, 2)))[0]
 
 
 def test_a_rank_of_which_less_than_half_takes_longer_is_not_slow() -> None:
@@ -457,9 +516,13 @@ def test_a_rank_of_which_less_than_half_takes_longer_is_not_slow() -> None:
             2,
         )
     )
-    assert insight_lines(results)[0] == (
-        "Rank 1 computes longer: 60.000 ms, rank 0 (stage 0) 30.000 ms; they differ most in backward_step "
-        "(50.000 ms, rank 0 10.000 ms)."
+    assert sentences_of(results)[0] == RankComputesLonger(
+        unit="rank",
+        found=SlowRank(1, 0, 60 * MS, 30 * MS, (0,)),
+        by_place=False,
+        operation="backward_step",
+        own=OwnWork(1, 50 * MS),
+        peers=OwnWork(1, 10 * MS),
     )
     assert not any(AS_FAST in knob.name for knob in results.what_if())
 
@@ -468,9 +531,7 @@ def test_calls_without_a_partner_keep_what_they_took_and_a_gain_beside_them_says
     """Of a real trace 131 ms were possible, not 147.9: a send that waits for the slow rank stays long."""
     for lasting, there in ((9, True), (0.2, False)):
         alone = op(0, "recv_forward", 41, 41 + lasting, "pp")
-        (line,) = [
-            line for line in insight_lines(MeasuredResults(run_of(SLOW_RANK + alone, 2))) if "is slow" in line
-        ]
-        kept = f", or less: 1 call without a partner keeps what it took ({lasting:.3f} ms on rank 0)."
-        assert line.endswith(kept) == there
-        assert ("or less" in line) == there
+        (slow,) = ranks_compute_longer(MeasuredResults(run_of(SLOW_RANK + alone, 2)))
+        assert isinstance(slow, RankIsSlow)
+        assert slow.rerun is not None
+        assert slow.rerun.kept == (Kept(1, "rank", 0, round(lasting * MS)) if there else None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from bisect import bisect_right
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from simcore.comparison import Comparison
 from simcore.measured import MeasuredRun
 from simcore.parameters import Asked, Parameters
+from simcore.ranks import RankSet
 from simcore.replay.late import waits_of
 from simcore.replay.parameters import Scales, rounded
 from simcore.replay.piece_names import piece_name
@@ -21,8 +21,11 @@ from simcore.replay.what_if import AS_FAST
 from simcore.runs.measured import MeasuredResults, measured_results
 from simcore.sources.inputs import open_input
 from simcore.sources.measured import BUBBLE, WAIT
-from simcore.units import duration
-from simcore.words.measured_sentences import insight_lines
+from simcore.words.measured_sentences import sentences_of
+from simcore.words.traces.late import a_rank_causes_waits
+from simcore.words.traces.slow import ranks_compute_longer, stage_is_slow
+from simcore.words.traces.spent import slots_are_empty
+from simcore.words.traces.waits import WaitsItself, ranks_wait
 from tests.says import figures, said
 from tests.workload.texts import shared_folder
 
@@ -86,30 +89,23 @@ def test_the_embedding_all_reduce_of_the_last_stage_waits_for_the_first() -> Non
     waits = {(one.early, one.late): one.ns for one in results.waiting if one.name == "ep_allreduce"}
     # From 2442.37 and 2471.24 ms to 3733.28 and 3736.33 ms, when ranks 0 and 1 come.
     assert waits == {(6, 0): 1_290_910_000, (7, 1): 1_265_090_000}
-    assert insight_lines(results) == [
-        "Rank 7 is slow: it computes 1.873 s, rank 6 (stage 3) 910.0 ms; as fast as rank 6, the step would "
-        "take 2.925 s (-24.1 %).",
-        "Rank 7 causes 9.016 s (38.7 %) of the 23.288 s of wait and bubble that 8 ranks have in sum, "
-        "directly or through others that wait for it; no other rank causes more than 2.847 s.",
-        "With 1 micro-batch on 4 equal stages every stage would have 3 of 4 slots empty, 75.0 % of its "
-        "time. Here the ranks compute for 22.0 %; 55.6 % are bubble, 19.9 % waiting for the last member of a "
-        "collective. More micro-batches in a step would leave fewer of them empty; a recorded step "
-        "does not tell how much that brings.",
-        "Ranks 0-1 (stage 0) wait for ranks 2-3 (stage 1) in recv_backward, up to 3.077 s in all; "
-        "2.442 s of it ranks 2-3 themselves wait for ranks 4-5 (stage 2).",
-        "Ranks 2-3 (stage 1) wait for ranks 4-5 (stage 2) in recv_backward, up to 2.443 s in all; "
-        "1.807 s of it ranks 4-5 themselves wait for ranks 6-7 (stage 3).",
-        "Ranks 6-7 (stage 3) wait for ranks 0-1 (stage 0) in ep_allreduce (embedding), up to 1.291 s in all; "
-        "846.3 ms of it ranks 0-1 themselves wait for ranks 2-3 (stage 1) in recv_backward.",
-        "Ranks 4-5 (stage 2) wait for rank 7 (stage 3) in optimizer_step, up to 875.6 ms in all; "
-        "861.8 ms of it rank 7 itself waits for rank 1 (stage 0) in ep_allreduce (embedding).",
-    ]
+    assert [(one.rule, *figures(one.text)) for one in sentences_of(results)] == [
+        ("slow-rank", "7", "1.873 s", "6", "3", "910.0 ms", "6", "2.925 s", "-24.1 %"),
+        ("causes-waits", "7", "9.016 s", "38.7 %", "23.288 s", "8", "2.847 s"),
+        ("empty-slots", "1", "4", "3", "4", "75.0 %", "22.0 %", "55.6 %", "19.9 %"),
+        ("wait", "0-1", "0", "2-3", "1", "recv_backward", "3.077 s", "2.442 s", "2-3", "4-5", "2"),
+        ("wait", "2-3", "1", "4-5", "2", "recv_backward", "2.443 s", "1.807 s", "4-5", "6-7", "3"),
+        ("wait", "6-7", "3", "0-1", "0", "ep_allreduce", "1.291 s",
+         "846.3 ms", "0-1", "2-3", "1", "recv_backward"),
+        ("wait", "4-5", "2", "7", "3", "optimizer_step", "875.6 ms",
+         "861.8 ms", "7", "1", "0", "ep_allreduce"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "stamp"), RUNS)
 def test_every_rank_that_is_said_to_be_slow_has_its_question(name: str, stamp: str) -> None:
     results = MeasuredResults(opened(name, stamp))
-    said = [line.split()[1] for line in insight_lines(results) if re.match(r"Rank \d+ is slow:", line)]
+    said = [str(one.found.rank) for one in ranks_compute_longer(results) if one.rule == "slow-rank"]
     knobs = [knob for knob in results.what_if() if knob.name.startswith("rank ")]
     assert sorted(said) == sorted(knob.name.split()[1] for knob in knobs)
     assert all(AS_FAST in knob.name and len(figures(knob.name)) == 4 for knob in knobs)
@@ -153,15 +149,13 @@ def test_who_is_waited_for_in_the_end_is_whom_each_moment_leads_to(name: str, st
 
 def test_the_rank_at_the_end_of_the_waits_is_named_where_it_stands_out() -> None:
     results = MeasuredResults(opened("wd8_tp2_pp4", "20240923205004"))
-    words = "directly or through others that wait for it; no other rank causes more than "
-    assert any(words in line for line in insight_lines(results))
+    assert any(a_rank_causes_waits(results))
     # As fast as rank 6 it is waited for less, and no longer before all others.
     mended = results.with_parameters(Parameters(slow_rank=("7=0.4858",)))
     assert waited_in_the_end(wait_stretches(mended))[7] < waited_in_the_end(wait_stretches(results))[7] // 2
-    assert not any("or through others" in line for line in insight_lines(mended))
+    assert not any(a_rank_causes_waits(mended))
     for name, stamp in RUNS[1:]:
-        lines = insight_lines(MeasuredResults(opened(name, stamp)))
-        assert not any("or through others" in line for line in lines)
+        assert not any(a_rank_causes_waits(MeasuredResults(opened(name, stamp))))
 
 
 def test_a_stage_is_not_called_slow_where_a_slow_rank_of_it_is_all_that_it_has() -> None:
@@ -173,7 +167,7 @@ def test_a_stage_is_not_called_slow_where_a_slow_rank_of_it_is_all_that_it_has()
     assert figures(beside.once) == ["7", "6"]
     assert beside.before_ns == pytest.approx(mended.step_time_ns, rel=1e-3)
     assert 0 < beside.before_ns - beside.after_ns < 0.01 * results.step_time_ns
-    assert not any("Stage 3 is slow" in line for line in insight_lines(results))
+    assert not [*stage_is_slow(results)]
     knob = next(knob for knob in results.what_if() if knob.name == "balanced stages")
     # Its gain, 5.9 %, is that of the slow rank; the name says so where no line is left for what it means.
     assert (knob.knob, figures(knob.moves)) == (f"balanced stages ({knob.moves})", ["7"])
@@ -198,12 +192,8 @@ def test_where_the_degrees_come_from_is_said_of_each_real_run() -> None:
 
 def test_empty_slots_are_said_where_they_are_what_ranks_do_not_compute() -> None:
     """(P - 1) of M + P - 1: 75 % of wd8, where 78 % is not compute; of wd4_tp1_pp2 it is 62 of 50 %."""
-    said = {
-        name: [line for line in insight_lines(MeasuredResults(opened(name, stamp))) if "slots" in line]
-        for name, stamp in RUNS
-    }
-    assert len(said["wd8_tp2_pp4"]) == 1
-    assert said["wd4_tp1_pp2"] == []
+    speaks = {name: any(slots_are_empty(MeasuredResults(opened(name, stamp)))) for name, stamp in RUNS}
+    assert (speaks["wd8_tp2_pp4"], speaks["wd4_tp1_pp2"]) == (True, False)
 
 
 def test_a_rank_made_as_fast_as_its_peers_is_why_its_replay_is_shorter() -> None:
@@ -228,11 +218,10 @@ def test_who_comes_last_and_waits_itself_is_not_blamed_alone() -> None:
     mended = results.with_parameters(Parameters(slow_rank=("7=0.4858",)))
     for run in (results, mended):
         (ns,) = [one.ns for one in run.waiting if (one.early, one.late, one.name) == (4, 7, "optimizer_step")]
-        (line,) = [line for line in insight_lines(run) if " in optimizer_step, " in line]
-        assert line == (
-            f"Ranks 4-5 (stage 2) wait for rank 7 (stage 3) in optimizer_step, up to {duration(ns)} in all; "
-            "861.8 ms of it rank 7 itself waits for rank 1 (stage 0) in ep_allreduce (embedding)."
-        )
+        (wait,) = (one for one in ranks_wait(run) if one.operation == "optimizer_step")
+        assert (wait.early, wait.early_stage, wait.ns) == (RankSet.of([4, 5]), 2, ns)
+        assert (wait.late, wait.late_stage) == (RankSet.of([7]), 3)
+        assert wait.itself == WaitsItself(861_780_000, RankSet.of([7]), RankSet.of([1]), 0, "ep_allreduce")
         assert ns == 875_620_000
     # Who is waited for and does its own work is.
     stretches = wait_stretches(results)

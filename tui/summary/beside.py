@@ -16,10 +16,10 @@ from simcore.units import duration, percent, signed
 from tui.frame import Glyphs, Line, fitted, name_cut, rows_around
 
 if TYPE_CHECKING:
+    from simcore.replay.differences import RankDifference
     from simcore.runs.measured import MeasuredResults
     from simcore.trace.contexts import MapRow
     from simcore.trace.run import Run
-    from simcore.words.measured_sentences import RankDifference
 
 _MAP_ROLE = {"exposed": "comm", "wait": "wait", "computing": "bwd"}
 # Cells of a name that are worth a column of figures, and operations of a rank at most.
@@ -278,7 +278,7 @@ class Waits(RankTable):
         """How each rank's replayed end differs from the measured one."""
         if self._differences is None:
             # Imported here: not before somebody looks at a replay.
-            from simcore.words.measured_sentences import differences
+            from simcore.replay.differences import differences
 
             self._differences = differences(self._run.base)
         return self._differences

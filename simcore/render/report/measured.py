@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from simcore.measured import MeasuredRun
     from simcore.measured.summary import OpFigures
     from simcore.replay.bandwidths import Bandwidth
+    from simcore.replay.differences import RankDifference
     from simcore.replay.timed import Timed
     from simcore.runs.measured import MeasuredResults
     from simcore.trace.run import Run
-    from simcore.words.measured_sentences import RankDifference
 
 _MOST_RANKS, _MOST_OPS = 64, 3
 _NAME_CELLS = 34
@@ -71,7 +71,7 @@ def _differences(run: Run) -> list[RankDifference]:
     if recorded is None or not recorded.is_replayed:
         return []
     # Imported here: only what was recorded is replayed.
-    from simcore.words.measured_sentences import differences
+    from simcore.replay.differences import differences
 
     return differences(recorded)
 

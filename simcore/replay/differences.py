@@ -1,0 +1,43 @@
+"""How a replay differs from what was measured: when each rank ends, and which operations explain it."""
+
+from __future__ import annotations
+
+from simcore.records import Struct
+from simcore.replay.timed import Timed
+
+
+class RankDifference(Struct, frozen=True):
+    """Of one rank. number: its rank. measured_ns, replayed_ns: when its last operation ends. ops: (name, ns
+    more than measured) of the operations that changed, the greatest change first; GAPS is one of them.
+    """
+
+    number: int
+    measured_ns: int
+    replayed_ns: int
+    ops: tuple[tuple[str, int], ...]
+
+
+GAPS = "host gaps"
+
+
+def differences(results: Timed) -> list[RankDifference]:
+    """Each rank's difference; the changes of its operations and gaps add up to it."""
+    of_ranks = []
+    for before, after in zip(results.measured.ranks, results.run.ranks, strict=True):
+        changes: dict[str, int] = {}
+        changed = after.last_ns - before.last_ns
+        seen = set()
+        for op, name in enumerate(before.ops.name):
+            span = (before.ops.start[op], before.ops.end[op])
+            if span in seen:
+                # The second line of one physical operation.
+                continue
+            seen.add(span)
+            ns = (after.ops.end[op] - after.ops.start[op]) - (span[1] - span[0])
+            changes[name] = changes.get(name, 0) + ns
+        changes[GAPS] = changed - sum(changes.values())
+        ops = sorted(
+            ((name, ns) for name, ns in changes.items() if ns), key=lambda pair: (-abs(pair[1]), pair[0])
+        )
+        of_ranks.append(RankDifference(before.number, before.last_ns, after.last_ns, tuple(ops)))
+    return of_ranks

@@ -1,0 +1,76 @@
+"""Who comes late to collectives of executed ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from simcore.executing.trace import WAIT
+from simcore.units import duration, largest, listed, listed_with
+from simcore.words.rules import Sentence
+
+if TYPE_CHECKING:
+    from simcore.executing.ran import RanTraces
+
+# A second's walk.
+_MOST_NODES = 500_000
+
+
+class MembersWait(Sentence, frozen=True, kw_only=True):
+    """What all ranks together wait for the last members of their collectives, ns. ns_of: for whom, by rank;
+    {} where that is not known.
+    """
+
+    rule = "members-wait"
+
+    ns: int
+    ns_of: dict[int, int]
+
+    @property
+    def text(self) -> str:
+        words = f"All ranks together wait {duration(self.ns)} for the last members of their collectives"
+        ranks = largest(self.ns_of)
+        names, figures = [f"rank {rank}" for rank in ranks], [duration(self.ns_of[rank]) for rank in ranks]
+        if not ranks:
+            return f"{words}."
+        if all(self.ns_of[rank] == self.ns for rank in ranks):
+            return f"{words}, all for {listed(names)}."
+        if len(ranks) == 1:
+            return f"{words}, longest for {names[0]}: {figures[0]}."
+        return f"{words}, longest for {listed_with(names, figures)}."
+
+
+def members_wait(results: RanTraces) -> Iterator[MembersWait]:
+    """Speaks where waiting for members takes more than a hundredth of the ranks' time."""
+    ns = sum(account.ns("wait") for account in results.accounts)
+    if ns * 100 >= results.step_time_ns * len(results.accounts):
+        yield MembersWait(ns=ns, ns_of=_waited_for(results))
+
+
+def _waited_for(results: RanTraces) -> dict[int, int]:
+    """Of each rank, ns that others wait for it in collectives that it is the last to come to; of several that
+    come last, for each. {} where ranks that run alike are known as one, and of more nodes than are walked.
+    """
+    executed = results.executed
+    if len(executed.units.first) < len(results.ranks) or results.held_ops > _MOST_NODES:
+        return {}
+    last: dict[int, tuple[int, list[int]]] = {}
+    for rank in results.ranks:
+        start = executed.start[rank]
+        for place, number in enumerate(executed.meetings[rank]):
+            if number < 0:
+                continue
+            begun, late = last.get(number, (-1, []))
+            if start[place] > begun:
+                last[number] = start[place], [rank]
+            elif start[place] == begun:
+                late.append(rank)
+    ns_of: dict[int, int] = {}
+    for rank in results.ranks:
+        accounts = results.accounts[rank]
+        for segment, account in enumerate(accounts.account):
+            number = executed.meetings[rank][accounts.op[segment]] if account == WAIT else -1
+            if number in last:
+                for who in last[number][1]:
+                    ns_of[who] = ns_of.get(who, 0) + accounts.edge[segment + 1] - accounts.edge[segment]
+    return ns_of

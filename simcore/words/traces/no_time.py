@@ -1,0 +1,42 @@
+"""Executed traces whose step takes no time, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from simcore.executing.executed import NO_PRICES
+from simcore.words.rules import Sentence
+
+if TYPE_CHECKING:
+    from simcore.executing.ran import RanTraces
+
+
+class NoTime(Sentence, frozen=True, kw_only=True):
+    """That no node takes time."""
+
+    rule = "no-time"
+
+    @property
+    def text(self) -> str:
+        return "No node takes time: the step is 0 ns long."
+
+
+class NoPrice(Sentence, frozen=True, kw_only=True):
+    """What has no price, in the words of its note."""
+
+    rule = "no-price"
+
+    note: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.note[0].upper()}{self.note[1:]}."
+
+
+def no_time(results: RanTraces) -> Iterator[Sentence]:
+    """Speaks of a step of 0 ns, and of what is known to be the cause."""
+    yield NoTime()
+    for note in results.executed.diagnostics:
+        if note.code in NO_PRICES:
+            yield NoPrice(note=note.message)

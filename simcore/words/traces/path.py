@@ -1,0 +1,158 @@
+"""What the critical path of executed nodes is: by their names, and of its communication by group or kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal
+
+from simcore.diagnostics import printable
+from simcore.executing.columns import pattern_of
+from simcore.kernel_names import short_name
+from simcore.names import GROUP_KINDS
+from simcore.ranks import RankSet
+from simcore.trace.critical_path import path_parts
+from simcore.units import duration, how_much, largest, listed_with, percent, plural
+from simcore.words.rules import Sentence
+
+if TYPE_CHECKING:
+    from simcore.executing.ran import RanTraces
+
+_NAMES = 2
+# Of groups of which nobody says what they are.
+_UNKNOWN = "comm"
+# What has no group of its own, in words; where another group has all ranks, what singles it out.
+_EVERY, _MESSAGES, _COLLECTIVES = "all ranks", "messages", "collectives"
+_WHOSE = {
+    _EVERY: "that of all ranks together",
+    "alone": "what ranks do by themselves",
+    _MESSAGES: "messages",
+}
+_UNNAMED = "that of collectives that name no group"
+
+
+class PathIs(Sentence, frozen=True, kw_only=True):
+    """The names that the path is longest, alike but for a number. others: how many more there are; others_ns:
+    the longest of these.
+    """
+
+    rule = "critical-path"
+
+    step_ns: int
+    ns_of: dict[str, int]
+    others: int
+    others_ns: int
+
+    @property
+    def text(self) -> str:
+        names = [short_name(name, 40) for name in self.ns_of]
+        shares = [f"{percent(ns, self.step_ns)} %" for ns in self.ns_of.values()]
+        if next(iter(self.ns_of.values())) == self.step_ns:
+            return f"The whole critical path is {names[0]}."
+        words = f"Of the critical path {names[0]} takes {shares[0]}"
+        words += "".join(f", {name} {share}" for name, share in zip(names[1:], shares[1:], strict=True))
+        # A layer's phases have names of their own: of many names the longest may not be of the longest layer.
+        if self.others:
+            each = "each of " if self.others > 1 else ""
+            less = "as much or less" if self.others_ns == [*self.ns_of.values()][-1] else "less"
+            words += f", {each}{plural(self.others, 'other name')} {less}"
+        return f"{words}."
+
+
+def path_is(results: RanTraces) -> Iterator[PathIs]:
+    """Speaks of every run; of nodes of one name alone by that name."""
+    by_pattern: dict[str, int] = {}
+    names: dict[str, set[str]] = {}
+    for track, place, ns in results.critical_path:
+        node = results.path_source.name(track, place)
+        pattern = pattern_of(node)
+        by_pattern[pattern] = by_pattern.get(pattern, 0) + ns
+        names.setdefault(pattern, set()).add(node)
+    sums = {
+        next(iter(names[pattern])) if len(names[pattern]) == 1 else pattern: ns
+        for pattern, ns in by_pattern.items()
+    }
+    most = sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))
+    yield PathIs(
+        step_ns=results.step_time_ns,
+        ns_of=dict(most[:_NAMES]),
+        others=len(most[_NAMES:]),
+        others_ns=max((ns for _, ns in most[_NAMES:]), default=0),
+    )
+
+
+class PathCommunication(Sentence, frozen=True, kw_only=True):
+    """The communication that the path is longest. ns_of: all of it by group; by kind where all kinds are
+    known; or messages beside all groups. is_alone: whether there is no other group. names_all: whether a
+    named group has all ranks, too.
+    """
+
+    rule = "path-communication"
+
+    step_ns: int
+    by: Literal["group", "kind", "messages"]
+    ns_of: dict[str, int]
+    is_alone: bool = False
+    names_all: bool = False
+
+    @property
+    def text(self) -> str:
+        whole_ns = sum(self.ns_of.values())
+        if self.is_alone:
+            return f"Communication on the critical path takes {self._figure(whole_ns)}."
+        most = largest(self.ns_of)
+        how = how_much(sum(self.ns_of[name] for name in most), whole_ns)
+        begin = "Of the communication on the critical path most is"
+        if how != "most":
+            begin = f"{how.capitalize()} communication on the critical path is"
+        whose, figures = [*map(self._whose, most)], [self._figure(self.ns_of[name]) for name in most]
+        if len(most) == 1:
+            return f"{begin} {whose[0]}: {figures[0]}."
+        return f"{begin} {listed_with(whose, figures)}."
+
+    def _whose(self, name: str) -> str:
+        if self.by == "kind":
+            return "transfers between stages" if name == "pp" else f"{name} collectives"
+        if self.by == "messages" or (name == _EVERY and self.names_all):
+            return _UNNAMED if name == _EVERY else name
+        return _WHOSE.get(name) or f"that of {printable(name, 40)}"
+
+    def _figure(self, ns: int) -> str:
+        return f"{duration(ns)}, {percent(ns, self.step_ns)} % of the step"
+
+
+def path_communication(results: RanTraces) -> Iterator[PathCommunication]:
+    """Speaks of a path with communication; not where that has been said with what the path is. Of a kind of
+    groups where all kinds are known, else of a group, as one kind has many.
+    """
+    step_ns, table = results.step_time_ns, results.group_table
+    kinds = {name: ns for name, ns in _sums(results, "kind").items() if name in GROUP_KINDS}
+    if len(kinds) > 1 and _UNKNOWN not in kinds:
+        yield PathCommunication(step_ns=step_ns, by="kind", ns_of=kinds)
+        return
+    groups = {name: ns for name, ns in _sums(results, "group").items() if name not in ("compute", "cpu")}
+    whole_ns, messages_ns = sum(groups.values()), groups.get(_MESSAGES, 0)
+    is_alone = len(groups) == 1 and (len(table) == 1 or messages_ns > 0)
+    if not groups or (is_alone and whole_ns == step_ns):
+        # The path is nothing else, and there is no other group: what the path is has been said.
+        return
+    if messages_ns >= max(groups.values()) and whole_ns - messages_ns > messages_ns:
+        # Many groups with less each are more than messages all the same.
+        ns_of = {_COLLECTIVES: whole_ns - messages_ns, _MESSAGES: messages_ns}
+        yield PathCommunication(step_ns=step_ns, by="messages", ns_of=ns_of)
+        return
+    every = RankSet.of(results.ranks).text()
+    yield PathCommunication(
+        step_ns=step_ns,
+        by="group",
+        ns_of=groups,
+        is_alone=is_alone and not messages_ns,
+        names_all=any(use.group != _EVERY and use.ranks == every for use in table),
+    )
+
+
+def _sums(results: RanTraces, by: str) -> dict[str, int]:
+    """What the path is of each part, ns; without those of 0."""
+    sums: dict[str, int] = {}
+    for part, ns in path_parts(results.critical_path, results.path_source, by):
+        sums[part] = sums.get(part, 0) + ns
+    return {part: ns for part, ns in sums.items() if ns}

@@ -1,0 +1,136 @@
+"""Who waits for whom in a measured run, and in which operation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from simcore.measured.vocabulary import POINT_TO_POINT, said_op
+from simcore.ranks import RankSet
+from simcore.records import Struct
+from simcore.replay.late import RankWaiting
+from simcore.replay.stragglers import LEAST
+from simcore.replay.timed import Timed
+from simcore.replay.waits import late_waits_itself, wait_stretches
+from simcore.units import duration
+from simcore.words.rules import Sentence
+from simcore.words.traces.ranks import of_stage, ranks_words
+
+_MOST = 2
+# A wait is named beside the longest one of its kind from this share of it on.
+_OF_LONGEST = 0.1
+
+
+class WaitsItself(Struct, frozen=True):
+    """That ranks that come late wait themselves for most of the time. ns: of the longest wait for one of
+    them; whom: for whom they do, of which stage where that is one, and in which operation.
+    """
+
+    ns: int
+    late: RankSet
+    whom: RankSet
+    stage: int | None
+    operation: str
+
+
+class WaitFor(Sentence, frozen=True, kw_only=True):
+    """That ranks wait for others, or for each other. ns: the longest of these waits. itself: what the late
+    ones wait themselves; None where that is little.
+    """
+
+    rule = "wait"
+
+    operation: str
+    early: RankSet
+    early_stage: int | None
+    late: RankSet
+    late_stage: int | None
+    ns: int
+    itself: WaitsItself | None
+
+    @property
+    def text(self) -> str:
+        wait = (
+            f"{ranks_words(self.early)}{of_stage(self.early_stage)} wait{'' if len(self.early) > 1 else 's'}"
+        )
+        other = f"{ranks_words(self.late).lower()}{of_stage(self.late_stage)}"
+        if self.early == self.late:
+            other = "each other"
+        words = f"{wait} for {other} in {said_op(self.operation, 40)}, up to {duration(self.ns)} in all"
+        if self.itself is None:
+            return f"{words}."
+        own = self.itself
+        verb = "themselves wait" if len(own.late) > 1 else "itself waits"
+        in_what = f" in {said_op(own.operation, 40)}" if own.operation != self.operation else ""
+        for_whom = f"{ranks_words(own.whom).lower()}{of_stage(own.stage)}{in_what}"
+        return f"{words}; {duration(own.ns)} of it {ranks_words(own.late).lower()} {verb} for {for_whom}."
+
+
+def ranks_wait(results: Timed) -> Iterator[WaitFor]:
+    """Speaks of the longest waits by operation, stage that waits and stage waited for: receives, then
+    collectives.
+    """
+    if not results.graph.together:
+        return
+    stages = {rank.number: rank.stage for rank in results.measured.ranks}
+    pairs: dict[tuple[str, int | None, int | None], list[RankWaiting]] = {}
+    for wait in results.waiting:
+        pairs.setdefault((wait.name, stages[wait.early], stages[wait.late]), []).append(wait)
+
+    def longest(waits: list[RankWaiting]) -> tuple[int, int, int]:
+        return max((wait.ns, wait.early, wait.late) for wait in waits)
+
+    most = sorted(pairs.items(), key=lambda pair: (-longest(pair[1])[0], pair[0][0], longest(pair[1])))
+    receives = [pair for pair in most if pair[0][0] in POINT_TO_POINT]
+    collectives = [pair for pair in most if pair[0][0] not in POINT_TO_POINT]
+    for (name, early_stage, late_stage), waits in (*receives[:_MOST], *collectives[:_MOST]):
+        ns = longest(waits)[0]
+        if ns < results.step_time_ns * LEAST:
+            continue
+        # Who waits shortly for somebody else there hides who holds all of them up.
+        waits = [wait for wait in waits if wait.ns >= ns * _OF_LONGEST]
+        early, late = RankSet.of(wait.early for wait in waits), RankSet.of(wait.late for wait in waits)
+        yield WaitFor(
+            operation=name,
+            early=early,
+            early_stage=early_stage,
+            late=late,
+            late_stage=late_stage,
+            ns=ns,
+            itself=None if early == late else _waits_itself(results, waits),
+        )
+
+
+def _waits_itself(results: Timed, waits: list[RankWaiting]) -> WaitsItself | None:
+    """Of the longest wait for somebody who waits for most of it: who comes last there is not to blame."""
+    stretches = wait_stretches(results)
+    if not stretches:
+        return None
+    ranks = results.measured.ranks
+    index = {rank.number: at for at, rank in enumerate(ranks)}
+    # Of each wait for whom the late rank waits itself, in what it waits most: ns by rank.
+    name, own_ns = "", 0
+    whom: set[int] = set()
+    late: set[int] = set()
+    for wait in sorted(waits, key=lambda wait: (-wait.ns, wait.early, wait.late)):
+        itself = late_waits_itself(results, stretches, index[wait.early], index[wait.late], wait.name)
+        by_name: dict[str, dict[int, int]] = {}
+        for (rank, own_name), ns in itself.items():
+            by_name.setdefault(own_name, {})[rank] = ns
+        most = max(by_name, key=lambda own_name: (sum(by_name[own_name].values()), own_name), default="")
+        of_ranks = by_name.get(name or most, {})
+        if 2 * sum(of_ranks.values()) < wait.ns:
+            continue
+        if not name:
+            name, own_ns = most, sum(of_ranks.values())
+        late.add(wait.late)
+        whom |= {rank for rank, ns in of_ranks.items() if ns >= max(of_ranks.values()) * _OF_LONGEST}
+    if not name:
+        return None
+    (stage, *others) = {ranks[rank].stage for rank in whom}
+    return WaitsItself(
+        own_ns,
+        RankSet.of(late),
+        RankSet.of(ranks[rank].number for rank in whom),
+        None if others else stage,
+        name,
+    )

@@ -89,10 +89,6 @@ _MOST_WAITS = 20_000
 
 def wait_stretches(results: Timed) -> list[list[Late]]:
     """The waits of each rank, in order; empty of more than `_MOST_WAITS`."""
-    return kept_on(results, "wait stretches", lambda: _find_stretches(results))
-
-
-def _find_stretches(results: Timed) -> list[list[Late]]:
     waits = [
         [*waits_of(results.graph, results.ends, rank, accounts)]
         for rank, accounts in enumerate(results.accounts)
@@ -132,23 +128,4 @@ def late_waits_itself(
         for own in beside(stretches[late], wait.start, wait.end):
             key = (own.rank, piece_name(results, late, own.piece))
             ns_of[key] = ns_of.get(key, 0) + own.ns
-    return ns_of
-
-
-def waited_in_the_end(waits: list[list[Late]]) -> dict[int, int]:
-    """Rank (its index) -> how long others wait for it, ns, where at each moment a rank that waits itself is
-    passed over for the one that it waits for: who is left does something else, or nothing. They sum to all
-    waits. waits: of `wait_stretches`.
-    """
-    ns_of: dict[int, int] = {}
-    left = [(wait.start, wait.end, wait.rank, len(waits)) for some in waits for wait in some]
-    while left:
-        start, end, rank, depth = left.pop()
-        own = end - start
-        # Clocks that differ may have two ranks wait for each other: the chain ends with the last of them.
-        for wait in beside(waits[rank], start, end) if depth else ():
-            own -= wait.ns
-            left.append((wait.start, wait.end, wait.rank, depth - 1))
-        if own:
-            ns_of[rank] = ns_of.get(rank, 0) + own
     return ns_of

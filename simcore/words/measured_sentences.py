@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simcore.words.traces.host import ranks_run_nothing
-from simcore.words.traces.late import a_rank_causes_waits, ranks_come_last
+from simcore.words.traces.late import ranks_come_last
 from simcore.words.traces.slow import ranks_compute_longer, stage_is_slow
 from simcore.words.traces.spent import most_time, slots_are_empty
 from simcore.words.traces.waits import ranks_wait
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 RULES = (
     ranks_compute_longer,
     ranks_come_last,
-    a_rank_causes_waits,
     ranks_run_nothing,
     slots_are_empty,
     stage_is_slow,

@@ -12,17 +12,15 @@ from simcore.comparison import Comparison
 from simcore.measured import MeasuredRun
 from simcore.parameters import Asked, Parameters
 from simcore.ranks import RankSet
-from simcore.replay.late import waits_of
 from simcore.replay.parameters import Scales, rounded
 from simcore.replay.piece_names import piece_name
 from simcore.replay.stragglers import balanced_beside_slow_ranks
-from simcore.replay.waits import late_waits_itself, wait_stretches, waited_in_the_end
+from simcore.replay.waits import late_waits_itself, wait_stretches
 from simcore.replay.what_if import AS_FAST
 from simcore.runs.measured import MeasuredResults, measured_results
 from simcore.sources.inputs import open_input
 from simcore.sources.measured import BUBBLE, WAIT
 from simcore.words.measured_sentences import sentences_of
-from simcore.words.traces.late import a_rank_causes_waits
 from simcore.words.traces.slow import ranks_compute_longer, stage_is_slow
 from simcore.words.traces.spent import slots_are_empty
 from simcore.words.traces.waits import WaitsItself, ranks_wait
@@ -91,7 +89,6 @@ def test_the_embedding_all_reduce_of_the_last_stage_waits_for_the_first() -> Non
     assert waits == {(6, 0): 1_290_910_000, (7, 1): 1_265_090_000}
     assert [(one.rule, *figures(one.text)) for one in sentences_of(results)] == [
         ("slow-rank", "7", "1.873 s", "6", "3", "910.0 ms", "6", "2.925 s", "-24.1 %"),
-        ("causes-waits", "7", "9.016 s", "38.7 %", "23.288 s", "8", "2.847 s"),
         ("empty-slots", "1", "4", "3", "4", "75.0 %", "22.0 %", "55.6 %", "19.9 %"),
         ("wait", "0-1", "0", "2-3", "1", "recv_backward", "3.077 s", "2.442 s", "2-3", "4-5", "2"),
         ("wait", "2-3", "1", "4-5", "2", "recv_backward", "2.443 s", "1.807 s", "4-5", "6-7", "3"),
@@ -115,47 +112,6 @@ def test_every_rank_that_is_said_to_be_slow_has_its_question(name: str, stamp: s
             (Parameters(slow_rank=("7=0.4858",)), 2924)
         ]
         assert results.what_if()[0] == knobs[0]
-
-
-def followed(results: MeasuredResults) -> dict[int, int]:
-    """What `waited_in_the_end` gives, asked at every moment at which anything changes."""
-    ranks = range(len(results.accounts))
-    edges = sorted({edge for one in results.accounts for edge in one.edge})
-    whom: list[dict[int, int]] = []
-    for rank, accounts in zip(ranks, results.accounts, strict=True):
-        waiting = [at for at, one in enumerate(accounts.account) if one in (WAIT, BUBBLE)]
-        late = waits_of(results.graph, results.ends, rank, accounts)
-        whom.append({at: one.rank for at, one in zip(waiting, late, strict=True)})
-    found: dict[int, int] = {}
-    for start, end in itertools.pairwise(edges):
-        now = [whom[rank].get(results.accounts[rank].at(start)) for rank in ranks]
-        for rank in ranks:
-            last, steps = now[rank], 0
-            while last is not None and now[last] is not None and steps < len(ranks):
-                last, steps = now[last], steps + 1
-            if last is not None:
-                found[last] = found.get(last, 0) + end - start
-    return found
-
-
-@pytest.mark.parametrize(("name", "stamp"), RUNS)
-def test_who_is_waited_for_in_the_end_is_whom_each_moment_leads_to(name: str, stamp: str) -> None:
-    """Planted: the first one waited for in place of the last; a wait that ends inside counted whole."""
-    results = MeasuredResults(opened(name, stamp))
-    found = waited_in_the_end(wait_stretches(results))
-    assert found == followed(results)
-    assert sum(found.values()) == sum(one.ns for one in results.waiting)
-
-
-def test_the_rank_at_the_end_of_the_waits_is_named_where_it_stands_out() -> None:
-    results = MeasuredResults(opened("wd8_tp2_pp4", "20240923205004"))
-    assert any(a_rank_causes_waits(results))
-    # As fast as rank 6 it is waited for less, and no longer before all others.
-    mended = results.with_parameters(Parameters(slow_rank=("7=0.4858",)))
-    assert waited_in_the_end(wait_stretches(mended))[7] < waited_in_the_end(wait_stretches(results))[7] // 2
-    assert not any(a_rank_causes_waits(mended))
-    for name, stamp in RUNS[1:]:
-        assert not any(a_rank_causes_waits(MeasuredResults(opened(name, stamp))))
 
 
 def test_a_stage_is_not_called_slow_where_a_slow_rank_of_it_is_all_that_it_has() -> None:

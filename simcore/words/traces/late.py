@@ -1,4 +1,4 @@
-"""Ranks that others wait for: who comes last to collectives, and who stands at the end of the waits."""
+"""Ranks that come last to collectives, and why."""
 
 from __future__ import annotations
 
@@ -6,19 +6,13 @@ from collections.abc import Iterator
 
 from simcore.kernel_names import short_name
 from simcore.replay.idle import call_words
-from simcore.replay.stragglers import LEAST, Straggler, on_time, stragglers
+from simcore.replay.stragglers import Straggler, on_time, stragglers
 from simcore.replay.timed import Timed
-from simcore.replay.waits import wait_stretches, waited_in_the_end
-from simcore.sources.measured import ACCOUNTS, BUBBLE, WAIT
-from simcore.trace.run import sum_ns
-from simcore.units import duration, duration_range, listed, percent, plural
+from simcore.units import duration, duration_range, listed
 from simcore.words.rules import Sentence
 from simcore.words.traces.replays import Rerun, gaining
 
 _MOST = 2
-# The rank at the end of chains of waits is named where it has so many times the waits of the next one, and so
-# many times those that are for it without a rank in between.
-_FAR_AHEAD, _CHAINED = 2, 1.2
 
 
 class ComesLast(Sentence, frozen=True, kw_only=True):
@@ -69,61 +63,3 @@ def ranks_come_last(results: Timed) -> Iterator[ComesLast]:
     for found in told_stragglers(results):
         scales, less_ns = on_time(results, found)
         yield ComesLast(found=found, less_ns=less_ns, rerun=gaining(results, scales))
-
-
-class CausesWaits(Sentence, frozen=True, kw_only=True):
-    """That one rank stands at the end of much of what all ranks wait, ns. accounts: those that have waits;
-    are_all: whether these have no other time; next_ns: what the rank causes that causes most besides.
-    """
-
-    rule = "causes-waits"
-
-    unit: str
-    rank: int
-    ns: int
-    whole_ns: int
-    ranks: int
-    accounts: tuple[str, ...]
-    are_all: bool
-    next_ns: int
-
-    @property
-    def text(self) -> str:
-        who = plural(self.ranks, self.unit)
-        # One column alone sums to less: a user could not find the figure.
-        lost = f"of {' and '.join(self.accounts)} that {who} have in sum"
-        if not self.are_all:
-            lost = f"that {who} wait in sum"
-        return (
-            f"{self.unit.capitalize()} {self.rank} causes {duration(self.ns)} "
-            f"({percent(self.ns, self.whole_ns)} %) of the {duration(self.whole_ns)} {lost}, directly or "
-            f"through others that wait for it; no other {self.unit} causes more than "
-            f"{duration(self.next_ns)}."
-        )
-
-
-def a_rank_causes_waits(results: Timed) -> Iterator[CausesWaits]:
-    """Speaks of the rank that all others wait for at the end of a chain, where no other comes near it and
-    less of it is seen in who waits for whom: in between stand ranks that wait themselves.
-    """
-    if not results.graph.together:
-        return
-    waited = sorted(waited_in_the_end(wait_stretches(results)).items(), key=lambda pair: (-pair[1], pair[0]))
-    if len(waited) < 2 or waited[0][1] < _FAR_AHEAD * waited[1][1]:
-        return
-    (rank, ns), whole = waited[0], sum(ns for _, ns in waited)
-    number = results.measured.ranks[rank].number
-    direct = sum(wait.ns for wait in results.waiting if wait.late == number)
-    if ns < results.step_time_ns * LEAST or ns < _CHAINED * direct:
-        return
-    totals = sum_ns(results, results.tracks)
-    yield CausesWaits(
-        unit=results.measured.unit,
-        rank=number,
-        ns=ns,
-        whole_ns=whole,
-        ranks=len(results.measured.ranks),
-        accounts=tuple(ACCOUNTS[account] for account in (WAIT, BUBBLE) if totals[account]),
-        are_all=totals[WAIT] + totals[BUBBLE] == whole,
-        next_ns=waited[1][1],
-    )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from simcore.measured.vocabulary import POINT_TO_POINT, said_op
 from simcore.ranks import RankSet
 from simcore.records import Struct
-from simcore.replay.late import RankWaiting
+from simcore.replay.late import Late, RankWaiting
 from simcore.replay.stragglers import LEAST
 from simcore.replay.timed import Timed
 from simcore.replay.waits import late_waits_itself, wait_stretches
@@ -71,6 +71,7 @@ def ranks_wait(results: Timed) -> Iterator[WaitFor]:
     """
     if not results.graph.together:
         return
+    stretches = wait_stretches(results)
     stages = {rank.number: rank.stage for rank in results.measured.ranks}
     pairs: dict[tuple[str, int | None, int | None], list[RankWaiting]] = {}
     for wait in results.waiting:
@@ -96,15 +97,14 @@ def ranks_wait(results: Timed) -> Iterator[WaitFor]:
             late=late,
             late_stage=late_stage,
             ns=ns,
-            itself=None if early == late else _waits_itself(results, waits),
+            itself=_waits_itself(results, stretches, waits) if stretches and early != late else None,
         )
 
 
-def _waits_itself(results: Timed, waits: list[RankWaiting]) -> WaitsItself | None:
+def _waits_itself(
+    results: Timed, stretches: list[list[Late]], waits: list[RankWaiting]
+) -> WaitsItself | None:
     """Of the longest wait for somebody who waits for most of it: who comes last there is not to blame."""
-    stretches = wait_stretches(results)
-    if not stretches:
-        return None
     ranks = results.measured.ranks
     index = {rank.number: at for at, rank in enumerate(ranks)}
     # Of each wait for whom the late rank waits itself, in what it waits most: ns by rank.

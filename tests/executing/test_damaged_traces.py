@@ -206,8 +206,8 @@ def test_a_group_without_a_file_of_groups_is_refused_with_its_flag(tmp_path: Pat
     found = find_set(str(tmp_path))
     assert found is not None
     asked = Parameters(dialect="astra-sim-2", dim=("switch:2:50:500",))
-    with pytest.raises(InputError, match=r"group 3 is in no file of groups .*there is no --comm-groups FILE"):
+    with pytest.raises(InputError, match=r"group 3 .* no --comm-groups FILE"):
         executed_results(Execution(open_set(found), asked))
     groups = write_json(tmp_path / "groups.json", {"1": [0, 1]})
-    with pytest.raises(InputError, match=r"group 3 is in no file of groups .*not in that of --comm-groups"):
+    with pytest.raises(InputError, match=r"group 3 .* not in .* --comm-groups"):
         executed_results(Execution(open_set(found), replace(asked, comm_groups=groups)))

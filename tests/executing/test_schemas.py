@@ -107,9 +107,9 @@ def test_the_json_form_says_the_same(form: str, packed: bool, tmp_path: Path, to
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"nodes": [{"id": "x"}]}', "entry 0 of the nodes: its id is no whole number"),
+        ('{"nodes": [{"id": "x"}]}', "entry 0 .* id"),
         ('{"nodes": [{"id": 1, "type": "COMP"}]}', "found type 'COMP', expected"),
-        ('{"nodes": [3]}', "entry 0 of the nodes is no object"),
+        ('{"nodes": [3]}', "entry 0 .* object"),
         ('{"nodes": [{"id": 1}', "this is not JSON"),
         ('{"nodes": [{"id": 1, "data_deps": [5], "type": "COMP_NODE"}]}', "waits for node 5"),
         ("[" * 100_000, "too deep"),

@@ -9,7 +9,7 @@ import pytest
 
 from simcore.diagnostics import InputError
 from simcore.measured.columns import FUSED, INSTANT, MEASURED, PLACED
-from tests.says import figures
+from tests.says import figures, said
 
 from .traces import Op, Sub, read, refused, told
 
@@ -160,48 +160,44 @@ def test_names_that_the_tracers_do_not_write_are_shown_and_said() -> None:
 
 
 GOOD = Op().line()
+# A line, the column and code of its error, and what is named in it: the key, what was found, what would fit.
 DAMAGED = [
-    ("hello", "trace.txt:2:1: error trace-line found 'hello', expected rank:N:operation(...)"),
-    ("rank:x:forward_step()", "trace.txt:2:1: error trace-line found 'rank:x:forward_step()', expected "
-     "rank:N:operation(...)"),
-    ("stage:1:forward_step()", "trace.txt:2:1: error trace-line found 'stage:1:forward_step()', expected "
-     "rank:N:operation(...) as on the lines before"),
-    ("rank:0:a(timestamp=1", "trace.txt:2:21: error trace-line-end found the end of the line, expected ) at "
-     "the end of the operation"),
-    ("rank:0:a(", "trace.txt:2:10: error trace-line-end found the end of the line, expected ) at the end of "
-     "the operation"),
-    ("rank:0:a(sub_operations=['b=1']", "trace.txt:2:32: error trace-line-end found the end of the line, "
-     "expected ) at the end of the operation"),
-    ("rank:0:a(x=1,sub_operations=[])rank:0:b()", "trace.txt:2:31: error trace-line-end found ')rank:0:b()', "
-     "expected ) at the end of the operation"),
-    ("rank:0:a(sub_operations=['b=1)", "trace.txt:2:26: error trace-list sub_operations: found ''b=1)', "
-     "expected a quoted string or ]"),
-    ("rank:0:a(sub_operations=[['b=1']])", "trace.txt:2:26: error trace-list sub_operations: found "
-     "'['b=1']])', expected a quoted string or ]"),
-    ("rank:0:a(sub_operations=['b=1' 'c=2'])", "trace.txt:2:32: error trace-list sub_operations: found "
-     "''c=2'])', expected , or ] behind a string"),
-    ("rank:0:a(sub_operations={})", "trace.txt:2:25: error trace-list sub_operations: found '{})', expected "
-     "[ and a list of quoted strings"),
-    (r"rank:0:a(sub_operations=['b=\x4'])", "trace.txt:2:26: error trace-list sub_operations: found "
-     r"''b=\x4'', expected a string without a broken escape"),
-    ("rank:0:a(sub_operations=['b'])", "trace.txt:2:26: error trace-key found 'b', expected key=value"),
-    ("rank:0:a(b,timestamp=5)", "trace.txt:2:10: error trace-key found 'b', expected key=value"),
-    ("rank:0:a(timestamp=5,duration=4.x)", "trace.txt:2:31: error not-a-number duration: found '4.x', "
-     "expected a number of ms"),
-    ("rank:0:a(timestamp=5,duration=-4)", "trace.txt:2:31: error negative-value duration: found '-4', "
-     "expected 0 or more"),
-    ("rank:0:a(timestamp=1e30)", "trace.txt:2:20: error value-too-large timestamp: found '1e30' ms, expected "
-     "at most 9223372036854775807 ns"),
-    ("rank:0:a(batch_id=x)", "trace.txt:2:19: error not-a-number batch_id: found 'x', expected a whole "
-     "number below 2147483648"),
-    ("rank:0:a\x1b[31m(", "trace.txt:2:1: error trace-line found 'rank:0:a\\x1b[31m(', expected "
-     "rank:N:operation(...)"),
-]  # fmt: skip
+    ("hello", 1, "trace-line", "'hello'", "rank:N:operation(...)"),
+    ("rank:x:forward_step()", 1, "trace-line", "'rank:x:forward_step()'", "rank:N:operation(...)"),
+    (
+        "stage:1:forward_step()",
+        1,
+        "trace-line",
+        "'stage:1:forward_step()'",
+        "rank:N:operation(...)",
+        "before",
+    ),
+    ("rank:0:a(timestamp=1", 21, "trace-line-end", "end of the line", ")"),
+    ("rank:0:a(", 10, "trace-line-end", "end of the line", ")"),
+    ("rank:0:a(sub_operations=['b=1']", 32, "trace-line-end", "end of the line", ")"),
+    ("rank:0:a(x=1,sub_operations=[])rank:0:b()", 31, "trace-line-end", "')rank:0:b()'", ")"),
+    ("rank:0:a(sub_operations=['b=1)", 26, "trace-list", "sub_operations", "''b=1)'", "quoted", "]"),
+    ("rank:0:a(sub_operations=[['b=1']])", 26, "trace-list", "sub_operations", "'['b=1']])'", "quoted", "]"),
+    ("rank:0:a(sub_operations=['b=1' 'c=2'])", 32, "trace-list", "sub_operations", "''c=2'])'", ",", "]"),
+    ("rank:0:a(sub_operations={})", 25, "trace-list", "sub_operations", "'{})'", "["),
+    (r"rank:0:a(sub_operations=['b=\x4'])", 26, "trace-list", "sub_operations", r"''b=\x4''", "escape"),
+    ("rank:0:a(sub_operations=['b'])", 26, "trace-key", "'b'", "key=value"),
+    ("rank:0:a(b,timestamp=5)", 10, "trace-key", "'b'", "key=value"),
+    ("rank:0:a(timestamp=5,duration=4.x)", 31, "not-a-number", "duration", "'4.x'", "ms"),
+    ("rank:0:a(timestamp=5,duration=-4)", 31, "negative-value", "duration", "'-4'", "0"),
+    ("rank:0:a(timestamp=1e30)", 20, "value-too-large", "timestamp", "'1e30'", "9223372036854775807 ns"),
+    ("rank:0:a(batch_id=x)", 19, "not-a-number", "batch_id", "'x'", "2147483648"),
+    ("rank:0:a\x1b[31m(", 1, "trace-line", "'rank:0:a\\x1b[31m('", "rank:N:operation(...)"),
+]
 
 
-@pytest.mark.parametrize(("line", "message"), DAMAGED)
-def test_a_damaged_line_is_an_error_with_its_line_and_column(line: str, message: str) -> None:
-    assert str(refused(f"{GOOD}\n{line}\n")) == message
+@pytest.mark.parametrize(("line", "column", "code", "parts"), [(*one[:3], one[3:]) for one in DAMAGED])
+def test_a_damaged_line_is_an_error_with_its_line_and_column(
+    line: str, column: int, code: str, parts: tuple[str, ...]
+) -> None:
+    (error,) = refused(f"{GOOD}\n{line}\n").diagnostics
+    assert (error.place(), error.code) == (f"trace.txt:2:{column}", code)
+    said([error.message], *parts)
 
 
 def test_all_damaged_lines_of_a_file_are_told_at_once() -> None:

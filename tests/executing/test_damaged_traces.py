@@ -33,7 +33,7 @@ from tests.executing.encoding import (
     write_json,
     write_set,
 )
-from tests.says import figures
+from tests.says import facts
 
 COUNT = int(os.environ.get("WLTUI_MUTANTS", "150"))
 SMALL: list[dict[str, Any]] = [
@@ -65,7 +65,7 @@ def errors_of(prefix: str, parameters: Parameters = WLTUI) -> list[tuple[str, st
     """Of each error the name of its file, its code, and the figures of its message."""
     with pytest.raises(InputError) as raised:
         run(prefix, parameters)
-    return [(Path(one.file).name, one.code, figures(one.message)) for one in raised.value.diagnostics]
+    return [(Path(one.file).name, one.code, facts(one.message)) for one in raised.value.diagnostics]
 
 
 def test_the_pair_runs_by_both_rules(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from tests import says
 from tests.analysis.test_beside import made_simulation, made_trace
 from tests.executing.encoding import COLL, COMP, LOAD, RECV, SEND, write_json, write_set
 from tests.measured.made_steps import Layout
-from tests.says import figures
+from tests.says import facts
 
 DIM = Parameters(dim=("switch:4:10:0",))
 
@@ -279,7 +279,7 @@ def test_compute_that_states_operations_and_no_duration_is_said_until_a_roofline
         return [one.message for one in run.diagnostics if one.code == "no-durations"]
 
     (words,) = said()
-    assert figures(words) == ["0", "2", "num_ops", "0 ns", "--system", "1"]
+    assert facts(words) == ["0", "2", "num_ops", "0 ns", "--system", "1"]
     assert opened(tmp_path, ranks).step_time_ns == 7000
     system = {"roofline-enabled": 1, "peak-perf": 1, "local-mem-bw": 1000}
     path = write_json(tmp_path / "system.json", system)
@@ -289,17 +289,17 @@ def test_compute_that_states_operations_and_no_duration_is_said_until_a_roofline
     whole, some = ranks[0], operations(6)
     del some["attributes"]["tensor_size"]
     ranks[:] = [[*whole, some]]
-    assert figures(said()[0])[-3:] == ["1", "2", "tensor_size"]
+    assert facts(said()[0])[-3:] == ["1", "2", "tensor_size"]
     ranks[:] = [[operations(1), some]]
-    assert figures(said()[0])[-2:] == ["1", "tensor_size"]
+    assert facts(said()[0])[-2:] == ["1", "tensor_size"]
     assert "the one" in said()[0]
     ranks[:] = [[some]]
-    assert figures(said()[0])[-2:] == ["0 ns", "tensor_size"]
+    assert facts(said()[0])[-2:] == ["0 ns", "tensor_size"]
     assert opened(tmp_path, ranks, replace(DIM, system=path)).step_time_ns == 0
     # ASTRA-sim wants a rank for each of the four NPUs, and none of them on CPUs.
     ranks[:] = [[operations(1)]] * 4
     (said_there,) = said(dialect="astra-sim-2")
-    assert "1 ns" in figures(said_there)
+    assert "1 ns" in facts(said_there)
 
 
 def test_loads_without_a_price_are_counted_until_a_file_has_it(tmp_path: Path) -> None:
@@ -310,7 +310,7 @@ def test_loads_without_a_price_are_counted_until_a_file_has_it(tmp_path: Path) -
         found = [one.message for one in run.diagnostics if one.code == "remote-memory-missing"]
         # Without a file it asks for one.
         assert all(("FILE" in message) != ("remote_memory" in asked) for message in found)
-        return list(map(figures, found)), run.step_time_ns
+        return list(map(facts, found)), run.step_time_ns
 
     assert said() == ([["8", "0 ns", "--remote-memory"]], 1000)
     assert said(no_fold=True) == said()
@@ -328,7 +328,7 @@ def test_what_is_priced_by_an_attribute_that_is_not_there_is_a_warning(tmp_path:
         run = opened(tmp_path / name, list(ranks), replace(DIM, no_fold=no_fold, **asked))
         found = [one for one in run.diagnostics if one.code == "attribute-missing"]
         assert all(one.severity == "warning" and one.file.endswith(".et") for one in found)
-        return [figures(one.message) for one in found], run.step_time_ns
+        return [facts(one.message) for one in found], run.step_time_ns
 
     def without(node: dict[str, Any], attribute: str) -> dict[str, Any]:
         left = {key: value for key, value in node["attributes"].items() if key != attribute}

@@ -24,7 +24,7 @@ from simcore.trace.figures import NodeTables, Origin, PathSegment, Said, StreamU
 from simcore.trace.findings import Leg, Place, Spot, Step, WhatIf
 from simcore.trace.spans import Trace
 from simcore.trace.track import TimedPass, Track, in_same_words
-from simcore.units import duration, plural
+from simcore.units import duration
 
 if TYPE_CHECKING:
     from simcore.parameters import Given, Parameters

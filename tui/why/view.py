@@ -28,7 +28,7 @@ class WhyView(PanelsView):
         binding("g,home", "move(-10000000)", "first row", "why.first"),
         binding("G,end", "move(10000000)", "last row", "why.last"),
         binding("i", "grouping", "other sums: by kind, layer or operation, stage or rank", "why.grouping"),
-        binding("o", "order", "the segments of the path in the order of time, or the longest first", "why.order"),
+        binding("o", "order", "segments of the path in the order of time, or the longest first", "why.order"),
         binding("enter", "go", "to the segment, or longest of a sum, in the timeline", "why.go"),
         binding("t", "try", "try the first change, or the one under the cursor", "why.try"),
         binding("escape", "app.open('timeline')", "back to the timeline", "why.leave"),

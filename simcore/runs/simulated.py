@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from simcore.cluster import Dimension
     from simcore.parameters import Given
     from simcore.trace.lanes import Lanes
-    from simcore.words.sentences import Sentence
+    from simcore.words.sentences.model import Weighed
     from simcore.words.simulated import SimulatedFigures
 
 
@@ -103,7 +103,7 @@ class Results(Finished):
                 self._take_stakes(self._stakes | {SCHEDULE_ASSUMED: stake})
 
     @cached_property
-    def sentences(self) -> list[Sentence]:
+    def sentences(self) -> list[Weighed]:
         """The run in words, the main cause first."""
         from simcore.words.sentences import sentences_of
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from simcore.trace.findings import Place
     from simcore.trace.gradients import Gradient
     from simcore.trace.track import Track
-    from simcore.words.sentences import Sentence
+    from simcore.words.sentences.model import Weighed
 
 
 def effective_parameters(simulation: Simulation) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class SimulatedFigures(Figures["Finished"]):
     in_shares = True
     path_groupings = ("kind", "layer", "stage", "rank")
 
-    def __init__(self, run: Finished, sentences: Callable[[], list[Sentence]]) -> None:
+    def __init__(self, run: Finished, sentences: Callable[[], list[Weighed]]) -> None:
         """sentences: those of the run, kept there: they take other runs beside it."""
         super().__init__(run)
         self._sentences = sentences
@@ -124,9 +124,7 @@ class SimulatedFigures(Figures["Finished"]):
 
     @property
     def said(self) -> list[Said]:
-        return [
-            Said(sentence.rule, sentence.lead + sentence.text, sentence.ns) for sentence in self._sentences()
-        ]
+        return [Said(sentence.rule, sentence.told, sentence.ns) for sentence in self._sentences()]
 
     @cached_property
     def streams(self) -> list[TrackStreams]:

@@ -8,7 +8,7 @@ from simcore.records import replace
 from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
 from simcore.units import duration
-from simcore.words.sentences.model import Facts
+from simcore.words.sentences.model import RunSums
 from simcore.workload import open_workload
 from simcore.workload.without_lines import without_rows
 from tests.analysis.booking import run
@@ -77,11 +77,11 @@ def test_of_unequal_micro_batches_the_slots_of_equal_ones_are_said() -> None:
         " %): the micro-batches are unequal, and with 4 stages and 2 equal ones 1f1b would leave 3 of 5 "
         "slots empty on each; all stages compute alike."
     )
-    alike = Facts(Results(run(UNEVEN[:3] * 2, {"pp": 4}, schedule="1f1b")))
+    alike = RunSums(Results(run(UNEVEN[:3] * 2, {"pp": 4}, schedule="1f1b")))
     assert 5 * (alike.step_ns - alike.mean_busy_ns) == 3 * alike.step_ns
     assert "unequal" not in said(alike.simulation)["bubble"]
     assert "3 of 5 slots empty" in said(alike.simulation)["bubble"]
-    uneven = Facts(Results(run(UNEVEN, {"pp": 4}, schedule="1f1b")))
+    uneven = RunSums(Results(run(UNEVEN, {"pp": 4}, schedule="1f1b")))
     lost = uneven.step_ns - uneven.mean_busy_ns
     # More than the 13.5 us that 3 of 5 slots are beside 9 us of compute.
     assert (lost, uneven.mean_busy_ns) == (17_000, 9_000)
@@ -93,7 +93,7 @@ def test_the_empty_slots_are_those_of_the_passes() -> None:
     """
     for stages, count in ((2, 1), (4, 1), (16, 2), (16, 32)):
         parameters = Parameters(pp=stages, microbatches=count)
-        facts = Facts(Results(simulate(open_workload("fixtures/002_gpt_1024npu.txt"), parameters)))
+        facts = RunSums(Results(simulate(open_workload("fixtures/002_gpt_1024npu.txt"), parameters)))
         lost = facts.mean_ns["bubble"] + facts.mean_ns["idle"]
         done = sum(facts.mean_ns[f"compute {phase}"] for phase in ("fwd", "ig", "wg", "recompute"))
         done += sum(facts.mean_ns[f"exposed {kind}"] for kind in ("tp", "ep", "pp", "cp"))
@@ -139,30 +139,12 @@ def test_a_block_that_no_header_asks_for_is_said_with_its_lines_and_the_step_wit
     assert without.step_time_ns == of_rows(*TOO_MANY[:5]).step_time_ns
 
 
-def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
-    """Lines 7 and 8 cut a block of 4 layers in two: without them there are the 6 rows of line 2. Of the two
-    readings of seed 001 one had a step, and nobody could try the other.
-    """
-    joined = of_rows(*TOO_MANY[:4], *TOO_MANY[6:])
-    assert (joined.program.structure.layers_per_block, len(joined.workload)) == ((4,), 6)
-    text = said(of_rows(*TOO_MANY, declared=6))["uneven-microbatches"]
-    alone = of_rows(*TOO_MANY, microbatches=1)
-    assert text == (
-        "The file contradicts itself. Its header asks for 1 micro-batch of 3 layers, its rows make 2: the "
-        f"second, lines 8-10, has 1 layer. Without it: {duration(alone.step_time_ns)}."
-    )
-    assert "Lines 8-10" not in text
-    for declared in (5, 7, 8):
-        text = said(of_rows(*TOO_MANY, declared=declared))["uneven-microbatches"]
-        assert "Its header asks" not in text
-        assert "Lines 8-10 are 1 more block" in text
-
-
 def test_what_cuts_a_block_in_two_is_named_where_the_run_without_it_is_offered() -> None:
     """A newcomer asked which rows they are. In a sentence of its own, before anybody had asked for it, the
     other reading held up five who read it. Planted: the words of the first fix.
     """
     joined = of_rows(*TOO_MANY[:4], *TOO_MANY[6:])
+    assert (joined.program.structure.layers_per_block, len(joined.workload)) == ((4,), 6)
     for pp in (1, 2):
         rows = [one for one in Results(of_rows(*TOO_MANY, declared=6, pp=pp)).what_if() if one.fixes]
         meant = [(one.flags, one.meaning) for one in rows if "7-8" in one.flags]

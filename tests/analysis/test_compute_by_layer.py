@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from simcore.parameters import Parameters
 from simcore.runs.simulated import Results
 from simcore.simulation import simulate
-from simcore.words.sentences.model import Facts
+from simcore.words.sentences.model import RunSums
 from tests.analysis.booking import run
 from tests.strategies import Case, cases, layer, make_workload
 
@@ -13,7 +13,7 @@ from tests.strategies import Case, cases, layer, make_workload
 @settings(max_examples=40)
 @given(cases())
 def test_compute_by_layer_is_all_compute_of_the_mean_rank(case: Case) -> None:
-    facts = Facts(Results(simulate(*case)))
+    facts = RunSums(Results(simulate(*case)))
     layers = facts.layer_compute_ns
     # Rounded for each layer; ranks that differ by less than a 500th count as alike.
     slack = len(layers) + facts.mean_busy_ns // 400
@@ -23,7 +23,7 @@ def test_compute_by_layer_is_all_compute_of_the_mean_rank(case: Case) -> None:
 def test_a_slow_rank_does_not_lend_its_share_to_the_mean_rank() -> None:
     """Rank 0 computes three times as long as the others: of all compute the layer has what all have."""
     workload = make_workload([layer("only_layer", 6000)], tp=1, pp=1, all_gpus=2)
-    facts = Facts(Results(simulate(workload, Parameters(slow_rank=("0=3",)))))
+    facts = RunSums(Results(simulate(workload, Parameters(slow_rank=("0=3",)))))
     assert facts.layer_compute_ns == {"only_layer": 12_000}
     assert facts.results.layer_groups.compute_ns == [18_000]
 

@@ -9,7 +9,7 @@ from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
 from simcore.trace.run import mean_busy_ns
 from simcore.units import duration
-from simcore.words.sentences.model import Facts
+from simcore.words.sentences.model import RunSums
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
 from tests.analysis.test_sentences import BLOCK, SEED_002, first, late_gradients, said
@@ -267,7 +267,7 @@ def test_a_backward_that_a_flag_makes_end_later_is_said_with_what_is_left() -> N
         saved = plain.step_time_ns - flagged.step_time_ns
         # Some of it lies beside what else there is to do at the end.
         before, after = (
-            sum(sum(ops.values()) for ops in Facts(Results(run_of)).late[0].values())
+            sum(sum(ops.values()) for ops in RunSums(Results(run_of)).late[0].values())
             for run_of in (plain, flagged)
         )
         later = last_backward_end_ns(flagged, 0) - last_backward_end_ns(plain, 0)

@@ -8,7 +8,7 @@ from simcore.parameters import Parameters
 from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
 from simcore.units import duration
-from simcore.words.sentences.model import Facts, stage_words
+from simcore.words.sentences.model import RunSums, stages_named
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
 from tests.analysis.test_sentences import SEED_002, said
@@ -31,12 +31,12 @@ def test_half_of_a_stage_is_not_most_of_it() -> None:
     simulation = run(
         rows, {"tp": 4, "dp": 2, "pp": 2}, slow_rank=("5=3",), schedule="1f1b", dim=("switch:16:1:5",)
     )
-    words = {
-        stage_words(Facts(Results(simulation)), (number,))
+    named = [
+        stages_named(RunSums(Results(simulation)), (number,))
         for number in range(len(simulation.timeline.classes))
-    }
-    assert len(words) > 2
-    assert not [one for one in words if one.startswith("Most of")]
+    ]
+    assert len({who.words for who in named}) > 2
+    assert not any(who.is_most for who in named)
 
 
 def test_a_port_that_carries_all_that_it_can_carries_no_more() -> None:

@@ -1,11 +1,12 @@
 """A run in sentences, each made by a rule from the accounts and never for one file.
 
-A new rule is one function here and one entry in `RULES`. Import from here: `RULES`, `Sentence`,
-`sentences_of`, `told`.
+A new rule is a class of its facts and words and a generator beside it that finds them, in the file of its
+subject, and one entry in `RULES`. Import from here: `RULES`, `sentences_of`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from simcore.records import replace
@@ -14,7 +15,7 @@ from simcore.words.sentences.compute import another_model, compute_bound, no_com
 from simcore.words.sentences.experts import uneven_experts
 from simcore.words.sentences.faults import slow_link, straggler
 from simcore.words.sentences.memory import does_not_fit
-from simcore.words.sentences.model import Facts, Rule, Sentence
+from simcore.words.sentences.model import RunSums, Weighed
 from simcore.words.sentences.network import (
     busy_port,
     exposed,
@@ -37,7 +38,7 @@ _SAVES = 0.1
 _OF_THE_FILE = ("no-compute", "one-layer", "another-model", "uneven-microbatches")
 
 # What costs the same stands in this order.
-RULES: tuple[Rule, ...] = (
+RULES: tuple[Callable[[RunSums], Iterable[Weighed]], ...] = (
     does_not_fit,
     no_compute,
     one_layer,
@@ -59,7 +60,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def sentences_of(results: Finished) -> list[Sentence]:
+def sentences_of(results: Finished) -> list[Weighed]:
     """What there is to say of a run, the main cause first; nothing of a step of 0 ns.
 
     Faults come before all causes, then, without any, the cause that costs the step most, what the step
@@ -67,11 +68,8 @@ def sentences_of(results: Finished) -> list[Sentence]:
     """
     if not results.step_time_ns:
         return []
-    facts = Facts(results)
-    sentences: list[Sentence] = []
-    for rule in RULES:
-        made = rule(facts)
-        sentences += made if isinstance(made, list) else [made] if made is not None else []
+    run = RunSums(results)
+    sentences = [sentence for rule in RULES for sentence in rule(run)]
     of_file = [
         replace(sentence, lead=f"{sentence.cause.capitalize()}. ")
         for sentence in sentences
@@ -79,8 +77,8 @@ def sentences_of(results: Finished) -> list[Sentence]:
     ]
     causes = [sentence for sentence in sentences if sentence.cause and sentence.rule not in _OF_THE_FILE]
     causes.sort(key=lambda cause: (not cause.fault, -cause.lost_ns))
-    if causes and facts.simulation.workload.has_compute:
-        causes[0] = replace(causes[0], lead=_lead(facts, causes))
+    if causes and run.simulation.workload.has_compute:
+        causes[0] = replace(causes[0], lead=lead_of(causes, run.mean_busy_ns))
     beside = [sentence for sentence in sentences if not sentence.cause]
     first = [sentence for sentence in beside if sentence.rule == "free-communication"]
     leading = max(sum(cause.fault for cause in causes), 1)
@@ -88,36 +86,33 @@ def sentences_of(results: Finished) -> list[Sentence]:
     return [*of_file, *causes[:leading], *first, *causes[leading:], *rest]
 
 
-def _lead(facts: Facts, causes: list[Sentence]) -> str:
-    """`Bubble-bound. `: what the step goes to, in a word or two.
+def lead_of(causes: Sequence[Weighed], busy_ns: int) -> str:
+    """`Bubble-bound. `: what the step goes to, in a word or two. busy_ns: compute of the mean rank.
 
     Compute with what most of the rest goes to, and what hiding gradients behind it saves: the largest part is
     not what can be saved first; else the largest cause, which binds the step where most of what ranks do not
     compute goes to it.
     """
     main, name = causes[0], causes[0].cause.capitalize()
+    # Half or more of what ranks do not compute.
+    most_of_the_rest = [cause for cause in causes if 2 * cause.lost_ns >= cause.step_ns - busy_ns]
     if main.fault:
         return f"{name}. "
     if main.cause == "compute":
-        second = next((cause.cause for cause in causes[1:] if facts.most_of_the_rest(cause.lost_ns)), None)
+        second = next((cause.cause for cause in most_of_the_rest if cause is not main), None)
         said = f"Mostly compute, then {second}" if second else "Mostly compute"
-        if not facts.worth(main.lost_ns, _HALF):
+        if not main.worth(main.lost_ns, _HALF):
             # The largest part, and not most of the step.
             said = f"Compute, then {second or 'several causes'}"
-        if facts.worth(main.lost_ns, _BOUND):
+        if main.worth(main.lost_ns, _BOUND):
             said = "Compute-bound"
         saved_ns = max(cause.saved_ns for cause in causes)
         # Which change it is stands in the sentence that found it.
-        if facts.worth(saved_ns, _SAVES):
-            said += f": gradient overlap would save {facts.figure(saved_ns)}"
+        if main.worth(saved_ns, _SAVES):
+            said += f": gradient overlap would save {main.figure(saved_ns)}"
         return f"{said}. "
-    binds = main.cause in ("bubble", "network") and facts.most_of_the_rest(main.lost_ns)
+    binds = main.cause in ("bubble", "network") and main in most_of_the_rest
     return f"{name}-bound. " if binds else f"{name}. "
 
 
-def told(sentences: list[Sentence]) -> list[str]:
-    """The sentences as they are printed: what stands before the main cause is said once."""
-    return [sentence.lead + sentence.text for sentence in sentences]
-
-
-__all__ = ["RULES", "Sentence", "sentences_of", "told"]
+__all__ = ["RULES", "sentences_of"]

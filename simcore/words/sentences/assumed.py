@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from simcore.units import duration
-from simcore.words.sentences.model import Facts, Sentence
+from simcore.words.sentences.model import RunSums, Weighed
 
 
-def schedule_range(facts: Facts) -> Sentence | None:
-    """Said of a model on several stages without a schedule: what the step is at least, whatever it is."""
-    fastest = facts.results.fastest
-    if fastest is None:
-        return None
-    schedule = facts.simulation.program.schedule
-    how = "without a bubble and with only gradients and transfers hidden"
-    if fastest.is_way:
-        how = "one micro-batch through all stages and back, then the optimizer, with all else hidden"
-    text = (
-        f"No schedule was given: the step is between {duration(fastest.ns)}, {how}, and "
-        f"{duration(facts.step_ns)}, as {schedule} (--schedule, --overlap-grad-reduce)."
-    )
-    return Sentence("schedule-range", text, fastest.ns)
+class ScheduleRange(Weighed, frozen=True):
+    """Between what steps are. ns: the least. is_way: whether that is one micro-batch on its way."""
+
+    rule = "schedule-range"
+
+    is_way: bool
+    schedule: str
+
+    @property
+    def text(self) -> str:
+        how = "without a bubble and with only gradients and transfers hidden"
+        if self.is_way:
+            how = "one micro-batch through all stages and back, then the optimizer, with all else hidden"
+        return (
+            f"No schedule was given: the step is between {duration(self.ns)}, {how}, and "
+            f"{duration(self.step_ns)}, as {self.schedule} (--schedule, --overlap-grad-reduce)."
+        )
+
+
+def schedule_range(run: RunSums) -> Iterator[ScheduleRange]:
+    """Speaks of a model on several stages without a schedule: what the step is at least, whatever it is."""
+    fastest = run.results.fastest
+    if fastest is not None:
+        yield ScheduleRange(
+            step_ns=run.step_ns, ns=fastest.ns, is_way=fastest.is_way,
+            schedule=run.simulation.program.schedule,
+        )  # fmt: skip

@@ -2,114 +2,158 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from simcore.analysis.model_use import other_model
 from simcore.diagnostics import printable
-from simcore.program.blocks import is_layer
 from simcore.program.ops import COMPUTE
+from simcore.records import NamedTuple
 from simcore.units import how_much, largest, listed_with, percent
-from simcore.words.sentences.model import Facts, Sentence, most_rows
-from simcore.workload.model import base_name
+from simcore.words.sentences.model import RunSums, Weighed, most_rows
 
 _HALF = 0.5
 # Below half compute leads by this much before any other cause; what is closer binds the step instead.
 _MARGIN = 1.2
-# By name of the two rows that older files of AICB have of a layer, what they are of.
-_HALVES = {"attention_norm": "attention", "mlp_norm": "the MLP"}
 
 
-def no_compute(facts: Facts) -> Sentence | None:
-    """That the file has placeholders for compute, before anything is made of its communication."""
-    workload = facts.simulation.workload
-    if workload.has_compute:
-        return None
-    text = f"All {3 * len(workload)} compute cells of the file are 0 or 1 ns"
-    if any(set(stage.ops.stream) - {COMPUTE} for stage in facts.simulation.program.stages):
-        text += ": the step is communication alone."
-    else:
-        text += ", and no collective has two ranks to run on: the step says nothing of a training step."
-    return Sentence("no-compute", text, facts.mean_busy_ns, "compute is not modelled", fault=True)
+class NoCompute(Weighed, frozen=True):
+    """That the compute cells of a file are placeholders. sends: whether anything is sent."""
+
+    rule = "no-compute"
+
+    cells: int
+    sends: bool
+
+    @property
+    def text(self) -> str:
+        text = f"All {self.cells} compute cells of the file are 0 or 1 ns"
+        if self.sends:
+            return f"{text}: the step is communication alone."
+        return f"{text}, and no collective has two ranks to run on: the step says nothing of a training step."
 
 
-def one_layer(facts: Facts) -> Sentence | None:
-    """That a table lists one layer, which runs once, before a share of the step is blamed on what stands
-    beside it.
+def no_compute(run: RunSums) -> Iterator[NoCompute]:
+    """Speaks of a file with placeholders for compute, before anything is made of its communication."""
+    workload = run.simulation.workload
+    if not workload.has_compute:
+        sends = any(set(stage.ops.stream) - {COMPUTE} for stage in run.simulation.program.stages)
+        yield NoCompute(
+            step_ns=run.step_ns, ns=run.mean_busy_ns, cause="compute is not modelled", fault=True,
+            cells=3 * len(workload), sends=sends,
+        )  # fmt: skip
+
+
+class OneLayer(Weighed, frozen=True):
+    """That one layer of a model runs, once."""
+
+    rule = "one-layer"
+
+    @property
+    def text(self) -> str:
+        return (
+            "The table lists one transformer layer, and nobody said how many there are: with --layers N what "
+            "stands beside it takes a smaller share of the step."
+        )
+
+
+def one_layer(run: RunSums) -> Iterator[OneLayer]:
+    """Speaks of a table that lists one layer, before a share of the step is blamed on what stands beside."""
+    if any(one.code == "layers-assumed" for one in run.simulation.diagnostics):
+        yield OneLayer(step_ns=run.step_ns, ns=run.step_ns, cause="one layer of the model runs", fault=True)
+
+
+class AnotherModel(Weighed, frozen=True):
+    """That degrees are not the file's. other: in what it is another model, as `ModelUse` says it.
+    can_rescale: whether its rows can be made anew.
     """
-    if all(one.code != "layers-assumed" for one in facts.simulation.diagnostics):
-        return None
-    text = (
-        "The table lists one transformer layer, and nobody said how many there are: with --layers N what "
-        "stands beside it takes a smaller share of the step."
-    )
-    return Sentence("one-layer", text, facts.step_ns, "one layer of the model runs", fault=True)
+
+    rule = "another-model"
+
+    other: str
+    can_rescale: bool
+
+    @property
+    def text(self) -> str:
+        anew = " With --rescale on they are made anew for these degrees." if self.can_rescale else ""
+        return f"{self.other[0].upper()}{self.other[1:]}.{anew}"
 
 
-def another_model(facts: Facts) -> Sentence | None:
-    """That degrees other than the file's make it another model, before its step is held against anything."""
-    other = other_model(facts.simulation)
+def another_model(run: RunSums) -> Iterator[AnotherModel]:
+    """Speaks of degrees that are not the file's, before its step is held against anything."""
+    other = other_model(run.simulation)
     if not other:
-        return None
+        return
     # Imported here: only a run with other degrees asks.
     from simcore.recovery.rescale import can_rescale
 
-    text = f"{other[0].upper()}{other[1:]}."
-    if can_rescale(facts.simulation.workload.as_written):
-        text += " With --rescale on they are made anew for these degrees."
-    return Sentence("another-model", text, facts.step_ns, "not the model of the file", fault=True)
+    yield AnotherModel(
+        step_ns=run.step_ns, ns=run.step_ns, cause="not the model of the file", fault=True, other=other,
+        can_rescale=can_rescale(run.simulation.workload.as_written),
+    )  # fmt: skip
 
 
-def compute_bound(facts: Facts) -> Sentence | None:
-    """That compute takes half of the step, or clearly more than any other cause; and most of it in what."""
-    if not facts.simulation.workload.has_compute:
-        return None
-    busy = facts.mean_busy_ns
-    others = (facts.network_ns, facts.bubble_ns, facts.unbalanced_ns, facts.mean_ns["wait"])
-    if not facts.worth(busy, _HALF) and not (facts.worth(busy) and busy >= _MARGIN * max(others)):
-        return None
-    text = f"Ranks compute {facts.figure(busy)} of the step{_most_computed(facts)}."
-    return Sentence("compute-bound", text, busy, "compute", busy)
+class Computed(NamedTuple):
+    """A layer, or a row of the only one, with its compute, ns. both_ns: with what is exposed for it."""
+
+    name: str
+    ns: int
+    both_ns: int
 
 
-def _most_computed(facts: Facts) -> str:
-    """`, most in mlp_norm (29.2 %, compute alone)`: the layers that compute most; "" where that is all rows.
-
-    Where one layer computes all, the rows of it that are most of it.
+class ComputeBound(Weighed, frozen=True):
+    """What ranks compute, the mean of all. most: the layers that compute most, () where that is all rows.
+    whole_ns: what all of them compute.
     """
-    by_name, groups = facts.layer_compute_ns, facts.results.layer_groups
+
+    rule = "compute-bound"
+
+    most: tuple[Computed, ...]
+    whole_ns: int
+
+    @property
+    def text(self) -> str:
+        return f"Ranks compute {self.figure(self.ns)} of the step{self._in_what()}."
+
+    def _in_what(self) -> str:
+        """`, most in mlp_norm (29.2 %, compute alone)`."""
+        if not self.most:
+            return ""
+        how = how_much(sum(one.ns for one in self.most), self.whole_ns)
+        shares = [percent(one.ns, self.step_ns) for one in self.most]
+        printed = [printable(one.name, 32) for one in self.most]
+        if len(shares) == 1 and how != "most" and shares[0] == percent(self.ns, self.step_ns):
+            return f", {how} in {printed[0]}"
+        # Beside a layer's figure of the summary, which has its communication too.
+        both = [percent(one.both_ns, self.step_ns) for one in self.most]
+        words, each = "" if both == shares else ", compute alone", len(set(shares)) == 1
+        named = listed_with(printed, [f"{share} %" for share in shares], words if each else "")
+        return f", {how} in {named}{'' if each else words}"
+
+
+def compute_bound(run: RunSums) -> Iterator[ComputeBound]:
+    """Speaks where compute takes half of the step, or clearly more than any other cause."""
+    if not run.simulation.workload.has_compute:
+        return
+    busy = run.mean_busy_ns
+    others = (run.network_ns, run.bubble_ns, run.unbalanced_ns, run.mean_ns["wait"])
+    if run.worth(busy, _HALF) or (run.worth(busy) and busy >= _MARGIN * max(others)):
+        most, whole_ns = _most_computed(run)
+        yield ComputeBound(
+            step_ns=run.step_ns, ns=busy, cause="compute", lost_ns=busy, most=most, whole_ns=whole_ns
+        )
+
+
+def _most_computed(run: RunSums) -> tuple[tuple[Computed, ...], int]:
+    """The layers that compute most, and what all do; where one layer computes all, the rows of it that are
+    most of it.
+    """
+    by_name, groups = run.layer_compute_ns, run.results.layer_groups
     names, exposed, whole = largest(by_name), groups.by_name(groups.exposed_ns), sum(by_name.values())
     if len(names) == 1 and how_much(by_name[names[0]], whole) != "most":
-        rows = most_rows(facts.row_compute_ns)
-        if rows and len(rows) < len(facts.row_compute_ns):
-            by_name, names = facts.row_compute_ns, rows
+        rows = most_rows(run.row_compute_ns)
+        if rows and len(rows) < len(run.row_compute_ns):
             # What a row is exposed for is in no other figure.
-            exposed = {}
+            by_name, names, exposed = run.row_compute_ns, rows, {}
         elif len(by_name) == 1:
-            return ""
-    if not names:
-        return ""
-    most = sum(by_name[name] for name in names)
-    how, shares = how_much(most, whole), [percent(by_name[name], facts.step_ns) for name in names]
-    printed = [printable(name, 32) for name in names]
-    if len(names) == 1 and how != "most" and shares[0] == percent(facts.mean_busy_ns, facts.step_ns):
-        return f", {how} in {printed[0]}"
-    # Beside a layer's figure of the summary, which has its communication too.
-    alone = any(
-        percent(by_name[name] + exposed.get(name, 0), facts.step_ns) != share
-        for name, share in zip(names, shares, strict=True)
-    )
-    words, each = ", compute alone" if alone else "", len(set(shares)) == 1
-    if len(names) == 1:
-        words += _whole_blocks(facts, names[0])
-    shares = [f"{share} %" for share in shares]
-    return f", {how} in {listed_with(printed, shares, words if each else '')}{'' if each else words}"
-
-
-def _whole_blocks(facts: Facts, name: str) -> str:
-    """`; the file has no other row for the MLP`, of the row of a norm that stands for all of it: 29.2 % of a
-    step in a norm looked like a mistake of the file. name: of such rows.
-    """
-    structure, names = facts.simulation.program.structure, facts.simulation.workload.name
-    of_layer = {base_name(names[row]) for block in structure.blocks for row in block}
-    halves = {one for one in of_layer if is_layer(one)}
-    if name not in halves or halves - _HALVES.keys():
-        return ""
-    return f"; the file has no other row for {_HALVES[name]}"
+            names = []
+    return tuple(Computed(name, by_name[name], by_name[name] + exposed.get(name, 0)) for name in names), whole

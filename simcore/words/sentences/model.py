@@ -1,4 +1,4 @@
-"""What a rule is given, and the sentence that it makes of it."""
+"""What the rules for simulated runs are given, and what their sentences weigh."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from simcore.trace.accounts import Accounts
 from simcore.trace.run import mean_busy_ns, mean_ns, mean_of_ranks
 from simcore.trace.track import whole_stages
 from simcore.units import LISTED, change_percent, duration, largest, percent
+from simcore.words.rules import Sentence
 from simcore.workload.model import base_name
 
 if TYPE_CHECKING:
@@ -77,26 +78,68 @@ WORTH_SAYING = 0.02
 _ALIKE = 500
 
 
-class Sentence(Struct, frozen=True):
-    """One sentence on a run. rule: the name of the rule that made it. ns: the figure it is about.
+class Weighed(Sentence, frozen=True, kw_only=True):
+    """A sentence on a simulated run, and what it weighs. step_ns: the step. ns: the figure it is about.
 
     cause: what it names as a cause (`network`), "" where it names none. lost_ns: what that costs the
     step: the largest is the main cause. fault: it goes before all causes, because it is something
-    that went wrong. lead: what stands before the main cause, "" before all others. saved_ns: what the change
-    that it names takes off the step.
+    that went wrong. saved_ns: what the change that it names takes off the step.
     """
 
-    rule: str
-    text: str
+    step_ns: int
     ns: int
     cause: str = ""
     lost_ns: int = 0
     fault: bool = False
-    lead: str = ""
     saved_ns: int = 0
 
+    def worth(self, ns: int, share: float = WORTH_SAYING) -> bool:
+        """Whether `ns` is as large a share of the step."""
+        return ns > 0 and ns >= share * self.step_ns
 
-class Facts(Struct, frozen=True, dict=True):
+    def figure(self, ns: int) -> str:
+        """`6.987 s (47.3 %)`: a time and its share of the step."""
+        return f"{duration(ns)} ({percent(ns, self.step_ns)} %)"
+
+    def change(self, step_ns: int) -> str:
+        """`13.973 s (-5.4 %)`: another step time, and what it is against this one."""
+        return f"{duration(step_ns)} ({change_percent(self.step_ns, step_ns)})"
+
+
+class Who(Struct, frozen=True):
+    """Ranks that a sentence names. stages: the stages that they are, all ranks of each, or with `is_most` the
+    one that they are most of; None where ranks are named.
+    """
+
+    ranks: RankSet
+    stages: RankSet | None = None
+    is_most: bool = False
+
+    @property
+    def words(self) -> str:
+        """`Stage 3`, `Stages 3-5`, `Most of stage 3`, `Rank 37` or `Ranks 0-63`, shortened where they are
+        many.
+        """
+        if self.stages is None:
+            text = self.ranks.words()
+            many = f"Ranks {text if len(text) <= 40 else text[:37] + '...'}"
+            return f"Rank {text}" if len(self.ranks) == 1 else many
+        if self.is_most:
+            return f"Most of stage {self.stages.text()}"
+        return f"Stage{'s' if len(self.stages) > 1 else ''} {self.stages.text()}"
+
+    @property
+    def inside(self) -> str:
+        """The same within a sentence."""
+        return f"{self.words[0].lower()}{self.words[1:]}"
+
+    @property
+    def is_several(self) -> bool:
+        """Whether a verb behind it is that of several."""
+        return len(self.ranks if self.stages is None else self.stages) > 1
+
+
+class RunSums(Struct, frozen=True, dict=True):
     """A run as the rules ask about it: its results and a few sums over them."""
 
     results: Finished
@@ -256,10 +299,6 @@ class Facts(Struct, frozen=True, dict=True):
             return 0
         return max(0, self.mean_ns["bubble"] + self.mean_ns["idle"] - self.unbalanced_ns)
 
-    def whose(self, by_class: Sequence[int]) -> str:
-        """`on each rank` where a figure is the same of all as it is written, else `on the mean rank`."""
-        return "on each rank" if duration(min(by_class)) == duration(max(by_class)) else "on the mean rank"
-
     def mean(self, by_class: Iterable[int]) -> int:
         """A figure of each class as the mean of all ranks, rounded."""
         return mean_of_ranks(self.results, by_class)
@@ -268,24 +307,9 @@ class Facts(Struct, frozen=True, dict=True):
         """Whether `ns` is as large a share of the step."""
         return ns > 0 and ns >= share * self.step_ns
 
-    def most_of_the_rest(self, ns: int) -> bool:
-        """Whether `ns` is half or more of what ranks do not compute."""
-        return 2 * ns >= self.step_ns - self.mean_busy_ns
-
-    def figure(self, ns: int) -> str:
-        """`6.987 s (47.3 %)`: a time and its share of the step."""
-        return f"{duration(ns)} ({percent(ns, self.step_ns)} %)"
-
-    def change(self, step_ns: int) -> str:
-        """`13.973 s (-5.4 %)`: another step time, and what it is against this one."""
-        return f"{duration(step_ns)} ({change_percent(self.step_ns, step_ns)})"
-
     def step_with(self, **changes: Any) -> int | None:
         """The step time with other parameters, by a run of its own; None where that would take long."""
         return self.results.variants.step_ns(**changes)
-
-
-Rule = Callable[[Facts], "Sentence | list[Sentence] | None"]
 
 
 def most_rows(by_row: Mapping[str, int]) -> list[str]:
@@ -295,40 +319,21 @@ def most_rows(by_row: Mapping[str, int]) -> list[str]:
     return rows if len(rows) <= LISTED and 2 * most > sum(by_row.values()) else []
 
 
-def stage_words(facts: Facts, numbers: Collection[int]) -> str:
-    """`Stage 3`, `Stages 3-5` or `Most of stage 3` of a pipeline, else the ranks of these classes."""
-    if not facts.simulation.program.pipelined or facts.simulation.layout.pp == 1:
-        return rank_words(facts, numbers)
-    whole = whole_stages([one.stage for one in facts.classes], numbers)
+def stages_named(run: RunSums, numbers: Collection[int]) -> Who:
+    """The ranks of these classes, as stages of a pipeline where they are all or most of such."""
+    ranks = ranks_named(run, numbers)
+    if not run.simulation.program.pipelined or run.simulation.layout.pp == 1:
+        return ranks
+    whole = whole_stages([one.stage for one in run.classes], numbers)
     if whole is not None:
-        return f"Stage{'s' if len(whole) > 1 else ''} {whole.text()}"
-    stages = {facts.classes[number].stage for number in numbers}
-    named = sum(len(facts.classes[number].ranks) for number in numbers)
-    ranks = sum(len(rank_class.ranks) for rank_class in facts.classes if rank_class.stage in stages)
-    if len(stages) == 1 and 2 * named > ranks:
-        return f"Most of stage {stages.pop()}"
-    return rank_words(facts, numbers)
+        return Who(ranks.ranks, whole)
+    stages = {run.classes[number].stage for number in numbers}
+    count = sum(len(rank_class.ranks) for rank_class in run.classes if rank_class.stage in stages)
+    if len(stages) == 1 and 2 * len(ranks.ranks) > count:
+        return Who(ranks.ranks, RankSet.of(stages), is_most=True)
+    return ranks
 
 
-def are(words: str, several: str, single: str) -> str:
-    """The verb that fits `Ranks 0-7` (several) or `Stage 3` and `Rank 5` (one)."""
-    return several if words.startswith(("Ranks", "Stages")) else single
-
-
-def rank_words(facts: Facts, numbers: Collection[int]) -> str:
-    """`Rank 37` or `Ranks 0-63`, the ranks of these classes."""
-    return set_words(ranks_of(facts.classes, numbers))
-
-
-def set_words(ranks: RankSet) -> str:
-    """`Rank 37` or `Ranks 0-63`, shortened where they are many."""
-    text = ranks.words()
-    return f"Rank {text}" if len(ranks) == 1 else f"Ranks {text if len(text) <= 40 else text[:37] + '...'}"
-
-
-def place_words(facts: Facts, rank: int) -> str:
-    """`stage 0, dp 4, tp 5`: where a rank lies, dimensions of one left out."""
-    layout = facts.simulation.layout
-    tp, dp, stage = layout.position(rank)
-    parts = [("stage", stage, layout.pp), ("dp", dp, layout.dp), ("tp", tp, layout.tp)]
-    return ", ".join(f"{name} {place}" for name, place, size in parts if size > 1)
+def ranks_named(run: RunSums, numbers: Collection[int]) -> Who:
+    """The ranks of these classes."""
+    return Who(ranks_of(run.classes, numbers))

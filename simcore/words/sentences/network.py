@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
 from simcore.analysis.alike import alike
+from simcore.cluster import Dimension
 from simcore.collectives import NAMES, cell_name, collectives_of
 from simcore.diagnostics import printable
 from simcore.program.ops import PHASES, WG, CollectiveCost
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 from simcore.simulation import Simulation, optimizer_first
 from simcore.sources.simulated import ACCOUNTS, EXPOSED_KINDS
 from simcore.trace.account_walk import accounts_of, track_accounts
@@ -18,13 +19,14 @@ from simcore.trace.changes import Change
 from simcore.trace.run import means
 from simcore.units import byte_size, change_percent, duration, how_much, largest, listed_with, percent, plural
 from simcore.words.sentences.model import (
-    Facts,
-    Sentence,
+    RunSums,
+    Weighed,
+    Who,
     last_backward_ns,
     late_reductions,
     most_rows,
-    rank_words,
-    stage_words,
+    ranks_named,
+    stages_named,
 )
 from simcore.workload.model import base_name
 from simcore.workload.traffic import backward_unsent, parameters_sent
@@ -36,7 +38,8 @@ _PHASE_WORDS = {
     "opt": "optimizer",
     "recompute": "recompute",
 }
-_LATE = "gradients after the last backward"
+# Beside kinds of communication, the part of all of them that is gradients after the last backward.
+_LATE = "late"
 # The network is not the cause where the step would be shorter by less than this without it.
 _CAUSE = 0.1
 # Where a flag gains less than this share of what is late, what it leaves there is said.
@@ -50,98 +53,196 @@ _NEARLY = 0.9
 _GATHERS = cell_name("ALLGATHER")
 
 
-def network(facts: Facts) -> Sentence | None:
-    """All communication that compute waits for, where it has several parts worth saying."""
-    parts = _parts(facts)
-    if not _several(facts, parts) or not facts.simulation.parameters.comm_scale:
-        return None
-    by_size = sorted(parts.items(), key=lambda item: -item[1])
-    # What is late is of its kind, too: the rest is the other part of that.
-    late = [
-        kind for kind in EXPOSED_KINDS if any(sum(of_class.get(kind, {}).values()) for of_class in facts.late)
-    ]
-    called = {kind: _of_kind(kind) for kind in EXPOSED_KINDS}
-    called |= {kind: f"other {called[kind]}" for kind in late}
-    called[_LATE] = _LATE if "all" in late else f"{' and '.join(late)} {_LATE}"
-    shares = [(percent(ns, facts.step_ns), called.get(what, what)) for what, ns in by_size]
-    text = ", ".join(f"{share} % {what}" for share, what in shares if float(share))
-    of_class = [accounts.all_exposed_ns for accounts in facts.accounts]
-    text = f"{_waits(facts, facts.exposed_ns, of_class, 'communication')}: {text}."
-    return Sentence("network", text, facts.exposed_ns, "network", facts.network_ns)
+class Waiting(Weighed, frozen=True):
+    """What ranks wait for communication, the mean of all; the least and the most of one.
 
-
-def _waits(facts: Facts, ns: int, of_class: Sequence[int], what: str) -> str:
-    """`Compute waits 1.200 s (8.1 %) for tp collectives on the mean rank`; `The mean rank waits ...` where
-    there is no compute that could.
+    computes: whether there is compute that waits.
     """
-    whose, waits = facts.whose(of_class), f"waits {facts.figure(ns)} for {what}"
-    if facts.computes:
-        return f"Compute {waits} {whose}"
-    return f"{whose.removeprefix('on ').capitalize()} {waits}"
+
+    exposed_ns: int
+    least_ns: int
+    most_ns: int
+    computes: bool
+
+    def waits(self, what: str) -> str:
+        """`Compute waits 1.200 s (8.1 %) for tp collectives on the mean rank`; `The mean rank waits ...`
+        where there is no compute that could. `each rank` where a figure is the same of all as it is written.
+        """
+        rank = "each rank" if duration(self.least_ns) == duration(self.most_ns) else "the mean rank"
+        waits = f"waits {self.figure(self.exposed_ns)} for {what}"
+        return f"Compute {waits} on {rank}" if self.computes else f"{rank.capitalize()} {waits}"
 
 
-def _parts(facts: Facts) -> dict[str, int]:
+class Network(Waiting, frozen=True):
+    """All communication that ranks wait for, in parts: by kind of communication, without the gradients after
+    the last backward, which are of the kinds `late`.
+    """
+
+    rule = "network"
+
+    parts: dict[str, int]
+    late: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        # What is late is of its kind, too: the rest is the other part of that.
+        called = {
+            kind: f"other {_of_kind(kind)}" if kind in self.late else _of_kind(kind) for kind in self.parts
+        }
+        behind = "gradients after the last backward"
+        called[_LATE] = behind if "all" in self.late else f"{' and '.join(self.late)} {behind}"
+        by_size = sorted(self.parts.items(), key=lambda item: -item[1])
+        shares = [(percent(ns, self.step_ns), called[what]) for what, ns in by_size]
+        said = ", ".join(f"{share} % {what}" for share, what in shares if float(share))
+        return f"{self.waits('communication')}: {said}."
+
+
+def network(run: RunSums) -> Iterator[Network]:
+    """Speaks where the communication that compute waits for has several parts worth saying."""
+    parts = _parts(run)
+    if not _several(run, parts) or not run.simulation.parameters.comm_scale:
+        return
+    late = tuple(
+        kind for kind in EXPOSED_KINDS if any(sum(of_class.get(kind, {}).values()) for of_class in run.late)
+    )
+    of_class = [accounts.all_exposed_ns for accounts in run.accounts]
+    yield Network(
+        step_ns=run.step_ns, ns=run.exposed_ns, cause="network", lost_ns=run.network_ns,
+        exposed_ns=run.exposed_ns, least_ns=min(of_class), most_ns=max(of_class), computes=run.computes,
+        parts=parts, late=late,
+    )  # fmt: skip
+
+
+def _parts(run: RunSums) -> dict[str, int]:
     """What is exposed on each rank, the mean of all, ns: by kind, gradients at the end told apart."""
     late = {
-        kind: facts.mean(sum(of_class.get(kind, {}).values()) for of_class in facts.late)
+        kind: run.mean(sum(of_class.get(kind, {}).values()) for of_class in run.late)
         for kind in EXPOSED_KINDS
     }
-    parts = {kind: facts.mean_ns[f"exposed {kind}"] - late[kind] for kind in EXPOSED_KINDS}
+    parts = {kind: run.mean_ns[f"exposed {kind}"] - late[kind] for kind in EXPOSED_KINDS}
     return {**parts, _LATE: sum(late.values())}
 
 
-def _several(facts: Facts, parts: dict[str, int]) -> bool:
-    return sum(facts.worth(ns) for ns in parts.values()) > 1
+def _several(run: RunSums, parts: dict[str, int]) -> bool:
+    return sum(run.worth(ns) for ns in parts.values()) > 1
 
 
-def _lost(facts: Facts, part: str) -> int:
+def _lost(run: RunSums, part: str) -> int:
     """What a part of all communication costs: all that the network does where it alone is worth saying."""
-    parts = _parts(facts)
-    alone = not _several(facts, parts) and parts[part] == max(parts.values())
-    return facts.network_ns if alone else min(parts[part], facts.network_ns)
+    parts = _parts(run)
+    alone = not _several(run, parts) and parts[part] == max(parts.values())
+    return run.network_ns if alone else min(parts[part], run.network_ns)
 
 
-def exposed(facts: Facts) -> list[Sentence]:
-    """Each kind of communication that compute waits for, and the row that it waits for most."""
-    sentences: list[Sentence] = []
-    if not facts.simulation.parameters.comm_scale:
-        # What is left of free collectives is what a process takes to begin them.
-        return sentences
-    parts = _parts(facts)
-    for kind in EXPOSED_KINDS:
-        if not facts.worth(parts[kind]):
-            continue
-        what = "transfers between stages" if kind == "pp" else collectives_of(kind)
-        # What comes after the last backward has a sentence of its own.
-        other = "other " if parts[kind] < facts.mean_ns[f"exposed {kind}"] else ""
-        account = ACCOUNTS.index(f"exposed {kind}")
-        late = [sum(kinds.get(kind, {}).values()) for kinds in facts.late]
-        of_class = [
-            accounts.total_ns[account] - less for accounts, less in zip(facts.accounts, late, strict=True)
-        ]
-        text, cost_ns = _transfers(facts, parts[kind], of_class) if kind == "pp" else ("", 0)
-        text = text or _waits(facts, parts[kind], of_class, f"{other}{what}")
-        text += f"{_most_for(facts, kind, parts[kind], of_class)}."
-        lost_ns = max(cost_ns, _lost(facts, kind))
-        sentences.append(Sentence("exposed", text, parts[kind], "network", lost_ns))
-    return sentences
+class RowWait(Struct):
+    """What ranks wait for the rows of a name, ns; in which phases, in words, and for which collectives."""
+
+    ns: int
+    phases: list[str]
+    collectives: list[str]
 
 
-def _transfers(facts: Facts, ns: int, of_class: Sequence[int]) -> tuple[str, int]:
-    """What transfers between stages cost the step by a run in which they are free, in words and ns, where
-    that is much more than ranks wait for them: stages wait for each other longer, too; else ("", 0).
+class MostWaited(Struct, frozen=True):
+    """The layers that are waited for longest, or the rows that are most of the only one, by name. how: what
+    part of the wait they are, in a word. who: those that wait longest, None where nobody does.
+
+    megatron: what Megatron sends of the gradients of all parameters, in words, where a row of the file sends
+    some that no trainer does; else "".
     """
-    scales = facts.simulation.parameters.time_scale
-    free = facts.results.variants.run(time_scale=(*scales, "stream pp=0"))
-    cost_ns = 0 if free is None else facts.step_ns - free.step_time_ns
+
+    rows: dict[str, RowWait]
+    how: str
+    who: Who | None
+    megatron: str
+
+    def words(self, said_ns: int) -> str:
+        """`, most for mlp_row (forward and input gradient all-reduce, 1.200 s)`. said_ns: the figure that the
+        sentence has already.
+        """
+        names, waits = [printable(name, 32) for name in self.rows], list(self.rows.values())
+        figures, who = [duration(wait.ns) for wait in waits], ""
+        if self.who is not None:
+            who = f" on {self.who.inside}"
+        begin = f", {self.how} for "
+        # Who blames a row has to know that no trainer has it.
+        if len(names) > 1:
+            sent = (
+                f"; layernorm sends 2 B of each parameter, Megatron {self.megatron}" if self.megatron else ""
+            )
+            return f"{begin}{listed_with(names, figures, who)}{sent}"
+        what = " and ".join(waits[0].collectives)
+        # In the cell of an input gradient: of that it was asked how it is of all parameters.
+        words = (
+            f"{what} of 2 B of each parameter" if self.megatron else f"{' and '.join(waits[0].phases)} {what}"
+        )
+        words += "" if not who and figures[0] == duration(said_ns) else f", {figures[0]}{who}"
+        return f"{begin}{names[0]} ({words}{f'; Megatron sends {self.megatron}' if self.megatron else ''})"
+
+
+class Exposed(Waiting, frozen=True):
+    """A kind of communication that compute waits for. has_late: whether what comes after the last backward is
+    of that kind, too, which has a sentence of its own.
+
+    most: the rows that are waited for most, None where none is. cost_ns: what transfers between stages cost
+    the step, by a run in which they are free, where that is much more than ranks wait for them, else None:
+    stages wait for each other longer, too; is_standing: whether that is the rest of it.
+    """
+
+    rule = "exposed"
+
+    kind: str
+    has_late: bool
+    most: MostWaited | None
+    cost_ns: int | None
+    is_standing: bool
+
+    @property
+    def text(self) -> str:
+        most = "" if self.most is None else self.most.words(self.ns)
+        if self.cost_ns is not None:
+            waits = self.waits("them")
+            rest = ", the rest is bubble and idle time" if self.is_standing else ""
+            cost = f"Transfers between stages cost {self.figure(self.cost_ns)}"
+            return f"{cost}: {waits[0].lower()}{waits[1:]}{rest}{most}."
+        what = "transfers between stages" if self.kind == "pp" else collectives_of(self.kind)
+        return f"{self.waits(f'other {what}' if self.has_late else what)}{most}."
+
+
+def exposed(run: RunSums) -> Iterator[Exposed]:
+    """Speaks of each kind of communication that compute waits for, as far as it is worth saying."""
+    if not run.simulation.parameters.comm_scale:
+        # What is left of free collectives is what a process takes to begin them.
+        return
+    parts = _parts(run)
+    for kind in EXPOSED_KINDS:
+        if not run.worth(parts[kind]):
+            continue
+        account = ACCOUNTS.index(f"exposed {kind}")
+        late = [sum(kinds.get(kind, {}).values()) for kinds in run.late]
+        of_class = [
+            accounts.total_ns[account] - less for accounts, less in zip(run.accounts, late, strict=True)
+        ]
+        cost_ns, is_standing = _cost_of_transfers(run, parts[kind]) if kind == "pp" else (None, False)
+        yield Exposed(
+            step_ns=run.step_ns, ns=parts[kind], cause="network", lost_ns=max(cost_ns or 0, _lost(run, kind)),
+            exposed_ns=parts[kind], least_ns=min(of_class), most_ns=max(of_class), computes=run.computes,
+            kind=kind, has_late=parts[kind] < run.mean_ns[f"exposed {kind}"],
+            most=_most_waited(run, kind, of_class), cost_ns=cost_ns, is_standing=is_standing,
+        )  # fmt: skip
+
+
+def _cost_of_transfers(run: RunSums, ns: int) -> tuple[int | None, bool]:
+    """What transfers between stages, for which ranks wait `ns`, cost the step where that is much more, and
+    whether the rest is bubble and idle time; else (None, False).
+    """
+    scales = run.simulation.parameters.time_scale
+    free = run.results.variants.run(time_scale=(*scales, "stream pp=0"))
+    cost_ns = 0 if free is None else run.step_ns - free.step_time_ns
     if free is None or cost_ns < _MUCH_MORE * ns:
-        return "", 0
-    waits = _waits(facts, ns, of_class, "them")
-    text = f"Transfers between stages cost {facts.figure(cost_ns)}: {waits[0].lower()}{waits[1:]}"
+        return None, False
     then = means(free.trace.categories, zip(accounts_of(free.trace), free.trace.ranks, strict=True))
-    stood_ns = sum(facts.mean_ns[name] - then[name] for name in ("bubble", "idle"))
-    rest = ", the rest is bubble and idle time" if _explains(stood_ns, cost_ns - ns) else ""
-    return text + rest, cost_ns
+    stood_ns = sum(run.mean_ns[name] - then[name] for name in ("bubble", "idle"))
+    return cost_ns, _explains(stood_ns, cost_ns - ns)
 
 
 def _of_kind(kind: str) -> str:
@@ -149,79 +250,52 @@ def _of_kind(kind: str) -> str:
     return collectives_of(kind) if kind == "all" else kind
 
 
-def _most_for(facts: Facts, kind: str, mean_ns: int, of_class: Sequence[int]) -> str:
-    """`, most for mlp_row (forward and input gradient all-reduce, 1.200 s)`: the layers that are waited for
-    longest, by the rows that are most of it where it is one layer. Without what is late.
-
-    mean_ns: the wait of the mean rank, as the sentence says it. of_class: that of each class.
+def _most_waited(run: RunSums, kind: str, of_class: Sequence[int]) -> MostWaited | None:
+    """The layers that are waited for longest, by the rows that are most of it where it is one layer. Without
+    what is late. of_class: the wait of each class.
     """
     number = max(range(len(of_class)), key=lambda n: (of_class[n], -n))
     name_of: Callable[[str], str] = base_name
-    waits = _by_row(facts, number, kind, name_of)
+    waits = _by_row(run, number, kind, name_of)
     if len(waits) == 1:
-        of_rows = _by_row(facts, number, kind, str)
+        of_rows = _by_row(run, number, kind, str)
         if most_rows({name: wait.ns for name, wait in of_rows.items()}):
             waits, name_of = of_rows, str
     longest = largest({name: wait.ns for name, wait in waits.items()})
     if not longest:
-        return ""
-    who = ""
+        return None
+    who = None
     # Where ranks differ by a twentieth at most, who waits most is nobody's fault.
     if 20 * (max(of_class) - min(of_class)) > max(of_class):
         as_long = alike(of_class, of_class[number])
         most = [waits[name] for name in longest]
         same = [
-            row
-            for row in as_long
-            if [_by_row(facts, row, kind, name_of).get(name) for name in longest] == most
+            row for row in as_long if [_by_row(run, row, kind, name_of).get(name) for name in longest] == most
         ]
-        who = f" on {rank_words(facts, same).lower()}"
+        who = ranks_named(run, same)
     how = how_much(sum(waits[name].ns for name in longest), of_class[number])
     if how != "most":
-        how = how_much(facts.mean(_of_names(facts, kind, name_of, longest)), facts.mean(of_class))
-    return f", {how} for {_most_words(facts, waits, longest, who, '' if who else duration(mean_ns))}"
+        how = how_much(run.mean(_of_names(run, kind, name_of, longest)), run.mean(of_class))
+    megatron = parameters_sent(run.simulation.workload) if "layernorm" in longest else ""
+    return MostWaited({name: waits[name] for name in longest}, how, who, megatron)
 
 
-def _of_names(facts: Facts, kind: str, name_of: Callable[[str], str], names: list[str]) -> list[int]:
+def _of_names(run: RunSums, kind: str, name_of: Callable[[str], str], names: list[str]) -> list[int]:
     """What each class waits for rows of these names."""
-    first = facts.simulation.timeline.first_alike
-    known = {number: _by_row(facts, number, kind, name_of) for number in set(first)}
+    first = run.simulation.timeline.first_alike
+    known = {number: _by_row(run, number, kind, name_of) for number in set(first)}
     return [sum(wait.ns for name, wait in known[number].items() if name in names) for number in first]
 
 
-def _most_words(facts: Facts, waits: dict[str, _RowWait], longest: list[str], who: str, said: str) -> str:
-    """`mlp_row (forward all-reduce, 1.200 s)`. said: the figure that the sentence has already."""
-    names, figures = [printable(name, 32) for name in longest], [duration(waits[name].ns) for name in longest]
-    # Who blames a row has to know that no trainer has it.
-    sent = parameters_sent(facts.simulation.workload) if "layernorm" in longest else ""
-    if len(longest) > 1:
-        words = f"; layernorm sends 2 B of each parameter, Megatron {sent}" if sent else ""
-        return listed_with(names, figures, who) + words
-    wait = waits[longest[0]]
-    what = " and ".join(wait.collectives)
-    # In the cell of an input gradient: of that it was asked how it is of all parameters.
-    words = f"{what} of 2 B of each parameter" if sent else f"{' and '.join(wait.phases)} {what}"
-    words += "" if figures[0] == said else f", {figures[0]}{who}"
-    return f"{names[0]} ({words}{f'; Megatron sends {sent}' if sent else ''})"
-
-
-class _RowWait(Struct):
-    """What a class waits for the rows of a name, ns; in which phases, in words, and for which collectives."""
-
-    ns: int
-    phases: list[str]
-    collectives: list[str]
-
-
-def _by_row(facts: Facts, number: int, kind: str, name_of: Callable[[str], str]) -> dict[str, _RowWait]:
+def _by_row(run: RunSums, number: int, kind: str, name_of: Callable[[str], str]) -> dict[str, RowWait]:
     """What a class waits for a kind of communication that is not late, by what `name_of` makes of the name of
     the row.
     """
-    simulation = facts.simulation
+    simulation = run.simulation
     program, names = simulation.program, simulation.workload.name
-    accounts, late = facts.accounts[number], facts.late[number].get(kind, {})
+    accounts, late = run.accounts[number], run.late[number].get(kind, {})
     account = ACCOUNTS.index(f"exposed {kind}")
-    waits: dict[str, _RowWait] = {}
+    waits: dict[str, RowWait] = {}
     for segment, segment_account in enumerate(accounts.account):
         if segment_account != account:
             continue
@@ -231,7 +305,7 @@ def _by_row(facts: Facts, number: int, kind: str, name_of: Callable[[str], str])
             continue
         cost = program.costs[ops.cost[op]]
         collective = cell_name(cost.collective if isinstance(cost, CollectiveCost) else None)
-        wait = waits.setdefault(name_of(names[ops.row[op]]), _RowWait(0, [], []))
+        wait = waits.setdefault(name_of(names[ops.row[op]]), RowWait(0, [], []))
         wait.ns += accounts.edge[segment + 1] - accounts.edge[segment]
         phase = _PHASE_WORDS[PHASES[ops.phase[op]]]
         # What is gathered at the end of a step is what the optimizer has made of the gradients.
@@ -244,68 +318,157 @@ def _by_row(facts: Facts, number: int, kind: str, name_of: Callable[[str], str])
     return waits
 
 
-def late_gradients(facts: Facts) -> Sentence | None:
-    """The gradient reductions at the end that nothing hides, and what the flag that would hide it gives.
+class Whom(NamedTuple):
+    """Of which ranks what is late is said. least_ns: of those that have as good as most, the least.
 
-    Silent on what an overlap gives where compute is not modelled: it would lie beside other communication.
+    who: those, where the others have much less, with the usual figure, None where there is none: that of
+    the ranks in the middle, which `is_rest` are all others, else most of all. is_slow: whether it is a slow
+    link that holds them up. is_nearly: whether some have a little less.
     """
-    sums = [sum(sum(ops.values()) for ops in kinds.values()) for kinds in facts.late]
-    if not facts.worth(facts.mean(sums), 0.005):
-        return None
-    simulation = facts.simulation
+
+    least_ns: int
+    is_nearly: bool = False
+    who: Who | None = None
+    usual_ns: int | None = None
+    is_rest: bool = False
+    is_slow: bool = False
+
+
+class Left(NamedTuple):
+    """What a flag leaves late, of whom where others have more. slower_ns: what compute takes longer beside
+    what is hidden; later_ns: what the last backward ends later; 0 where the one does not explain the saving.
+    """
+
+    ns: int
+    who: Who | None
+    slower_ns: int = 0
+    later_ns: int = 0
+
+
+class LateGradients(Weighed, frozen=True):
+    """The gradient reductions at the end that nothing hides, ns of the ranks that have most of it. count: of
+    these; of the longest one the row, the group and the bytes, how long it takes after the last backward and
+    in all, and how many are as long.
+
+    comes: whether no part of any lies beside the backward. is_piece: whether it is the last piece of one.
+    after_optimizer: whether they run after the optimizer, which no trainer does. flags: what would hide them,
+    "" where nothing shortens the step so; then hidden_step_ns is the step, and `left` why it gains no more.
+    """
+
+    rule = "late-gradients"
+
+    count: int
+    collective: str
+    row: str
+    kind: str
+    bytes: int
+    after_ns: int
+    lasting_ns: int
+    equal: int
+    comes: bool
+    is_piece: bool
+    after_optimizer: bool
+    whom: Whom
+    flags: str
+    hidden_step_ns: int
+    left: Left | None
+
+    @property
+    def text(self) -> str:
+        text = f"{self._which()} after the last backward"
+        if self.after_optimizer:
+            # Who sees it in the path would take it for a fault.
+            text += " and, as SimAI runs the rows, after the optimizer"
+        text += f": nothing hides {self._on_whom()}"
+        if self.flags:
+            assumed = "in pieces and assumed as fast beside compute as alone"
+            text += f"; with {self.flags}, {assumed}, the step would be {self.change(self.hidden_step_ns)}"
+        return f"{text}{'' if self.left is None else self._why_no_more(self.left)}."
+
+    def _which(self) -> str:
+        collective = f"{self.collective} of {printable(self.row, 32)}"
+        what = f"{'all ranks' if self.kind == 'all' else self.kind}, {byte_size(self.bytes)}"
+        # Where a part of it lies beside the backward, it does not come after it: it ends there.
+        if self.count == 1:
+            # With --overlap-grad-reduce the others have been sent: it read as if nothing was.
+            whose = "The last piece of the gradient" if self.is_piece else "The gradient"
+            return f"{whose} {collective} ({what}) {'comes' if self.comes else 'ends'}"
+        # Its first part may lie beside the backward.
+        after, whole = duration(self.after_ns), duration(self.lasting_ns)
+        time = after if after == whole else f"{after} of {whole}"
+        longest = f"the {collective} longest ({what}, {time})"
+        if self.equal:
+            longest = f"longest of them the {collective} and {self.equal} more ({what}, {time} each)"
+        return f"{self.count} gradient collectives, {longest}, {'come' if self.comes else 'end'}"
+
+    def _on_whom(self) -> str:
+        """`900.4 ms (5.7 %) on ranks 5, 13, behind a slow link, and 228.3 ms on the others`; `up to` it where
+        others have nearly as much.
+        """
+        whom = self.whom
+        is_up_to = whom.is_nearly or duration(whom.least_ns) != duration(self.ns)
+        figure = f"{'up to ' if is_up_to else ''}{self.figure(self.ns)}"
+        if whom.who is None:
+            return figure
+        usual = "less on the others"
+        if whom.usual_ns is not None:
+            usual = f"{duration(whom.usual_ns)} on {'the others' if whom.is_rest else 'most'}"
+        slow = ", behind a slow link," if whom.is_slow else ""
+        return f"{figure} on {whom.who.inside}{slow} and {usual}"
+
+    def _why_no_more(self, left: Left) -> str:
+        """`, since 4.553 ms would still come after the last backward`."""
+        after = f"{duration(left.ns)} would still come after the last backward"
+        after += "" if left.who is None else f" of {left.who.inside}"
+        if left.later_ns:
+            return f"; {after}, which would end {duration(left.later_ns)} later"
+        slower = (
+            f", and compute beside them takes {duration(left.slower_ns)} longer" if left.slower_ns else ""
+        )
+        return f", since {after}{slower}"
+
+
+def late_gradients(run: RunSums) -> Iterator[LateGradients]:
+    """Speaks of gradient reductions that end the step. Silent on what an overlap gives where compute is not
+    modelled: it would lie beside other communication.
+    """
+    sums = [sum(sum(ops.values()) for ops in kinds.values()) for kinds in run.late]
+    if not run.worth(run.mean(sums), 0.005):
+        return
+    simulation = run.simulation
     # Of ranks that have as good as most those that end last: it is theirs that the step waits for.
     finish = simulation.timeline.times.finish
     most = max(_with_most(sums), key=lambda number: (finish[number], sums[number], -number))
     ops, start, end = simulation.timeline.columns(most)
-    last = last_backward_ns(simulation, most, facts.accounts[most])
+    last = last_backward_ns(simulation, most, run.accounts[most])
     # All that it takes then: the accounts give what runs beside another one to one of the two.
     reductions = [
-        (end[op] - max(start[op], last), kind, op) for kind, late in facts.late[most].items() for op in late
+        (end[op] - max(start[op], last), kind, op) for kind, late in run.late[most].items() for op in late
     ]
     ns, kind, op = max(reductions, key=lambda reduction: (reduction[0], -reduction[2]))
-    row = ops.row[op]
-    collective = NAMES[str(simulation.workload.wg.collective[row])]
-    name = printable(base_name(simulation.workload.name[row]), 32)
-    cost = simulation.program.costs[ops.cost[op]]
+    row, cost = ops.row[op], simulation.program.costs[ops.cost[op]]
     assert isinstance(cost, CollectiveCost)
-    what = f"{'all ranks' if kind == 'all' else kind}, {byte_size(cost.bytes)}"
-    # Where a part of it lies beside the backward, it does not come after it: it ends there.
-    # What waits for its turn there takes longer than it lasts.
-    comes = all(duration(ns) == duration(end[op] - start[op]) for ns, _, op in reductions)
-    if len(reductions) == 1:
-        # With --overlap-grad-reduce the others have been sent: it read as if nothing was.
-        in_pieces = simulation.parameters.overlap_grad_reduce
-        is_last = in_pieces and cost.bytes < simulation.workload.wg.bytes[row]
-        whose = "The last piece of the gradient" if is_last else "The gradient"
-        text = f"{whose} {collective} of {name} ({what}) {'comes' if comes else 'ends'}"
-    else:
-        # Its first part may lie beside the backward.
-        lasting = end[op] - start[op]
-        after, whole = duration(ns), duration(lasting)
-        time = after if after == whole else f"{after} of {whole}"
-        equal = sum(other == ns for other, _, _ in reductions) - 1
-        longest = f"the {collective} of {name} longest ({what}, {time})"
-        if equal:
-            longest = f"longest of them the {collective} of {name} and {equal} more ({what}, {time} each)"
-        text = f"{len(reductions)} gradient collectives, {longest}, {'come' if comes else 'end'}"
-    text += " after the last backward"
-    if not simulation.program.has_pipeline_schedule and optimizer_first(simulation.workload):
-        # No trainer does: who sees it in the path would take it for a fault.
-        text += " and, as SimAI runs the rows, after the optimizer"
-    text += f": nothing hides {_on_whom(facts, sums, most)}"
     can_hide = row in simulation.program.structure.prologue and simulation.workload.has_compute
     changes = _hiding(simulation) if can_hide else {}
-    other = facts.step_with(**changes) if changes else None
-    saved_ns = 0
+    other = run.step_with(**changes) if changes else None
     # What makes the step longer is no advice.
-    if other is not None and other < facts.step_ns:
-        saved_ns = facts.step_ns - other
-        flags = Change(changes).flags
-        assumed = "in pieces and assumed as fast beside compute as alone"
-        text += f"; with {flags}, {assumed}, the step would be {facts.change(other)}"
-        text += _why_no_more(facts, sums, saved_ns, changes)
-    lost_ns = _lost(facts, _LATE)
-    return Sentence("late-gradients", f"{text}.", max(sums), "late gradients", lost_ns, saved_ns=saved_ns)
+    saved_ns = max(run.step_ns - other, 0) if other is not None else 0
+    in_pieces = simulation.parameters.overlap_grad_reduce
+    yield LateGradients(
+        step_ns=run.step_ns, ns=max(sums), cause="late gradients", lost_ns=_lost(run, _LATE),
+        saved_ns=saved_ns, count=len(reductions),
+        collective=NAMES[str(simulation.workload.wg.collective[row])],
+        row=base_name(simulation.workload.name[row]), kind=kind, bytes=cost.bytes,
+        after_ns=ns, lasting_ns=end[op] - start[op],
+        equal=sum(other == ns for other, _, _ in reductions) - 1,
+        # What waits for its turn there takes longer than it lasts.
+        comes=all(duration(ns) == duration(end[op] - start[op]) for ns, _, op in reductions),
+        is_piece=in_pieces and cost.bytes < simulation.workload.wg.bytes[row],
+        after_optimizer=not simulation.program.has_pipeline_schedule and optimizer_first(simulation.workload),
+        whom=_whom(run, sums, most), flags=Change(changes).flags if saved_ns else "",
+        hidden_step_ns=run.step_ns - saved_ns,
+        left=_left(run, sums, saved_ns, changes) if saved_ns else None,
+    )  # fmt: skip
 
 
 def _with_most(sums: Sequence[int]) -> list[int]:
@@ -313,32 +476,29 @@ def _with_most(sums: Sequence[int]) -> list[int]:
     return largest(dict(enumerate(sums)))
 
 
-def _why_no_more(facts: Facts, sums: Sequence[int], saved_ns: int, changes: dict[str, Any]) -> str:
-    """`, since 4.553 ms would still come after the last backward`: why a flag saves less than is late on the
-    ranks that end the step; "" where it saves most of it, and where that is not why.
+def _left(run: RunSums, sums: Sequence[int], saved_ns: int, changes: dict[str, Any]) -> Left | None:
+    """Why a flag saves less than is late on the ranks that end the step; None where it saves most of it, and
+    where what it leaves there is not why.
     """
-    simulation = facts.simulation
+    simulation = run.simulation
     finish = simulation.timeline.times.finish
     number = max(range(len(sums)), key=lambda number: (finish[number], sums[number], -number))
-    other = _late_with(facts, number, **changes) if saved_ns < _MOST_GAIN * sums[number] else None
+    other = _late_with(run, number, **changes) if saved_ns < _MOST_GAIN * sums[number] else None
     if other is None or other.ns < (1 - _MOST_GAIN) * sums[number]:
-        return ""
+        return None
     hidden_ns = sums[number] - other.ns
-    later_ns = other.last_backward_ns - last_backward_ns(simulation, number, facts.accounts[number])
-    after = f"{duration(other.ns)} would still come after the last backward"
-    if duration(sums[number]) != duration(max(sums)):
-        who = stage_words(facts, [number])
-        after += f" of {who[0].lower()}{who[1:]}"
+    later_ns = other.last_backward_ns - last_backward_ns(simulation, number, run.accounts[number])
+    who = None if duration(sums[number]) == duration(max(sums)) else stages_named(run, [number])
     if _explains(hidden_ns, saved_ns):
-        return f", since {after}"
+        return Left(other.ns, who)
     # Rows of a model count what NCCL takes of compute.
-    slower_ns = other.compute_ns - sum(facts.accounts[number].compute_ns().values())
+    slower_ns = other.compute_ns - sum(run.accounts[number].compute_ns().values())
     if slower_ns > 0 and _explains(hidden_ns - slower_ns, saved_ns):
-        return f", since {after}, and compute beside them takes {duration(slower_ns)} longer"
+        return Left(other.ns, who, slower_ns=slower_ns)
     # Reductions that share ports with what compute waits for hold it up.
     if later_ns > 0 and _explains(hidden_ns - later_ns, saved_ns):
-        return f"; {after}, which would end {duration(later_ns)} later"
-    return ""
+        return Left(other.ns, who, later_ns=later_ns)
+    return None
 
 
 def _explains(ns: int, saved_ns: int) -> bool:
@@ -354,7 +514,7 @@ def _hiding(simulation: Simulation) -> dict[str, Any]:
     return {"schedule": "1f1b", "overlap_grad_reduce": True} if simulation.can_be_scheduled else {}
 
 
-class _Late(Struct, frozen=True):
+class _LateSums(Struct, frozen=True):
     """What of the gradient reductions ranks have after their last backward, and when that ends.
 
     compute_ns: of such a rank in the step.
@@ -365,106 +525,154 @@ class _Late(Struct, frozen=True):
     compute_ns: int
 
 
-def _late_with(facts: Facts, number: int, **changes: Any) -> _Late | None:
+def _late_with(run: RunSums, number: int, **changes: Any) -> _LateSums | None:
     """What the ranks of a class have late in the run with these parameters; None where that would take long
     to know.
     """
-    other = facts.results.variants.run(**changes)
+    other = run.results.variants.run(**changes)
     if other is None:
         return None
-    again = other.timeline.folding.class_of(facts.classes[number].ranks.first)
+    again = other.timeline.folding.class_of(run.classes[number].ranks.first)
     accounts = track_accounts(other.trace, again)
     reductions = late_reductions(other, again, accounts)
     ns = sum(sum(ops.values()) for ops in reductions.values())
-    return _Late(ns, last_backward_ns(other, again, accounts), sum(accounts.compute_ns().values()))
+    return _LateSums(ns, last_backward_ns(other, again, accounts), sum(accounts.compute_ns().values()))
 
 
-def _on_whom(facts: Facts, sums: Sequence[int], most: int) -> str:
-    """`900.4 ms (5.7 %) on ranks 5, 13, behind a slow link, and 228.3 ms on the others`: what those that have
-    as good as most, `most` among them, and the others have where that is much less; `up to` it where it is
-    nearly as much.
+def _whom(run: RunSums, sums: Sequence[int], most: int) -> Whom:
+    """Those that have as good as most late, `most` among them, and what the others have where that is much
+    less.
     """
     words, same = [duration(ns) for ns in sums], _with_most(sums)
-    figure = facts.figure(max(sums))
-    if len({words[number] for number in same}) > 1:
-        figure = f"up to {figure}"
-    ranks = [len(rank_class.ranks) for rank_class in facts.classes]
+    least_ns = min(sums[number] for number in same)
+    ranks = [len(rank_class.ranks) for rank_class in run.classes]
+    # By what is written down, how many of the other ranks have it.
     rest: dict[str, int] = {}
     for number, (word, count) in enumerate(zip(words, ranks, strict=True)):
         if number not in same:
             rest[word] = rest.get(word, 0) + count
     if not rest:
-        return figure
+        return Whom(least_ns)
     # The rank in the middle has the usual figure.
     by_size = sorted(range(len(sums)), key=lambda number: sums[number])
     up_to = accumulate(ranks[number] for number in by_size)
     middle = next(number for number, count in zip(by_size, up_to, strict=True) if 2 * count >= sum(ranks))
     if sums[middle] > _NEARLY * max(sums):
-        return f"up to {facts.figure(max(sums))}"
-    who = stage_words(facts, same)
-    links = facts.simulation.parameters.slow_link
-    without = _late_with(facts, most, slow_link=()) if links else None
-    slow = ", behind a slow link," if without is not None and without.ns <= _NEARLY * sums[most] else ""
-    usual = "less on the others"
+        return Whom(least_ns, is_nearly=True)
+    links = run.simulation.parameters.slow_link
+    without = _late_with(run, most, slow_link=()) if links else None
+    is_slow = without is not None and without.ns <= _NEARLY * sums[most]
+    usual_ns = None
     if len(rest) == 1:
-        usual = f"{next(iter(rest))} on the others"
+        usual_ns = next(ns for number, ns in enumerate(sums) if number not in same)
     elif 2 * rest.get(words[middle], 0) > sum(ranks):
-        usual = f"{words[middle]} on most"
-    return f"{figure} on {who[0].lower()}{who[1:]}{slow} and {usual}"
+        usual_ns = sums[middle]
+    who = stages_named(run, same)
+    return Whom(least_ns, who=who, usual_ns=usual_ns, is_rest=len(rest) == 1, is_slow=is_slow)
 
 
-def free_communication(facts: Facts) -> Sentence | None:
-    """What the step would be if all communication were free: whether the network is the cause."""
-    other = facts.without_network_ns
-    if other is None or not facts.simulation.workload.has_compute:
-        return None
-    text = f"With all communication free the step would be {facts.change(other)}"
-    # More than any rank waits for communication: the rest is what they wait for each other meanwhile.
-    if facts.network_ns > _MUCH_MORE * max(account.all_exposed_ns for account in facts.accounts):
-        text += ", as ranks wait less for each other, too"
-    text += "."
-    if not facts.worth(facts.network_ns, _CAUSE):
-        # What is not sent cannot be seen to cost time.
-        workload = facts.simulation.workload
-        unsent = backward_unsent(workload)
-        text = f"The network is not the cause: without it the step is {facts.change(other)}"
-        if unsent:
-            # Two rows of a small screen: what speaks against a verdict is not cut off. What it is worth comes
-            # before whose it is, which a note has too.
-            rows, sent_ns = f"{plural(len(unsent), 'row')} of the file", facts.results.backward_sent_ns
-            names = list(dict.fromkeys(printable(base_name(workload.name[row]), 32) for row in unsent))
-            named = ", ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} others"
-            it, send = ("it", "sends") if len(unsent) == 1 else ("they", "send")
-            worth = ""
-            if sent_ns is not None:
-                worth = f" (if {it} did: {duration(sent_ns)}, {change_percent(facts.step_ns, sent_ns)})"
-            text += f", but {rows}{'' if worth else f' ({named})'} {send} nothing backward{worth}"
-        text += "."
-    return Sentence("free-communication", text, other)
+class Unsent(NamedTuple):
+    """Rows that send nothing backward, so many, by their names. sent_ns: the step if they did, once known."""
+
+    rows: int
+    names: tuple[str, ...]
+    sent_ns: int | None
 
 
-def busy_port(facts: Facts) -> Sentence | None:
-    """A dimension whose ports are busy most of the step, or with more than they can carry."""
-    uses = facts.results.dimensions
-    if not uses:
-        return None
-    use = max(uses, key=lambda use: (use.busy_ns, -use.index))
-    if not facts.worth(use.busy_ns, 0.5):
-        return None
-    dimension = facts.simulation.cluster.dims[use.index]
+class FreeCommunication(Weighed, frozen=True):
+    """What the step would be if all communication were free, ns, and whether the network is the cause.
+
+    waits_less: whether that is shorter by more than any rank waits for communication. unsent: what is not
+    sent and cannot be seen to cost time.
+    """
+
+    rule = "free-communication"
+
+    is_cause: bool
+    waits_less: bool
+    unsent: Unsent | None
+
+    @property
+    def text(self) -> str:
+        if self.is_cause:
+            less = ", as ranks wait less for each other, too" if self.waits_less else ""
+            return f"With all communication free the step would be {self.change(self.ns)}{less}."
+        text = f"The network is not the cause: without it the step is {self.change(self.ns)}"
+        return f"{text}{'' if self.unsent is None else self._unsent(self.unsent)}."
+
+    def _unsent(self, unsent: Unsent) -> str:
+        """In two rows of a small screen: what speaks against a verdict is not cut off. What it is worth comes
+        before whose it is, which a note has too.
+        """
+        rows = f"{plural(unsent.rows, 'row')} of the file"
+        it, send = ("it", "sends") if unsent.rows == 1 else ("they", "send")
+        if unsent.sent_ns is not None:
+            change = change_percent(self.step_ns, unsent.sent_ns)
+            return f", but {rows} {send} nothing backward (if {it} did: {duration(unsent.sent_ns)}, {change})"
+        names = [printable(name, 32) for name in unsent.names]
+        named = ", ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} others"
+        return f", but {rows} ({named}) {send} nothing backward"
+
+
+def free_communication(run: RunSums) -> Iterator[FreeCommunication]:
+    """Speaks of a run that computes where that step is known."""
+    other, workload = run.without_network_ns, run.simulation.workload
+    if other is None or not workload.has_compute:
+        return
+    rows = backward_unsent(workload)
+    names = tuple(dict.fromkeys(base_name(workload.name[row]) for row in rows))
+    yield FreeCommunication(
+        step_ns=run.step_ns, ns=other, is_cause=run.worth(run.network_ns, _CAUSE),
+        # More than any rank waits for communication: the rest is what they wait for each other meanwhile.
+        waits_less=run.network_ns > _MUCH_MORE * max(account.all_exposed_ns for account in run.accounts),
+        unsent=Unsent(len(rows), names, run.results.backward_sent_ns) if rows else None,
+    )  # fmt: skip
+
+
+class KindLoad(NamedTuple):
+    """How long a kind of communication keeps a port busy, and with how much."""
+
+    kind: str
+    busy_ns: int
+    bytes: int
+
+
+class BusyPort(Weighed, frozen=True):
+    """The dimension, with its number, whose ports are busy longest; on whom, and with which kinds most."""
+
+    rule = "busy-port"
+
+    number: int
+    dimension: Dimension
+    who: Who
+    kinds: tuple[KindLoad, ...]
+
+    @property
+    def text(self) -> str:
+        how = how_much(sum(load.busy_ns for load in self.kinds), self.ns)
+        named = [_of_kind(load.kind) for load in self.kinds]
+        whose = listed_with(named, [byte_size(load.bytes) for load in self.kinds])
+        text = (
+            f"The ports of dimension {self.number} ({self.dimension.text()}) are busy "
+            f"{percent(self.ns, self.step_ns)} % of the step on {self.who.inside}, {how} with {whose}"
+        )
+        if self.ns > self.step_ns:
+            text += ": more than they can carry, which only --network shared takes into account"
+        return f"{text}."
+
+
+def busy_port(run: RunSums) -> Iterator[BusyPort]:
+    """Speaks of ports that are busy half of the step, or with more than they can carry."""
+    uses = run.results.dimensions
+    use = max(uses, key=lambda use: (use.busy_ns, -use.index), default=None)
+    if use is None or not run.worth(use.busy_ns, 0.5):
+        return
     kinds = largest({kind: load.busy_ns for kind, load in use.by_kind.items()})
-    how = how_much(sum(use.by_kind[kind].busy_ns for kind in kinds), use.busy_ns)
-    named = [_of_kind(kind) for kind in kinds]
-    whose = listed_with(named, [byte_size(use.by_kind[kind].bytes) for kind in kinds])
-    share = percent(use.busy_ns, facts.step_ns)
-    every = facts.results.class_uses
+    every = run.results.class_uses
     loads = [{key: load for key, load in class_use.items() if key[0] == use.index} for class_use in every]
     as_busy = [number for number, load in enumerate(loads) if load == loads[use.rank_class]]
-    who = rank_words(facts, as_busy).lower()
-    text = (
-        f"The ports of dimension {use.index} ({dimension.text()}) are busy {share} % of the step on {who}, "
-        f"{how} with {whose}"
-    )
-    if use.busy_ns > facts.step_ns:
-        text += ": more than they can carry, which only --network shared takes into account"
-    return Sentence("busy-port", f"{text}.", use.busy_ns)
+    yield BusyPort(
+        step_ns=run.step_ns, ns=use.busy_ns, number=use.index,
+        dimension=run.simulation.cluster.dims[use.index], who=ranks_named(run, as_busy),
+        kinds=tuple(KindLoad(kind, use.by_kind[kind].busy_ns, use.by_kind[kind].bytes) for kind in kinds),
+    )  # fmt: skip

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from simcore.analysis.alike import alike
-from simcore.analysis.blocks import (
-    UnequalBlocks,
-    line_words,
-    surplus_blocks,
-    unequal_blocks,
-)
+from simcore.analysis.blocks import UnequalBlocks, line_words, surplus_blocks, unequal_blocks
 from simcore.program.schedules import SCHEDULES
+from simcore.records import NamedTuple
 from simcore.trace.changes import Change
 from simcore.units import change_percent, duration, listed, plural
-from simcore.words.sentences.model import GRADIENT_KINDS, Facts, Sentence, are, stage_words
+from simcore.words.sentences.model import GRADIENT_KINDS, RunSums, Weighed, Who, stages_named
 
 # The count of slots is said where it gives the time that was lost as closely as this.
 _SLOTS_WITHIN = 0.1
@@ -24,186 +22,269 @@ _NAMED = 4
 _AS_LONG = 0.99
 
 
-def bubble(facts: Facts) -> Sentence | None:
-    """How long stages wait for others, the one that does most and the mean of all ranks; the
-    schedule's count of empty slots; and whether stages are alike, which is no cause.
+class Slots(NamedTuple):
+    """What a schedule leaves empty: it has so many micro-batches, of `chunks` passes on each stage.
+
+    is_uneven: whether that is what it would leave of equal micro-batches.
     """
-    lost = facts.mean_ns["bubble"] + facts.mean_ns["idle"] if facts.simulation.program.pipelined else 0
-    bubbles = [account.bubble_ns for account in facts.accounts]
+
+    schedule: str
+    stages: int
+    microbatches: int
+    chunks: int
+    is_uneven: bool
+
+    @property
+    def words(self) -> str:
+        """`with 16 stages and 16 micro-batches 1f1b leaves 15 of 31 slots empty ...`."""
+        chunks = f" of {self.chunks} chunks each" if self.chunks > 1 else ""
+        empty, full = self.stages - 1, self.microbatches * self.chunks
+        empty_words = f"{empty} of {full + empty} slots empty on each"
+        if self.is_uneven:
+            return (
+                f"the micro-batches are unequal, and with {self.stages} stages{chunks} and "
+                f"{self.microbatches} equal ones {self.schedule} would leave {empty_words}"
+            )
+        return (
+            f"with {self.stages} stages{chunks} and {plural(self.microbatches, 'micro-batch')} "
+            f"{self.schedule} leaves {empty_words}, as bubble or, once done, idle"
+        )
+
+
+class Bubble(Weighed, frozen=True):
+    """How long stages wait for others: who does longest, ns, and of them least, and the mean of all ranks.
+
+    who: None where all do, of so many stages. alike: `compute` or `collectives`, in which stages are alike,
+    which is no cause; "" where they are not. is_assumed: whether they are so by a stage layout that nobody
+    gave; other_ns: the step of the other, once known.
+    """
+
+    rule = "bubble"
+
+    mean_ns: int
+    least_ns: int
+    who: Who | None
+    stages: int
+    slots: Slots | None
+    alike: str
+    is_assumed: bool
+    other_ns: int | None
+
+    @property
+    def text(self) -> str:
+        up_to = "up to " if duration(self.least_ns) != duration(self.ns) else ""
+        longest = f"{up_to}{self.figure(self.ns)}"
+        if self.who is None:
+            who, others = ("Both", "the other") if self.stages == 2 else ("All", "the others")
+            text = f"{who} stages wait about as long for {others}, {longest}"
+        else:
+            # The stage next to them, for whose data they wait, is not to blame: no other is named.
+            mean = self.figure(self.mean_ns)
+            text = f"Ranks wait {mean} for other stages on average, {self.who.inside} longest, {longest}"
+        text += "" if self.slots is None else f": {self.slots.words}"
+        if self.alike:
+            how = "compute alike" if self.alike == "compute" else "run the same collectives"
+            text += f"{'. All' if self.slots is None else '; all'} stages {how}{self._assumed()}"
+        return f"{text}."
+
+    def _assumed(self) -> str:
+        if not self.is_assumed:
+            return ""
+        on_each = ", embedding and loss assumed on each"
+        if self.other_ns is None:
+            return on_each
+        # Its note has the step itself; 80 columns have no room for both.
+        same = self.other_ns == self.step_ns
+        change = "as long" if same else change_percent(self.step_ns, self.other_ns)
+        return f"{on_each} (on first and last alone: {change})"
+
+
+def bubble(run: RunSums) -> Iterator[Bubble]:
+    """Speaks of a pipeline where bubble and idle of the mean rank are worth saying."""
+    lost = run.mean_ns["bubble"] + run.mean_ns["idle"] if run.simulation.program.pipelined else 0
+    bubbles = [account.bubble_ns for account in run.accounts]
     worst = max(bubbles)
-    if not facts.worth(lost) or not worst:
-        return None
-    mean = facts.mean_ns["bubble"]
+    if not run.worth(lost) or not worst:
+        return
     longest = [number for number, ns in enumerate(bubbles) if ns >= _AS_LONG * worst]
-    figure = facts.figure(worst)
-    if len({duration(bubbles[number]) for number in longest}) > 1:
-        figure = f"up to {figure}"
-    if len(longest) == len(bubbles):
-        one = facts.simulation.layout.pp == 2
-        who, others = ("Both stages", "the other") if one else ("All stages", "the others")
-        text = f"{who} wait about as long for {others}, {figure}"
-    else:
-        # The stage next to them, for whose data they wait, is not to blame: no other is named.
-        who = stage_words(facts, longest)
-        who = f"{who[0].lower()}{who[1:]}"
-        text = f"Ranks wait {facts.figure(mean)} for other stages on average, {who} longest, {figure}"
-    why = _slots(facts, lost)
-    text += f": {why}" if why else ""
-    alike_in = "compute alike" if facts.stages_alike else ""
-    if not facts.computes:
+    alike_in = "compute" if run.stages_alike else ""
+    if not run.computes:
         # Placeholders are alike whatever a stage does.
-        alike_in = "run the same collectives" if facts.same_collectives else ""
-    if alike_in:
-        text += ("; all" if why else ". All") + f" stages {alike_in}{_assumed_alike(facts)}"
-    return Sentence("bubble", f"{text}.", worst, "bubble", facts.bubble_ns)
+        alike_in = "collectives" if run.same_collectives else ""
+    # Of so little compute they would be alike by any layout: see `stages_alike`.
+    little = 100 * run.results.assumed_compute_ns <= max(run.stage_busy_ns)
+    yield Bubble(
+        step_ns=run.step_ns, ns=worst, cause="bubble", lost_ns=run.bubble_ns, mean_ns=run.mean_ns["bubble"],
+        least_ns=min(bubbles[number] for number in longest),
+        who=None if len(longest) == len(bubbles) else stages_named(run, longest),
+        stages=run.simulation.layout.pp, slots=_slots(run, lost), alike=alike_in,
+        is_assumed=run.results.layout_assumed and not (run.computes and little),
+        other_ns=run.results.other_layout_ns,
+    )  # fmt: skip
 
 
-_ON_EACH = ", embedding and loss assumed on each"
-
-
-def _assumed_alike(facts: Facts) -> str:
-    """That stages are alike by a stage layout that nobody gave; with the step of the other, once known."""
-    # Of so little they would be alike by any layout: see `stages_alike`.
-    little = 100 * facts.results.assumed_compute_ns <= max(facts.stage_busy_ns)
-    if not facts.results.layout_assumed or (facts.computes and little):
-        return ""
-    other = facts.results.other_layout_ns
-    if other is None:
-        return _ON_EACH
-    # Its note has the step itself; 80 columns have no room for both.
-    change = "as long" if other == facts.step_ns else change_percent(facts.step_ns, other)
-    return f"{_ON_EACH} (on first and last alone: {change})"
-
-
-def _slots(facts: Facts, lost: int) -> str:
-    """`with 16 stages and 16 micro-batches 1f1b leaves 15 of 31 slots empty ...` where that holds; of unequal
-    micro-batches what it would be of equal ones; else "".
+def _slots(run: RunSums, lost: int) -> Slots | None:
+    """The slots that are empty where their count gives the time lost; of unequal micro-batches what it would
+    be of equal ones; else None.
     """
-    simulation = facts.simulation
+    simulation = run.simulation
     program, stages = simulation.program, simulation.layout.pp
     if not program.rules.bubble_slots or not program.microbatches:
-        return ""
+        return None
     full = program.microbatches * program.virtual_stages
     # What stands before and behind the passes leaves no slots: of seed 002 with one micro-batch it is 45 % of
     # what ranks work, and without it the slots are the time lost to 0.1 %.
-    passes = facts.step_ns - lost - sum(facts.mean_ns[name] for name in _OUTSIDE_PASSES)
+    passes = run.step_ns - lost - sum(run.mean_ns[name] for name in _OUTSIDE_PASSES)
     expected = passes * (stages - 1) / full
-    chunks = f" of {program.virtual_stages} chunks each" if program.virtual_stages > 1 else ""
-    empty = f"{stages - 1} of {full + stages - 1} slots empty on each"
+    slots = Slots(program.schedule, stages, program.microbatches, program.virtual_stages, is_uneven=False)
     if abs(lost - expected) <= _SLOTS_WITHIN * expected:
-        return (
-            f"with {stages} stages{chunks} and {plural(program.microbatches, 'micro-batch')} "
-            f"{program.schedule} leaves {empty}, as bubble or, once done, idle"
-        )
+        return slots
     needs_chunks = program.schedule in SCHEDULES and SCHEDULES[program.schedule].chunks is None
-    if _uneven(facts) is None or (needs_chunks and program.virtual_stages < 2):
+    if _uneven(run) is None or (needs_chunks and program.virtual_stages < 2):
         # One chunk is nothing to interleave, and no example of what would be.
-        return ""
-    return (
-        f"the micro-batches are unequal, and with {stages} stages{chunks} and {program.microbatches} equal "
-        f"ones {program.schedule} would leave {empty}"
-    )
-
-
-def unbalanced(facts: Facts) -> Sentence | None:
-    """That one stage computes longer than the others, which wait for it."""
-    busy = facts.stage_busy_ns
-    excess = facts.unbalanced_ns
-    if not facts.worth(excess):
         return None
-    most = busy.index(max(busy))
-    others = [ns for stage, ns in enumerate(busy) if stage != most]
-    mean = duration(round(sum(others) / len(others)))
-    text = (
-        f"Stage {most} computes {duration(busy[most])}, the others {mean} on average and wait for it: "
-        f"balanced, each would compute {duration(busy[most] - excess)}."
-    )
-    return Sentence("unbalanced-stages", text, excess, "unbalanced stages", excess)
+    return slots._replace(is_uneven=True)
 
 
-def idle(facts: Facts) -> Sentence | None:
+class UnbalancedStages(Weighed, frozen=True):
+    """That a stage computes longer than the others, which wait for it: by ns more than balanced ones."""
+
+    rule = "unbalanced-stages"
+
+    stage: int
+    busy_ns: int
+    others_ns: int
+
+    @property
+    def text(self) -> str:
+        return (
+            f"Stage {self.stage} computes {duration(self.busy_ns)}, the others {duration(self.others_ns)} on "
+            f"average and wait for it: balanced, each would compute {duration(self.busy_ns - self.ns)}."
+        )
+
+
+def unbalanced(run: RunSums) -> Iterator[UnbalancedStages]:
+    """Speaks where the busiest stage computes so much more than the mean of all."""
+    busy, excess = run.stage_busy_ns, run.unbalanced_ns
+    if run.worth(excess):
+        most = busy.index(max(busy))
+        others = [ns for stage, ns in enumerate(busy) if stage != most]
+        yield UnbalancedStages(
+            step_ns=run.step_ns, ns=excess, cause="unbalanced stages", lost_ns=excess, stage=most,
+            busy_ns=busy[most], others_ns=round(sum(others) / len(others)),
+        )  # fmt: skip
+
+
+class Idle(Weighed, frozen=True):
     """Who is done long before the step ends."""
-    idle_ns = [account.idle_ns for account in facts.accounts]
+
+    rule = "idle"
+
+    who: Who
+
+    @property
+    def text(self) -> str:
+        are = "are" if self.who.is_several else "is"
+        return f"{self.who.words} {are} done {self.figure(self.ns)} before the step ends."
+
+
+def idle(run: RunSums) -> Iterator[Idle]:
+    """Speaks of a twentieth of the step on, where no queue makes ranks wait."""
+    idle_ns = [account.idle_ns for account in run.accounts]
     worst = max(idle_ns)
-    if not facts.worth(worst, 0.05) or facts.simulation.program.queued:
-        return None
-    who = stage_words(facts, alike(idle_ns, worst))
-    text = f"{who} {are(who, 'are', 'is')} done {facts.figure(worst)} before the step ends."
-    return Sentence("idle", text, worst)
+    if run.worth(worst, 0.05) and not run.simulation.program.queued:
+        yield Idle(step_ns=run.step_ns, ns=worst, who=stages_named(run, alike(idle_ns, worst)))
 
 
-_FIX_FIRST = "the file contradicts itself"
+class UnequalMicrobatches(Weighed, frozen=True):
+    """That the micro-batches of a pipeline are not alike: the longest and the shortest, with their layers and
+    where they stand ("" where that is not known), and what is read in place of a mean.
+    """
+
+    rule = "uneven-microbatches"
+
+    blocks: UnequalBlocks
+    layers: tuple[int, int]
+    lines: tuple[str, str]
+
+    @property
+    def text(self) -> str:
+        most, least, factor = self.blocks
+        longer, shorter = (
+            f"{number}{f' ({lines})' if lines else ''}"
+            for number, lines in zip((most, least), self.lines, strict=True)
+        )
+        text = f"Micro-batch {longer} computes {factor:.1f} times as long as {shorter}"
+        if self.layers[0] != self.layers[1]:
+            text += f": it has {plural(self.layers[0], 'layer')}, the other {self.layers[1]}"
+        return text + ". A mean of unequal micro-batches says little; compare steps by the same work."
 
 
-def _uneven(facts: Facts) -> UnequalBlocks | None:
+class SurplusMicrobatches(Weighed, frozen=True):
+    """That rows make micro-batches, `more_layers` of each, that the header does not ask for: it has so many
+    of so many layers. ns: the step without them, by `flags`.
+
+    more: the lines of the others; copied: those that they repeat, "" where they do not.
+    """
+
+    rule = "uneven-microbatches"
+
+    microbatches: int
+    layers: int
+    more_layers: tuple[int, ...]
+    more: str
+    copied: str
+    flags: str
+
+    @property
+    def text(self) -> str:
+        layers = " and ".join(map(str, self.more_layers[:_NAMED]))
+        layers += " ..." if len(self.more_layers) > _NAMED else ""
+        one = layers == "1"
+        same = f", which {'repeats' if one else 'repeat'} {self.copied}" if self.copied else ""
+        sizes = [str(size) for size in dict.fromkeys((self.layers, *self.more_layers))]
+        each = "one" if self.microbatches == 1 else f"{self.microbatches}"
+        return (
+            f"Its rows make {self.microbatches + len(self.more_layers)} micro-batches, of {listed(sizes)} "
+            f"layers; its header asks for {each} with {self.layers} ({self.flags}: {duration(self.ns)}). "
+            f"{self.more[0].upper()}{self.more[1:]} are {plural(len(self.more_layers), 'more block')}, of "
+            f"{layers} {'layer' if one else 'layers'}{same}."
+        )
+
+
+def _uneven(run: RunSums) -> UnequalBlocks | None:
     """How unequal the micro-batches are; None where they count as equal, or where other times than those of
     the file decide and the header asks for all of them.
     """
-    parameters = facts.simulation.parameters
+    parameters = run.simulation.parameters
     scaled = parameters.layer_scale or parameters.time_scale
-    if scaled and surplus_blocks(facts.simulation) is None:
+    if scaled and surplus_blocks(run.simulation) is None:
         return None
-    return unequal_blocks(facts.simulation)
+    return unequal_blocks(run.simulation)
 
 
-def uneven_microbatches(facts: Facts) -> Sentence | None:
-    """That the micro-batches of a pipeline are not alike, where they stand, and what is read in place of a
-    mean; of a file whose header does not ask for all of them, which these are, and the step without them by a
-    run of its own.
+def uneven_microbatches(run: RunSums) -> Iterator[UnequalMicrobatches | SurplusMicrobatches]:
+    """Speaks where the micro-batches of a pipeline are not alike; of a file whose header does not ask for all
+    of them with the step without the others, by a run of its own.
     """
-    uneven = _uneven(facts)
+    uneven = _uneven(run)
     if uneven is None:
-        return None
-    found = _not_asked_for(facts)
-    if found is None:
-        cause, text = "the micro-batches of the file are unequal", _as_they_are(facts, uneven)
-        return Sentence("uneven-microbatches", text, facts.step_ns, cause, fault=True)
-    return Sentence("uneven-microbatches", found[1], found[0], _FIX_FIRST, fault=True)
-
-
-def _as_they_are(facts: Facts, uneven: UnequalBlocks) -> str:
-    most, least, factor = uneven
-    workload, structure = facts.simulation.workload, facts.simulation.program.structure
-    layers = structure.layers_per_block
-    where = [line_words(workload, structure.blocks[number]) for number in (most, least)]
-    longer, shorter = (
-        f"{number}{f' ({lines})' if lines else ''}"
-        for number, lines in zip((most, least), where, strict=True)
-    )
-    text = f"Micro-batch {longer} computes {factor:.1f} times as long as {shorter}"
-    if layers[most] != layers[least]:
-        text += f": it has {plural(layers[most], 'layer')}, the other {layers[least]}"
-    return text + ". A mean of unequal micro-batches says little; compare steps by the same work."
-
-
-def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
-    """The step without the blocks that the header does not ask for, and they in words."""
-    extra = surplus_blocks(facts.simulation)
-    if extra is None:
-        return None
-    workload = facts.simulation.workload
-    more = line_words(workload, extra.more)
-    asked = extra.as_header_asks(workload)
-    ns = facts.step_with(**asked)
-    if not more or ns is None:
-        return None
-    count = extra.microbatches
-    layers = " and ".join(map(str, extra.more_layers[:_NAMED]))
-    layers += " ..." if len(extra.more_layers) > _NAMED else ""
-    of = "layer" if layers == "1" else "layers"
-    copied = line_words(workload, extra.copied)
-    same = f", {'which repeats' if layers == '1' else 'which repeat'} {copied}" if copied else ""
-    if extra.lines_between(workload):
-        # In two rows of 80 columns. Of "micro-batches of 8 layers and 1" it was asked of what these are, and
-        # with the step of the other reading, which has a sentence of its own, which of the two to take.
-        size = plural(extra.more_layers[0], "layer")
-        return ns, (
-            f"Its header asks for 1 micro-batch of {plural(extra.layers, 'layer')}, its rows make 2: "
-            f"the second, {more}, has {size}. Without it: {duration(ns)}."
-        )
-    sizes = [str(size) for size in dict.fromkeys((extra.layers, *extra.more_layers))]
-    each = "one" if count == 1 else f"{count}"
-    text = f"Its rows make {count + len(extra.more_layers)} micro-batches, of {listed(sizes)} layers; "
-    text += f"its header asks for {each} with {extra.layers} ({Change(asked).flags}: {duration(ns)})"
-    blocks = plural(len(extra.more_layers), "more block")
-    return ns, f"{text}. {more[0].upper()}{more[1:]} are {blocks}, of {layers} {of}{same}."
+        return
+    workload, structure = run.simulation.workload, run.simulation.program.structure
+    extra = surplus_blocks(run.simulation)
+    if extra is not None:
+        more, asked = line_words(workload, extra.more), extra.as_header_asks(workload)
+        ns = run.step_with(**asked)
+        if more and ns is not None:
+            yield SurplusMicrobatches(
+                step_ns=run.step_ns, ns=ns, cause="the file contradicts itself", fault=True,
+                microbatches=extra.microbatches, layers=extra.layers, more_layers=extra.more_layers,
+                more=more, copied=line_words(workload, extra.copied), flags=Change(asked).flags,
+            )  # fmt: skip
+            return
+    most, least = uneven.most, uneven.least
+    yield UnequalMicrobatches(
+        step_ns=run.step_ns, ns=run.step_ns, cause="the micro-batches of the file are unequal", fault=True,
+        blocks=uneven, layers=(structure.layers_per_block[most], structure.layers_per_block[least]),
+        lines=(line_words(workload, structure.blocks[most]), line_words(workload, structure.blocks[least])),
+    )  # fmt: skip

@@ -2,16 +2,26 @@
 for; figures by a run of their own.
 """
 
-from simcore.analysis.blocks import line_words, surplus_blocks, unequal_blocks
+from simcore.analysis.blocks import UnequalBlocks, line_words, surplus_blocks, unequal_blocks
 from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
-from simcore.units import duration
 from simcore.words.sentences.model import RunSums
+from simcore.words.sentences.pipeline import (
+    Slots,
+    SurplusMicrobatches,
+    UnequalMicrobatches,
+    bubble,
+)
+from simcore.words.sentences.pipeline import (
+    uneven_microbatches as said_of_them,
+)
 from simcore.workload import open_workload
 from simcore.workload.without_lines import without_rows
 from tests.analysis.booking import run
+from tests.says import figures
+from tests.says import said as says
 from tests.strategies import layer
 from tests.workload.texts import read, text_of
 
@@ -29,6 +39,12 @@ TOO_MANY = [EMBEDDING, *(LAYER.format(one) for one in range(3)), FINAL, EMBEDDIN
 
 def said(simulation: Simulation) -> dict[str, str]:
     return {one.rule: one.lead + one.text for one in Results(simulation).sentences}
+
+
+def surplus(simulation: Simulation) -> list[SurplusMicrobatches]:
+    """What is said of blocks that no header asks for."""
+    found = said_of_them(RunSums(Results(simulation)))
+    return [one for one in found if isinstance(one, SurplusMicrobatches)]
 
 
 def uneven_microbatches() -> Simulation:
@@ -53,12 +69,9 @@ def one_block_too_many() -> Simulation:
 
 def test_unequal_micro_batches_are_said_with_their_lines_and_what_is_read_in_place_of_a_mean() -> None:
     sentence = Results(uneven_microbatches()).sentences[0]
-    assert sentence.rule == "uneven-microbatches"
-    assert sentence.lead + sentence.text == (
-        "The micro-batches of the file are unequal. Micro-batch 0 (lines 3-5) computes 2.0 times as long as "
-        "1 (lines 6-7): it has 2 layers, the other 1. A mean of "
-        "unequal micro-batches says little; compare steps by the same work."
-    )
+    assert isinstance(sentence, UnequalMicrobatches)
+    assert (sentence.blocks, sentence.layers) == (UnequalBlocks(0, 1, 2.0), (2, 1))
+    assert sentence.lines == ("lines 3-5", "lines 6-7")
     # Alike; not both of them run; a loop over rows has none; other times than the file's decide.
     assert "uneven-microbatches" not in said(run([BLOCK] * 4, {"pp": 4}, schedule="1f1b"))
     assert "uneven-microbatches" not in said(run(UNEVEN, {"pp": 2}, schedule="1f1b", microbatches=1))
@@ -72,15 +85,13 @@ def test_unequal_micro_batches_are_said_with_their_lines_and_what_is_read_in_pla
 
 def test_of_unequal_micro_batches_the_slots_of_equal_ones_are_said() -> None:
     """1f1b on 4 stages with blocks of 2 layers and 1: 2 of blocks alike leave 3 of 5 slots empty."""
-    text = said(run(UNEVEN, {"pp": 4}, schedule="1f1b"))["bubble"]
-    assert text.endswith(
-        " %): the micro-batches are unequal, and with 4 stages and 2 equal ones 1f1b would leave 3 of 5 "
-        "slots empty on each; all stages compute alike."
-    )
+    (found,) = bubble(RunSums(Results(run(UNEVEN, {"pp": 4}, schedule="1f1b"))))
+    assert found.slots == Slots("1f1b", stages=4, microbatches=2, chunks=1, is_uneven=True)
+    assert (found.alike, found.is_assumed) == ("compute", False)
     alike = RunSums(Results(run(UNEVEN[:3] * 2, {"pp": 4}, schedule="1f1b")))
     assert 5 * (alike.step_ns - alike.mean_busy_ns) == 3 * alike.step_ns
-    assert "unequal" not in said(alike.simulation)["bubble"]
-    assert "3 of 5 slots empty" in said(alike.simulation)["bubble"]
+    (of_alike,) = bubble(alike)
+    assert of_alike.slots == found.slots._replace(is_uneven=False)
     uneven = RunSums(Results(run(UNEVEN, {"pp": 4}, schedule="1f1b")))
     lost = uneven.step_ns - uneven.mean_busy_ns
     # More than the 13.5 us that 3 of 5 slots are beside 9 us of compute.
@@ -98,15 +109,17 @@ def test_the_empty_slots_are_those_of_the_passes() -> None:
         done = sum(facts.mean_ns[f"compute {phase}"] for phase in ("fwd", "ig", "wg", "recompute"))
         done += sum(facts.mean_ns[f"exposed {kind}"] for kind in ("tp", "ep", "pp", "cp"))
         assert abs(lost - done * (stages - 1) / count) < 0.01 * lost
-        words = f"leaves {stages - 1} of {stages + count - 1} slots empty on each"
-        assert words in said(facts.simulation)["bubble"]
-    one = simulate(open_workload(MISTAKES), Parameters(without_lines=("83-93",)))
-    assert "with 4 stages and 1 micro-batch 1f1b leaves 3 of 4 slots empty" in said(one)["bubble"]
+        (found,) = bubble(facts)
+        assert found.slots is not None
+        assert (found.slots.stages, found.slots.microbatches, found.slots.is_uneven) == (stages, count, False)
+    one = Results(simulate(open_workload(MISTAKES), Parameters(without_lines=("83-93",))))
+    (found,) = bubble(RunSums(one))
+    assert found.slots == Slots("1f1b", stages=4, microbatches=1, chunks=1, is_uneven=False)
     # A stage that computes longer than its peers costs more than that.
     late = tuple(f"{rank}=3" for rank in range(32))
     several = Parameters(without_lines=("83-93",), microbatches=8, slow_rank=late)
-    slow = simulate(open_workload(MISTAKES), several)
-    assert "slots empty" not in said(slow).get("bubble", "")
+    slow = RunSums(Results(simulate(open_workload(MISTAKES), several)))
+    assert not any(found.slots for found in bubble(slow))
 
 
 def test_what_a_header_asks_for_is_a_run_without_the_other_blocks_where_lines_can_go() -> None:
@@ -129,12 +142,10 @@ def test_what_a_header_asks_for_is_a_run_without_the_other_blocks_where_lines_ca
 def test_a_block_that_no_header_asks_for_is_said_with_its_lines_and_the_step_without_it() -> None:
     without = of_rows(*TOO_MANY, microbatches=1)
     found = Results(one_block_too_many()).sentences[0]
+    assert isinstance(found, SurplusMicrobatches)
     assert (found.rule, found.ns) == ("uneven-microbatches", without.step_time_ns)
-    assert found.lead + found.text == (
-        "The file contradicts itself. Its rows make 2 micro-batches, of 3 and 1 layers; its header asks for "
-        f"one with 3 (--without-lines 8-10: {duration(without.step_time_ns)}). Lines 8-10 are 1 more block, "
-        "of 1 layer, which repeats line 4."
-    )
+    assert (found.microbatches, found.layers, found.more_layers) == (1, 3, (1,))
+    assert (found.more, found.copied, found.flags) == ("lines 8-10", "line 4", "--without-lines 8-10")
     # The same step as that of a file without these lines.
     assert without.step_time_ns == of_rows(*TOO_MANY[:5]).step_time_ns
 
@@ -147,13 +158,9 @@ def test_what_cuts_a_block_in_two_is_named_where_the_run_without_it_is_offered()
     assert (joined.program.structure.layers_per_block, len(joined.workload)) == ((4,), 6)
     for pp in (1, 2):
         rows = [one for one in Results(of_rows(*TOO_MANY, declared=6, pp=pp)).what_if() if one.fixes]
-        meant = [(one.flags, one.meaning) for one in rows if "7-8" in one.flags]
-        assert meant == [
-            (
-                "--without-lines 7-8",
-                "without final_norm and embedding_layer between them the two micro-batches are one",
-            )
-        ]
+        (meant,) = [one for one in rows if "7-8" in one.flags]
+        assert meant.flags == "--without-lines 7-8"
+        assert says([meant.meaning], "final_norm", "embedding_layer")
     (other,) = [one for one in Results(of_rows(*TOO_MANY, declared=6)).what_if() if "7-8" in one.flags]
     assert other.better10_ns == joined.step_time_ns > of_rows(*TOO_MANY, declared=6).step_time_ns
     # Where the count of rows is another nobody knows.
@@ -168,21 +175,20 @@ def test_the_warning_of_the_count_of_rows_says_what_the_header_makes_of_it_and_w
         return [one.message for one in Results(simulation).diagnostics if one.code == "row-count"]
 
     seed = simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters())
-    plain = "found 98 rows, expected 96; all are read, SimAI stops after 96"
-    assert [one.message for one in seed.diagnostics if one.code == "row-count"] == [plain]
-    header = "; either line 1 is right (leave out lines 83-93, the second micro-batch)"
-    assert warned(seed) == [
-        f"{plain}{header} or line 2 (leave out lines 82-83, which part it from the first)"
-    ]
+    (plain,) = [one.message for one in seed.diagnostics if one.code == "row-count"]
+    assert figures(plain) == ["98", "96", "96"]
+    (message,) = warned(seed)
+    assert message.startswith(plain)
+    assert figures(message.removeprefix(plain)) == ["1", "83-93", "2", "82-83"]
     # What the words say of lines holds.
     for lines, code in (("83-93", "vpp-differs"), ("83-93", "ga-differs"), ("82-83", "row-count")):
         fixed = simulate(seed.workload, Parameters(without_lines=(lines,)))
         assert code in {one.code for one in seed.diagnostics} - {one.code for one in fixed.diagnostics}
     # A count that fits nothing, and what somebody has asked for.
     (other,) = warned(of_rows(*TOO_MANY, declared=7))
-    assert other.endswith("; line 1 is right without lines 8-10")
+    assert figures(other)[-2:] == ["1", "8-10"]
     (asked,) = warned(of_rows(*TOO_MANY, declared=6, microbatches=2))
-    assert "is right" not in asked
+    assert not {"8-10", "7-8"} & set(figures(asked))
 
 
 def test_rows_without_lines_in_a_file_are_not_named_by_them() -> None:
@@ -210,8 +216,7 @@ def test_no_block_is_called_one_too_many_where_the_header_is_in_doubt() -> None:
     assert surplus_blocks(of_rows(*TOO_MANY, vpp=2)) is None
     assert surplus_blocks(of_rows(*TOO_MANY, *TOO_MANY[:5])) is None
     for simulation in (of_rows(*TOO_MANY, microbatches=4), uneven_microbatches()):
-        assert "its header asks" not in said(simulation)["uneven-microbatches"]
-        assert "stated" not in said(simulation)["uneven-microbatches"]
+        assert isinstance(Results(simulation).sentences[0], UnequalMicrobatches)
 
 
 def test_another_layer_is_no_copy() -> None:
@@ -219,18 +224,17 @@ def test_another_layer_is_no_copy() -> None:
     found = surplus_blocks(of_rows(*other, declared=6))
     assert found is not None
     assert (found.copied, found.between) == ((), ())
-    found_words = said(of_rows(*other, declared=6))
-    assert "1 more block, of 1 layer." in found_words["uneven-microbatches"]
-    assert "stated" not in found_words["uneven-microbatches"]
+    (sentence,) = surplus(of_rows(*other, declared=6))
+    assert (sentence.more_layers, sentence.copied) == ((1,), "")
 
 
 def test_two_blocks_too_many_are_said_with_the_layers_of_each() -> None:
     two = of_rows(*TOO_MANY, EMBEDDING, LAYER.format(4), LAYER.format(5), FINAL)
-    text = said(two)["uneven-microbatches"]
-    assert "make 3 micro-batches, of 3, 1 and 2 layers" in text
-    assert text.endswith(" Lines 8-14 are 2 more blocks, of 1 and 2 layers.")
-    alike = said(of_rows(*TOO_MANY, EMBEDDING, LAYER.format(4), FINAL))["uneven-microbatches"]
-    assert alike.endswith(" Lines 8-13 are 2 more blocks, of 1 and 1 layers, which repeat line 4.")
+    (found,) = surplus(two)
+    assert (found.microbatches, found.layers, found.more_layers) == (1, 3, (1, 2))
+    assert (found.more, found.copied) == ("lines 8-14", "")
+    (alike,) = surplus(of_rows(*TOO_MANY, EMBEDDING, LAYER.format(4), FINAL))
+    assert (alike.more, alike.more_layers, alike.copied) == ("lines 8-13", (1, 1), "line 4")
 
 
 def test_the_file_with_mistakes_says_which_lines_they_are() -> None:
@@ -248,13 +252,9 @@ def test_the_file_with_mistakes_says_which_lines_they_are() -> None:
 
 def test_one_chunk_is_no_example_of_interleaving() -> None:
     """What an even 1f1b would leave is said; of `interleaved` in one chunk nothing is promised."""
-    texts = {
-        schedule: " ".join(
-            said(
-                simulate(open_workload(MISTAKES), Parameters(schedule=schedule, microbatches=4, **chunks))
-            ).values()
-        )
-        for schedule, chunks in (("1f1b", {}), ("interleaved", {"virtual_stages": 1}))
-    }
-    assert "1f1b would leave 3 of 7 slots empty" in texts["1f1b"]
-    assert "would leave" not in texts["interleaved"]
+    slots = {}
+    for schedule, chunks in (("1f1b", {}), ("interleaved", {"virtual_stages": 1})):
+        parameters = Parameters(schedule=schedule, microbatches=4, **chunks)
+        (found,) = bubble(RunSums(Results(simulate(open_workload(MISTAKES), parameters))))
+        slots[schedule] = found.slots
+    assert slots == {"1f1b": Slots("1f1b", 4, 4, 1, is_uneven=True), "interleaved": None}

@@ -27,6 +27,8 @@ from simcore.units import change_percent, duration
 from simcore.workload import open_workload
 from tests.analysis.booking import run
 from tests.engine.test_folding_with_overrides import overridden
+from tests.says import figures
+from tests.says import said as says
 from tests.strategies import Case, Cell, Row, cases, layer
 from tui.commands.arguments import Parser, add_parameters, parameters_from
 
@@ -142,8 +144,9 @@ def test_a_stage_layout_is_said_to_take_work_away_and_stands_behind_what_gains()
     simulation = seed_run("002", "--stage-layout uniform").simulation
     found = advice(seed_run("002", "--stage-layout uniform"))
     (layout,) = [one for one in found if one.meaning.startswith("stage layout")]
-    assert layout.name == "--stage-layout megatron (embedding on stage 0, loss on the last)"
-    assert layout.meaning.startswith("stage layout: with uniform every stage runs ")
+    assert says([layout.name], layout.flags, "embedding", "stage 0", "loss", "last")
+    assert layout.flags == "--stage-layout megatron"
+    assert says([layout.meaning], "stage layout", "with uniform")
     assert [one.flags for one in found if "stage-layout" in one.flags] == [layout.flags]
     behind = found[found.index(layout) + 1 :]
     assert [one.flags for one in behind] == ["--microbatches 32"]
@@ -162,7 +165,7 @@ def test_a_layout_that_is_assumed_is_no_change_that_somebody_can_make(seed: str)
     other = simulate(results.simulation.workload, flags_of("--stage-layout megatron")).step_time_ns
     (note,) = [one for one in results.diagnostics if one.code == "stage-layout-default"]
     change = change_percent(results.step_time_ns, other)
-    assert note.message.endswith(f" alone does: the step would be {duration(other)} ({change})")
+    assert figures(note.message)[-2:] == [duration(other), change]
 
 
 def test_where_the_stage_layout_is_not_the_default_or_there_is_one_stage_nothing_is_undone() -> None:
@@ -315,7 +318,7 @@ def test_twice_the_batch_comes_last_and_is_worth_it_by_the_micro_batch() -> None
     last = advice(simulation)[-1]
     half = duration(last.better10_ns // 2)
     assert last.microbatches == 4
-    assert last.knob == f"--microbatches 4 (twice the batch, the same work in {half})"
+    assert figures(last.knob) == ["--microbatches", "4", half]
     assert last.better10_ns > simulation.step_time_ns > last.better10_ns // 2
 
 
@@ -323,7 +326,7 @@ def test_of_unequal_micro_batches_no_mean_is_said() -> None:
     """Four of seed 001 are both of its blocks twice: half of their step is held against this step."""
     *_, last, reading = advice(seed_run("001"))
     assert reading.fixes
-    assert last.knob == f"--microbatches 4 (twice the batch, the same work in {duration(last.alike_ns or 0)})"
+    assert figures(last.knob) == ["--microbatches", "4", duration(last.alike_ns or 0)]
     assert last.alike_ns == seed_run("001", last.flags).simulation.step_time_ns // 2
 
 

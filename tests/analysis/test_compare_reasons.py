@@ -15,6 +15,8 @@ from simcore.render.report.comparison import comparison_json
 from simcore.simulation import simulate
 from tests.analysis.booking import run
 from tests.analysis.test_compare import AGAINST_EACH_OTHER, CHANGES, changed, compared, seed, seed_run
+from tests.says import figures
+from tests.says import said as says
 from tests.strategies import Case, Cell, Row, cases, layer
 
 
@@ -70,9 +72,9 @@ def test_what_is_named_is_the_largest_part_that_changes_as_the_step_does(
     found = compared(simulate(*case), changed(case, change))
     sign, leading = found.difference_ns, found.ops.leading
     if leading is None:
-        assert found.why == "nothing changes: the step times are equal"
+        assert found.why.startswith("nothing changes")
     elif not sign:
-        assert found.why.startswith(f"the step times are equal: {leading.most.words}")
+        assert says([found.why], "equal", leading.most.words)
     else:
         assert leading.most.ns * sign > 0
         assert abs(leading.most.ns) == max(abs(one.ns) for one in found.parts if one.ns * sign > 0)
@@ -85,10 +87,8 @@ def test_what_is_named_is_the_largest_part_that_changes_as_the_step_does(
 def test_what_goes_against_the_difference_is_named_behind_what_goes_with_it() -> None:
     found = seed(dim=("switch:8:409:500", "switch:128:55:1000"))
     assert found.difference_ns == 9_157_497
-    assert found.why == (
-        "exposed tp +41.416 ms, though exposed dp -30.550 ms on the critical path: tp collectives take "
-        "250.0 ms a rank, before 228.6 ms (dimension 0 has 409 GB/s, before 450)"
-    )
+    against = ("exposed tp +41.416 ms", "though", "exposed dp -30.550 ms")
+    assert says([found.why], *against, "tp", "250.0 ms", "228.6 ms", "dimension 0", "409 GB/s", "450")
 
 
 @pytest.mark.slow
@@ -116,31 +116,24 @@ def test_every_parameter_but_no_fold_has_a_reason() -> None:
 
 def test_three_changes_give_two_reasons_and_say_that_there_are_more() -> None:
     found = seed(schedule="zb-h1", compute_scale=0.5, comm_scale=2.0)
-    assert found.why == (
-        "own compute -5.966 s and fill and drain -3.060 s on the critical path: each rank computes 3.607 s, "
-        "before 7.213 s; weight gradients fill the wait for the next backward (and --comm-scale)"
-    )
+    of_path = ("compute -5.966 s", "drain -3.060 s")
+    assert says([found.why], *of_path, "3.607 s", "7.213 s", "weight gradients fill", "(and --comm-scale)")
 
 
 def test_a_change_that_explains_nothing_named_is_counted_and_not_said() -> None:
     found = seed(schedule="zb-h1", comm_scale=1.01, compute_scale=1.01)
-    assert found.why == (
-        "fill and drain -4.101 s on the critical path: weight gradients fill the wait for the next backward "
-        "(and 2 more changes)"
-    )
+    assert says([found.why], "drain -4.101 s", "weight gradients fill", "2 more changes")
+    assert len(figures(found.why)) == 2
 
 
 @pytest.mark.slow
 def test_the_slow_rank_that_is_named_is_on_the_path() -> None:
     found = of_four(slow_rank=("5=1.001", "837=1.3"))
-    words = "rank 837 (and 1 more) computes 1.3 times as long, and the ranks that work with it wait"
-    assert words in found.why
+    assert says([found.why], "rank 837", "1 more", "1.3 times")
     hidden = of_four(slow_rank=("5=1.000001",), compute_scale=1.1)
-    assert hidden.why.endswith(": the mean rank computes 1.986 s, before 1.805 s (and --slow-rank)")
+    assert says([hidden.why], "mean rank", "1.986 s", "1.805 s", "(and --slow-rank)")
     more = Comparison(of_four(slow_rank=("37=1.3",)).b, of_four(slow_rank=("37=1.5",)).b)
-    assert more.why.endswith(
-        "rank 37 computes 1.5 times as long, before 1.3 times, and the ranks that work with it wait"
-    )
+    assert says([more.why], "rank 37", "1.5 times", "1.3 times")
 
 
 def test_what_makes_up_for_each_other_is_said_of_equal_steps() -> None:
@@ -150,11 +143,10 @@ def test_what_makes_up_for_each_other_is_said_of_equal_steps() -> None:
     longer = Row("a", Cell(step - 1000 + 500))
     found = compared(run([Row("a", cell)], {"tp": 2}), run([longer, layer("b", 500)], {"tp": 2}))
     assert found.difference_ns == 0
-    assert re.fullmatch(
-        r"the step times are equal: (compute|exposed tp) [+-].* ms and (compute|exposed tp) [+-].* ms "
-        "on the critical path make up for each other",
-        found.why,
-    )  # fmt: skip
+    (compute,) = re.findall(r"compute ([+-]).*? ms", found.why)
+    (exposed,) = re.findall(r"exposed tp ([+-]).*? ms", found.why)
+    assert (compute, exposed) == ("+", "-")
+    assert "equal" in found.why
 
 
 @pytest.mark.parametrize(

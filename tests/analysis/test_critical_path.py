@@ -58,7 +58,8 @@ def test_the_path_covers_the_step_from_0_to_its_end_under_every_network(case: Ca
     path_covers_the_step(results)
     path, times = results.critical_path, results.simulation.timeline.times
     for number, op, end in zip(path.track, path.span, path.edge[1:], strict=True):
-        assert times.end[number][op] == end, "a segment is a whole span where nothing queues by priority"
+        # A segment is a whole span where nothing queues by priority.
+        assert times.end[number][op] == end
 
 
 @settings(max_examples=80)

@@ -8,13 +8,22 @@ from simcore.records import replace
 from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
 from simcore.trace.run import mean_busy_ns
-from simcore.units import duration
+from simcore.units import byte_size, duration
 from simcore.words.sentences.model import RunSums
+from simcore.words.sentences.network import LateGradients, Left, Whom
+from simcore.words.sentences.network import late_gradients as late_gradients_of
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
 from tests.analysis.test_sentences import BLOCK, SEED_002, first, late_gradients, said
+from tests.says import figures
 from tests.strategies import Cell, Row
 from tests.workload.texts import shared_folder
+
+
+def late_of(simulation: Simulation) -> LateGradients:
+    """What is said of its late gradients."""
+    (found,) = late_gradients_of(RunSums(Results(simulation)))
+    return found
 
 
 def test_a_late_gradient_all_reduce_is_named_with_the_flag_that_hides_it() -> None:
@@ -22,18 +31,13 @@ def test_a_late_gradient_all_reduce_is_named_with_the_flag_that_hides_it() -> No
     with_flag = late_gradients(overlap_grad_reduce=True)
     saved = simulation.step_time_ns - with_flag.step_time_ns
     assert saved > 0
-    sentence = next(one for one in Results(simulation).sentences if one.rule == "late-gradients")
-    assert sentence.ns == pair_ns(20_000)
-    assert "The gradient all-reduce of grad_param_comm (dp, 20.0 kB) comes after the last backward" in (
-        sentence.text
-    )
-    percent = 100 * -saved / simulation.step_time_ns
-    step_us = with_flag.step_time_ns / 1000
-    assert sentence.text.endswith(
-        "; with --overlap-grad-reduce, in pieces and assumed as fast beside compute as alone, "
-        f"the step would be {step_us:.3f} us ({percent:+.1f} %), since "
-        f"{(sentence.ns - saved) / 1000:.3f} us would still come after the last backward."
-    )
+    found = late_of(simulation)
+    assert found.ns == pair_ns(20_000)
+    assert (found.count, found.collective, found.row) == (1, "all-reduce", "grad_param_comm")
+    assert (found.kind, found.bytes, found.comes, found.is_piece) == ("dp", 20_000, True, False)
+    assert (found.flags, found.hidden_step_ns) == ("--overlap-grad-reduce", with_flag.step_time_ns)
+    assert found.left == Left(found.ns - saved, None)
+    assert found.saved_ns == saved
 
 
 def test_a_flag_that_hides_a_part_of_late_gradients_says_what_is_left() -> None:
@@ -42,28 +46,25 @@ def test_a_flag_that_hides_a_part_of_late_gradients_says_what_is_left() -> None:
     """
     workload = open_workload("fixtures/001_moe_128npu_with_mistakes.txt")
     plain, flagged = (Results(simulate(workload, Parameters(overlap_grad_reduce=on))) for on in (False, True))
-    before, after = (
-        next(one for one in run.sentences if one.rule == "late-gradients") for run in (plain, flagged)
-    )
-    assert before.text.endswith(
-        f" (-1.0 %), since {after.ns / 1e6:.3f} ms would still come after the last backward."
-    )
+    before, after = (late_of(run.simulation) for run in (plain, flagged))
+    assert before.left == Left(after.ns, None)
+    assert before.change(before.hidden_step_ns).endswith(" (-1.0 %)")
     assert plain.step_time_ns - flagged.step_time_ns == before.ns - after.ns
-    whole = Results(simulate(open_workload(SEED_002), Parameters()))
-    (said,) = [one.text for one in whole.sentences if one.rule == "late-gradients"]
-    assumed = "in pieces and assumed as fast beside compute as alone"
-    assert f"with --overlap-grad-reduce, {assumed}, the step would be" in said
-    assert "since" not in said
+    whole = late_of(simulate(open_workload(SEED_002), Parameters()))
+    assert (whole.flags, whole.left) == ("--overlap-grad-reduce", None)
 
 
 def test_what_an_overlap_leaves_is_the_last_piece_of_a_reduction() -> None:
     """It read as if the flag were not there, and nothing hidden."""
     workload = open_workload("fixtures/001_moe_128npu_with_mistakes.txt")
     base = Parameters(without_lines=("83-93",), schedule="zb-h1")
-    plain, flagged = (said(simulate(workload, replace(base, overlap_grad_reduce=on))) for on in (False, True))
-    named = "he gradient reduce-scatter of grad_param_comm (dp, "
-    assert plain["late-gradients"].startswith(f"T{named}351.0 MB) comes after the last backward")
-    assert flagged["late-gradients"].startswith(f"The last piece of t{named}174.4 MB) comes after the ")
+    plain, flagged = (
+        late_of(simulate(workload, replace(base, overlap_grad_reduce=on))) for on in (False, True)
+    )
+    for found, size in ((plain, "351.0 MB"), (flagged, "174.4 MB")):
+        assert (found.count, found.collective, found.row) == (1, "reduce-scatter", "grad_param_comm")
+        assert (found.kind, byte_size(found.bytes), found.comes) == ("dp", size, True)
+    assert (plain.is_piece, flagged.is_piece) == (False, True)
 
 
 def test_of_several_late_gradients_the_longest_is_named_with_its_own_time() -> None:
@@ -71,14 +72,11 @@ def test_of_several_late_gradients_the_longest_is_named_with_its_own_time() -> N
     sizes = (30_000, 50_000, 20_000)
     rows = [Row(f"grad_{size}", wg=Cell(0, "ALLREDUCE", "dp", size)) for size in sizes]
     simulation = run([*rows, BLOCK], {"dp": 2})
-    sentence = next(one for one in Results(simulation).sentences if one.rule == "late-gradients")
-    total = sum(pair_ns(size) for size in sizes)
-    assert sentence.ns == total
-    assert sentence.text == (
-        "3 gradient collectives, the all-reduce of grad longest (dp, 50.0 kB, "
-        f"{pair_ns(50_000) / 1000:.3f} us), come after the last backward: nothing hides "
-        f"{total / 1000:.1f} us ({100 * total / simulation.step_time_ns:.1f} %)."
-    )
+    found = late_of(simulation)
+    assert (found.ns, found.step_ns) == (sum(pair_ns(size) for size in sizes), simulation.step_time_ns)
+    assert (found.count, found.collective, found.row, found.kind) == (3, "all-reduce", "grad", "dp")
+    assert (found.bytes, found.after_ns, found.lasting_ns) == (50_000, pair_ns(50_000), pair_ns(50_000))
+    assert (found.equal, found.comes, found.flags) == (0, True, "")
 
 
 def test_a_late_gradient_that_waits_for_its_turn_takes_no_more_than_its_own_time() -> None:
@@ -87,13 +85,10 @@ def test_a_late_gradient_that_waits_for_its_turn_takes_no_more_than_its_own_time
     """
     name = "yleintel__astra-sim__Resnet50_DataParallel.txt"
     workload = open_workload(str(shared_folder("corpus/astra1") / name))
-    sentence = next(
-        one for one in Results(simulate(workload, Parameters())).sentences if one.rule == "late-gradients"
-    )
-    longest = (
-        "longest of them the all-reduce of layer_512_3_conv and 1 more (all ranks, 4.2 MB, 23.787 us each), "
-    )
-    assert longest in sentence.text
+    found = late_of(simulate(workload, Parameters()))
+    assert (found.collective, found.row, found.equal) == ("all-reduce", "layer_512_3_conv", 1)
+    assert (found.kind, byte_size(found.bytes)) == ("all", "4.2 MB")
+    assert (found.after_ns, duration(found.lasting_ns)) == (found.lasting_ns, "23.787 us")
 
 
 def test_a_late_gradient_all_reduce_can_be_the_main_cause() -> None:
@@ -108,11 +103,11 @@ def test_late_gradients_of_layer_loop_are_hidden_by_a_schedule_with_overlap() ->
     """Seed 000: 1f1b alone changes 2 ns of placeholders, with the flag it takes what is said."""
     workload = open_workload("fixtures/000_gpt13b_tp4_old_header.txt")
     plain = simulate(workload, Parameters())
-    (text,) = [one.text for one in Results(plain).sentences if one.rule == "late-gradients"]
-    assert text.endswith(
-        " (32.2 %); with --schedule 1f1b --overlap-grad-reduce, in pieces and assumed as fast beside "
-        "compute as alone, the step would be 292.0 ms (-32.2 %)."
-    )
+    found = late_of(plain)
+    assert figures(found.text)[-5:-2] == ["32.2 %", "--schedule", "--overlap-grad-reduce"]
+    assert found.flags == "--schedule 1f1b --overlap-grad-reduce"
+    assert found.change(found.hidden_step_ns) == "292.0 ms (-32.2 %)"
+    assert found.left is None
     both, alone = (
         simulate(workload, Parameters(schedule="1f1b", overlap_grad_reduce=on)) for on in (True, False)
     )
@@ -137,7 +132,7 @@ def test_of_ranks_with_as_much_late_those_that_end_last_say_what_is_left() -> No
         )
         for on in (False, True)
     )
-    (late,) = [one.text for one in Results(simulation).sentences if one.rule == "late-gradients"]
+    late = late_of(simulation)
     assert flagged.timeline.times.finish[0] == flagged.step_time_ns
     left = []
     for number in (0, 3):
@@ -155,10 +150,7 @@ def test_of_ranks_with_as_much_late_those_that_end_last_say_what_is_left() -> No
         )
         for ops, start, end in (one.timeline.columns(0) for one in (simulation, flagged))
     ]
-    assert late.endswith(
-        f"since {duration(left[0])} would still come after the last backward, and compute beside them takes "
-        f"{duration(longer[1] - longer[0])} longer."
-    )
+    assert late.left == Left(left[0], None, slower_ns=longer[1] - longer[0])
 
 
 def last_backward_end_ns(simulation: Simulation, number: int) -> int:
@@ -180,17 +172,19 @@ def reduced_last_ns(simulation: Simulation, number: int) -> int:
     return sum(end[op] - max(start[op], last) for op in reductions)
 
 
-def late_words(simulation: Simulation) -> str:
-    (late,) = [one.text for one in Results(simulation).sentences if one.rule == "late-gradients"]
-    return late
-
-
 def test_a_figure_of_some_ranks_alone_names_them_the_slow_link_and_what_the_others_have() -> None:
     """Seed 002 with a slow port of rank 5: the dp group of 5, 13 ... 61 takes 900.4 ms, all others 228.3."""
     workload = open_workload(SEED_002)
     slow, whole = (simulate(workload, Parameters(slow_link=link)) for link in (("1:5=0.25",), ()))
-    who = "on ranks 5, 13 ... 61, behind a slow link, and 228.3 ms on the others"
-    assert f"nothing hides 900.4 ms (5.7 %) {who}; with " in late_words(slow)
+    found = late_of(slow)
+    assert found.figure(found.ns) == "900.4 ms (5.7 %)"
+    assert found.whom.who is not None
+    assert list(found.whom.who.ranks) == list(range(5, 64, 8))
+    assert found.whom.who.words == "Ranks 5, 13 ... 61"
+    assert (found.whom.is_slow, found.whom.is_rest, found.whom.is_nearly) == (True, True, False)
+    assert found.whom.usual_ns is not None
+    assert duration(found.whom.usual_ns) == "228.3 ms"
+    assert found.flags
     folding = slow.timeline.folding
     for rank in (0, 4, 5, 13, 61, 64, 69, 1023):
         is_slowed = rank % 8 == 5 and rank < 64
@@ -198,21 +192,23 @@ def test_a_figure_of_some_ranks_alone_names_them_the_slow_link_and_what_the_othe
         assert found == ("900.4 ms" if is_slowed else "228.3 ms")
     assert duration(reduced_last_ns(whole, whole.timeline.folding.class_of(5))) == "228.3 ms"
     # Of all ranks alike neither a rank nor a link is named.
-    assert "nothing hides 228.3 ms (1.5 %); with " in late_words(whole)
+    found = late_of(whole)
+    assert (found.figure(found.ns), found.whom) == ("228.3 ms (1.5 %)", Whom(found.ns))
 
 
 def test_a_slow_link_that_makes_no_difference_to_late_gradients_is_not_named() -> None:
     """A tp port: what comes after the last backward are dp collectives, which do not use it."""
     simulation = simulate(open_workload(SEED_002), Parameters(slow_link=("0:5=0.5",)))
-    assert "slow link" not in late_words(simulation)
+    assert not late_of(simulation).whom.is_slow
 
 
 def test_a_figure_that_few_others_fall_short_of_is_said_as_the_most() -> None:
     """llama-3-70b: 220.4 ms on stages 0 and 3, which have more parameters, less on the others."""
     model = ModelMaker("llama-3-70b", MODELS["llama-3-70b"]).opened()
-    assert "nothing hides up to 220.4 ms (14.9 %)" in late_words(
-        simulate(model, Parameters(world=64, tp=8, pp=4))
-    )
+    found = late_of(simulate(model, Parameters(world=64, tp=8, pp=4)))
+    assert found.figure(found.ns) == "220.4 ms (14.9 %)"
+    assert found.whom.is_nearly
+    assert found.whom.who is None
 
 
 def test_a_run_that_computes_nothing_has_no_late_gradients() -> None:
@@ -227,10 +223,9 @@ def test_what_an_overlap_gives_is_not_said_where_compute_is_not_modelled() -> No
     """It would lie beside other communication on the same ports: with shared ones it gains nothing."""
     name = "030_Mixtral_8x7B_tp1_pp1_ep8_w8_plain.txt"
     workload = open_workload(str(shared_folder("golden/aicb") / name))
-    sentences = Results(simulate(workload, Parameters())).sentences
-    (late,) = [one for one in sentences if one.rule == "late-gradients"]
-    assert late.text.endswith("comes after the last backward: nothing hides 59.925 ms (77.9 %).")
-    assert not late.saved_ns
+    late = late_of(simulate(workload, Parameters()))
+    assert (late.count, late.comes, late.figure(late.ns)) == (1, True, "59.925 ms (77.9 %)")
+    assert (late.whom, late.flags, late.saved_ns) == (Whom(late.ns), "", 0)
     plain, overlapped = (
         simulate(workload, Parameters(network="shared", schedule="1f1b", overlap_grad_reduce=on)).step_time_ns
         for on in (False, True)
@@ -246,11 +241,14 @@ def test_ranks_that_have_as_good_as_most_late_are_named_together() -> None:
     assert 0 < late[3] - late[0] < late[3] // 50
     assert duration(late[1]) == duration(late[2])
     share = 100 * late[3] / simulation.step_time_ns
-    up_to = "" if duration(late[3]) == duration(late[0]) else "up to "
-    assert (
-        f"nothing hides {up_to}{duration(late[3])} ({share:.1f} %) on stages 0,3 and {duration(late[1])} "
-        "on the others; with " in late_words(simulation)
-    )
+    found = late_of(simulation)
+    assert found.figure(found.ns) == f"{duration(late[3])} ({share:.1f} %)"
+    assert found.whom.who is not None
+    assert found.whom.who.words == "Stages 0,3"
+    assert (duration(found.whom.least_ns), duration(found.ns)) == (duration(late[0]), duration(late[3]))
+    assert found.whom.usual_ns is not None
+    assert (duration(found.whom.usual_ns), found.whom.is_rest) == (duration(late[1]), True)
+    assert found.flags
 
 
 def test_a_backward_that_a_flag_makes_end_later_is_said_with_what_is_left() -> None:
@@ -271,14 +269,15 @@ def test_a_backward_that_a_flag_makes_end_later_is_said_with_what_is_left() -> N
             for run_of in (plain, flagged)
         )
         later = last_backward_end_ns(flagged, 0) - last_backward_end_ns(plain, 0)
-        left = f"{duration(after)} would still come after the last backward"
         assert after <= reduced_last_ns(flagged, 0)
         assert saved == before - after - later
+        left = late_of(plain).left
+        assert left is not None
+        assert (left.ns, left.slower_ns, left.later_ns) == (after, 0, later)
         if network == "shared":
             assert later > saved
-            assert late_words(plain).endswith(
-                f" %); {left} of stage 0, which would end {duration(later)} later."
-            )
+            assert left.who is not None
+            assert left.who.words == "Stage 0"
         else:
             assert later == 0
-            assert late_words(plain).endswith(f" %), since {left}.")
+            assert left.who is None

@@ -8,6 +8,7 @@ from simcore.program.ops import PHASES
 from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from tests.analysis.booking import facts, pair_ns, run
+from tests.says import said as says
 from tests.strategies import Case, Cell, Row, cases, layer
 from tests.stream_spans import stream_spans
 
@@ -52,8 +53,8 @@ def test_compute_of_the_optimizer_and_of_a_recompute_names_the_cell_of_the_file(
     rows = [layer("grad_param_compute", 0, 9), layer("embedding_layer", 5), layer("mlp", 0, 3)]
     simulation = run(rows, {"checkpoints": (1,), "checkpoint_initiates": (2,)}, schedule="1f1b")
     by_phase = {facts(simulation, 0, op).phase: origin(simulation, 0, op) for op in range(4)}
-    assert by_phase["opt"] == "9 ns, the ig cell of line 3"
-    assert by_phase["recompute"] == "5 ns, the fwd cell of line 4"
+    assert says([by_phase["opt"]], "9 ns", "ig", "line 3")
+    assert says([by_phase["recompute"]], "5 ns", "fwd", "line 4")
 
 
 def test_of_cells_with_the_same_time_each_op_of_the_optimizer_names_its_own() -> None:

@@ -19,6 +19,7 @@ from simcore.simulation import Simulation, simulate
 from simcore.units import duration
 from tests.analysis.booking import facts, pair_ns, run
 from tests.engine.test_folding_with_overrides import overridden
+from tests.says import said as says
 from tests.strategies import Case, Cell, Row, layer
 
 _NS = re.compile(r"([0-9][0-9 ]*) ns\b")
@@ -40,7 +41,9 @@ def test_each_factor_of_a_run_is_named_where_a_duration_comes_from() -> None:
     first, second = facts(simulation, slow, 0), facts(simulation, slow, 1)
     assert first.end_ns - first.start_ns == 9000
     factors = "times 2 (compute scale), times 3 (layer scale), times 1.5 (slow rank)"
-    assert origin(simulation, first.of, first.op) == f"1.000 us, the fwd cell of line 3, {factors} = 9.000 us"
+    assert says(
+        [origin(simulation, first.of, first.op)], "1.000 us", "fwd", "line 3", f"{factors} = 9.000 us"
+    )
     bandwidth = simulation.cluster.dims[0].bandwidth
     takes = f"{second.end_ns - second.start_ns:,}".replace(",", " ")
     slowed = f"dimension 0 at 0.5 of {bandwidth:g} GB/s (slow link)"
@@ -54,9 +57,10 @@ def test_a_time_scale_is_named_where_a_duration_comes_from() -> None:
     simulation = run(rows, {"tp": 2}, time_scale=scales)
     told = [origin(simulation, one.of, one.op) for one in ops_of(simulation)]
     halves = "times 0.5 (time scale), times 0.5 (time scale)"
-    assert told[0] == f"1.000 us, the fwd cell of line 3, {halves} = 250 ns"
+    assert says([told[0]], "1.000 us", "fwd", "line 3", f"{halves} = 250 ns")
     takes = pair_ns(4000)
-    assert told[1] == "500 ns, the fwd cell of line 4, times 0.5 (time scale), times 0.1 (time scale) = 25 ns"
+    scaled = "times 0.5 (time scale), times 0.1 (time scale) = 25 ns"
+    assert says([told[1]], "500 ns", "fwd", "line 4", scaled)
     scaled = duration(round(0.2 * takes))
     assert f" = {takes:,} ns, ".replace(",", " ", 1) in told[2]
     assert told[2].endswith(f" ns, times 0.1 (time scale), times 2 (time scale) = {scaled}")

@@ -23,10 +23,13 @@ from simcore.runs.measured import measured_results
 from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
 from simcore.units import change_percent, duration
+from simcore.words.sentences.assumed import schedule_range
+from simcore.words.sentences.model import RunSums
 from simcore.workload import open_workload
 from tests.analysis.test_sentences import of_model
-from tests.analysis.test_sentences import said as by_rule
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
+from tests.says import figures
+from tests.says import said as says
 from tests.strategies import Cell, Row, layer, make_workload
 from tui.frame import BLOCKS, text_of
 from tui.summary.frame import draw
@@ -56,10 +59,10 @@ def test_what_a_shard_in_place_of_the_gathered_buffer_costs_is_that_of_a_file_wi
     other = results_of(str(whole), world=128, **flags)
     step, then = results.step_time_ns, other.step_time_ns
     change = change_percent(step, then)
-    assert note.message.endswith(f": with it the step would be {duration(then)} ({change})")
+    assert figures(note.message)[-2:] == [duration(then), change]
     assert (note.weight, note.line) == ("warning", 3)
     # In a panel of one row for it what is at stake is not left out: nobody knew of +15.3 %.
-    assert note.brief == f"grad_gather is 1/32 of what AICB writes; with all {change}"
+    assert says([note.brief], "grad_gather", "1/32", change)
     assert not [one for one in other.diagnostics if one.code == "gather-is-shard"]
     # The rest is as the run has it.
     told = results.simulation.diagnostics
@@ -81,18 +84,16 @@ def test_a_warning_on_which_hardly_anything_hangs_comes_last_of_them() -> None:
 
 
 def test_ranks_that_a_line_of_the_file_tells_are_an_assumption_and_no_warning() -> None:
-    assert assumed(results_of(SHARD))["all-gpus-missing"].startswith(
-        "no all_gpus in the header: dp 32 assumed (line 3: grad_gather is 1/32 of the parameters that "
-    )
+    told = assumed(results_of(SHARD))["all-gpus-missing"]
+    assert says([told], "all_gpus", "dp 32", "line 3", "grad_gather", "1/32")
 
 
 def test_the_schedule_that_nobody_gave_is_said_where_another_would_be_another_run() -> None:
     """Planted: said of one stage of a model, which has no other order."""
-    assert assumed(results_of(SHARD))["schedule-default"] == (
-        "no --schedule given: assuming layer-loop, as pp is 1: all rows of the file forward, then all "
-        "backward, as SimAI runs them, the optimizer before the gradients are reduced"
-    )
-    assert assumed(results_of(PIPELINE))["schedule-default"] == "no --schedule given: assuming 1f1b"
+    of_shard, of_pipeline = (assumed(results_of(path))["schedule-default"] for path in (SHARD, PIPELINE))
+    assert says([of_shard], "--schedule", "layer-loop", "pp is 1", "SimAI", "optimizer before")
+    assert says([of_pipeline], "--schedule", "1f1b")
+    assert "pp" not in of_pipeline
     given = results_of(SHARD, schedule="layer-loop"), results_of(PIPELINE, schedule="1f1b")
     table = results_of("fixtures/003_gpt2_large_op_table.txt")
     model = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).opened()
@@ -103,9 +104,9 @@ def test_the_schedule_that_nobody_gave_is_said_where_another_would_be_another_ru
 
 def test_that_communication_beside_compute_is_free_is_said_where_there_is_both() -> None:
     said = assumed(results_of(SHARD))["overlap-assumed"]
-    assert said.startswith("compute and collectives beside it are taken to be as fast as alone")
+    assert said.startswith("compute and collectives")
     shared = assumed(results_of(SHARD, network="shared", world=8))["overlap-assumed"]
-    assert shared.startswith("compute beside a collective is taken to be as fast as alone")
+    assert shared.startswith("compute beside")
     assert "overlap-assumed" in assumed(results_of(PIPELINE))
     row = Row("a", Cell(1000, "ALLREDUCE", "dp", 100))
     alone = make_workload([row], tp=1, pp=1, all_gpus=1)
@@ -117,7 +118,7 @@ def test_that_communication_beside_compute_is_free_is_said_where_there_is_both()
 def test_a_stage_layout_that_was_typed_is_no_assumption() -> None:
     """Planted: the note of the default where `--stage-layout uniform` was given, as before."""
     said = assumed(results_of(PIPELINE))["stage-layout-default"]
-    assert said.startswith("stage layout uniform, the default:")
+    assert said.startswith("stage layout uniform")
     for layout in ("uniform", "megatron"):
         assert "stage-layout-default" not in assumed(results_of(PIPELINE, stage_layout=layout))
     left, typed = Parameters(), Parameters(stage_layout="uniform")
@@ -134,17 +135,17 @@ def test_what_an_assumed_stage_layout_costs_is_that_of_a_rerun_and_not_looked_fo
     """Planted: the run of the other layout at the start, before any picture."""
     results = results_of(SMALL_PIPELINE)
     note = assumed(results)["stage-layout-default"]
-    assert note.endswith(" the first or the last stage alone does")
+    whose = figures(note)
     assert "megatron_step_ns" not in vars(results)
     results.weigh_assumptions()
     step, other = results.step_time_ns, results_of(SMALL_PIPELINE, stage_layout="megatron").step_time_ns
     weighed = assumed(results)["stage-layout-default"]
-    assert weighed == f"{note}: the step would be {duration(other)} ({change_percent(step, other)})"
+    change = [duration(other), change_percent(step, other)]
+    assert weighed.startswith(note)
+    assert figures(weighed) == [*whose, *change]
     # Text and JSON of a report say it, whatever was asked of the run before.
     for printed in (run_page(results_of(SMALL_PIPELINE)), str(run_json(results_of(SMALL_PIPELINE)))):
-        assert f"the step would be {duration(other)} ({change_percent(step, other)})" in " ".join(
-            printed.split()
-        )
+        assert says([" ".join(printed.split())], *change)
     # Who leaves the screen does not wait for it; a small file has come to its end before it is asked.
     stopped = results_of(PIPELINE)
     said = assumed(stopped)["stage-layout-default"]
@@ -163,16 +164,15 @@ def test_what_an_assumed_stage_layout_costs_is_that_of_a_rerun_and_not_looked_fo
 def test_why_memory_is_not_known_is_said_where_it_is_not() -> None:
     table = results_of("fixtures/003_gpt2_large_op_table.txt")
     trace = measured_results(run_of(SLOW_RANK, 2), Parameters())
-    for results, why in (
-        (table, "the file gives no parameter sizes"),
-        (trace, "a trace gives no parameter sizes"),
-    ):
-        assert results.model.memory_unknown == why
-        assert f"\nMemory of a rank: not known, as {why}\n" in run_page(results)
+    for results, whose in ((table, "the file"), (trace, "a trace")):
+        why = results.model.memory_unknown
+        assert why.startswith(whose)
+        assert says(run_page(results).splitlines(), "Memory", why)
         large = text_of(draw(SummaryModel(results), 200, 48, BLOCKS, ""))
-        assert f"  memory not known: {why}" in large
+        assert says(large.splitlines(), "memory not known", why)
         middling = text_of(draw(SummaryModel(results), 120, 38, BLOCKS, ""))
-        assert "  memory not known: no parameter sizes" in middling
+        assert says(middling.splitlines(), "memory not known", why.partition("gives ")[2])
+        assert why not in middling
     model = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).opened()
     for results in (results_of(SHARD), Results(simulate(model, Parameters(world=8)))):
         assert results.model.memory_unknown == ""
@@ -183,7 +183,7 @@ def test_why_memory_is_not_known_is_said_where_it_is_not() -> None:
 def test_a_schedule_with_fewer_micro_batches_than_it_is_made_for_says_so_in_its_run() -> None:
     """After `t` the caveat of the change was gone: the run itself has it among its notes."""
     notes = assumed(results_of(PIPELINE, schedule="zb-h1", microbatches=8))
-    assert notes["few-microbatches-assumed"] == "zb-h1 has its full gain from 16 micro-batches on, here 8"
+    assert says([notes["few-microbatches-assumed"]], "zb-h1", "16 micro-batches", "8")
     for parameters in ({}, {"schedule": "zb-h1"}, {"microbatches": 8}):
         assert "few-microbatches-assumed" not in assumed(results_of(PIPELINE, **parameters))
 
@@ -194,10 +194,8 @@ def test_what_the_memory_of_a_file_is_made_of_is_among_the_notes() -> None:
     most = max(results.model.file_memory, key=lambda memory: memory.total)
     assert most.activations is not None
     assert round((most.weights + most.gradients + most.optimizer + most.activations) / 1e9, 1) == 60.5
-    assert assumed(results)["memory-assumed"].startswith(
-        "memory of stage 0 is about 60.5 GB: weights 6.4 GB, gradients 12.8 GB, optimizer 4.8 GB, "
-        "activations 36.5 GB if no whole layer is recomputed; "
-    )
+    parts = ("weights 6.4 GB", "gradients 12.8 GB", "optimizer 4.8 GB", "activations 36.5 GB")
+    assert says([assumed(results)["memory-assumed"]], "stage 0", "60.5 GB", *parts)
     # With a GPU, or of a model, memory is that of what made the rows.
     model = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).opened()
     of_model = Results(simulate(model, Parameters(gpu="h100", world=8, global_batch=8)))
@@ -209,11 +207,9 @@ def test_the_range_of_a_step_without_a_schedule_holds_whatever_is_given() -> Non
     step_ns, fastest = of_model().step_time_ns, Results(of_model()).fastest
     assert fastest is not None
     assert not fastest.is_way
-    assert by_rule(of_model())["schedule-range"] == (
-        f"No schedule was given: the step is between {duration(fastest.ns)}, without a bubble and with "
-        f"only gradients and transfers hidden, and {duration(step_ns)}, as 1f1b (--schedule, "
-        "--overlap-grad-reduce)."
-    )
+    (found,) = schedule_range(RunSums(Results(of_model())))
+    assert (found.ns, found.step_ns) == (fastest.ns, step_ns)
+    assert (found.schedule, found.is_way) == ("1f1b", False)
     hidden = {"overlap_grad_reduce": True, "overlap_param_gather": True}
     others = [
         of_model(virtual_stages=2), of_model(schedule="zb-h1"), of_model(schedule="zb-h2"),
@@ -251,11 +247,9 @@ def test_one_micro_batch_on_its_way_through_all_stages_bounds_the_step() -> None
     fastest = Results(simulation).fastest
     assert fastest is not None
     assert fastest == (way_of_one_ns(simulation), True)
-    assert by_rule(simulation)["schedule-range"] == (
-        f"No schedule was given: the step is between {duration(fastest.ns)}, one micro-batch through all "
-        "stages and back, then the optimizer, with all else hidden, and "
-        f"{duration(simulation.step_time_ns)}, as 1f1b (--schedule, --overlap-grad-reduce)."
-    )
+    (found,) = schedule_range(RunSums(Results(simulation)))
+    assert (found.ns, found.step_ns) == (fastest.ns, simulation.step_time_ns)
+    assert (found.schedule, found.is_way) == ("1f1b", True)
     hidden = Parameters(
         world=64, tp=8, pp=4, schedule="v-half", overlap_grad_reduce=True, overlap_param_gather=True
     )
@@ -264,7 +258,7 @@ def test_one_micro_batch_on_its_way_through_all_stages_bounds_the_step() -> None
 
 def test_no_range_is_said_where_single_ranks_or_links_are_slow() -> None:
     for slow in ({"slow_rank": ("3=1.5",)}, {"slow_link": ("0:1=0.5",)}):
-        assert "schedule-range" not in by_rule(of_model(**slow))
+        assert not list(schedule_range(RunSums(Results(of_model(**slow)))))
 
 
 @settings(max_examples=15)
@@ -308,12 +302,11 @@ def weighed(results: Results) -> dict[str, str]:
     return assumed(results)
 
 
-def otherwise(results: Results, **parameters: object) -> str:
-    """`the step would be 496.2 ms (+15.3 %)`, by a run of its own."""
+def otherwise(results: Results, **parameters: object) -> list[str]:
+    """The step with other parameters and its change, `496.2 ms` and `+15.3 %`, by a run of its own."""
     workload = results.simulation.workload
     then = simulate(workload, replace(results.simulation.parameters, **parameters)).step_time_ns
-    change = change_percent(results.step_time_ns, then)
-    return f"the step would be {duration(then)} ({change})"
+    return [duration(then), change_percent(results.step_time_ns, then)]
 
 
 def halved(results: Results) -> tuple[str, ...]:
@@ -329,7 +322,7 @@ def test_what_hangs_on_the_cluster_is_the_step_with_half_its_bandwidth(path: str
     """A newcomer went through two pages of notes to find which assumption decides. Planted: the latency."""
     results = results_of(path)
     told = weighed(results)["cluster-default"]
-    assert told.endswith(f": with half the bandwidth {otherwise(results, dim=halved(results))}")
+    assert says([told], "half", *otherwise(results, dim=halved(results)))
     # The same cluster in words is the same run.
     as_flags_of_it = tuple(dimension.flag() for dimension in results.dims)
     same = simulate(results.simulation.workload, Parameters(dim=as_flags_of_it))
@@ -345,15 +338,13 @@ def test_half_the_bandwidth_leaves_the_ranks_of_a_file_that_does_not_tell_its_wo
     path.write_text("MICRO\n1\nmicro_test\t-1\t1\tNONE\t0\t1\tNONE\t0\t1\tALLGATHER\t1048576\t1\n")
     results = results_of(str(path))
     assert results.simulation.layout.world == 1
-    assert weighed(results)["cluster-default"].endswith("the step takes as long")
+    assert weighed(results)["cluster-default"].endswith("as long")
 
 
 def test_what_hangs_on_the_ranks_is_the_step_of_twice_as_many() -> None:
     results = results_of(SHARD)
-    assert (
-        f"so world 128: with twice as many {otherwise(results, world=256)}"
-        in weighed(results)["all-gpus-missing"]
-    )
+    told = weighed(results)["all-gpus-missing"]
+    assert says([told], "world 128", "twice", *otherwise(results, world=256))
     assert "all-gpus-missing" not in weighed(results_of(SHARD, world=128))
 
 
@@ -365,22 +356,20 @@ def test_what_hangs_on_the_bytes_between_stages_is_the_step_with_twice_as_many(t
     then = results_of(str(twice), world=1024).step_time_ns
     change = change_percent(results.step_time_ns, then)
     told = weighed(results)["pp-comm-missing"]
-    assert told.startswith("no pp_comm in the header: 16 777 216 B taken, ")
-    assert told.endswith(f": with twice as much the step would be {duration(then)} ({change})")
+    assert says([told], "pp_comm", "16 777 216 B", "twice", duration(then), change)
     assert "pp-comm-missing" not in weighed(results_of(SMALL_PIPELINE))
 
 
 def test_what_hangs_on_the_schedule_is_the_best_other_one_of_the_changes() -> None:
     results = results_of(PIPELINE)
     best = otherwise(results, schedule="interleaved", virtual_stages=8)
-    assert weighed(results)["schedule-default"] == (
-        f"no --schedule given: assuming 1f1b: with interleaved in 8 chunks a stage {best}"
-    )
+    told = weighed(results)["schedule-default"]
+    assert says([told], "--schedule", "1f1b", "interleaved", "8 chunks", *best)
     alone = [one for one in results.what_if() if one.flags == "--schedule interleaved --virtual-stages 8"]
     assert [one.name for one in alone] == ["--schedule interleaved --virtual-stages 8"]
     # Of one stage it is 1f1b, whose step differs by 2 ns; one micro-batch leaves nothing to another order.
     of_one_stage = results_of(SHARD)
-    assert weighed(of_one_stage)["schedule-default"].endswith(": with 1f1b the step takes as long")
+    assert says([weighed(of_one_stage)["schedule-default"]], "with 1f1b", "as long")
     assert (
         "the step"
         not in weighed(results_of(PIPELINE, virtual_stages=1, microbatches=1, compute_scale=0))[
@@ -405,7 +394,8 @@ def test_of_assumptions_that_with_which_the_step_differs_most_comes_first() -> N
 
 
 def test_that_no_row_sends_over_ep_is_said_where_none_does() -> None:
-    assert assumed(results_of(SHARD))["ep-missing"].endswith("ep 1 assumed; no row sends over it")
+    assert says([assumed(results_of(SHARD))["ep-missing"]], "ep 1", "no row")
     rows = [Row("moe_1", Cell(1000, "ALLTOALL", "ep", 100), Cell(1000), Cell(1000))]
     told = assumed(Results(simulate(make_workload(rows, tp=1), Parameters())))
-    assert told["ep-missing"] == "no ep in the header: ep 1 assumed"
+    assert says([told["ep-missing"]], "ep 1")
+    assert "row" not in told["ep-missing"]

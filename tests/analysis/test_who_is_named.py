@@ -5,14 +5,19 @@ from hypothesis import given, settings
 from msgspec.structs import replace
 
 from simcore.parameters import Parameters
+from simcore.ranks import RankSet
 from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
 from simcore.units import duration
-from simcore.words.sentences.model import RunSums, stages_named
+from simcore.words.sentences.faults import Growth, Peers, straggler
+from simcore.words.sentences.model import RunSums, Who, stages_named
+from simcore.words.sentences.network import KindLoad, busy_port, exposed
+from simcore.words.sentences.pipeline import bubble
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
-from tests.analysis.test_sentences import SEED_002, said
+from tests.analysis.test_sentences import SEED_002
 from tests.analysis.test_summary_figures import slowed
+from tests.says import figures
 from tests.strategies import Case, Cell, Row
 
 
@@ -20,9 +25,11 @@ def test_who_is_not_said_of_what_all_stages_wait_for_alike() -> None:
     rows = [Row("embedding_layer", Cell(1000, "ALLREDUCE", "tp", 8000))] * 4
     simulation = run(rows, {"tp": 2, "pp": 2}, schedule="1f1b")
     assert len(simulation.timeline.classes) == 2
-    assert "all for embedding_layer (forward all-reduce)" in said(simulation)["exposed"]
-    assert " on stage" not in said(simulation)["exposed"]
-    assert " on ranks" not in said(simulation)["exposed"]
+    (found,) = exposed(RunSums(Results(simulation)))
+    assert found.most is not None
+    assert (found.most.how, found.most.who) == ("all", None)
+    (wait,) = [found.most.rows[name] for name in found.most.rows if name == "embedding_layer"]
+    assert (wait.phases, wait.collectives) == (["forward"], ["all-reduce"])
 
 
 def test_half_of_a_stage_is_not_most_of_it() -> None:
@@ -41,10 +48,11 @@ def test_half_of_a_stage_is_not_most_of_it() -> None:
 
 def test_a_port_that_carries_all_that_it_can_carries_no_more() -> None:
     rows = [Row("mlp", Cell(0, "ALLREDUCE", "tp", 8000))]
-    assert said(run(rows, {"tp": 2}, dim=("switch:8:1:0",)))["busy-port"] == (
-        "The ports of dimension 0 (switch 8, 1 GB/s, 0 ns a hop) are busy 100.0 % of the step on ranks 0-1, "
-        "all with tp (8.0 kB)."
-    )
+    results = Results(run(rows, {"tp": 2}, dim=("switch:8:1:0",)))
+    (found,) = busy_port(RunSums(results))
+    assert (found.number, found.dimension) == (0, results.simulation.cluster.dims[0])
+    assert (found.ns, found.who.words) == (results.step_time_ns, "Ranks 0-1")
+    assert found.kinds == (KindLoad("tp", found.ns, 8000),)
 
 
 def test_ranks_that_wait_equally_long_are_named_together() -> None:
@@ -54,17 +62,22 @@ def test_ranks_that_wait_equally_long_are_named_together() -> None:
         slow_rank=("2=2", "3=2"), slow_link=tuple(f"0:{rank}=0.5" for rank in range(4)),
     )  # fmt: skip
     assert len(simulation.timeline.classes) == 3
-    assert said(simulation)["exposed"].endswith("(forward all-reduce, 16.020 us on ranks 0-3).")
+    (found,) = exposed(RunSums(Results(simulation)))
+    assert found.most is not None
+    assert found.most.who == Who(RankSet.of(range(4)))
+    assert [wait.ns for wait in found.most.rows.values()] == [16_020]
 
 
 def test_a_step_that_is_1_ns_longer_for_a_slow_rank_has_grown() -> None:
     rows = [Row("mlp", Cell(20, "ALLREDUCE", "tp", 2))]
     simulation = run(rows, {"tp": 2}, slow_rank=("1=1.05",))
     assert simulation.step_time_ns == 21 + pair_ns(2)
-    assert said(simulation)["straggler"] == (
-        "Straggler. Rank 1 (tp 1) makes its 1 tp peer wait 1 ns (2.3 %); the step grows by 1 ns (2.4 %) "
-        "against the run without the slow rank."
-    )
+    (found,) = straggler(RunSums(Results(simulation)))
+    assert (list(found.late), found.place, found.ns) == ([1], (("tp", 1),), 1)
+    assert found.peers == Peers("tp", waiting=1, of=1, least_ns=1, most_ns=1)
+    assert found.growth is not None
+    assert found.growth[:3] == (1, 20 + pair_ns(2), 1)
+    assert Results(simulation).sentences[0].lead == "Straggler. "
 
 
 def test_a_bubble_absorbs_the_rest_when_it_absorbs_half_of_it() -> None:
@@ -75,10 +88,9 @@ def test_a_bubble_absorbs_the_rest_when_it_absorbs_half_of_it() -> None:
     slow, before = run(rows, degrees, slow_rank=("6=2",), **made), run(rows, degrees, **made)
     stood = [(one.step_time_ns, *standing_of(one, 7)) for one in (slow, before)]
     assert stood == [(59, 3, 4, 2), (58, 0, 5, 2)]
-    assert said(slow)["straggler"].endswith(
-        "wait 3 ns (5.1 %); the step grows by only 1 ns (1.7 %) against the run without the slow rank, "
-        "the bubble of stage 1 absorbs the rest."
-    )
+    (found,) = straggler(RunSums(Results(slow)))
+    assert found.ns == 3
+    assert found.growth == Growth(ns=1, without_ns=58, slow=1, absorbs=True, stage=1)
 
 
 def standing_of(simulation: Simulation, rank: int) -> tuple[int, int, int]:
@@ -103,25 +115,29 @@ def test_whoever_waits_for_a_slow_rank_alone_is_named_with_its_peers() -> None:
         if 5 in classes.classes[wait.late].ranks and len(wait.all_late) == 1
     }
     assert waits["dp"] == results.accounts[classes.folding.class_of(1)].wait_ns
-    text = said(simulation)["straggler"]
-    assert f"its 1 dp peer wait {duration(waits['dp'])} (" in text
-    assert f" %), its 3 tp peers {duration(waits['tp'])}; the step grows" in text
+    (found,) = straggler(RunSums(results))
+    assert found.peers == Peers("dp", 1, 1, waits["dp"], waits["dp"])
+    assert found.others == (Peers("tp", 3, 3, waits["tp"], waits["tp"]),)
     # Nobody else waits where the others have no collective with it.
-    assert "dp peer" not in said(run(rows[:1], {"tp": 4, "dp": 2}, slow_rank=("5=3",)))["straggler"]
+    (alone,) = straggler(RunSums(Results(run(rows[:1], {"tp": 4, "dp": 2}, slow_rank=("5=3",)))))
+    assert (alone.peers.kind, alone.others) == ("tp", ())
 
 
 @pytest.mark.slow
 def test_who_waits_for_a_slow_rank_is_counted_whatever_class_it_is_of() -> None:
     """Rank 700 splits the peers of rank 37; no rank of them waits any other time for it."""
     one, two = (
-        next(sentence.text for sentence in Results(simulation).sentences if sentence.rule == "straggler")
+        next(straggler(RunSums(Results(simulation))))
         for simulation in (
             simulate(open_workload(SEED_002), Parameters(slow_rank=slow, microbatches=2))
             for slow in (("37=1.3",), ("37=1.3", "700=1.1"))
         )
     )
-    assert one.startswith("Rank 37 (stage 0, dp 4, tp 5) makes its 7 tp peers wait 267.0 ms (3.2 %) each; ")
-    assert two.startswith("Rank 37 (stage 0, dp 4, tp 5) makes its 7 tp peers wait 267.0 ms (")
+    for found in (one, two):
+        assert (list(found.late), found.place) == ([37], (("stage", 0), ("dp", 4), ("tp", 5)))
+        assert (found.peers.kind, found.peers.waiting, found.peers.of) == ("tp", 7, 7)
+        assert duration(found.ns) == "267.0 ms"
+    assert (one.figure(one.ns), one.others) == ("267.0 ms (3.2 %)", ())
 
 
 @settings(max_examples=60)
@@ -140,19 +156,22 @@ def test_ranks_that_wait_about_as_long_are_named_together_and_a_slow_rank_is_no_
     """Seed 001 with rank 40 slow: rank 8 was named alone, 128.7 ms, of a stage whose others wait 127.6."""
     workload = open_workload("fixtures/001_moe_128npu_with_mistakes.txt")
     slow, whole = (simulate(workload, Parameters(slow_rank=rank)) for rank in (("40=1.3",), ()))
-    text = said(slow)["bubble"]
+    (found,) = bubble(RunSums(Results(slow)))
     of_stage = [
         accounts.bubble_ns
         for rank_class, accounts in zip(slow.timeline.classes, Results(slow).accounts, strict=True)
         if rank_class.stage == 0
     ]
     assert max(of_stage) > min(of_stage) >= 0.99 * max(of_stage)
-    longest = duration(max(of_stage))
-    assert f" for other stages on average, stage 0 longest, up to {longest} (69.8 %)" in text
-    assert "alike" not in text
+    assert found.who is not None
+    assert (found.who.words, found.ns, found.alike) == ("Stage 0", max(of_stage), "")
+    assert figures(found.text)[3:5] == [duration(max(of_stage)), "69.8 %"]
+    assert duration(found.least_ns) != duration(found.ns)
     # Ranks that all wait as long have no `up to`; stages without a slow rank compute alike.
-    assert " for other stages on average, stage 0 longest, 118.5 ms (68.1 %)" in said(whole)["bubble"]
-    assert "all stages compute alike" in said(whole)["bubble"]
+    (found,) = bubble(RunSums(Results(whole)))
+    assert found.who is not None
+    assert (found.who.words, found.figure(found.ns)) == ("Stage 0", "118.5 ms (68.1 %)")
+    assert (found.least_ns, found.alike) == (found.ns, "compute")
 
 
 def test_the_stage_beside_who_waits_most_is_not_named_for_it() -> None:
@@ -163,9 +182,10 @@ def test_the_stage_beside_who_waits_most_is_not_named_for_it() -> None:
         (SEED_002, Parameters()),
         (SEED_002, Parameters(schedule="interleaved", virtual_stages=8)),
     ):
-        text = said(simulate(open_workload(path), parameters))["bubble"]
-        assert " for other stages on average, stage 0 longest, " in text
-        assert "stage 1" not in text.lower().replace("stage 15", "")
+        (found,) = bubble(RunSums(Results(simulate(open_workload(path), parameters))))
+        assert found.who is not None
+        assert found.who.words == "Stage 0"
+        assert "stage 1" not in found.text.lower().replace("stage 15", "")
 
 
 def test_who_waits_for_a_slow_rank_is_not_blamed_for_what_others_wait_for_them() -> None:
@@ -175,15 +195,22 @@ def test_who_waits_for_a_slow_rank_is_not_blamed_for_what_others_wait_for_them()
     workload = open_workload("fixtures/000_gpt13b_tp4_old_header.txt")
     found = Parameters(schedule="1f1b", overlap_param_gather=True, slow_rank=("60=1.3",))
     simulation = simulate(workload, found)
-    text = said(simulation)["straggler"]
     results = Results(simulation)
+    (found,) = straggler(RunSums(results))
     waits = {account: results.accounts[simulation.timeline.folding.class_of(rank)].wait_ns
              for account, rank in (("slow", 60), ("peer", 61), ("other", 0))}  # fmt: skip
     assert waits["slow"] == 0 < waits["peer"]
-    wait = duration(waits["other"])
-    assert text.startswith(f"Straggler. Rank 60 (dp 15, tp 0) makes its 3 tp peers wait {wait} (")
-    assert f", through them all other ranks {wait}; the step grows by " in text
+    assert results.sentences[0].lead == "Straggler. "
+    assert (list(found.late), found.place) == ([60], (("dp", 15), ("tp", 0)))
+    assert (found.peers.kind, found.peers.waiting, found.peers.of) == ("tp", 3, 3)
+    assert duration(found.ns) == duration(waits["other"])
+    assert [(through.whom, duration(through.ns)) for through in found.through] == [
+        (None, duration(waits["other"]))
+    ]
+    assert found.growth is not None
+    assert found.growth.ns > 0
     # Without the gather dp waits longer: rank 60 is named with those.
-    alone = said(simulate(workload, Parameters(schedule="1f1b", slow_rank=("60=1.3",))))["straggler"]
-    assert "makes its 31 dp peers wait" in alone
-    assert "through them" not in alone
+    alone = simulate(workload, Parameters(schedule="1f1b", slow_rank=("60=1.3",)))
+    (found,) = straggler(RunSums(Results(alone)))
+    assert (found.peers.kind, found.peers.waiting, found.peers.of) == ("dp", 31, 31)
+    assert found.through == ()

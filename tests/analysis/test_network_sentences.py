@@ -7,20 +7,38 @@ import pytest
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
 from simcore.parameters import Parameters
+from simcore.ranks import RankSet
 from simcore.records import replace
 from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
 from simcore.sources.simulated import ACCOUNTS
 from simcore.trace.run import mean_busy_ns, mean_ns
-from simcore.units import duration, percent
+from simcore.units import byte_size, duration, percent
+from simcore.words.sentences.faults import straggler
+from simcore.words.sentences.model import RunSums, Who
+from simcore.words.sentences.network import (
+    Exposed,
+    MostWaited,
+    RowWait,
+    busy_port,
+    exposed,
+    network,
+)
+from simcore.words.sentences.pipeline import bubble
 from simcore.workload import Workload, open_workload
 from tests.analysis.booking import run
 from tests.strategies import Cell, Row, layer
 from tests.workload.texts import shared_folder
 
 
-def waits(simulation: Simulation, rule: str = "exposed") -> list[str]:
-    return [sentence.text for sentence in Results(simulation).sentences if sentence.rule == rule]
+def waits(simulation: Simulation) -> list[Exposed]:
+    """What is said of each kind of communication that is waited for."""
+    return list(exposed(RunSums(Results(simulation))))
+
+
+def most_of(sentence: Exposed) -> MostWaited:
+    assert sentence.most is not None
+    return sentence.most
 
 
 def of_model(name: str, **parameters: object) -> Simulation:
@@ -31,11 +49,14 @@ def of_model(name: str, **parameters: object) -> Simulation:
 def test_a_mean_of_unequal_ranks_is_not_said_of_each_rank() -> None:
     """ZeRO's all-gather of experts: ranks of the first stage wait half as long as the others."""
     simulation = of_model("deepseek-v3", gpu="h100", world=256, tp=8, pp=8, ep=8, zero="1")
-    (text,) = [text for text in waits(simulation) if "other dp_ep" in text]
-    assert (
-        "for other dp_ep collectives on the mean rank, all for moe_grad_norm1 (parameter all-gather, " in text
-    )
-    assert text.endswith("390.1 ms on ranks 32-191).")
+    (found,) = [one for one in waits(simulation) if one.kind == "dp_ep"]
+    assert found.has_late
+    assert found.least_ns < found.ns < found.most_ns
+    most = most_of(found)
+    assert most.how == "all"
+    ((name, wait),) = most.rows.items()
+    assert (name, wait.phases, wait.collectives) == ("moe_grad_norm1", ["parameter"], ["all-gather"])
+    assert (duration(wait.ns), most.who) == ("390.1 ms", Who(RankSet.of(range(32, 192))))
     accounts = Results(simulation).accounts
     of_ranks = [account.total_ns[ACCOUNTS.index("exposed dp_ep")] for account in accounts]
     assert min(of_ranks) < 0.6 * max(of_ranks)
@@ -43,32 +64,37 @@ def test_a_mean_of_unequal_ranks_is_not_said_of_each_rank() -> None:
 
 def test_equal_ranks_wait_each() -> None:
     rows = [Row("mlp_1", Cell(1000, "ALLREDUCE", "tp", 8000)), layer("mlp_2", 1000)]
-    (text,) = waits(run(rows, {"tp": 2}))
-    assert text.endswith(" for tp collectives on each rank, all for mlp_1 (forward all-reduce).")
+    (found,) = waits(run(rows, {"tp": 2}))
+    assert (found.kind, found.has_late, found.least_ns, found.most_ns) == ("tp", False, found.ns, found.ns)
+    assert most_of(found) == MostWaited(
+        {"mlp_1": RowWait(found.ns, ["forward"], ["all-reduce"])}, "all", None, ""
+    )
 
 
 def test_the_phases_of_a_row_count_together() -> None:
     """mixtral: four equal all-to-alls, two of them of one row."""
     simulation = of_model("mixtral-8x7b", gpu="h100", world=64, ep=8, zero="3", comm_scale=4.0)
-    (text,) = [text for text in waits(simulation) if "for ep collectives" in text]
-    assert "most for moe_experts (forward and input gradient all-to-all, " in text
+    (found,) = [one for one in waits(simulation) if (one.kind, one.has_late) == ("ep", False)]
+    wait = most_of(found).rows["moe_experts"]
+    assert (most_of(found).how, list(most_of(found).rows)) == ("most", ["moe_experts"])
+    assert (wait.phases, wait.collectives) == (["forward", "input gradient"], ["all-to-all"])
     results = Results(simulation)
     rows = [number for number, name in enumerate(simulation.workload.name) if name.startswith("moe_experts")]
     assert rows
     whole = results.accounts[0].total_ns[ACCOUNTS.index("exposed ep")]
     # Half of all: what the row's two all-to-alls are of four.
-    assert f"all-to-all, {duration(whole // 2)})" in text
+    assert duration(wait.ns) == duration(whole // 2)
 
 
 @pytest.mark.parametrize("names", [("a", "b"), ("a", "b", "c"), ("a", "b", "c", "d", "e")])
 def test_rows_that_are_waited_for_equally_long_are_named_together(names: tuple[str, ...]) -> None:
     rows = [Row(name, Cell(1000, "ALLREDUCE", "tp", 8000)) for name in names]
-    (text,) = waits(run(rows, {"tp": 2}))
-    expected = {2: "all for a and b (", 3: "all for a, b and c (", 5: "all for a and 4 others ("}
-    assert expected[len(names)] in text
-    assert " each)." in text
+    most = most_of(*waits(run(rows, {"tp": 2})))
+    assert (most.how, tuple(most.rows)) == ("all", names)
+    assert len({wait.ns for wait in most.rows.values()}) == 1
     longer = waits(run([*rows, Row("z", Cell(1000, "ALLREDUCE", "tp", 80_000))], {"tp": 2}))
-    assert "most for z (forward all-reduce, " in longer[0]
+    assert (most_of(longer[0]).how, list(most_of(longer[0]).rows)) == ("most", ["z"])
+    assert most_of(longer[0]).rows["z"].phases == ["forward"]
 
 
 def test_free_collectives_are_no_cause() -> None:
@@ -83,27 +109,25 @@ def test_what_the_end_of_a_step_gathers_is_parameters() -> None:
     """`weight gradient all-gather` is what the cell is, and no gradient is gathered there."""
     rows = [Row("grad_gather", wg=Cell(0, "ALLGATHER", "dp", 80_000)), *[layer("mlp", 1000, 1000, 1000)] * 2]
     simulation = run(rows, {"dp": 2})
-    (text,) = waits(simulation)
-    assert text.endswith(" for dp collectives on each rank, all for grad_gather (parameter all-gather).")
+    (found,) = waits(simulation)
+    assert (found.kind, found.least_ns, found.most_ns) == ("dp", found.ns, found.ns)
+    assert most_of(found).rows == {"grad_gather": RowWait(found.ns, ["parameter"], ["all-gather"])}
     # Of a row of a layer it stays what the cell is.
     rows = [Row("mlp", Cell(1000), wg=Cell(1000, "ALLGATHER", "dp", 80_000)), layer("mlp", 1000)]
-    (text,) = waits(run(rows, {"dp": 2}))
-    assert "(weight gradient all-gather" in text
+    (wait,) = most_of(*waits(run(rows, {"dp": 2}))).rows.values()
+    assert (wait.phases, wait.collectives) == (["weight gradient"], ["all-gather"])
 
 
-@pytest.mark.parametrize(
-    ("second", "words"),
-    [(7900, "most for a (8.020 us) and b (7.920 us)"), (7800, "most for a (forward all-reduce, 8.020 us)")],
-)
+@pytest.mark.parametrize(("second", "named"), [(7900, {"a": 8020, "b": 7920}), (7800, {"a": 8020})])
 def test_rows_that_are_waited_for_nearly_as_long_are_named_with_their_figures(
-    second: int, words: str
+    second: int, named: dict[str, int]
 ) -> None:
     """From 2 % on less than the longest they are another row; each figure is what the step loses with it."""
     sizes = {"a": 8000, "b": second, "c": 2000}
     rows = [Row(name, Cell(1000, "ALLREDUCE", "tp", size)) for name, size in sizes.items()]
     simulation = run(rows, {"tp": 2})
-    (text,) = waits(simulation)
-    assert words in text
+    most = most_of(*waits(simulation))
+    assert (most.how, {name: wait.ns for name, wait in most.rows.items()}) == ("most", named)
     without = run([*rows[1:], layer("a", 1000)], {"tp": 2})
     assert simulation.step_time_ns - without.step_time_ns == 8020
 
@@ -125,28 +149,28 @@ def test_what_transfers_between_stages_cost_is_that_of_a_file_that_sends_none() 
     cost = plain.step_time_ns - without.step_time_ns
     waited = mean_ns(Results(plain))["exposed pp"]
     assert standing_ns(plain) - standing_ns(without) == cost - waited
-    step = plain.step_time_ns
-    assert waits(plain)[-1] == (
-        f"Transfers between stages cost {duration(cost)} ({percent(cost, step)} %): the mean rank waits "
-        f"{duration(waited)} ({percent(waited, step)} %) for them, the rest is bubble and idle time."
-    )
+    found = waits(plain)[-1]
+    assert (found.kind, found.cost_ns, found.is_standing) == ("pp", cost, True)
+    assert (found.exposed_ns, found.computes, found.most) == (waited, False, None)
+    assert found.least_ns < found.most_ns
     # It stands among the causes by what it costs, not by the wait.
-    assert [said.lost_ns for said in Results(plain).sentences if "Transfers" in said.text] == [cost]
+    said = [one for one in Results(plain).sentences if isinstance(one, Exposed)]
+    assert [one.lost_ns for one in said if one.kind == "pp"] == [cost]
     # Where no other run tells, the wait is said alone.
-    assert waits(jittered)[-1].startswith("The mean rank waits ")
-    assert waits(jittered)[-1].endswith(" %) for transfers between stages.")
+    alone = waits(jittered)[-1]
+    assert (alone.kind, alone.cost_ns, alone.computes, alone.most) == ("pp", None, False, None)
 
 
 def test_beside_compute_that_waits_transfers_have_their_cost_too() -> None:
     rows = [layer("mlp", 10_000, 10_000, 10_000)]
     plain, without = (run(rows, {"pp": 4, "ga": 4, "pp_comm": size}) for size in (20_000, 0))
-    (text,) = waits(plain)
+    (found,) = waits(plain)
     cost = plain.step_time_ns - without.step_time_ns
     waited = mean_ns(Results(plain))["exposed pp"]
     assert cost > waited
-    assert text.startswith(f"Transfers between stages cost {duration(cost)} (")
-    assert f": compute waits {duration(waited)} (" in text
-    assert text.endswith(" for them on the mean rank, the rest is bubble and idle time.")
+    assert (found.kind, found.cost_ns, found.is_standing) == ("pp", cost, True)
+    assert (found.exposed_ns, found.computes, found.most) == (waited, True, None)
+    assert found.least_ns < found.most_ns
     assert waits(without) == []
 
 
@@ -154,42 +178,44 @@ def test_where_nothing_computes_it_is_ranks_that_wait() -> None:
     """A placeholder of compute waits for nothing; a micro-benchmark of ASTRA-sim has none at all."""
     name = "yleintel__astra-sim__4microAllToAll.txt"
     micro = simulate(open_workload(str(shared_folder("corpus/astra1") / name)), Parameters())
-    step = duration(micro.step_time_ns)
-    assert waits(micro) == [
-        f"Each rank waits {step} (100.0 %) for collectives of all ranks, all for conv1 (weight gradient "
-        "all-to-all)."
-    ]
+    step, (found,) = micro.step_time_ns, waits(micro)
+    assert (found.kind, found.computes) == ("all", False)
+    assert (found.ns, found.least_ns, found.most_ns) == (step, step, step)
+    assert most_of(found).rows == {"conv1": RowWait(step, ["weight gradient"], ["all-to-all"])}
+    assert most_of(found).how == "all"
     assert mean_busy_ns(Results(micro)) == 0
     # The same group at the ports.
-    assert waits(micro, "busy-port")[0].endswith(", all with collectives of all ranks (917.5 kB).")
+    (port,) = busy_port(RunSums(Results(micro)))
+    assert [(load.kind, byte_size(load.bytes)) for load in port.kinds] == [("all", "917.5 kB")]
+    assert port.kinds[0].busy_ns == port.ns
     plain = simulate(golden("012_gpt_22B_tp8_pp8_ep1_w256_plain.txt"), Parameters())
-    (all_of_it,) = waits(plain, "network")
-    assert all_of_it.startswith("The mean rank waits 111.9 ms (59.5 %) for communication: 38.7 % tp, ")
+    (all_of_it,) = network(RunSums(Results(plain)))
+    assert (all_of_it.computes, all_of_it.figure(all_of_it.exposed_ns)) == (False, "111.9 ms (59.5 %)")
+    most = max(all_of_it.parts, key=lambda part: all_of_it.parts[part])
+    assert (most, percent(all_of_it.parts[most], plain.step_time_ns)) == ("tp", "38.7")
     rows = [Row("mlp_1", Cell(1000, "ALLREDUCE", "tp", 8000)), layer("mlp_2", 1000)]
-    assert waits(run(rows, {"tp": 2}))[0].startswith("Compute waits ")
+    assert waits(run(rows, {"tp": 2}))[0].computes
 
 
 def test_stages_without_compute_are_said_to_run_the_same_collectives_where_they_do() -> None:
     workload = golden("027_llama_405B_tp8_pp16_ep1_w1024_plain.txt")
-    for stage_layout, said in (("uniform", True), ("megatron", False)):
+    for stage_layout, is_alike in (("uniform", True), ("megatron", False)):
         simulation = simulate(workload, Parameters(stage_layout=stage_layout))
         loads = {
             tuple(sorted((kind, load.bytes) for kind, load in use.items() if kind[1] != "pp"))
             for use in Results(simulation).class_uses
         }
-        assert (len(loads) == 1) == said
-        text = " ".join(waits(simulation, "bubble"))
-        assert text
-        assert "compute alike" not in text
-        assert ("ll stages run the same collectives" in text) == said
+        assert (len(loads) == 1) == is_alike
+        (found,) = bubble(RunSums(Results(simulation)))
+        assert found.alike == ("collectives" if is_alike else "")
 
 
 @pytest.mark.parametrize(("kind", "peers", "where"), [
-    ("all", "its 3 peers wait", "collectives of all ranks"), ("dp", "its 3 dp peers wait", "dp collectives"),
+    ("all", "its 3 peers", "collectives of all ranks"), ("dp", "its 3 dp peers", "dp collectives"),
 ])  # fmt: skip
 def test_a_group_of_all_ranks_is_not_called_all(kind: str, peers: str, where: str) -> None:
     rows = [Row("embedding_layer", Cell(1000, "ALLREDUCE", kind, 100))]
     results = Results(run(rows, {"dp": 4}, slow_rank=("1=3",)))
-    (text,) = [sentence.text for sentence in results.sentences if sentence.rule == "straggler"]
-    assert peers in text
+    (found,) = straggler(RunSums(results))
+    assert (found.peers.kind, found.peers.words) == (kind, peers)
     assert {wait.said for wait in results.figures.waits_for} == {where}

@@ -1,38 +1,70 @@
 """Runs whose cause is known by construction: the report names it in words, else it is silent."""
 
+from collections.abc import Iterable
+from typing import TypeVar
+
 import pytest
 from hypothesis import given
 
+from simcore.analysis.model_use import other_model
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
 from simcore.model.sizes import Model
 from simcore.parameters import Parameters
+from simcore.records import replace
 from simcore.render.report.pages import run_page
 from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
-from simcore.units import change_percent, duration, percent
+from simcore.units import duration, percent
 from simcore.words.sentences import RULES
+from simcore.words.sentences.compute import (
+    AnotherModel,
+    ComputeBound,
+    Computed,
+    NoCompute,
+    compute_bound,
+    no_compute,
+)
+from simcore.words.sentences.faults import Peers, SlowLink, Straggler, slow_link
 from simcore.words.sentences.model import RunSums, Weighed
+from simcore.words.sentences.network import (
+    Exposed,
+    FreeCommunication,
+    KindLoad,
+    MostWaited,
+    Network,
+    RowWait,
+    busy_port,
+    free_communication,
+)
+from simcore.words.sentences.pipeline import Bubble, Slots, UnbalancedStages, bubble, idle
 from simcore.workload import open_workload
 from simcore.workload.traffic import with_backward_sent
 from tests.analysis.booking import pair_ns, run
 from tests.analysis.test_blocks import uneven_microbatches
+from tests.says import figures
 from tests.strategies import Case, Cell, Row, cases, layer
 from tests.workload.texts import read, text_of
 
 SEED_002 = "fixtures/002_gpt_1024npu.txt"
 BLOCK = layer("embedding_layer", 1000, 1000, 1000)
 COMPUTES = [layer("embedding_layer", 10_000)]
-# What a sentence on stages that compute alike ends with where nobody gave a stage layout.
-ON_EACH = ", embedding and loss assumed on each"
+One = TypeVar("One", bound=Weighed)
 
 
-def said(simulation: Simulation) -> dict[str, str]:
-    """The first sentence of each rule, with its lead where it comes first of all."""
-    found: dict[str, str] = {}
-    for number, one in enumerate(Results(simulation).sentences):
-        found.setdefault(one.rule, one.text if number else one.lead + one.text)
-    return found
+def said(simulation: Simulation) -> list[str]:
+    """Returns the rules that speak, each once, in their order."""
+    return list(dict.fromkeys(one.rule for one in Results(simulation).sentences))
+
+
+def only(found: Iterable[One]) -> One:
+    """The one sentence that a rule has of a run."""
+    (one,) = found
+    return one
+
+
+def sums(simulation: Simulation) -> RunSums:
+    return RunSums(Results(simulation))
 
 
 def first(simulation: Simulation) -> Weighed:
@@ -77,65 +109,87 @@ def unbalanced_stages() -> Simulation:
 
 def test_a_slow_rank_is_named_with_who_waits_for_it_and_what_it_costs() -> None:
     sentence = first(straggler())
-    assert sentence.rule == "straggler"
-    assert sentence.ns == 2000
-    assert (sentence.lead + sentence.text).startswith(
-        "Straggler. Rank 5 (dp 1, tp 1) makes its 3 tp peers wait 2.000 us ("
-    )
-    assert "each; the step grows by 2.000 us (" in sentence.text
-    assert sentence.text.endswith(" %) against the run without the slow rank.")
+    assert isinstance(sentence, Straggler)
+    assert (sentence.rule, sentence.lead, sentence.ns) == ("straggler", "Straggler. ", 2000)
+    assert (list(sentence.late), sentence.place) == ([5], (("dp", 1), ("tp", 1)))
+    assert sentence.peers == Peers("tp", 3, 3, 2000, 2000)
+    assert len(sentence.early) == 3
+    assert sentence.growth is not None
+    assert (sentence.growth.ns, sentence.growth.slow) == (2000, 1)
+    assert sentence.growth.without_ns == sentence.step_ns - 2000
 
 
 @pytest.mark.slow
 def test_what_a_bubble_absorbs_of_a_slow_rank_is_said() -> None:
     simulation = simulate(open_workload(SEED_002), Parameters(slow_rank=("37=1.3",)))
-    assert first(simulation).text == (
-        "Rank 37 (stage 0, dp 4, tp 5) makes its 7 tp peers wait 2.112 s (14.2 %) each; the step grows by "
-        "only 136.3 ms (0.9 %) against the run without the slow rank, the bubble of stage 0 absorbs the rest."
-    )
+    sentence = first(simulation)
+    assert isinstance(sentence, Straggler)
+    assert (list(sentence.late), sentence.place) == ([37], (("stage", 0), ("dp", 4), ("tp", 5)))
+    assert (sentence.peers.kind, sentence.peers.waiting, sentence.peers.of) == ("tp", 7, 7)
+    assert (sentence.others, sentence.through) == ((), ())
+    assert figures(sentence.text)[-5:] == ["2.112 s", "14.2 %", "136.3 ms", "0.9 %", "0"]
+    assert sentence.growth is not None
+    assert (sentence.growth.absorbs, sentence.growth.stage) == (True, 0)
+    assert 2 * sentence.growth.ns < sentence.ns
 
 
 def test_an_exposed_all_reduce_is_the_cause() -> None:
     simulation = exposed_all_reduce()
     sentence = first(simulation)
+    assert isinstance(sentence, Exposed)
     assert (sentence.rule, sentence.lead, sentence.ns) == ("exposed", "Network-bound. ", pair_ns(8000))
-    assert sentence.text == (
-        "Compute waits 8.020 us (80.0 %) for tp collectives on each rank, all for mlp_1 (forward all-reduce)."
+    assert figures(sentence.text) == ["8.020 us", "80.0 %"]
+    assert (sentence.computes, sentence.kind, sentence.has_late) == (True, "tp", False)
+    assert sentence.least_ns == sentence.most_ns == sentence.ns
+    assert sentence.most == MostWaited(
+        {"mlp_1": RowWait(sentence.ns, ["forward"], ["all-reduce"])}, "all", None, ""
     )
-    assert said(simulation)["free-communication"] == (
-        "With all communication free the step would be 2.000 us (-80.0 %)."
-    )
+    free = only(free_communication(sums(simulation)))
+    assert (free.ns, free.is_cause, free.waits_less) == (2000, True, False)
 
 
 def test_a_bubble_is_the_cause_and_its_slots_are_counted() -> None:
-    assert said(bubble_bound()) == {
-        "bubble": "Bubble-bound. Ranks wait 6.000 us (40.0 %) for other stages on average, stage 0 longest, "
-        "9.000 us (60.0 %): with 4 stages and 2 micro-batches 1f1b leaves 3 of 5 slots empty on each, "
-        f"as bubble or, once done, idle; all stages compute alike{ON_EACH}.",
-        "idle": "Stage 3 is done 6.000 us (40.0 %) before the step ends.",
-    }
+    assert said(bubble_bound()) == ["bubble", "idle"]
+    found = first(bubble_bound())
+    assert isinstance(found, Bubble)
+    assert (found.lead, found.step_ns) == ("Bubble-bound. ", 15_000)
+    assert (found.mean_ns, found.ns, found.least_ns) == (6000, 9000, 9000)
+    assert found.who is not None
+    assert found.who.words == "Stage 0"
+    assert found.slots == Slots("1f1b", stages=4, microbatches=2, chunks=1, is_uneven=False)
+    assert (found.alike, found.is_assumed, found.other_ns) == ("compute", True, None)
+    done = only(idle(sums(bubble_bound())))
+    assert (done.who.words, done.ns) == ("Stage 3", 6000)
 
 
 def test_compute_leads_where_it_takes_half_of_the_step_and_names_what_comes_second() -> None:
-    assert said(mostly_compute()) == {
-        "compute-bound": "Mostly compute, then bubble. Ranks compute 12.000 us (57.1 %) of the step.",
-        "bubble": "Ranks wait 6.000 us (28.6 %) for other stages on average, stage 0 longest, 9.000 us "
-        "(42.9 %): with 4 stages and 4 micro-batches 1f1b leaves 3 of 7 slots empty on each, as "
-        f"bubble or, once done, idle; all stages compute alike{ON_EACH}.",
-        "idle": "Stage 3 is done 6.000 us (28.6 %) before the step ends.",
-    }
+    assert said(mostly_compute()) == ["compute-bound", "bubble", "idle"]
+    computes = first(mostly_compute())
+    assert isinstance(computes, ComputeBound)
+    assert computes.lead == "Mostly compute, then bubble. "
+    assert (computes.step_ns, computes.ns, computes.most) == (21_000, 12_000, ())
+    found = only(bubble(sums(mostly_compute())))
+    assert (found.mean_ns, found.ns, found.least_ns) == (6000, 9000, 9000)
+    assert found.who is not None
+    assert found.who.words == "Stage 0"
+    assert found.slots == Slots("1f1b", stages=4, microbatches=4, chunks=1, is_uneven=False)
+    assert (found.alike, found.is_assumed) == ("compute", True)
+    done = only(idle(sums(mostly_compute())))
+    assert (done.who.words, done.ns) == ("Stage 3", 6000)
 
 
 def test_compute_of_a_layer_is_said_to_be_alone_where_its_communication_would_be_another_figure() -> None:
     """Of seed 000: 29.2 % of the step in mlp_norm, and 29.9 with what it waits for, as the layers have it."""
     results = Results(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
-    (text,) = [one.text for one in results.sentences if one.rule == "compute-bound"]
-    assert text.endswith(", most in mlp_norm (29.2 %, compute alone).")
+    sentence = only(compute_bound(RunSums(results)))
+    assert [one.name for one in sentence.most] == ["mlp_norm"]
+    assert figures(sentence.text)[-1] == "29.2 %"
     # The layer that takes most is another one, and computes nothing.
     (layer_words,) = [one.words for one in results.figures.worst if one.what == "layer"]
     assert layer_words == "138.4 ms (32.2 %) of communication: grad_param_comm"
     groups, step = results.layer_groups, results.step_time_ns
     computed, exposed = (groups.by_name(ns)["mlp_norm"] for ns in (groups.compute_ns, groups.exposed_ns))
+    assert sentence.most[0][1:] == (computed, computed + exposed)
     assert [round(1000 * ns / step) for ns in (computed, computed + exposed)] == [292, 299]
 
 
@@ -170,34 +224,38 @@ def test_layers_that_compute_as_long_are_named_together() -> None:
     found = Results(
         simulate(open_workload("fixtures/002_gpt_1024npu.txt"), Parameters(pp=1, schedule="layer-loop"))
     )
-    (text,) = [one.text for one in found.sentences if one.rule == "compute-bound"]
-    assert "most in mlp_column and mlp_row (" in text or "most in mlp_row and mlp_column (" in text
-    assert " % each, compute alone)" in text
+    most = only(compute_bound(RunSums(found))).most
+    assert {one.name for one in most} == {"mlp_column", "mlp_row"}
+    assert len({percent(one.ns, found.step_time_ns) for one in most}) == 1
+    assert all(one.both_ns > one.ns for one in most)
     three = run([layer(name, 5000) for name in ("embedding_layer", "mlp", "attention")], {})
-    (text,) = [one.text for one in Results(three).sentences if one.rule == "compute-bound"]
-    assert text.endswith("all in embedding_layer, mlp and attention (33.3 % each).")
+    computes = only(compute_bound(sums(three)))
+    assert computes.most == tuple(
+        Computed(name, 5000, 5000) for name in ("embedding_layer", "mlp", "attention")
+    )
+    assert computes.whole_ns == 15_000
 
 
 @pytest.mark.parametrize(
-    ("rows", "words"),
+    ("rows", "named"),
     [
         # 1.4 % less is as much, 2.1 % are not.
-        ({"att": 36_500, "mlp": 36_000, "head": 27_500}, ", most in att (36.5 %) and mlp (36.0 %)."),
-        ({"att": 36_500, "mlp": 35_700, "head": 27_800}, ", most in att (36.5 %)."),
+        ({"att": 36_500, "mlp": 36_000, "head": 27_500}, ["att", "mlp"]),
+        ({"att": 36_500, "mlp": 35_700, "head": 27_800}, ["att"]),
         # One layer by its names: its rows, where few of them are most of it.
-        ({"Layer0": 5, "Layer1": 4000}, ", almost all in Layer1 (99.9 %)."),
-        ({"Layer0": 3000, "Layer1": 7000}, ", most in Layer1 (70.0 %)."),
-        ({f"Layer{number}": 1000 for number in range(8)}, "."),
-        ({"mlp_0": 1000, "mlp_1": 1000, "norm": 0}, ", all in mlp_0 and mlp_1 (50.0 % each)."),
+        ({"Layer0": 5, "Layer1": 4000}, ["Layer1"]),
+        ({"Layer0": 3000, "Layer1": 7000}, ["Layer1"]),
+        ({f"Layer{number}": 1000 for number in range(8)}, []),
+        ({"mlp_0": 1000, "mlp_1": 1000, "norm": 0}, ["mlp_0", "mlp_1"]),
     ],
 )
 def test_what_computes_most_is_named_with_what_computes_nearly_as_much(
-    rows: dict[str, int], words: str
+    rows: dict[str, int], named: list[str]
 ) -> None:
     simulation = run([layer(name, ns) for name, ns in rows.items()], {})
-    (text,) = [one.text for one in Results(simulation).sentences if one.rule == "compute-bound"]
-    assert text.endswith(f"of the step{words}")
-    assert simulation.step_time_ns == sum(rows.values())
+    found = only(compute_bound(sums(simulation)))
+    assert found.most == tuple(Computed(name, rows[name], rows[name]) for name in named)
+    assert simulation.step_time_ns == found.whole_ns == sum(rows.values())
 
 
 def test_kinds_of_communication_lead_together() -> None:
@@ -208,10 +266,12 @@ def test_kinds_of_communication_lead_together() -> None:
     assert max(kinds) < facts.mean_ns["bubble"] + facts.mean_ns["idle"] < sum(kinds) == facts.exposed_ns
     found = facts.results.sentences
     assert [one.rule for one in found[:3]] == ["network", "free-communication", "bubble"]
-    assert found[0].lead + found[0].text == (
-        "Network-bound. Compute waits 16.120 us (47.7 %) for communication on each rank: 23.9 % tp, "
-        "23.8 % ep."
-    )
+    assert isinstance(found[0], Network)
+    assert (found[0].lead, found[0].computes, found[0].late) == ("Network-bound. ", True, ())
+    assert figures(found[0].text) == ["16.120 us", "47.7 %", "23.9 %", "23.8 %"]
+    parts = found[0].parts
+    assert [what for what in sorted(parts, key=lambda what: -parts[what]) if parts[what]] == ["tp", "ep"]
+    assert found[0].least_ns == found[0].most_ns
 
 
 def test_what_comes_second_is_named_by_all_of_it() -> None:
@@ -252,23 +312,22 @@ def test_what_stages_wait_for_communication_of_others_the_network_costs() -> Non
     found = Results(run([row], {"tp": 2, "pp": 2}, schedule="1f1b")).sentences
     assert [one.rule for one in found[:3]] == ["exposed", "free-communication", "bubble"]
     assert found[0].lead == "Network-bound. "
-    assert "(-99." in found[1].text
+    assert found[1].ns < found[1].step_ns / 100
 
 
 def test_slots_of_interleaved_are_chunks() -> None:
     rows = [row for _ in range(4) for row in (layer("embedding_layer"), *[layer("mlp", 30, 30, 30)] * 4)]
     simulation = run(rows, {"pp": 2}, schedule="interleaved", virtual_stages=2)
-    assert (
-        "with 2 stages of 2 chunks each and 4 micro-batches interleaved leaves 1 of 9 slots empty"
-        in (said(simulation)["bubble"])
-    )
+    slots = only(bubble(sums(simulation))).slots
+    assert slots == Slots("interleaved", stages=2, microbatches=4, chunks=2, is_uneven=False)
+    assert figures(slots.words)[-2:] == ["1", "9"]
 
 
 def test_slots_are_not_counted_where_they_do_not_give_the_time_that_is_lost() -> None:
-    text = said(run([BLOCK] * 4, {"pp": 4}, schedule="zb-h1"))["bubble"]
-    assert text == (
-        f"All stages wait about as long for the others, 3.000 us (20.0 %). All stages compute alike{ON_EACH}."
-    )
+    found = only(bubble(sums(run([BLOCK] * 4, {"pp": 4}, schedule="zb-h1"))))
+    assert (found.who, found.stages, found.slots) == (None, 4, None)
+    assert (found.ns, found.least_ns, found.step_ns) == (3000, 3000, 15_000)
+    assert (found.alike, found.is_assumed) == ("compute", True)
 
 
 def test_that_stages_are_alike_is_said_to_be_assumed_with_the_step_of_the_other_layout() -> None:
@@ -276,32 +335,31 @@ def test_that_stages_are_alike_is_said_to_be_assumed_with_the_step_of_the_other_
     rows = [layer("embedding_layer", 400, 400, 400), *[layer("mlp", 1000, 1000, 1000)] * 4] * 2
     workload = run(rows, {"pp": 4}, schedule="1f1b").workload
 
-    def alike_words(**parameters: object) -> tuple[str, str]:
-        """What the sentence ends with before and after the other run."""
+    def alike(**parameters: object) -> tuple[bool, int | None, int | None]:
+        """Whether it is assumed that they are alike; the other step before and after its run."""
         results = Results(simulate(workload, Parameters(pp=4, schedule="1f1b", **parameters)))  # type: ignore[arg-type]
-        before = next(one.text for one in results.sentences if one.rule == "bubble")
+        before = only(bubble(RunSums(results)))
         assert "megatron_step_ns" not in vars(results)
         results.weigh_assumptions()
-        after = next(one.text for one in results.sentences if one.rule == "bubble")
-        return before.rpartition("all stages compute")[2], after.rpartition("all stages compute")[2]
+        (after,) = [one for one in results.sentences if isinstance(one, Bubble)]
+        assert before.alike == after.alike == "compute"
+        assert before.is_assumed == after.is_assumed
+        return after.is_assumed, before.other_ns, after.other_ns
 
     step, other = (
         simulate(workload, Parameters(pp=4, schedule="1f1b", stage_layout=name)).step_time_ns
         for name in ("uniform", "megatron")
     )
-    figure = change_percent(step, other)
     assert other < step
-    assert alike_words() == (
-        f" alike{ON_EACH}.", f" alike{ON_EACH} (on first and last alone: {figure})."
-    )  # fmt: skip
+    assert alike() == (True, None, other)
     # Who asked for it assumes nothing; of less than a per cent of compute they are alike anyway.
-    assert alike_words(stage_layout="uniform") == (" alike.", " alike.")
+    assert not alike(stage_layout="uniform")[0]
     little = (*(f"compute {phase}=1" for phase in ("fwd", "ig", "wg")),)
     workload = run(
         [layer("embedding_layer", 9, 9, 9), *[layer("mlp", 1000, 1000, 1000)] * 4] * 2, {"pp": 4},
         schedule="1f1b", time_scale=little,
     ).workload  # fmt: skip
-    assert alike_words() == (" alike.", " alike.")
+    assert not alike()[0]
 
 
 def test_stages_of_which_one_computes_longer_are_not_alike() -> None:
@@ -314,17 +372,16 @@ def test_stages_of_which_one_computes_longer_are_not_alike() -> None:
     parameters = Parameters(slow_rank=("0=2",), tp=1, world=128)
     slow = RunSums(Results(simulate(open_workload(SEED_002), parameters)))
     assert not slow.stages_alike
-    assert "alike" not in next(one for one in slow.results.sentences if one.rule == "bubble").text
+    assert only(bubble(slow)).alike == ""
 
 
 def test_stages_that_compute_longer_than_others_are_named() -> None:
     found = Results(unbalanced_stages()).sentences
     assert [one.rule for one in found[:2]] == ["compute-bound", "unbalanced-stages"]
     assert found[0].lead == "Mostly compute, then unbalanced stages. "
-    assert found[1].text == (
-        "Stage 1 computes 40.000 us, the others 8.080 us on average and wait for it: "
-        "balanced, each would compute 24.040 us."
-    )
+    assert isinstance(found[1], UnbalancedStages)
+    assert (found[1].stage, found[1].busy_ns, found[1].others_ns) == (1, 40_000, 8080)
+    assert found[1].ns == 40_000 - 24_040
 
 
 def test_unbalanced_stages_lead_where_ranks_compute_less_than_half_of_the_step() -> None:
@@ -335,35 +392,35 @@ def test_unbalanced_stages_lead_where_ranks_compute_less_than_half_of_the_step()
 
 def test_a_run_that_computes_says_what() -> None:
     simulation = run([layer("mlp_1", 3000), layer("mlp_2", 3000), layer("norm", 100)], {})
-    assert said(simulation) == {
-        "compute-bound": "Compute-bound. Ranks compute 6.100 us (100.0 %) of the step, most in mlp (98.4 %)."
-    }
+    assert said(simulation) == ["compute-bound"]
+    assert first(simulation).lead == "Compute-bound. "
+    found = only(compute_bound(sums(simulation)))
+    assert (found.ns, found.step_ns) == (6100, 6100)
+    assert found.most == (Computed("mlp", 6000, 6000),)
 
 
 def test_a_slow_link_is_named_with_what_it_costs() -> None:
     rows = [Row("mlp", Cell(1000, "ALLREDUCE", "tp", 8000))]
     simulation = run(rows, {"tp": 2}, slow_link=("0:1=0.5",))
-    assert first(simulation).rule == "slow-link"
-    assert first(simulation).text == (
-        "The port of rank 1 on dimension 0 has 0.5 x its bandwidth: "
-        "the step is 8.000 us (88.7 %) longer than without."
-    )
-    two = run(rows, {"tp": 2}, slow_link=("0:1=0.5", "0:0=0.5"))
-    assert said(two)["slow-link"].startswith(
-        "Slow link. 2 ports are slow (0:1=0.5, 0:0=0.5): the step is 8.000 us"
-    )
-    nothing = run(COMPUTES, {"tp": 2}, slow_link=("0:1=0.5",))
-    assert said(nothing)["slow-link"] == (
-        "The port of rank 1 on dimension 0 has 0.5 x its bandwidth, which costs the step nothing."
-    )
+    found = first(simulation)
+    assert isinstance(found, SlowLink)
+    assert (found.rule, found.links, found.ns) == ("slow-link", ("0:1=0.5",), 8000)
+    assert found.without_ns == simulation.step_time_ns - 8000
+    assert figures(found.text)[-2:] == ["8.000 us", "88.7 %"]
+    two = first(run(rows, {"tp": 2}, slow_link=("0:1=0.5", "0:0=0.5")))
+    assert isinstance(two, SlowLink)
+    assert (two.lead, two.links, two.ns) == ("Slow link. ", ("0:1=0.5", "0:0=0.5"), 8000)
+    nothing = only(slow_link(sums(run(COMPUTES, {"tp": 2}, slow_link=("0:1=0.5",)))))
+    assert (nothing.links, nothing.ns) == (("0:1=0.5",), 0)
 
 
 def test_a_port_that_is_busy_most_of_the_step_is_named() -> None:
-    text = said(exposed_all_reduce())["busy-port"]
-    assert text == (
-        "The ports of dimension 0 (switch 8, 1 GB/s, 5 ns a hop) are busy 79.8 % of the step on ranks 0-1, "
-        "all with tp (8.0 kB)."
-    )
+    simulation = exposed_all_reduce()
+    found = only(busy_port(sums(simulation)))
+    assert (found.number, found.dimension) == (0, simulation.cluster.dims[0])
+    assert percent(found.ns, found.step_ns) == "79.8"
+    assert found.who.words == "Ranks 0-1"
+    assert found.kinds == (KindLoad("tp", found.ns, 8000),)
 
 
 def test_a_port_with_more_than_it_can_carry_is_said() -> None:
@@ -371,17 +428,15 @@ def test_a_port_with_more_than_it_can_carry_is_said() -> None:
         Row("mlp", wg=Cell(10, "ALLREDUCE", "dp", 8000)),
         Row("moe", wg=Cell(10, "ALLREDUCE", "all", 8000)),
     ]
-    text = said(run(rows, {"dp": 2}))["busy-port"]
-    assert text.endswith(": more than they can carry, which only --network shared takes into account.")
+    found = only(busy_port(sums(run(rows, {"dp": 2}))))
+    assert found.ns > found.step_ns
 
 
 def test_communication_that_costs_more_than_anybody_waits_for_it_says_why() -> None:
     """Of seed 001 8.7 % are exposed at most, and -18.7 % without communication had no reason."""
-    why = ", as ranks wait less for each other, too."
     results = Results(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
     free = Results(simulate(results.simulation.workload, Parameters(comm_scale=0)))
-    (text,) = [one.text for one in results.sentences if one.rule == "free-communication"]
-    assert text.endswith(why)
+    assert only(free_communication(RunSums(results))).waits_less
     gain = results.step_time_ns - free.step_time_ns
     assert gain > 1.25 * max(accounts.all_exposed_ns for accounts in results.accounts)
     # Of each rank the rest is what it waits for others.
@@ -393,27 +448,26 @@ def test_communication_that_costs_more_than_anybody_waits_for_it_says_why() -> N
         assert waits > less
     # On one stage of equal ranks nobody waits for anybody.
     alone = Results(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
-    (text,) = [one.text for one in alone.sentences if one.rule == "free-communication"]
-    assert why not in text
+    assert not only(free_communication(RunSums(alone))).waits_less
 
 
 def test_the_network_is_cleared_where_free_communication_changes_little() -> None:
     results = Results(simulate(open_workload(SEED_002), Parameters()))
-    words = "The network is not the cause: without it the step is 13.973 s (-5.4 %), but 272 rows of the file"
-    (text,) = [one.text for one in results.sentences if one.rule == "free-communication"]
-    assert text == f"{words} (attention_column and 2 others) send nothing backward."
+    free = only(free_communication(RunSums(results)))
+    assert (free.is_cause, free.change(free.ns)) == (False, "13.973 s (-5.4 %)")
+    assert free.unsent is not None
+    assert (free.unsent.rows, free.unsent.names[0], len(free.unsent.names)) == (272, "attention_column", 3)
+    assert free.unsent.sent_ns is None
     # What that is worth is said once a run with it has been made, as its note says it.
     sent = with_backward_sent(results.simulation.workload)
     assert sent is not None
     other = simulate(sent, Parameters()).step_time_ns
     results.weigh_assumptions()
-    (text,) = [one.text for one in results.sentences if one.rule == "free-communication"]
-    change = change_percent(results.step_time_ns, other)
-    assert text == f"{words} send nothing backward (if they did: {duration(other)}, {change})."
+    (weighed,) = [one for one in results.sentences if isinstance(one, FreeCommunication)]
+    assert weighed == replace(free, unsent=free.unsent._replace(sent_ns=other))
     # Rows of another kind of file say nothing of what a trainer sends.
     rows = [Row("mlp", Cell(1000, "ALLREDUCE", "tp", 64), Cell(1000), Cell(1000))]
-    clear = said(run(rows, {"tp": 2}))
-    assert "backward" not in clear.get("free-communication", "")
+    assert not any(one.unsent for one in free_communication(sums(run(rows, {"tp": 2}))))
 
 
 def of_model(**parameters: str | int) -> Simulation:
@@ -439,7 +493,8 @@ def without_compute(**cells: int) -> Simulation:
 def test_a_file_without_compute_is_no_network_bound_step() -> None:
     found = Results(without_compute()).sentences
     assert (found[0].rule, found[0].lead) == ("no-compute", "Compute is not modelled. ")
-    assert found[0].text.startswith("All 6 compute cells of the file are 0 or 1 ns")
+    assert isinstance(found[0], NoCompute)
+    assert (found[0].cells, found[0].sends) == (6, True)
     assert {one.rule for one in found} & {"compute-bound", "free-communication"} == set()
     assert not [one for one in found[1:] if one.lead]
     # One cell that is a duration, and it is a step.
@@ -456,9 +511,10 @@ def half_the_stages() -> Simulation:
 
 def test_other_degrees_than_the_file_has_are_said_first_and_then_what_the_step_goes_to() -> None:
     found = Results(half_the_stages()).sentences
-    assert found[0].lead + found[0].text == (
-        "Not the model of the file. Rows are not rescaled: pp 2 with the stages of pp 4, half the layers."
-    )
+    assert isinstance(found[0], AnotherModel)
+    assert found[0].lead == "Not the model of the file. "
+    assert (found[0].other, found[0].can_rescale) == (other_model(half_the_stages()), False)
+    assert figures(found[0].other) == ["2", "4"]
     assert found[1].lead
     assert not [one for one in found[2:] if one.lead]
 
@@ -473,9 +529,11 @@ def test_a_table_of_one_layer_says_so_before_it_blames_what_stands_beside_it() -
     once, all_of_them = (Results(found).sentences for found in (one_layer(), one_layer(layers=36)))
     assert (once[0].rule, once[0].fault) == ("one-layer", True)
     assert once[0].lead == "One layer of the model runs. "
-    assert "lm_head (67.4 %)" in once[1].text
-    assert "lm_head" not in all_of_them[0].text
-    assert all_of_them[0].text.endswith("most in addmm (62.6 %).")
+    shares = []
+    for sentence in (once[1], all_of_them[0]):
+        assert isinstance(sentence, ComputeBound)
+        shares.append([(one.name, percent(one.ns, sentence.step_ns)) for one in sentence.most])
+    assert shares == [[("lm_head", "67.4")], [("addmm", "62.6")]]
 
 
 SPEAKS = {
@@ -538,9 +596,9 @@ def test_the_page_has_the_sentences_on_top_and_each_names_a_figure() -> None:
     page = run_page(Results(bubble_bound()))
     head, line = page.splitlines()[3:5]
     assert head == "In words, % of step"
-    assert line.startswith(
-        "  Bubble-bound. Ranks wait 6.000 us (40.0 %) for other stages on average, stage 0 longest, "
-    )
+    told = Results(bubble_bound()).sentences[0].told
+    assert told.startswith(line.strip())
+    assert figures(line) == ["6.000 us", "40.0 %", "0", "9.000 us", "60.0 %"]
 
 
 def test_nothing_is_said_of_a_step_of_0_ns() -> None:
@@ -570,7 +628,7 @@ def test_every_run_has_sentences_with_figures_and_the_first_is_a_cause(case: Cas
         assert 2 * found[0].lost_ns >= results.step_time_ns - busy
     if "etwork" in lead and free is not None:
         assert 10 * (results.step_time_ns - free) >= results.step_time_ns
-        assert not [one for one in found if "network is not the cause" in one.text.lower()]
+        assert all(one.is_cause for one in found if isinstance(one, FreeCommunication))
         bubbles = [one.lost_ns for one in found if one.cause == "bubble"]
         assert results.step_time_ns - free >= max(bubbles, default=0)
     assert sum(facts.mean_ns.values()) == pytest.approx(results.step_time_ns, abs=len(facts.mean_ns))
@@ -579,7 +637,6 @@ def test_every_run_has_sentences_with_figures_and_the_first_is_a_cause(case: Cas
 def test_where_nothing_is_sent_the_step_is_not_called_communication() -> None:
     """`The step is communication alone` stood over 57 ns in which no collective had two ranks."""
     workload = read(text_of("micro_test -1 1 NONE 0 1 NONE 0 1 ALLREDUCE 4096 1"))
-    for world, says in ((1, "no collective has two ranks to run on"), (2, "the step is communication alone")):
-        text = said(simulate(workload, Parameters(tp=1, world=world)))["no-compute"]
-        assert says in text
-        assert ("communication alone" in text) == (world == 2)
+    for world in (1, 2):
+        found = only(no_compute(sums(simulate(workload, Parameters(tp=1, world=world)))))
+        assert found.sends == (world == 2)

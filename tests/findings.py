@@ -23,6 +23,11 @@ _REASONS = {os.strerror(code) for code in errno.errorcode}
 _FINDING = re.compile(r"(?s)(?:(.*?): )?(error|warning|note) ([a-z0-9-]+) (.*)")
 
 
+def named(text: str) -> list[str]:
+    """The figures of a text and the names in it, in their order."""
+    return _FACT.findall(text)
+
+
 def facts(text: str) -> str:
     """The figures of a text and the names in it, in their order, and the system's reason that it ends with.
 
@@ -30,7 +35,7 @@ def facts(text: str) -> str:
     "'b', 4, 12, ALLREDUCE, 8 B, mlp_row"
     """
     reason = text.rstrip("\n").rpartition(": ")[2]
-    return ", ".join([*_FACT.findall(text), *([reason] if reason in _REASONS else [])])
+    return ", ".join([*named(text), *([reason] if reason in _REASONS else [])])
 
 
 def finding(line: str) -> str:

@@ -12,15 +12,6 @@ _FIGURE = re.compile(
     r"|(?<![\w.#-])[-+]?x?\d+(?:[.,-]\d+)*(?![\w-])(?: (?:ns|us|ms|s|%|[kMGT]?B|GB/s|TFLOP/s)(?!\w))?"
 )
 
-# What stands in quotes; the name of a file, of several with a `*`; a name with underscores or dots, as traces
-# have them; a figure.
-_FACT = re.compile(
-    r"(?<![\w'])'[^']+'(?!\w)"
-    r"|[\w./*-]*[\w*]\.(?:csv|et|gz|json|sqlite|toml|txt|yml)\b"
-    r"|(?<![\w.-])[A-Za-z][\w#]*(?:[._][\w#]+)+"
-    rf"|{_FIGURE.pattern}"
-)
-
 
 def figures(text: str) -> list[str]:
     """The figures in a text with their units, in their order, flags and names of files with them.
@@ -29,15 +20,6 @@ def figures(text: str) -> list[str]:
     ['0-3', '2.112 s', '-14.2 %', '7', '--run', 'a.txt']
     """
     return [found[0] for found in _FIGURE.finditer(text)]
-
-
-def facts(text: str) -> list[str]:
-    """The same with the names in a text: quoted ones, and those with underscores or dots.
-
-    >>> facts("'my_op' and forward_step take 2.112 s more in layer.#.mlp of rank*.txt")
-    ["'my_op'", 'forward_step', '2.112 s', 'layer.#.mlp', 'rank*.txt']
-    """
-    return [found[0] for found in _FACT.finditer(text)]
 
 
 def said(lines: Iterable[str], *parts: str) -> str:

@@ -24,7 +24,8 @@ from simcore.trace.findings import WhatIf
 from simcore.units import change_percent
 from tests.executing.encoding import COLL, COMP, RECV, SEND, write_network, write_set
 from tests.executing.test_retimed import RULES, ran
-from tests.says import facts, said
+from tests.findings import named
+from tests.says import said
 
 LINE = Parameters(dim=("ring:8:50:500",))
 MIB = 1 << 20
@@ -140,11 +141,11 @@ def test_times_that_the_files_state_are_not_held_against_prices(tmp_path: Path) 
     nodes = [compute(1), collective(2, 0, wltui_ns=7000)]
     run = opened(tmp_path, [nodes] * 8, Parameters())
     assert changes_of(run) == []
-    assert facts(run.figures.tried) == ["--cluster", "--dim", "--system"], "what prices them"
+    assert named(run.figures.tried) == ["--cluster", "--dim", "--system"], "what prices them"
     assert not any(row.name.startswith("dimension") for row in run.what_if())
-    named = opened(tmp_path, [nodes] * 8)
-    assert changes_of(named) != []
-    assert any(row.name == "dimension 0 bandwidth" for row in named.what_if())
+    on_a_network = opened(tmp_path, [nodes] * 8)
+    assert changes_of(on_a_network) != []
+    assert any(row.name == "dimension 0 bandwidth" for row in on_a_network.what_if())
 
 
 def test_a_large_run_says_what_was_not_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +197,7 @@ def test_one_chunk_alone_makes_active_chunks_idle_and_two_do_not(tmp_path: Path)
     asked = Parameters(cluster=str(tmp_path / "net.yml"), dialect=ASTRA_SIM_2, active_chunks=2)
     (one,) = opened(tmp_path, [nodes] * 8, asked).diagnostics
     assert one.code == "parameter-ignored"
-    assert facts(one.message) == ["--active-chunks"]
+    assert named(one.message) == ["--active-chunks"]
     assert opened(tmp_path, [nodes] * 8, replace(asked, splits=2)).diagnostics == ()
 
 

@@ -33,7 +33,7 @@ from tests.executing.encoding import (
     write_json,
     write_set,
 )
-from tests.says import facts
+from tests.findings import named
 
 COUNT = int(os.environ.get("WLTUI_MUTANTS", "150"))
 SMALL: list[dict[str, Any]] = [
@@ -65,7 +65,7 @@ def errors_of(prefix: str, parameters: Parameters = WLTUI) -> list[tuple[str, st
     """Of each error the name of its file, its code, and the figures of its message."""
     with pytest.raises(InputError) as raised:
         run(prefix, parameters)
-    return [(Path(one.file).name, one.code, facts(one.message)) for one in raised.value.diagnostics]
+    return [(Path(one.file).name, one.code, named(one.message)) for one in raised.value.diagnostics]
 
 
 def test_the_pair_runs_by_both_rules(tmp_path: Path) -> None:
@@ -158,14 +158,14 @@ def test_missing_ranks_are_named(tmp_path: Path) -> None:
     (tmp_path / "wl.2.et").unlink()
     assert errors_of(prefix) == [("wl", "ranks-missing", ["2"])]
     astra = Parameters(dialect="astra-sim-2", dim=("ring:4:50:500",))
-    assert errors_of(prefix, astra) == [("wl.2.et", "ranks-missing", ["2", "4", "R1.1"])]
+    assert errors_of(prefix, astra) == [("wl.2.et", "ranks-missing", ["2", "4", "R1"])]
 
 
 def test_a_receive_without_its_send_names_rank_and_node(tmp_path: Path) -> None:
     lonely = [SMALL[0], {"id": 9, "type": RECV, "attributes": {"comm_src": 0, "comm_tag": 3, "comm_size": 8}}]
     prefix = write_set(tmp_path, [SMALL[:1], lonely])
     assert errors_of(prefix) == [("wl.1.et", "never-ends", ["1", "9"])]
-    assert errors_of(prefix, ASTRA) == [("wl.1.et", "execution-stopped", ["1", "9", "R6.3"])]
+    assert errors_of(prefix, ASTRA) == [("wl.1.et", "execution-stopped", ["1", "9", "ASTRA", "R6"])]
 
 
 def test_collectives_that_differ_are_an_error(tmp_path: Path) -> None:

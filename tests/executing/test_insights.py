@@ -26,8 +26,8 @@ from simcore.words.traces.path import PathCommunication, path_communication, pat
 from tests import says
 from tests.analysis.test_beside import made_simulation, made_trace
 from tests.executing.encoding import COLL, COMP, LOAD, RECV, SEND, write_json, write_set
+from tests.findings import named
 from tests.measured.made_steps import Layout
-from tests.says import facts
 
 DIM = Parameters(dim=("switch:4:10:0",))
 
@@ -279,7 +279,7 @@ def test_compute_that_states_operations_and_no_duration_is_said_until_a_roofline
         return [one.message for one in run.diagnostics if one.code == "no-durations"]
 
     (words,) = said()
-    assert facts(words) == ["0", "2", "num_ops", "0 ns", "--system", "1"]
+    assert named(words) == ["0", "2", "num_ops", "0 ns", "--system", "FILE", "1"]
     assert opened(tmp_path, ranks).step_time_ns == 7000
     system = {"roofline-enabled": 1, "peak-perf": 1, "local-mem-bw": 1000}
     path = write_json(tmp_path / "system.json", system)
@@ -289,17 +289,17 @@ def test_compute_that_states_operations_and_no_duration_is_said_until_a_roofline
     whole, some = ranks[0], operations(6)
     del some["attributes"]["tensor_size"]
     ranks[:] = [[*whole, some]]
-    assert facts(said()[0])[-3:] == ["1", "2", "tensor_size"]
+    assert named(said()[0])[-3:] == ["1", "2", "tensor_size"]
     ranks[:] = [[operations(1), some]]
-    assert facts(said()[0])[-2:] == ["1", "tensor_size"]
+    assert named(said()[0])[-2:] == ["1", "tensor_size"]
     assert "the one" in said()[0]
     ranks[:] = [[some]]
-    assert facts(said()[0])[-2:] == ["0 ns", "tensor_size"]
+    assert named(said()[0])[-2:] == ["0 ns", "tensor_size"]
     assert opened(tmp_path, ranks, replace(DIM, system=path)).step_time_ns == 0
     # ASTRA-sim wants a rank for each of the four NPUs, and none of them on CPUs.
     ranks[:] = [[operations(1)]] * 4
     (said_there,) = said(dialect="astra-sim-2")
-    assert "1 ns" in facts(said_there)
+    assert "1 ns" in named(said_there)
 
 
 def test_loads_without_a_price_are_counted_until_a_file_has_it(tmp_path: Path) -> None:
@@ -307,15 +307,14 @@ def test_loads_without_a_price_are_counted_until_a_file_has_it(tmp_path: Path) -
 
     def said(**asked: Any) -> tuple[list[list[str]], int]:
         run = opened(tmp_path, ranks, replace(DIM, **asked))
-        found = [one.message for one in run.diagnostics if one.code == "remote-memory-missing"]
-        # Without a file it asks for one.
-        assert all(("FILE" in message) != ("remote_memory" in asked) for message in found)
-        return list(map(facts, found)), run.step_time_ns
+        found = [named(one.message) for one in run.diagnostics if one.code == "remote-memory-missing"]
+        return found, run.step_time_ns
 
-    assert said() == ([["8", "0 ns", "--remote-memory"]], 1000)
+    # Without a file it asks for one.
+    assert said() == ([["8", "0 ns", "--remote-memory", "FILE"]], 1000)
     assert said(no_fold=True) == said()
     none = write_json(tmp_path / "none.json", {"memory-type": "NO_MEMORY_EXPANSION"})
-    assert said(remote_memory=none) == said()
+    assert said(remote_memory=none) == ([["8", "0 ns", "--remote-memory"]], 1000)
     memory = {"memory-type": "PER_NPU_MEMORY_EXPANSION", "remote-mem-latency": 100, "remote-mem-bw": 50}
     priced = write_json(tmp_path / "memory.json", memory)
     assert said(remote_memory=priced) == ([], 2 * (100 + 50_000 // 50))
@@ -328,7 +327,9 @@ def test_what_is_priced_by_an_attribute_that_is_not_there_is_a_warning(tmp_path:
         run = opened(tmp_path / name, list(ranks), replace(DIM, no_fold=no_fold, **asked))
         found = [one for one in run.diagnostics if one.code == "attribute-missing"]
         assert all(one.severity == "warning" and one.file.endswith(".et") for one in found)
-        return [facts(one.message) for one in found], run.step_time_ns
+        node = ranks[-1][0].get("name", "n1")
+        assert all(one.message.startswith(f"node 1 ({node}) of ") for one in found)
+        return [named(one.message) for one in found], run.step_time_ns
 
     def without(node: dict[str, Any], attribute: str) -> dict[str, Any]:
         left = {key: value for key, value in node["attributes"].items() if key != attribute}
@@ -339,11 +340,11 @@ def test_what_is_priced_by_an_attribute_that_is_not_there_is_a_warning(tmp_path:
     assert said("priced", *[[whole]] * 4) == ([], ns)
     untyped = without(whole, "comm_type")
     # The node, its rank, and how many others lack what; what each counts as, but where that is its own time.
-    none = ["1", "reduce.1", "0", "3", "comm_type"]
+    none = ["1", "0", "3", "comm_type"]
     assert said("untyped", *[[untyped]] * 4) == ([[*none, "0 ns"]], 0)
     assert said("timed", *[[untyped | {"micros": 7}]] * 4) == ([none], 7000)
     unsized = without(whole, "comm_size")
-    one = ["1", "reduce.1", "3", "comm_size", "0"]
+    one = ["1", "3", "comm_size", "0"]
     assert said("unsized", *[[whole]] * 3, [unsized]) == ([one], ns)
     # A barrier moves nothing.
     barrier = whole | {"attributes": {"comm_type": 9}}
@@ -351,12 +352,12 @@ def test_what_is_priced_by_an_attribute_that_is_not_there_is_a_warning(tmp_path:
     send = without(message(1, SEND, 0, 1, 0), "comm_size")
     receive = without(message(1, RECV, 0, 1, 0), "comm_size")
     found = said("sent", [send], [receive])
-    assert found == ([["1", "0", "comm_size", "0"]], 0)
+    assert found == ([["1", "n1", "0", "comm_size", "0"]], 0)
     memory = {"memory-type": "PER_NPU_MEMORY_EXPANSION", "remote-mem-latency": 100, "remote-mem-bw": 50}
     priced = write_json(tmp_path / "memory.json", memory)
     unsized = without(load(1), "tensor_size")
     found = said("load", [unsized], remote_memory=priced)
-    assert found == ([["1", "0", "tensor_size", "0"]], 100)
+    assert found == ([["1", "n1", "0", "tensor_size", "0"]], 100)
 
 
 @pytest.mark.parametrize(

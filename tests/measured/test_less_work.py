@@ -14,7 +14,8 @@ from simcore.render.report.pages import run_json, run_page
 from simcore.replay.parameters import Scales
 from simcore.runs.measured import MeasuredResults
 from simcore.trace.findings import WhatIf
-from tests.says import facts, said
+from tests.findings import named
+from tests.says import said
 
 from .damaged import DAMAGED
 from .made_steps import Factors, Layout, actions, made_run, run_apart, simulated, trace_text
@@ -122,7 +123,7 @@ def test_which_rank_breaks_a_circle_does_not_depend_on_who_comes_first() -> None
     # Rank 0 goes on: 21, 1, 50; then what rank 1 receives is there, 1 of the all-reduce, 10.
     assert results.base.step_time_ns == 83 * MS
     assert results.with_scales(Scales(ranks={0: 0.9})).step_time_ns == 80_900_000
-    said = [facts(one.message) for one in results.base.diagnostics if one.code == "circular-waits"]
+    said = [named(one.message) for one in results.base.diagnostics if one.code == "circular-waits"]
     assert said == [["0", "ep_allreduce"]]
     # As measured, no rank waits for another; and a step in order has no circle.
     assert "circular-waits" not in {one.code for one in results.diagnostics}

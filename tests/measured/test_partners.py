@@ -11,7 +11,7 @@ from simcore.measured.matching import Call
 from simcore.render.report.pages import run_json, run_page
 from simcore.replay.parameters import Scales
 from simcore.runs.measured import MeasuredResults
-from tests.says import facts
+from tests.findings import named
 
 from .test_replay_by_hand import MS, SLOW_RANK, op, run_of
 from .traces import STAMP
@@ -72,7 +72,7 @@ def test_what_waits_for_a_missing_rank_is_said_to_be_counted_as_communication() 
     waits = [(one.ns("bubble") // MS, one.ns("exposed pp") // MS) for one in results.accounts]
     # Rank 1 does the same as rank 0 and its sender is there: 308 ms of bubble are told from 3 of pp.
     assert waits[:2] == [(0, 311), (308, 3)]
-    assert list(map(facts, said(results))) == [
+    assert list(map(named, said(results))) == [
         ["4", "send_forward", "recv_backward", "ep_allreduce", "dp_allreduce"]
     ]
     for page in (run_page(results), str(run_json(results)["diagnostics"])):

@@ -30,8 +30,8 @@ from simcore.words.traces.slow import (
 from simcore.words.traces.spent import Most, MostTime, most_time
 from simcore.words.traces.waits import WaitFor, WaitsItself, ranks_wait
 from tests import says
+from tests.findings import named
 from tests.measured.paths import path_rows
-from tests.says import facts
 
 from .traces import STAMP, Op, Sub, noted, said, step, write_set
 
@@ -199,7 +199,7 @@ def test_a_slow_stage_with_a_slow_rank_says_what_is_left_once_that_is_as_fast_as
     results = MeasuredResults(run_of(text, 4, pp=2))
     beside = balanced_beside_slow_ranks(results)
     assert beside is not None
-    assert facts(beside.once) == ["3", "2"]
+    assert named(beside.once) == ["3", "2"]
     assert sentences_of(results)[:2] == [
         RankIsSlow(
             unit="rank",
@@ -222,7 +222,7 @@ def test_a_slow_stage_with_a_slow_rank_says_what_is_left_once_that_is_as_fast_as
     scales = Scales(ranks={3: 0.75}, stages={0: 2.0, 1: 2 / 3})
     assert results.with_scales(scales).step_time_ns == 20 * MS
     meaning = next(knob.meaning for knob in results.what_if() if knob.name == "balanced stages")
-    assert facts(meaning) == ["3", "2", "-33.3 %"]
+    assert named(meaning) == ["3", "2", "-33.3 %"]
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_a_rank_that_is_said_to_be_slow_is_asked_to_be_as_fast_as_the_other_rank
     assert asked == results.what_if()[0]
     # 14 ms over 34 ms, four places; rank 1 comes at 30 x 0.4118 ms, and 10 ms later rank 0 ends.
     assert AS_FAST in asked.name
-    assert facts(asked.name) == ["1", "0", "34.000 ms", "14.000 ms"]
+    assert named(asked.name) == ["1", "0", "34.000 ms", "14.000 ms"]
     assert asked.parameters == Parameters(slow_rank=("1=0.4118",))
     assert (asked.free_ns, asked.better10_ns, asked.worse10_ns) == (None, 22_354_000, None)
     tried = results.with_parameters(asked.parameters)
@@ -333,7 +333,7 @@ def test_the_optimizer_step_waits_for_the_last_rank_of_the_model() -> None:
 
 def unmatched(results: MeasuredResults) -> list[list[str]]:
     """How many calls have no partner, and of which operations, as it is said."""
-    return [facts(one.message) for one in results.run.diagnostics if one.code == "replay-unmatched"]
+    return [named(one.message) for one in results.run.diagnostics if one.code == "replay-unmatched"]
 
 
 def test_an_optimizer_step_of_a_rank_whose_group_is_not_known_is_no_communication() -> None:

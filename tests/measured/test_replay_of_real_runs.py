@@ -24,7 +24,8 @@ from simcore.words.measured_sentences import sentences_of
 from simcore.words.traces.slow import ranks_compute_longer, stage_is_slow
 from simcore.words.traces.spent import slots_are_empty
 from simcore.words.traces.waits import WaitsItself, ranks_wait
-from tests.says import facts, said
+from tests.findings import named
+from tests.says import said
 from tests.workload.texts import shared_folder
 
 from .naive_replay import fine_ns, naive_ns, read_set
@@ -87,7 +88,7 @@ def test_the_embedding_all_reduce_of_the_last_stage_waits_for_the_first() -> Non
     waits = {(one.early, one.late): one.ns for one in results.waiting if one.name == "ep_allreduce"}
     # From 2442.37 and 2471.24 ms to 3733.28 and 3736.33 ms, when ranks 0 and 1 come.
     assert waits == {(6, 0): 1_290_910_000, (7, 1): 1_265_090_000}
-    assert [(one.rule, *facts(one.text)) for one in sentences_of(results)] == [
+    assert [(one.rule, *named(one.text)) for one in sentences_of(results)] == [
         ("slow-rank", "7", "1.873 s", "6", "3", "910.0 ms", "6", "2.925 s", "-24.1 %"),
         ("empty-slots", "1", "4", "3", "4", "75.0 %", "22.0 %", "55.6 %", "19.9 %"),
         ("wait", "0-1", "0", "2-3", "1", "recv_backward", "3.077 s", "2.442 s", "2-3", "4-5", "2"),
@@ -105,7 +106,7 @@ def test_every_rank_that_is_said_to_be_slow_has_its_question(name: str, stamp: s
     said = [str(one.found.rank) for one in ranks_compute_longer(results) if one.rule == "slow-rank"]
     knobs = [knob for knob in results.what_if() if knob.name.startswith("rank ")]
     assert sorted(said) == sorted(knob.name.split()[1] for knob in knobs)
-    assert all(AS_FAST in knob.name and len(facts(knob.name)) == 4 for knob in knobs)
+    assert all(AS_FAST in knob.name and len(named(knob.name)) == 4 for knob in knobs)
     if name == "wd8_tp2_pp4":
         # 910.0 ms over 1.873 s.
         assert [(knob.parameters, knob.better10_ns // 10**6) for knob in knobs] == [
@@ -120,15 +121,15 @@ def test_a_stage_is_not_called_slow_where_a_slow_rank_of_it_is_all_that_it_has()
     beside = balanced_beside_slow_ranks(results)
     assert beside is not None
     mended = results.with_scales(Scales(ranks={7: rounded(910 / 1873)}))
-    assert facts(beside.once) == ["7", "6"]
+    assert named(beside.once) == ["7", "6"]
     assert beside.before_ns == pytest.approx(mended.step_time_ns, rel=1e-3)
     assert 0 < beside.before_ns - beside.after_ns < 0.01 * results.step_time_ns
     assert not [*stage_is_slow(results)]
     knob = next(knob for knob in results.what_if() if knob.name == "balanced stages")
     # Its gain, 5.9 %, is that of the slow rank; the name says so where no line is left for what it means.
-    assert (knob.knob, facts(knob.moves)) == (f"balanced stages ({knob.moves})", ["7"])
+    assert (knob.knob, named(knob.moves)) == (f"balanced stages ({knob.moves})", ["7"])
     assert beside.once in knob.meaning
-    assert facts(knob.meaning) == ["7", "6", "-0.2 %"]
+    assert named(knob.meaning) == ["7", "6", "-0.2 %"]
     # Without a slow rank it is what it was: every stage computes as long as the mean of all.
     assert balanced_beside_slow_ranks(results.with_scales(Scales(ranks={7: 0.486}))) is None
 
@@ -138,8 +139,8 @@ def test_where_the_degrees_come_from_is_said_of_each_real_run() -> None:
     notes = {note.code: note for note in run.diagnostics}
     assert notes["layout-assumed"].weight == "assumption"
     assert notes["layout-assumed"].message.startswith("tp 2 x dp 1 x pp 4 ")
-    assert facts(notes["layout-assumed"].message)[3:] == ["1", "forward_step"]
-    assert facts(notes["dp-of-one"].message) == ["1", "dp_allreduce", "24.640 ms", "7"]
+    said([notes["layout-assumed"].message], "1 micro-batch", "forward_step")
+    assert named(notes["dp-of-one"].message) == ["dp", "1", "dp_allreduce", "24.640 ms", "7", "dp"]
     assert notes["step-assumed"].weight == "assumption"
     for name, stamp in RUNS:
         run = opened(name, stamp)

@@ -9,7 +9,8 @@ import pytest
 
 from simcore.diagnostics import InputError
 from simcore.measured.columns import FUSED, INSTANT, MEASURED, PLACED
-from tests.says import facts, said
+from tests.findings import named
+from tests.says import said
 
 from .traces import Op, Sub, read, refused, told
 
@@ -234,4 +235,4 @@ def test_a_hostile_line_ends_soon_and_without_a_traceback(line: str) -> None:
 def test_a_line_beyond_all_measure_is_refused() -> None:
     (error,) = refused("rank:0:a(x=" + "y" * (1 << 24) + ")").diagnostics
     assert (error.place(), error.code) == ("trace.txt:1:1", "trace-line-length")
-    assert facts(error.message) == ["16777228", "16777216"]
+    assert named(error.message) == ["16777228", "16777216"]

@@ -13,7 +13,7 @@ from simcore.measured.places import Degrees
 from simcore.parameters import Asked
 from simcore.sources.inputs import open_input
 from tests import says
-from tests.says import facts
+from tests.findings import named
 
 from .traces import STAMP, Op, Sub, read, refused, said, step, write_set
 
@@ -216,7 +216,7 @@ def test_a_plan_among_traces_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         open_directory(str(tmp_path))
     (error,) = caught.value.diagnostics
-    assert (error.code, facts(error.message)[:2]) == ("trace-line", ["1", "2"])
+    assert (error.code, named(error.message)[:2]) == ("trace-line", ["1", "2"])
 
 
 def test_a_directory_without_traces_is_an_error(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_what_is_nearly_a_set_is_said(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"x")
     with pytest.raises(InputError) as caught:
         open_input(str(tmp_path))
-    assert facts(str(caught.value))[-5:] == ["ets.tar.gz", "rank0.et", "rank1.et", "rank2.et", "1"]
+    says.said([str(caught.value)], "ets.tar.gz", "rank0.et, rank1.et, rank2.et", "1 more")
 
 
 PLAN = """\
@@ -273,7 +273,7 @@ def test_a_step_beyond_all_measure_is_refused() -> None:
     text = f"{Op(timestamp='0', duration='9e12').line()}\n{Op(timestamp='9e12', duration='1').line()}"
     (error,) = refused(text).diagnostics
     assert (error.place(), error.code) == ("trace.txt", "value-too-large")
-    assert facts(error.message) == ["18000000000000000000 ns", "9223372036854775807"]
+    assert named(error.message) == ["18000000000000000000 ns", "9223372036854775807"]
 
 
 def test_a_choice_of_a_run_needs_a_directory(tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_a_plan_may_have_a_file_for_each_stage(tmp_path: Path) -> None:
         (tmp_path / f"small_pp3_stage_{stage}.txt").write_text(plan(stage))
     run = open_directory(str(tmp_path))
     assert (ranks(run), run.unit, run.timed) == ([0, 1], "stage", False)
-    assert said(run)[1:] == ["note other-runs: plan_stage*.txt, 0-1, --run, small_pp3_stage*.txt, 0-1, 3"]
+    assert said(run)[1:] == ["note other-runs: plan_stage, 0-1, --run, small_pp3_stage, 0-1, 3"]
 
 
 def test_a_stage_in_the_name_of_a_rank_trace_tells_runs_apart() -> None:

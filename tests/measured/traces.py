@@ -12,7 +12,7 @@ import pytest
 
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.measured import MeasuredRun, read_run
-from tests.says import facts
+from tests.findings import named
 
 STAMP = "20240923205004"
 
@@ -109,7 +109,7 @@ def _without_words(notes: Iterable[Diagnostic]) -> Iterator[tuple[str, str]]:
     """The place of each diagnostic, without those of every set, and its weight, code, figures and names."""
     for note in notes:
         if note.code not in _OF_ALL:
-            yield note.place(), f"{note.severity} {note.code}: {', '.join(facts(note.message))}"
+            yield note.place(), f"{note.severity} {note.code}: {', '.join(named(note.message))}"
 
 
 def told(text: str | bytes) -> list[str]:

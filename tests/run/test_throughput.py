@@ -24,7 +24,8 @@ from simcore.trace.figures import (
 )
 from simcore.units import change_percent, duration, signed
 from simcore.workload import open_workload
-from tests.says import facts, said
+from tests.findings import named
+from tests.says import said
 from tui.change_words import change_name, name_and_share
 from tui.chrome import run_difference
 from tui.frame import text_of
@@ -140,7 +141,7 @@ def test_what_the_header_of_a_file_asks_for_is_the_first_change_and_no_gain() ->
     """Two newcomers looked for a key that does what the first sentence tells. Planted: by what it gains."""
     a = Results(simulate(open_workload(UNEQUAL), Parameters()))
     first, *others = a.what_if()
-    assert facts(first.name) == ["--without-lines", "83-93"]
+    assert named(first.name) == ["--without-lines", "83-93"]
     assert (first.fixes, first.microbatches, first.alike_ns) == (True, None, None)
     assert first.parameters is not None
     assert a.with_parameters(Parameters(microbatches=1)).step_time_ns == first.better10_ns
@@ -156,7 +157,7 @@ def test_what_the_header_of_a_file_asks_for_is_the_first_change_and_no_gain() ->
     # What its count of rows asks for is the last of the changes, no gain either: beside each other it was
     # asked which of them to take, and that only its author knows.
     other = [knob for knob in others if knob.list == "change"][-1]
-    assert facts(other.name) == ["--without-lines", "82-83", "9"]
+    assert named(other.name) == ["--without-lines", "82-83", "9"]
     assert (other.fixes, other.parameters) == (True, Parameters(without_lines=("82-83",)))
     assert a.with_parameters(Parameters(without_lines=("82-83",))).step_time_ns == other.better10_ns
     ((words, role),) = run_difference(a.shape, b.shape)

@@ -55,7 +55,7 @@ def test_what_was_left_is_there_when_the_file_is_opened_again(state: Path) -> No
     assert session_files(state) == ["001_moe_128npu_with_mistakes.txt"]
     with opened(state) as terminal:
         terminal.wait_for("restored: run 2 of 2; x shows run 1, as opened; --no-session starts fresh")
-        terminal.wait_for(lambda: terminal.lines[:34] == rows, patience=8)
+        terminal.wait_for(lambda: terminal.lines[:34] == rows)
         terminal.press_each(("'", "stage 1"), ("\x1b", TIMELINE))
         terminal.settle(0.3)
         terminal.press_each(("R", ">  *  2"))
@@ -81,7 +81,7 @@ def test_a_terminal_that_goes_away_keeps_the_session(state: Path) -> None:
         terminal.wait_for(">+ stage  3")
         terminal.settle()
         terminal.hang_up()
-        terminal.wait_for_end(15)
+        terminal.wait_for_end()
     with opened(state) as terminal:
         terminal.wait_for(">+ stage  3")
 

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from tui.app import WltuiApp
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def screen_text(app: WltuiApp) -> str:

@@ -88,7 +88,7 @@ def test_keys_that_edit_keep_their_place_in_a_burst(
         shared.press_each((first, f" / {first} "))
         shared.settle(0.3)
     shared.press(burst)
-    shared.wait_for(lambda: shared.lines[-1].startswith(f" / {wanted} "), patience=5)
+    shared.wait_for(lambda: shared.lines[-1].startswith(f" / {wanted} "))
     shared.settle(0.3)
     shared.press("\x1b")
     shared.wait_for(lambda: not shared.lines[-1].startswith(" / "))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
-import time
+import select
 import tty
 from collections.abc import Iterator
 from io import TextIOWrapper
@@ -39,6 +39,10 @@ class Watched:
         thread.start()
         return thread
 
+    def wait_for_a_beginning(self) -> None:
+        """Wait until the first of what is sent has come, which nobody reads yet."""
+        assert select.select([self.master], [], [], 60)[0]
+
 
 @pytest.fixture
 def terminal() -> Iterator[Watched]:
@@ -57,7 +61,7 @@ def read(master: int, length: int) -> bytes:
 def test_a_long_text_is_written_as_it_is_taken_and_then_said_to_be(terminal: Watched) -> None:
     text = "▄█ text " * 20_000
     thread = terminal.send(text, "end")
-    time.sleep(0.1)
+    terminal.wait_for_a_beginning()
     assert terminal.written == 0
     assert terminal.output.expected == 2
     data = read(terminal.master, len(text.encode()) + 3)
@@ -68,7 +72,7 @@ def test_a_long_text_is_written_as_it_is_taken_and_then_said_to_be(terminal: Wat
 
 def test_a_picture_that_nobody_takes_can_be_dropped_and_what_follows_is_written(terminal: Watched) -> None:
     thread = terminal.send(SentPicture("x" * 200_000), SentPicture("y" * 200_000), "restored")
-    time.sleep(0.1)
+    terminal.wait_for_a_beginning()
     terminal.output.drop_pictures()
     begun = b""
     while not begun.endswith(b"restored"):

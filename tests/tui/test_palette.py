@@ -212,7 +212,7 @@ def test_keys_that_edit_keep_their_place_in_a_burst(terminal: Terminal, burst: s
     terminal.wait_for(lambda: terminal.lines[0].startswith(" : "))
     terminal.settle(0.3)
     terminal.press(burst)
-    terminal.wait_for(lambda: terminal.lines[0].startswith(f" : {wanted} "), patience=5)
+    terminal.wait_for(lambda: terminal.lines[0].startswith(f" : {wanted} "))
     terminal.press("\x1b")
     terminal.wait_for(lambda: not terminal.lines[0].startswith(" : "))
     terminal.settle(0.3)
@@ -220,14 +220,14 @@ def test_keys_that_edit_keep_their_place_in_a_burst(terminal: Terminal, burst: s
 
 def test_letters_behind_the_colon_and_an_arrow_before_enter_are_the_palettes(terminal: Terminal) -> None:
     terminal.press(":screen.timelinex\x7f\r")
-    terminal.wait_for("[2 Timeline]", patience=5)
+    terminal.wait_for("[2 Timeline]")
     terminal.settle(0.3)
     # `:screen.` alone has the summary first and the timeline behind it.
     terminal.press(":")
     terminal.wait_for(" : ")
     terminal.settle(0.3)
     terminal.press("screen.\x1b[B\x1b[B\r")
-    terminal.wait_for("[3 Layers]", patience=5)
+    terminal.wait_for("[3 Layers]")
 
 
 async def test_arrows_typed_before_the_palette_is_there_stay_behind_the_letters(make_app: MakeApp) -> None:
@@ -245,7 +245,7 @@ def test_enter_twice_in_one_burst_leaves_once(terminal: Terminal) -> None:
     for keys in (":screen.notes\r\r", "2/stage 3\r\r"):
         terminal.settle(0.3)
         terminal.press(keys)
-    terminal.wait_for("lane 1 of 1", patience=5)
+    terminal.wait_for("lane 1 of 1")
     terminal.settle(0.3)
     terminal.press("\x1b")
     terminal.wait_for("q quit")

@@ -24,15 +24,18 @@ def opened(answers: bool, **env: str | None) -> Terminal:
     return terminal
 
 
-def seconds_to_the_end(terminal: Terminal) -> float:
-    """Read slowly until all is there; seconds until the last byte."""
-    begin = time.monotonic()
-    last = begin
-    while time.monotonic() - last < 1.0:
-        if terminal.pump(0.02, SLOW // 50):
-            last = time.monotonic()
+def bytes_to_the_end(terminal: Terminal) -> int:
+    """Read slowly until all is there; how many bytes still came. At this speed they say how long the picture
+    went on, however busy the machine is.
+    """
+    before, quiet = len(terminal.raw), time.monotonic() + 1.0
+    while time.monotonic() < quiet:
+        came = terminal.pump(0.02, SLOW // 50)
+        if came or terminal.is_working:
+            quiet = time.monotonic() + 1.0
+        if came:
             time.sleep(1 / 50)
-    return last - begin
+    return len(terminal.raw) - before
 
 
 def check_final(terminal: Terminal, expected: Terminal) -> None:
@@ -46,10 +49,9 @@ def test_60_keys_at_once_are_few_pictures_and_the_last_is_right(answers: bool) -
         before, pictures = len(terminal.raw), terminal.pictures
         terminal.press("d" * 60)
         fast.press("d" * 60)
-        took = seconds_to_the_end(terminal)
+        bytes_to_the_end(terminal)
         check_final(terminal, fast)
-        sent = len(terminal.raw) - before
-        assert sent < 60_000, f"{sent} bytes in {took:.2f} s"
+        assert len(terminal.raw) - before < 60_000
         assert terminal.pictures - pictures <= 6
 
 
@@ -69,15 +71,11 @@ def hold(key: str, times: int, *terminals: Terminal, limit: int = 1 << 16) -> fl
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("answers", [True, False], ids=["knows sync", "knows nothing"])
 def test_when_a_held_key_is_released_the_picture_stops(answers: bool) -> None:
-    def seconds_after(key: str) -> float:
-        hold(key, 60, terminal, fast, limit=SLOW // 50)
-        took = seconds_to_the_end(terminal)
-        check_final(terminal, fast)
-        return took
-
     with opened(answers) as terminal, opened(True) as fast:
-        # What the kernel holds of pictures, 17 kB, takes a third of a second at this speed.
-        assert any(seconds_after(key) < (0.5 if answers else 1.0) for key in "dad"), BUSY
+        hold("d", 60, terminal, fast, limit=SLOW // 50)
+        # The kernel holds 17 kB of pictures; there is no more than one behind it, two where nothing answers.
+        assert bytes_to_the_end(terminal) < SLOW * (0.5 if answers else 1.0)
+        check_final(terminal, fast)
 
 
 def test_over_ssh_there_are_at_most_10_pictures_a_second() -> None:
@@ -91,27 +89,29 @@ def test_over_ssh_there_are_at_most_10_pictures_a_second() -> None:
 
 
 def test_over_ssh_a_single_key_is_answered_at_once() -> None:
-    with opened(True, **SSH) as terminal:
+    def seconds_to_a_picture(terminal: Terminal) -> float:
+        terminal.settle(0.3)
+        begin, before = time.monotonic(), terminal.pictures
+        terminal.press("d")
+        terminal.wait_for(lambda: terminal.pictures > before)
+        return time.monotonic() - begin
 
-        def seconds_to_a_picture() -> float:
-            terminal.settle(0.3)
-            begin, before = time.monotonic(), terminal.pictures
-            terminal.press("d")
-            terminal.wait_for(lambda: terminal.pictures > before)
-            return time.monotonic() - begin
-
-        assert any(seconds_to_a_picture() < 0.09 for _ in range(15)), BUSY
+    with opened(True, **SSH) as terminal, opened(True) as fast:
+        # Here a picture takes what the machine takes; one that had to wait came 100 ms later than that.
+        took = [(seconds_to_a_picture(terminal), seconds_to_a_picture(fast)) for _ in range(15)]
+        assert min(over for over, _ in took) < min(plain for _, plain in took) + 0.05
 
 
 def test_a_rate_that_somebody_chose_is_kept_over_ssh() -> None:
-    with opened(True, **SSH, TEXTUAL_FPS="60") as terminal:
+    with opened(True, **SSH, TEXTUAL_FPS="60") as terminal, opened(True) as fast:
 
-        def pictures_a_second(key: str) -> float:
-            before = terminal.pictures
-            took = hold(key, 20, terminal)
-            return (terminal.pictures - before) / took
+        def has_as_many(key: str) -> bool:
+            """Not a third of what there is without a rate, as at 10 a second."""
+            before = terminal.pictures, fast.pictures
+            hold(key, 20, terminal, fast)
+            return 2 * (terminal.pictures - before[0]) > fast.pictures - before[1]
 
-        assert any(pictures_a_second(key) > 12 for key in "dadadadada"), BUSY
+        assert any(has_as_many(key) for key in "dadadadada"), BUSY
 
 
 def test_a_terminal_that_stops_answering_gets_pictures_all_the_same() -> None:
@@ -124,4 +124,4 @@ def test_a_terminal_that_stops_answering_gets_pictures_all_the_same() -> None:
             ("2", "At the cursor"),
         ):
             terminal.press(key)
-            terminal.wait_for(words, patience=4)
+            terminal.wait_for(words)

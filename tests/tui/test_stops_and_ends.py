@@ -12,7 +12,7 @@ import time
 import pytest
 
 from tests.command_line.running import SEED_001
-from tests.tui.pseudo_terminal import TABLE, Terminal, wltui
+from tests.tui.pseudo_terminal import PATIENCE, TABLE, Terminal, wltui
 from tests.tui.terminal_cells import differences, seen_cells
 from tests.tui.test_terminal_sessions import TIMELINE, check_restored, opened
 
@@ -102,7 +102,7 @@ def test_a_signal_while_it_writes_its_last_does_not_hold_up_the_end(name: str) -
         terminal.wait_for("q quit")
         terminal.settle(0.3)
         terminal.press("q")
-        assert terminal.wait_for_end(10) == 0
+        assert terminal.wait_for_end() == 0
         check_restored(terminal)
 
 
@@ -123,11 +123,10 @@ def test_a_terminal_that_goes_away_ends_the_program_as_sighup_does(controls: boo
     with opened(controls=controls) as terminal:
         if busy:
             terminal.press_each(("5", ">  world"), ("j" * 60, ">  no fold"), ("l", "simulating"))
-        terminal.settle()
-        begin = time.monotonic()
+        else:
+            terminal.settle()
         terminal.hang_up()
-        assert terminal.wait_for_end(10) == 128 + signal.SIGHUP
-        assert time.monotonic() - begin < 5
+        assert terminal.wait_for_end() == 128 + signal.SIGHUP
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -138,7 +137,7 @@ def test_a_terminal_that_takes_nothing_does_not_hold_up_the_end(number: signal.S
             terminal.press(key)
             time.sleep(0.05)
         terminal.kill(number)
-        until = time.monotonic() + 10
+        until = time.monotonic() + PATIENCE
         while terminal.process.poll() is None and time.monotonic() < until:
             time.sleep(0.05)
         assert terminal.process.poll() == 128 + number
@@ -157,7 +156,7 @@ def test_hundreds_of_sizes_while_a_run_is_simulated() -> None:
             while time.monotonic() < until:
                 terminal.pump(0.01)
         terminal.resize(120, 36)
-        terminal.wait_for(lambda: "step 14.774 s  no change" in terminal.lines[1], patience=60)
+        terminal.wait_for(lambda: "step 14.774 s  no change" in terminal.lines[1])
         terminal.settle(0.5)
         shown = seen_cells(terminal.screen)
         terminal.screen.reset()
@@ -165,7 +164,7 @@ def test_hundreds_of_sizes_while_a_run_is_simulated() -> None:
         terminal.settle(0.5)
         assert differences(seen_cells(terminal.screen), shown) == []
         terminal.press("q")
-        assert terminal.wait_for_end(10) == 0
+        assert terminal.wait_for_end() == 0
         check_restored(terminal)
 
 
@@ -185,7 +184,7 @@ def test_a_change_for_which_there_is_no_memory_is_refused_and_the_picture_stays(
         terminal.press_each(("h", "step 14.774 s"), ("2", TIMELINE))
         assert terminal.line_with(">+ stage  0")
         terminal.press("q")
-        assert terminal.wait_for_end(10) == 0
+        assert terminal.wait_for_end() == 0
         check_restored(terminal)
 
 
@@ -193,13 +192,16 @@ def test_a_size_and_back_at_once() -> None:
     with opened() as terminal:
         shown = seen_cells(terminal.screen)
         for size in ((1, 1), (10, 3), (400, 120)):
-            for pause in (0.0, 0.3):
+            for is_drawn in (False, True):
+                before = terminal.pictures
                 terminal.resize(*size)
-                if pause:
-                    terminal.settle(pause)
+                if is_drawn:
+                    terminal.wait_for(lambda before=before: terminal.pictures > before)
+                # The terminal has lost the picture: what is seen is sent again, and nothing else behind it.
                 terminal.resize(120, 36)
-                terminal.settle(0.5)
-                assert differences(seen_cells(terminal.screen), shown) == [], (size, pause)
+                terminal.wait_for(lambda: differences(seen_cells(terminal.screen), shown) == [])
+                terminal.settle(0.3)
+                assert differences(seen_cells(terminal.screen), shown) == [], (size, is_drawn)
 
 
 def test_a_screen_may_begin_in_any_size() -> None:
@@ -209,5 +211,5 @@ def test_a_screen_may_begin_in_any_size() -> None:
             terminal.settle(0.8)
             assert "Traceback" not in terminal.text
             terminal.press("q")
-            assert terminal.wait_for_end(10) == 0
+            assert terminal.wait_for_end() == 0
             check_restored(terminal)

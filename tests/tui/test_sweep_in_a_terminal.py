@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from simcore.sweeping.results_file import ResultsReader
-from tests.tui.pseudo_terminal import Terminal
+from tests.tui.pseudo_terminal import PATIENCE, Terminal
 from tui.cli import main
 
 _LAYOUTS = [
@@ -70,8 +70,8 @@ def test_no_process_is_left_and_every_line_is_whole(tmp_path: Path, how: str | s
             terminal.press(how)
         else:
             os.kill(terminal.process.pid, how)
-        terminal.process.wait(20)
-        until = time.monotonic() + 10
+        terminal.process.wait(PATIENCE)
+        until = time.monotonic() + PATIENCE
         while _alive(session) and time.monotonic() < until:
             time.sleep(0.05)
         assert _alive(session) == []

@@ -74,9 +74,9 @@ def test_keys_move_the_cursor_fold_zoom_and_open_the_screens() -> None:
 def test_keys_typed_ahead_go_to_the_screen_that_they_opened() -> None:
     with opened() as terminal:
         terminal.press("5jjj")
-        terminal.wait_for(">  pp ", patience=5)
+        terminal.wait_for(">  pp ")
         terminal.press("2")
-        terminal.wait_for(">+ stage  0", patience=5)
+        terminal.wait_for(">+ stage  0")
 
 
 def test_a_typed_value_is_run_and_old_and_new_step_time_are_on_the_screen() -> None:
@@ -136,7 +136,7 @@ def test_a_long_run_does_not_hold_up_the_end(number: signal.Signals | None) -> N
             terminal.press("q")
         else:
             terminal.kill(number)
-        assert terminal.wait_for_end(10) == (0 if number is None else 128 + number)
+        assert terminal.wait_for_end() == (0 if number is None else 128 + number)
         check_restored(terminal)
 
 
@@ -152,13 +152,13 @@ def test_the_program_ends_when_the_terminal_goes_away() -> None:
     with opened(TABLE) as terminal:
         terminal.settle()
         terminal.hang_up()
-        assert terminal.wait_for_end(15) != 0
+        assert terminal.wait_for_end() != 0
 
 
 def test_a_screen_needs_no_standard_error(tmp_path: Path) -> None:
     log = tmp_path / "errors.txt"
     with log.open("wb") as stream, wltui(TABLE, stderr=stream.fileno()) as terminal:
-        terminal.wait_for(lambda: TIMELINE in terminal.text, patience=5)
+        terminal.wait_for(lambda: TIMELINE in terminal.text)
         terminal.press("q")
         assert terminal.wait_for_end() == 0
         assert log.read_bytes() == b""
@@ -202,11 +202,11 @@ def test_ctrl_z_gives_the_shell_its_terminal_back_and_fg_the_screen() -> None:
         terminal.screen.reset()
         terminal.press("fg\r")
         terminal.wait_for(lambda: terminal.in_alternate_screen)
-        terminal.wait_for(">+ stage  1", patience=5)
+        terminal.wait_for(">+ stage  1")
         terminal.press("q")
         terminal.wait_for(lambda: not terminal.in_alternate_screen)
         # The shell takes what is typed only when it has its prompt back.
-        terminal.settle(1.0)
+        terminal.wait_for(lambda: b"ready> " in bytes(terminal.raw).rpartition(b"\x1b[?1049l")[2])
         terminal.press("exit\r")
         assert terminal.wait_for_end() == 0
 

@@ -105,7 +105,7 @@ class Results(Finished):
     @cached_property
     def sentences(self) -> list[Weighed]:
         """The run in words, the main cause first."""
-        from simcore.words.sentences import sentences_of
+        from simcore.words.simulated_sentences import sentences_of
 
         return sentences_of(self)
 

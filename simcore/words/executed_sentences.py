@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from simcore.words.traces.links import busiest_link
-from simcore.words.traces.mean_rank import mean_rank, printed_exposed
-from simcore.words.traces.members import members_wait
-from simcore.words.traces.no_time import no_time
-from simcore.words.traces.path import path_communication, path_is
+from simcore.words.sentences.links import busiest_link
+from simcore.words.sentences.mean_rank import mean_rank, printed_exposed
+from simcore.words.sentences.members import members_wait
+from simcore.words.sentences.no_time import no_time
+from simcore.words.sentences.path import path_communication, path_is
 
 if TYPE_CHECKING:
     from simcore.executing.ran import RanTraces

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from simcore.words.traces.host import ranks_run_nothing
-from simcore.words.traces.late import ranks_come_last
-from simcore.words.traces.slow import ranks_compute_longer, stage_is_slow
-from simcore.words.traces.spent import most_time, slots_are_empty
-from simcore.words.traces.waits import ranks_wait
+from simcore.words.sentences.host import ranks_run_nothing
+from simcore.words.sentences.late import ranks_come_last
+from simcore.words.sentences.slow import ranks_compute_longer, stage_is_slow
+from simcore.words.sentences.spent import most_time, slots_are_empty
+from simcore.words.sentences.waits import ranks_wait
 
 if TYPE_CHECKING:
     from simcore.replay.timed import Timed

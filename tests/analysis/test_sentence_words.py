@@ -12,7 +12,6 @@ from simcore.cluster import Dimension
 from simcore.ranks import RankSet
 from simcore.records import replace
 from simcore.trace.contexts import Imbalance
-from simcore.words.sentences import lead_of
 from simcore.words.sentences.assumed import ScheduleRange
 from simcore.words.sentences.compute import AnotherModel, ComputeBound, Computed, NoCompute, OneLayer
 from simcore.words.sentences.experts import UnevenExperts
@@ -40,6 +39,7 @@ from simcore.words.sentences.pipeline import (
     UnbalancedStages,
     UnequalMicrobatches,
 )
+from simcore.words.simulated_sentences import lead_of
 
 # A step of 10 us.
 STEP: dict[str, Any] = {"step_ns": 10_000}

@@ -16,7 +16,6 @@ from simcore.render.report.pages import run_page
 from simcore.runs.simulated import Results
 from simcore.simulation import Simulation, simulate
 from simcore.units import duration, percent
-from simcore.words.sentences import RULES
 from simcore.words.sentences.compute import (
     AnotherModel,
     ComputeBound,
@@ -38,6 +37,7 @@ from simcore.words.sentences.network import (
     free_communication,
 )
 from simcore.words.sentences.pipeline import Bubble, Slots, UnbalancedStages, bubble, idle
+from simcore.words.simulated_sentences import RULES
 from simcore.workload import open_workload
 from simcore.workload.traffic import with_backward_sent
 from tests.analysis.booking import pair_ns, run

@@ -6,11 +6,11 @@ import pytest
 
 from simcore.records import replace
 from simcore.words.rules import Sentence
-from simcore.words.traces.links import BusiestLink
-from simcore.words.traces.mean_rank import MeanRank, Part, PrintedExposed
-from simcore.words.traces.members import MembersWait
-from simcore.words.traces.no_time import NoPrice, NoTime
-from simcore.words.traces.path import PathCommunication, PathIs
+from simcore.words.sentences.links import BusiestLink
+from simcore.words.sentences.mean_rank import MeanRank, Part, PrintedExposed
+from simcore.words.sentences.members import MembersWait
+from simcore.words.sentences.no_time import NoPrice, NoTime
+from simcore.words.sentences.path import PathCommunication, PathIs
 
 STEP = 10_000
 MEAN = MeanRank(

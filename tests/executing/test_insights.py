@@ -18,11 +18,11 @@ from simcore.runs.executed import TraceResults, executed_results
 from simcore.trace.run import path_parts
 from simcore.units import largest
 from simcore.words.executed_sentences import sentences_of
-from simcore.words.traces.links import busiest_link
-from simcore.words.traces.mean_rank import mean_rank, printed_exposed
-from simcore.words.traces.members import MembersWait, members_wait
-from simcore.words.traces.no_time import NoPrice, NoTime
-from simcore.words.traces.path import PathCommunication, path_communication, path_is
+from simcore.words.sentences.links import busiest_link
+from simcore.words.sentences.mean_rank import mean_rank, printed_exposed
+from simcore.words.sentences.members import MembersWait, members_wait
+from simcore.words.sentences.no_time import NoPrice, NoTime
+from simcore.words.sentences.path import PathCommunication, path_communication, path_is
 from tests import says
 from tests.analysis.test_beside import made_simulation, made_trace
 from tests.executing.encoding import COLL, COMP, LOAD, RECV, SEND, write_json, write_set

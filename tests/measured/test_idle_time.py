@@ -11,7 +11,7 @@ from simcore.trace import graph
 from simcore.trace.findings import Place
 from simcore.trace.reasons import Facts, reason_words
 from simcore.trace.run import legs_of
-from simcore.words.traces.waits import ranks_wait
+from simcore.words.sentences.waits import ranks_wait
 from tests.kineto.corpus import DLRM, needs_corpus
 from tests.measured.paths import path_rows
 from tests.measured.test_replay_by_hand import MS, SLOW_RANK, SLOW_STAGE, op, run_of

@@ -9,12 +9,12 @@ from simcore.records import replace
 from simcore.replay.idle import Held, HostGap
 from simcore.replay.stragglers import OwnWork, SlowRank, Straggler
 from simcore.words.rules import Sentence
-from simcore.words.traces.host import RunsNothing
-from simcore.words.traces.late import ComesLast
-from simcore.words.traces.replays import Kept, Rerun
-from simcore.words.traces.slow import RankComputesLonger, RankIsSlow, Shorter, StageIsSlow
-from simcore.words.traces.spent import Begin, Most, MostTime, SlotsAreEmpty
-from simcore.words.traces.waits import WaitFor, WaitsItself
+from simcore.words.sentences.host import RunsNothing
+from simcore.words.sentences.late import ComesLast
+from simcore.words.sentences.replays import Kept, Rerun
+from simcore.words.sentences.slow import RankComputesLonger, RankIsSlow, Shorter, StageIsSlow
+from simcore.words.sentences.spent import Begin, Most, MostTime, SlotsAreEmpty
+from simcore.words.sentences.waits import WaitFor, WaitsItself
 
 MS = 10**6
 RERUN = Rerun(40 * MS, 30 * MS)

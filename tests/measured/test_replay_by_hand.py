@@ -18,8 +18,8 @@ from simcore.replay.what_if import AS_FAST
 from simcore.runs.measured import MeasuredResults, measured_results
 from simcore.sources.inputs import open_input
 from simcore.words.measured_sentences import sentences_of
-from simcore.words.traces.replays import Kept, Rerun
-from simcore.words.traces.slow import (
+from simcore.words.sentences.replays import Kept, Rerun
+from simcore.words.sentences.slow import (
     RankComputesLonger,
     RankIsSlow,
     Shorter,
@@ -27,8 +27,8 @@ from simcore.words.traces.slow import (
     ranks_compute_longer,
     stage_is_slow,
 )
-from simcore.words.traces.spent import Most, MostTime, most_time
-from simcore.words.traces.waits import WaitFor, WaitsItself, ranks_wait
+from simcore.words.sentences.spent import Most, MostTime, most_time
+from simcore.words.sentences.waits import WaitFor, WaitsItself, ranks_wait
 from tests import says
 from tests.findings import named
 from tests.measured.paths import path_rows

@@ -21,9 +21,9 @@ from simcore.runs.measured import MeasuredResults, measured_results
 from simcore.sources.inputs import open_input
 from simcore.sources.measured import BUBBLE, WAIT
 from simcore.words.measured_sentences import sentences_of
-from simcore.words.traces.slow import ranks_compute_longer, stage_is_slow
-from simcore.words.traces.spent import slots_are_empty
-from simcore.words.traces.waits import WaitsItself, ranks_wait
+from simcore.words.sentences.slow import ranks_compute_longer, stage_is_slow
+from simcore.words.sentences.spent import slots_are_empty
+from simcore.words.sentences.waits import WaitsItself, ranks_wait
 from tests.findings import named
 from tests.says import said
 from tests.workload.texts import shared_folder

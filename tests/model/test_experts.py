@@ -19,7 +19,7 @@ from simcore.parameters import Parameters
 from simcore.program.ops import CollectiveCost, ComputeCost
 from simcore.runs.simulated import Results
 from simcore.simulation import simulate
-from simcore.words.sentences import sentences_of
+from simcore.words.simulated_sentences import sentences_of
 from simcore.workload.model import AskedModel
 from tests.findings import finding
 from tests.model.test_megatron import SMALL, report, run

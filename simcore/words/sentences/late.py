@@ -10,7 +10,7 @@ from simcore.replay.stragglers import Straggler, on_time, stragglers
 from simcore.replay.timed import Timed
 from simcore.units import duration, duration_range, listed
 from simcore.words.rules import Sentence
-from simcore.words.traces.replays import Rerun, gaining
+from simcore.words.sentences.replays import Rerun, gaining
 
 _MOST = 2
 

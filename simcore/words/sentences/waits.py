@@ -13,7 +13,7 @@ from simcore.replay.timed import Timed
 from simcore.replay.waits import late_waits_itself, wait_stretches
 from simcore.units import duration
 from simcore.words.rules import Sentence
-from simcore.words.traces.ranks import of_stage, ranks_words
+from simcore.words.sentences.ranks import of_stage, ranks_words
 
 _MOST = 2
 # A wait is named beside the longest one of its kind from this share of it on.

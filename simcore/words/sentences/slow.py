@@ -24,8 +24,8 @@ from simcore.replay.timed import Timed
 from simcore.sources.measured import ACCOUNTS
 from simcore.units import duration, plural
 from simcore.words.rules import Sentence
-from simcore.words.traces.ranks import of_stage
-from simcore.words.traces.replays import LEAST_GAIN, Rerun, gaining, rerun
+from simcore.words.sentences.ranks import of_stage
+from simcore.words.sentences.replays import LEAST_GAIN, Rerun, gaining, rerun
 
 # Of so many slow ranks it is asked what the step would take without.
 _RERUNS = 2

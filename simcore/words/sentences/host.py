@@ -10,7 +10,7 @@ from simcore.replay.idle import CALL, QUEUED, Held, call_words, gap_words, held_
 from simcore.replay.timed import Timed
 from simcore.units import duration, percent, plural
 from simcore.words.rules import Sentence
-from simcore.words.traces.late import told_stragglers
+from simcore.words.sentences.late import told_stragglers
 
 _MOST = 2
 

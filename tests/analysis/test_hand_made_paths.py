@@ -5,10 +5,31 @@ from __future__ import annotations
 from simcore.render.report.pages import run_page
 from simcore.runs.simulated import Results
 from simcore.simulation import Simulation
+from simcore.trace.graph import BEFORE, BUSY, JOINED, QUEUED, RECEIVED
+from simcore.trace.reasons import Facts, reason_words
 from simcore.trace.run import path_sums
 from tests.analysis.booking import pair_ns, run
 from tests.engine.test_policies import made
 from tests.strategies import Cell, Row, layer
+
+# Reasons by their facts: tests/trace/test_reasons.py has the words.
+BEGINS = reason_words(Facts(None, is_queued=True))
+
+
+def behind(what: str) -> str:
+    return reason_words(Facts(BEFORE, what=what))
+
+
+def sent(what: str, stage: int) -> str:
+    return reason_words(Facts(RECEIVED, sent=what, stage=stage))
+
+
+def busy(where: str, what: str) -> str:
+    return reason_words(Facts(BUSY, where=where, what=what))
+
+
+def late_to(what: str, rank: int) -> str:
+    return reason_words(Facts(RECEIVED, is_late=True, rank=rank, own=what))
 
 
 def path_of(simulation: Simulation) -> list[tuple[int, int, int, str, str]]:
@@ -23,9 +44,9 @@ def test_an_exposed_all_reduce_is_on_the_path_between_the_computes_around_it() -
     rows = [Row("mlp_1", Cell(100, "ALLREDUCE", "tp", 1000)), layer("mlp_2", 50)]
     over = 100 + pair_ns(1000)
     assert path_of(run(rows, {"tp": 2})) == [
-        (0, 100, 0, "compute", "the step begins"),
-        (100, over, 0, "tp", "compute before it"),
-        (over, over + 50, 0, "compute", "the tp all-reduce before it"),
+        (0, 100, 0, "compute", BEGINS),
+        (100, over, 0, "tp", behind("compute")),
+        (over, over + 50, 0, "compute", behind("tp all-reduce")),
     ]
 
 
@@ -34,9 +55,9 @@ def test_a_straggler_is_on_the_path_and_the_others_have_slack() -> None:
     simulation = run(rows, {"dp": 4}, slow_rank=("2=3",))
     results = Results(simulation)
     (compute, collective) = path_of(simulation)
-    assert compute == (0, 300, 2, "compute", "the step begins")
+    assert compute == (0, 300, 2, "compute", BEGINS)
     assert collective[:4] == (300, results.step_time_ns, 0, "dp")
-    assert collective[4] == "rank 2 comes late to the dp all-reduce"
+    assert collective[4] == late_to("dp all-reduce", 2)
     slow, fast = (simulation.timeline.folding.class_of(rank) for rank in (2, 0))
     assert list(results.slacks[slow] or ()) == [0, 0]
     assert list(results.slacks[fast] or ()) == [200, 0]
@@ -56,12 +77,12 @@ def test_the_rank_that_is_late_is_the_one_of_the_own_group() -> None:
     assert folding.class_of(5) == fast
     for rank, slow in ((1, 0), (5, 4)):
         (late,) = results.dependencies.causes(fast, 1, rank)
-        assert (late.rank, late.reason) == (slow, f"rank {slow} comes late to the tp all-reduce")
+        assert (late.rank, late.reason) == (slow, late_to("tp all-reduce", slow))
     for slow, waits in ((0, 1), (4, 5)):
         effects = results.dependencies.effects(folding.class_of(slow), 0, slow)
         assert [(one.number, one.rank, one.reason) for one in effects] == [
-            (folding.class_of(slow), slow, "compute before it"),
-            (fast, waits, f"rank {slow} comes late to the tp all-reduce"),
+            (folding.class_of(slow), slow, behind("compute")),
+            (fast, waits, late_to("tp all-reduce", slow)),
         ]
 
 
@@ -71,14 +92,14 @@ def test_a_bubble_bound_pipeline_goes_down_the_stages_and_back() -> None:
     there = 100 + 20
     back = there + 175 + 20
     assert path_of(simulation) == [
-        (0, 100, 0, "compute", "the step begins"),
-        (100, there, 0, "pp>next", "compute before it"),
-        (there, there + 100, 1, "compute", "stage 0 sends the activation"),
-        (there + 100, there + 150, 1, "compute", "compute before it"),
-        (there + 150, there + 175, 1, "compute", "compute before it"),
-        (there + 175, back, 1, "pp>prev", "compute before it"),
-        (back, back + 50, 0, "compute", "stage 1 sends the gradient"),
-        (back + 50, back + 75, 0, "compute", "compute before it"),
+        (0, 100, 0, "compute", BEGINS),
+        (100, there, 0, "pp>next", behind("compute")),
+        (there, there + 100, 1, "compute", sent("activation", 0)),
+        (there + 100, there + 150, 1, "compute", behind("compute")),
+        (there + 150, there + 175, 1, "compute", behind("compute")),
+        (there + 175, back, 1, "pp>prev", behind("compute")),
+        (back, back + 50, 0, "compute", sent("gradient", 1)),
+        (back + 50, back + 75, 0, "compute", behind("compute")),
     ]
     results = Results(simulation)
     assert path_sums(results, "stage") == [("stage 0", 195), ("stage 1", 195)]
@@ -87,8 +108,8 @@ def test_a_bubble_bound_pipeline_goes_down_the_stages_and_back() -> None:
     assert accounts.op[0] == -2
     causes = results.dependencies.segment_causes(1, accounts, 0)
     assert [(one.number, one.span, one.reason) for one in causes] == [
-        (0, 1, "stage 0 sends the activation"),
-        (0, 0, "compute before it"),
+        (0, 1, sent("activation", 0)),
+        (0, 0, behind("compute")),
     ]
     effects = results.dependencies.segment_effects(1, accounts, 0)
     assert [(one.number, one.span, one.start_ns) for one in effects] == [(1, 0, there)]
@@ -106,24 +127,24 @@ def test_a_late_gradient_all_reduce_ends_the_step_and_backward_has_slack() -> No
     results = Results(simulation)
     over = 70 + pair_ns(5000)
     assert path_of(simulation)[-2:] == [
-        (40, 70, 0, "compute", "compute before it"),
-        (70, over, 0, "dp", "compute before it"),
+        (40, 70, 0, "compute", behind("compute")),
+        (70, over, 0, "dp", behind("compute")),
     ]
     assert results.step_time_ns == over
     beside = over - 120
     assert list(results.slacks[0] or ()) == [0, 0, 0, 0, 0, beside, beside]
     (waits,) = [i for i, op in enumerate(results.accounts[0].op) if op == 4]
     (first, *_) = results.dependencies.segment_causes(0, results.accounts[0], waits)
-    assert (first.span, first.reason) == (4, "it waits for the dp all-reduce")
+    assert (first.span, first.reason) == (4, reason_words(Facts(JOINED, what="dp all-reduce")))
 
 
 def test_collectives_that_queue_on_their_stream_are_a_chain() -> None:
     rows = [Row(f"mlp_{row}", wg=Cell(10, "ALLREDUCE", "dp", 1000)) for row in (1, 2)]
     first, second = 10 + pair_ns(1000), 10 + 2 * pair_ns(1000)
     assert path_of(run(rows, {"dp": 2})) == [
-        (0, 10, 0, "compute", "the step begins"),
-        (10, first, 0, "dp", "compute before it"),
-        (first, second, 0, "dp", "the dp stream is busy with the all-reduce before it"),
+        (0, 10, 0, "compute", BEGINS),
+        (10, first, 0, "dp", behind("compute")),
+        (first, second, 0, "dp", busy("the dp stream", "the all-reduce before it")),
     ]
 
 
@@ -131,7 +152,7 @@ def test_transfers_that_queue_on_their_channel_are_a_chain() -> None:
     rows = [layer("embedding_layer", 5), layer("embedding_layer", 5)]
     simulation = run(rows, {"pp": 2, "pp_comm": 1000}, microbatches=2, schedule="gpipe")
     reasons = [one[4] for one in path_of(simulation) if one[3] == "pp>next"]
-    assert reasons == ["compute before it", "the channel to stage 1 is busy with the transfer before it"]
+    assert reasons == [behind("compute"), busy("the channel to stage 1", "the transfer before it")]
 
 
 def test_recomputed_rows_are_on_the_path_in_their_phase() -> None:
@@ -160,7 +181,7 @@ def test_the_page_of_text_shows_the_path_with_names_made_safe() -> None:
     assert "\0" not in page
     assert page.startswith("Critical path: 3 segments on 1 rank, 0 to 1.170 us; % of that\n")
     assert "  by kind   tp 1.020 us (87.2 %); compute fwd 150 ns (12.8 %)\n" in page
-    first = "1.020 us x1 100 ns 0 tp all-reduce m\\x1b[31mlp compute before it"
+    first = f"1.020 us x1 100 ns 0 tp all-reduce m\\x1b[31mlp {behind('compute')}"
     assert first in " ".join(page.split())
 
 
@@ -180,7 +201,7 @@ def test_a_collective_in_the_queues_waits_for_none_of_another_dimension() -> Non
     rows += [f"{name} -1 0 NONE 0 0 NONE 0 {ns} ALLREDUCE 40 0" for name, ns in (("c", 0), ("d", 1))]
     # Ops: d's compute and collective, then those of c and b. Data groups are 0 with 2, and 1 with 3; each
     # member's own part of the collective is named.
-    words = "the queues serve another dp all-reduce first"
+    words = reason_words(Facts(QUEUED, what="dp all-reduce"))
     assert held_up(rows, "HYBRID_DATA_MODEL", 2) == [(rank, 1, words) for rank in range(4)]
 
 
@@ -188,5 +209,5 @@ def test_a_collective_in_the_queues_waits_for_the_last_that_began_of_all_its_ran
     """On rank 2 the last is b, from 206 ns on; a begins on rank 0, which is slow, 2 ns later."""
     rows = ["a -1 0 NONE 0 0 NONE 0 0 ALLREDUCE 4096 0 HYBRID_MODEL_DATA"]
     rows += ["b -1 0 NONE 0 0 NONE 0 0 ALLGATHER 1 0 DATA", "c -1 0 NONE 0 0 NONE 0 100 ALLREDUCE 1 0 DATA"]
-    words = "the queues serve another tp all-reduce first"
+    words = reason_words(Facts(QUEUED, what="tp all-reduce"))
     assert held_up(rows, "HYBRID_CUSTOMIZED", 1) == [(0, 3, words), (1, 3, words), (0, 3, words)]

@@ -116,11 +116,12 @@ def test_a_page_asks_for_nothing_and_complains_of_nothing(browser: Browser, page
 
 
 def test_seed_002_is_drawn_within_a_second(browser: Browser, page: str) -> None:
-    found = []
-    for _ in range(3):
-        browser.open(page)
-        found.append(browser.drawn_ms() or 9e9)
-    assert min(found) < 1000
+    # Of a processor: on a machine with other work that takes longer.
+    browser.tell("Performance.enable", timeDomain="threadTicks")
+    browser.open(page)
+    took = {one["name"]: one["value"] for one in browser.tell("Performance.getMetrics")["metrics"]}
+    browser.tell("Performance.disable")
+    assert 0 < took["TaskDuration"] < 1
 
 
 def test_it_zooms_and_pans_by_keys(browser: Browser, page: str) -> None:

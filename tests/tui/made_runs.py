@@ -12,6 +12,9 @@ from simcore.workload import Workload, open_workload
 from tests.strategies import Cell, Row, layer, make_workload
 from tests.tui.pseudo_terminal import ROOT, SEED
 from tui.frame import BLOCKS, Line, text_of
+from tui.session import Run
+from tui.summary.frame import draw as draw_summary
+from tui.summary.model import SummaryModel
 from tui.timeline.arrangement import Arrangement
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.lanes import Lane, LaneKey, LaneSource
@@ -137,6 +140,13 @@ def plain(frame: Sequence[Line]) -> str:
 def drawn(model: TimelineModel, width: int = 120, height: int = 33) -> str:
     """The frame of the timeline as text."""
     return text_of(TimelineFrame(BLOCKS, colour=True).draw(model, width, height))
+
+
+def drawn_summary(results: Run, width: int = 120, height: int = 33) -> str:
+    """The frame of the summary as text, what would help most in it. A screen has three rows more."""
+    model = SummaryModel(results)
+    model.take(results.what_if())
+    return text_of(draw_summary(model, width, height, BLOCKS, ""))
 
 
 def naive_cell(lane: Lane, first_ns: int, last_ns: int) -> dict[int, int]:

@@ -22,7 +22,7 @@ from simcore.workload.formats.simai_text import read
 from tests.measured.test_replay_by_hand import op, run_of
 from tests.says import figures
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import seed
+from tests.tui.made_runs import drawn_summary, seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tui.app import WltuiApp
 from tui.change_words import flags_in
@@ -128,13 +128,10 @@ def test_memory_without_activations_says_so() -> None:
     assert fullest_words(results, 80) == "memory at least 0.0 GB, activations not known"
 
 
-async def test_few_stages_have_a_row_each_on_a_small_screen(make_app: MakeApp) -> None:
+def test_few_stages_have_a_row_each_on_a_small_screen() -> None:
     """Two of the four shared one beside a row that stayed blank."""
     results = Results(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
-    app = make_app(results, first="summary")
-    async with app.run_test(size=(80, 24)) as pilot:
-        await run_over(pilot)
-        rows = screen_rows(app)
+    rows = drawn_summary(results, 80, 21).split("\n")
     head = next(number for number, row in enumerate(rows) if row.startswith(" stage ranks"))
     assert [row[5:13].split() for row in rows[head + 1 : head + 5]] == [
         ["0", "0-31"], ["1", "32-63"], ["2", "64-95"], ["3", "96-127"],
@@ -433,19 +430,14 @@ async def test_what_hangs_on_an_assumption_goes_before_what_else_is_known_of_the
         assert "── Notes (8), assumed schedule 1f1b, interleaved -39.6 %, ! all; Llama 405B ──" in text
 
 
-async def test_rows_that_joined_stages_leave_blank_are_for_advice_and_notes(make_app: MakeApp) -> None:
+def test_rows_that_joined_stages_leave_blank_are_for_advice_and_notes() -> None:
     """16 stages in 13 rows are 8, and five blank ones, beside three changes and four notes of eight."""
-    app = make_app(seed(), first=None)
-    async with app.run_test(size=(120, 36)) as pilot:
-        await run_over(pilot)
-        rows = [row for row in screen_rows(app) if row.startswith("│")]
-        assert sum(row.startswith("│" + " " * 64) for row in rows) <= 1
-        text = screen_text(app)
-        assert "bubble: ▄ 19.5 to █ 47.3 % of step" in text
-        assert "assumed memory about 60.5 GB on stage 0" in text
-        text = re.sub(r"\s*│.*?│?\n│\s*", " ", text)
-        changes = app.runs.what_if(app.session.current)
-        assert changes
-        memory = changes[0].meaning.rpartition("; ")[2]
-        assert figures(memory) == ["16"]
-        assert memory in text
+    text = drawn_summary(seed(), 120, 33)
+    rows = [row for row in text.split("\n") if row.startswith("│")]
+    assert sum(row.startswith("│" + " " * 64) for row in rows) <= 1
+    assert "bubble: ▄ 19.5 to █ 47.3 % of step" in text
+    assert "assumed memory about 60.5 GB on stage 0" in text
+    text = re.sub(r"\s*│.*?│?\n│\s*", " ", text)
+    memory = seed().what_if()[0].meaning.rpartition("; ")[2]
+    assert figures(memory) == ["16"]
+    assert memory in text

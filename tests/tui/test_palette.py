@@ -14,7 +14,7 @@ from simcore.units import duration
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import four_stages, small
 from tests.tui.pseudo_terminal import SEED, Terminal, wltui
-from tests.tui.screen_reading import press, run_over, screen_rows
+from tests.tui.screen_reading import press, run_over, screen_rows, wait_until
 from tests.tui.test_measured_screens import four_ranks
 from tui.app import WltuiApp
 from tui.keys import KeyAction, actions
@@ -236,9 +236,7 @@ async def test_arrows_typed_before_the_palette_is_there_stay_behind_the_letters(
         app.action_commands()
         for key in ("s", "c", "r", "e", "e", "n", "full_stop", "down", "down", "enter"):
             app.post_message(Key(key, "." if key == "full_stop" else key if len(key) == 1 else None))
-        await pilot.pause()
-        await pilot.pause()
-        assert app.screen_name == "layers"
+        await wait_until(pilot, lambda: app.screen_name == "layers")
 
 
 def test_enter_twice_in_one_burst_leaves_once(terminal: Terminal) -> None:

@@ -160,20 +160,14 @@ async def test_a_plan_has_nothing_to_compare(make_app: MakeApp) -> None:
         assert "Measured" not in screen_text(app)
 
 
-async def test_of_many_ranks_those_whose_end_moves_most_are_shown_and_how_many_more(
-    make_app: MakeApp,
-) -> None:
-    app = app_on(make_app, four_ranks(), first="parameters")
-    async with app.run_test(size=(80, 24)) as pilot:
-        session = app.session
-        assert isinstance(session, Session)
-        session.show(session.opened.with_scales(Scales(ranks={3: 2.0})))
-        lines = text_of(end_lines(session.opened, session.current, 3)).split("\n")
-        assert lines[0].split() == ["rank", "end,", "opened", "end,", "now", "difference"]
-        assert lines[1].split()[0] == "3"
-        assert lines[-1] == "  and 3 more ranks"
-        assert "more" not in text_of(end_lines(session.opened, session.current, 5))
-        await pilot.pause()
+def test_of_many_ranks_those_whose_end_moves_most_are_shown_and_how_many_more() -> None:
+    opened = MeasuredResults(four_ranks())
+    now = opened.with_scales(Scales(ranks={3: 2.0}))
+    lines = text_of(end_lines(opened, now, 3)).split("\n")
+    assert lines[0].split() == ["rank", "end,", "opened", "end,", "now", "difference"]
+    assert lines[1].split()[0] == "3"
+    assert lines[-1] == "  and 3 more ranks"
+    assert "more" not in text_of(end_lines(opened, now, 5))
 
 
 @pytest.mark.parametrize("apart", [True, False])

@@ -13,13 +13,14 @@ import pytest
 
 from simcore.comparison import Comparison
 from simcore.parameters import Parameters
+from simcore.runs.measured import MeasuredResults
 from simcore.runs.simulated import Results
 from simcore.simulation import simulate
 from simcore.units import duration
 from simcore.workload import open_workload
 from tests.strategies import Cell, Row, layer, make_workload
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import run, seed
+from tests.tui.made_runs import drawn_summary, run, seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tests.tui.test_measured_screens import app_on, four_ranks
 from tui.compare.frame import _high
@@ -46,14 +47,13 @@ def blanks(rows: list[str]) -> int:
     return sum(not row.strip(" │|") for row in rows)
 
 
-async def test_a_small_screen_has_the_sentence_that_decides(make_app: MakeApp) -> None:
-    app = make_app(one_stage(), first=None)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await run_over(pilot)
-        text = " ".join(screen_text(app).split())
-        assert re.search(r"all communication free\b.*? 259\.2 ms", text)
-        assert DECIDES in text
-        assert blanks(screen_rows(app)) == 0
+def test_a_small_screen_has_the_sentence_that_decides() -> None:
+    shown = drawn_summary(one_stage(), 80, 21)
+    text = " ".join(shown.split())
+    assert re.search(r"all communication free\b.*? 259\.2 ms", text)
+    assert DECIDES in text
+    assert len(shown.split("\n")) == 21
+    assert blanks(shown.split("\n")) == 0
 
 
 @pytest.mark.sampled(4)
@@ -296,12 +296,10 @@ def test_a_line_says_what_all_rows_of_its_layer_take() -> None:
     assert set(named) == {True, False}
 
 
-async def test_no_words_of_a_place_are_cut_where_a_share_can_be_left_out(make_app: MakeApp) -> None:
-    app = app_on(make_app, four_ranks(), first="summary")
-    async with app.run_test(size=(100, 30)):
-        text = screen_text(app)
-        assert "last to end: rank" in text or "ms: rank 3" in text
-        rows = screen_rows(app)
-        places = [row.rpartition("││")[2] for row in rows if "││ wait " in row or "││ idle " in row]
-        assert places
-        assert not any("..." in one for one in places)
+def test_no_words_of_a_place_are_cut_where_a_share_can_be_left_out() -> None:
+    text = drawn_summary(MeasuredResults(four_ranks()), 100, 27)
+    assert "last to end: rank" in text or "ms: rank 3" in text
+    rows = text.split("\n")
+    places = [row.rpartition("││")[2] for row in rows if "││ wait " in row or "││ idle " in row]
+    assert places
+    assert not any("..." in one for one in places)

@@ -18,6 +18,8 @@ from simcore.workload import open_workload
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.tui.conftest import MakeApp
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+from tests.tui.test_layer_lines import view_of
+from tui.frame import text_of
 from tui.panels import WHAT_IF
 from tui.summary.view import SummaryView
 
@@ -135,15 +137,13 @@ async def test_space_turns_the_pages_of_a_panel_and_goes_back_from_the_last(make
             assert page[-2] in following
 
 
-async def test_rows_of_blocks_that_do_not_run_are_counted_in_nothing(make_app: MakeApp) -> None:
+def test_rows_of_blocks_that_do_not_run_are_counted_in_nothing() -> None:
     """With one micro-batch of the file's two, of 9 and 1 layers, 11 rows belong to none."""
     for microbatches, count, of_layer, here in ((None, 0, 63, 9), (1, 11, 56, 8)):
         results = results_of(MOE, microbatches=microbatches)
         assert len(rows_not_run(results.simulation)) == count
-        app = make_app(results, first="layers")
-        async with app.run_test(size=(120, 40)) as pilot:
-            await run_over(pilot)
-            words = " ".join(screen_text(app).split())
-            assert (f"98 rows, {count} not run, equal" in words) == (count > 0)
-            assert f"all {of_layer} rows of mlp_moelayer: " in words
-            assert f"; this line has {here} of them" in words
+        view = view_of(results.simulation.workload, results)
+        words = " ".join(text_of(view.frame(120, 37)).split())
+        assert (f"98 rows, {count} not run, equal" in words) == (count > 0)
+        assert f"all {of_layer} rows of mlp_moelayer: " in words
+        assert f"; this line has {here} of them" in words

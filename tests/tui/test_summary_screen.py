@@ -345,7 +345,7 @@ async def test_t_before_the_table_is_there_tries_the_best_change_once_it_is(
             assert TRIES_BEST not in screen_rows(app)[-1]
         go_on.set()
         await wait_until(pilot, lambda: app.session.run_words() == then and not app.session.running)
-        await pilot.pause(0.1)
+        await run_over(pilot)
         assert app.session.run_words() == then
         if then == "run 2 of 2":
             assert app.session.step == "2.229 s"

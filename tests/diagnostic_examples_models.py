@@ -1,4 +1,4 @@
-"""What models say: an example of each code, for docs/diagnostics.md."""
+"""What models say: an example of each code."""
 
 from __future__ import annotations
 

@@ -40,7 +40,8 @@ PAGE = (REPOSITORY / "docs" / "diagnostics.md").read_text(encoding="utf-8")
 # A line of each code, as wltui prints it.
 LINES = (REPOSITORY / "tests" / "diagnostic_examples.txt").read_text(encoding="utf-8").splitlines()
 CODE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-SEVERITIES = ("error", "warning", "note")
+# As the page has them.
+SEVERITIES = {"E": "error", "W": "warning", "N": "note"}
 # They have a code among their parameters and ask for what was said before.
 ASKING = {"is_known", "count"}
 Places = dict[str, set[int]]
@@ -126,7 +127,7 @@ def test_every_code_of_the_source_is_explained_and_no_other() -> None:
 
 
 def test_each_row_of_the_page_says_what_it_means() -> None:
-    listed = re.findall(r"`([a-z0-9-]+)`(?=[^|]*\| (?:error|warning|note))", PAGE)
+    listed = re.findall(r"`([a-z0-9-]+)`(?=[^|]*\| [EWN])", PAGE)
     assert sorted(listed) == sorted(explained_codes())
     for line in explained_codes().values():
         _, severities, meaning, _ = (cell.strip() for cell in line.split("|"))
@@ -382,7 +383,8 @@ def test_the_line_of_a_code_is_what_wltui_says(tmp_path: Path, code: str) -> Non
     said = [one for one in EXAMPLES[code](tmp_path) if one.code == code]
     assert said, f"the example of {code} does not give it"
     assert said[0].text() in LINES
-    assert said[0].severity in explained_codes()[code].split("|")[1].strip().split(", ")
+    letters = explained_codes()[code].split("|")[1].strip().split(", ")
+    assert said[0].severity in [SEVERITIES[letter] for letter in letters]
 
 
 def test_there_is_one_line_for_each_code() -> None:

@@ -361,6 +361,7 @@ def test_without_a_partner_it_is_said_what_is_not_known() -> None:
     assert "counts as communication" in told["linear"]
     assert "no partner" in told["linear_async"]
     assert "is not known" in told["linear_async"]
+    assert "nothing of its" in told["linear_async"]
     assert "beside compute" in told["linear_async"]
     assert "partner" not in told[None]
 

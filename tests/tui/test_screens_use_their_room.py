@@ -28,6 +28,7 @@ from tui.compare.model import CompareModel
 from tui.compare.source import Compared
 from tui.frame import BLOCKS, row_of, text_of
 from tui.layers.workload_table import WorkloadTable
+from tui.notes.view import NotesView
 from tui.summary.panels import step_lines
 from tui.summary.view import ALL_ALIKE, SummaryView
 from tui.timeline.model import TimelineModel
@@ -118,6 +119,10 @@ async def test_rows_that_no_note_needs_have_the_lines_of_the_file(make_app: Make
             assert ("> 2 │ 96" in re.sub(r" +", " ", text)) == seen
             # A note on the run is on no line.
             await press(pilot, "G")
+            view = app.current_view
+            assert isinstance(view, NotesView)
+            assert view.notes[view.focus_at].line is None
+            assert "--gpu" in view.notes[view.focus_at].message
             assert "--gpu" in screen_text(app)
             assert "│ 96" not in screen_text(app)
 

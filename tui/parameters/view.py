@@ -39,6 +39,7 @@ ON_EVERY_SCREEN = "every screen shows this run; u here takes the last change bac
 AS_OPENED = "the run as opened: change a value to see its effect here and on all screens"
 STILL_SHOWING = "still showing the previous run"
 SAME_AS_FILE = "the parameters are those of the file already"
+UNCHANGED = "is as opened already"
 BALANCED = "all stages compute equally long already"
 NOTHING_TO_UNDO, NOTHING_TO_REDO = "nothing to undo: no change was made", "no change was taken back"
 
@@ -438,7 +439,7 @@ class ParametersView(ScreenView):
         field, before, basis = self.form.at, self.session.draft, self.form.follow()
         self.change(field, lambda: field.reset(basis, self.form.source.basis(self.session.opened)))
         if self.session.draft is before and not self.refusal.words:
-            self._app.say(f"{field.label} is as opened already")
+            self._app.say(f"{field.label} {UNCHANGED}")
 
     def action_type(self) -> None:
         if self._is_empty:

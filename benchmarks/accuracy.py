@@ -28,11 +28,11 @@ from benchmarks import (
     published_trust,
 )
 from benchmarks.measuring import ROOT, put
-from simcore.cluster import AskedCluster, choose_cluster, group_shape
-from simcore.collectives import collective_done
+from simcore.cluster import ClusterParameters, choose_cluster, group_shape
+from simcore.collectives import completion_times
 from simcore.measured import MeasuredRun
-from simcore.parameters import Asked, Parameters
-from simcore.runs.measured import measured_results
+from simcore.parameters import OpeningOptions, Parameters
+from simcore.runs.measured import run_recording
 from simcore.sources.inputs import open_input
 from tests.collectives import test_astra2_golden as astra2
 from tests.engine import test_policies as astra1
@@ -97,12 +97,12 @@ def done_of(run: dict[str, Any]) -> tuple[int, int]:
         network, system = Path(folder) / "network.yml", Path(folder) / "system.json"
         network.write_text(astra2.network_yml(run), encoding="utf-8")
         system.write_text(astra2.system_json(run), encoding="utf-8")
-        choice = choose_cluster(AskedCluster(cluster=str(network), system=str(system)))
+        choice = choose_cluster(ClusterParameters(cluster=str(network), system=str(system)))
     assert choice.npus is not None
     cluster = choice.cluster(choice.npus)
     collective = run["collective"].upper()
     size = run["size_bytes"] * (cluster.npus if collective == "ALLGATHER" else 1)
-    return collective_done(cluster, group_shape(cluster, range(cluster.npus)), collective, size)
+    return completion_times(cluster, group_shape(cluster, range(cluster.npus)), collective, size)
 
 
 def policies_table() -> list[list[str]]:
@@ -126,13 +126,13 @@ def replays_table() -> list[list[str]]:
         "slowest rank / 2",
     ]]  # fmt: skip
     for name, stamp, _ in SETS:
-        run = open_input(str(TRACES / name), Asked(stamp))
+        run = open_input(str(TRACES / name), OpeningOptions(stamp))
         assert isinstance(run, MeasuredRun)
-        plain = measured_results(run, Parameters(replay=True))
-        double = measured_results(run, Parameters(compute_scale=2.0))
+        plain = run_recording(run, Parameters(replay=True))
+        double = run_recording(run, Parameters(compute_scale=2.0))
         compute = [sum(one.compute_ns().values()) for one in plain.accounts]
-        slow = run.ranks[compute.index(max(compute))].number
-        half = measured_results(run, Parameters(slow_rank=(f"{slow}=0.5",)))
+        slow = run.ranks[compute.index(max(compute))].rank
+        half = run_recording(run, Parameters(slow_rank=(f"{slow}=0.5",)))
         naive = naive_ns(read_set(TRACES / name, stamp))
         rows.append([
             f"{name} {stamp}", str(len(run.ranks)), ms(run.step_time_ns), ms(plain.step_time_ns),

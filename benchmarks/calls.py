@@ -18,7 +18,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-from simcore.parameters import Given
+from simcore.parameters import RunInput
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -60,12 +60,12 @@ async def measured() -> tuple[set[CodeType], set[CodeType]]:
     """What the start calls, from opening the file, and what a cursor key of the timeline calls."""
     with counted() as start:
         from simcore.parameters import Parameters
-        from simcore.runs import results_of
+        from simcore.runs import open_run
         from tui.app import WltuiApp
         from tui.commands.opened import open_input
         from tui.session import Session
 
-        session = Session(results_of(Given(open_input(SEED_002), Parameters())))
+        session = Session(open_run(RunInput(open_input(SEED_002), Parameters())))
         app = WltuiApp(session, first="timeline")
         async with app.run_test(size=SIZE) as pilot:
             await pilot.pause()

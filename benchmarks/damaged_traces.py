@@ -36,9 +36,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.measuring import ROOT, number_of
 from simcore.diagnostics import InputError, UsageError
 from simcore.measured import MeasuredRun
-from simcore.parameters import Asked, Parameters
+from simcore.parameters import OpeningOptions, Parameters
 from simcore.render.report.pages import run_json, run_page
-from simcore.runs.measured import measured_results
+from simcore.runs.measured import run_recording
 from simcore.sources.inputs import open_input
 from tests.fuzz.mutants import NUMBERS, UNSAFE
 from tests.hostile.names import NASTY
@@ -208,10 +208,10 @@ def large() -> Iterator[tuple[str, str, bytes]]:
 def _opened(path: Path) -> tuple[str, int, str]:
     """(the error, "" of a picture; its operations and steps; what is wrong with the answer)."""
     try:
-        found = open_input(str(path), Asked(cache=False))
+        found = open_input(str(path), OpeningOptions(cache=False))
         if not isinstance(found, MeasuredRun):
             return "", 0, "is no measured run"
-        results = measured_results(found, Parameters())
+        results = run_recording(found, Parameters())
         page = run_page(results)
         values = run_json(results)
     except (InputError, UsageError) as error:

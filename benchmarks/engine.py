@@ -157,8 +157,10 @@ def add_experts(table: Table, runs: int) -> None:
     parameters = Parameters(
         gpu="h100", world=1024, ep=128, global_batch=1024, expert_imbalance="lognormal:0.5"
     )
-    simulation = simulate(ModelMaker(model.name, model).opened(), parameters)
-    seconds = median_seconds(lambda: simulate(ModelMaker(model.name, model).opened(), parameters), runs)
+    simulation = simulate(ModelMaker(model.name, model).empty_workload(), parameters)
+    seconds = median_seconds(
+        lambda: simulate(ModelMaker(model.name, model).empty_workload(), parameters), runs
+    )
     table.judge("1024 ranks with 128 loads of experts, s", seconds, EXPERTS_SECONDS)
     timeline = simulation.timeline
     table.add(

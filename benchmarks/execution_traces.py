@@ -85,8 +85,8 @@ def stored_runs(table: Table) -> None:
         return
     from simcore.chakra import find_set, open_set
     from simcore.diagnostics import InputError, UsageError
-    from simcore.executing.executed import Execution
-    from simcore.runs.executed import executed_results
+    from simcore.executing.execution_result import Execution
+    from simcore.runs.executed import run_execution
     from tests.executing.test_astra2_golden import parameters_of
 
     ours = theirs = 0.0
@@ -114,7 +114,7 @@ def stored_runs(table: Table) -> None:
                 try:
                     found = find_set(str(folder / "wl"))
                     assert found is not None
-                    executed_results(Execution(open_set(found), parameters_of(folder, backend)))
+                    run_execution(Execution(open_set(found), parameters_of(folder, backend)))
                 except (InputError, UsageError):
                     pass
                 ours += time.process_time() - begin

@@ -69,7 +69,7 @@ def times(gpu: Gpu, table: dict[str, Any], rows: Rows) -> Any:
     )  # fmt: skip
     copied = 4.0 * batch * length * kv_heads * size
     moved = copied + 4.0 * batch * length * heads * size
-    both = sum(attention.parts(constants, batch, length, heads, 2 * size, length / 2, length, copied))
+    both = sum(attention.part_times(constants, batch, length, heads, 2 * size, length / 2, length, copied))
     return constants.launch + np.maximum(both, moved / hbm)
 
 

@@ -74,10 +74,10 @@ def times(gpu: Gpu, precision: str, tables: dict[str, Any], rows: Rows) -> Any:
             ],
             axis=0,
         )
-        time = experts.passes(constants, tokens, topk, hidden, counted)
+        time = experts.overhead_time(constants, tokens, topk, hidden, counted)
         for columns, depth in ((ffn * (1 + gated), hidden), (hidden, ffn)):
             parts = experts.product_parts(constants, counted, counted * load, full, columns, depth)
-            time = time + experts.together(constants, *parts)
+            time = time + experts.overlapped_time(constants, *parts)
         time = np.where(every > constants.most, np.inf, time)
         sharp = experts.SHARPNESS
         found = time if found is None else (found**-sharp + time**-sharp) ** (-1 / sharp)

@@ -59,7 +59,7 @@ def formula_times(gpu: Gpu, precision: str, table: dict[str, Any], rows: Rows) -
         for parts in (1, 2, 4, 8):
             waves = c.wave * np.ceil(tiles * parts / c.sms)
             waves = waves + (1 - c.wave) * np.maximum(tiles * parts / c.sms, 1.0)
-            time = np.maximum(waves * (tile.pace * k / parts + tile.fixed), least)
+            time = np.maximum(waves * (tile.pace * k / parts + tile.overhead), least)
             if parts > 1:
                 time = time + c.split + 8.0 * m * n * parts / c.l2
                 time[(tiles * parts / 2 > 2 * c.sms) | (k < parts * products.LEAST_PART)] = np.inf

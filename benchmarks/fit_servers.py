@@ -46,7 +46,9 @@ def rows_of(gpu: str) -> dict[str, Rows]:
 def times(operation: str, table: dict[str, float], rows: Rows) -> Any:
     """Returns `servers.collective_in_server` of all rows at once, s."""
     gpus, size = rows.T[:2]
-    return servers.time_of(servers.constants_of(table, 1.0), servers.sent(operation, gpus) * size, gpus)
+    return servers.send_time(
+        servers.constants_of(table, 1.0), servers.sent_share(operation, gpus) * size, gpus
+    )
 
 
 def fitted(operation: str, rows: Rows) -> dict[str, float]:

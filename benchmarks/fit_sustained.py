@@ -26,7 +26,7 @@ from simcore.model.gpu import find_gpu
 from simcore.model.maker import ModelMaker
 from simcore.model.sizes import Model
 from simcore.model.toml_text import parse_toml
-from simcore.model.training import resolve
+from simcore.model.training import resolve_training
 from simcore.model.trust import kind_of
 from simcore.names import GPU_NAMES
 from simcore.parameters import Parameters
@@ -34,7 +34,7 @@ from simcore.records import replace
 from simcore.setup import Setup
 from simcore.sweeping.step_time import StepTimes
 from simcore.workload import Workload
-from simcore.workload.model import AskedModel
+from simcore.workload.model import ModelParameters
 
 # Hundredths among which a value is sought.
 _LEAST, _MOST = 30, 100
@@ -67,7 +67,7 @@ def groups_by_kind() -> dict[tuple[str, str], Groups]:
     kinds: dict[tuple[str, str], Groups] = {}
 
     def add(group: str, model: Model, step: _Step) -> None:
-        training = resolve(model, step.parameters.part(AskedModel))
+        training = resolve_training(model, step.parameters.part(ModelParameters))
         kind = kind_of(training, find_gpu(training.gpu))
         kinds.setdefault(kind[:2], {}).setdefault(group, []).append(step)
 
@@ -75,7 +75,7 @@ def groups_by_kind() -> dict[tuple[str, str], Groups]:
     single = [row for row in taken if row["source"] == "vTrain1"]
     for row in [row for row in taken if row["source"] != "vTrain1"] + single[::_EVERY]:
         model, parameters = published_steps.model_of(row), published_steps.parameters_of(row)
-        opened = ModelMaker(row["name"], model).opened()
+        opened = ModelMaker(row["name"], model).empty_workload()
         step = _Step(parameters, partial(_longer, opened, row["seconds"]))
         add(published_steps.SETS[row["source"]], model, step)
     for case in published_more.cases():
@@ -85,7 +85,7 @@ def groups_by_kind() -> dict[tuple[str, str], Groups]:
 
 def _longer(opened: Workload, seconds: float, parameters: Parameters) -> float:
     """How much longer the simulated step is than the measured one, as a share of that."""
-    return StepTimes().of(Setup(opened, parameters)).step_time_ns / 1e9 / seconds - 1
+    return StepTimes().find_step_time(Setup(opened, parameters)).step_time_ns / 1e9 / seconds - 1
 
 
 def medians(groups: Groups, key: str, value: float | None = None) -> dict[str, float]:

@@ -125,12 +125,12 @@ def profile(path: str, data: bytes) -> Any:
     from simcore.measured import MeasuredRun
     from simcore.parameters import Parameters
     from simcore.render.report.pages import run_page
-    from simcore.runs.measured import measured_results
+    from simcore.runs.measured import run_recording
     from simcore.sources.inputs import open_input
 
     found = open_input(path)
     if isinstance(found, MeasuredRun):
-        run_page(measured_results(found, Parameters()))
+        run_page(run_recording(found, Parameters()))
     return found
 
 
@@ -140,10 +140,10 @@ def traces(path: str, data: bytes) -> Any:
     """
     from simcore.chakra import find_set, open_set
     from simcore.diagnostics import InputError, UsageError
-    from simcore.executing.executed import Execution
+    from simcore.executing.execution_result import Execution
     from simcore.parameters import Parameters
     from simcore.render.report.pages import run_page
-    from simcore.runs.executed import executed_results
+    from simcore.runs.executed import run_execution
 
     beside, second = Path(f"{path}-pair.0.et"), Path(f"{path}-pair.1.et")
     Path(f"{path}.0.et").write_bytes(data)
@@ -165,15 +165,15 @@ def traces(path: str, data: bytes) -> Any:
             {"network": "links"},
         ):
             try:
-                executed_results(Execution(found, Parameters(**asked)))
+                run_execution(Execution(found, Parameters(**asked)))
             except (InputError, UsageError) as error:
                 str(error)
         if first == str(beside):
             try:
-                run_page(executed_results(Execution(found, Parameters())))
+                run_page(run_execution(Execution(found, Parameters())))
             except InputError as error:
                 str(error)
-    run_page(executed_results(Execution(found, Parameters())))
+    run_page(run_execution(Execution(found, Parameters())))
     return found
 
 
@@ -231,7 +231,7 @@ def busbw(path: str, data: bytes) -> Any:
 
 
 def parameters(path: str, data: bytes) -> Any:
-    from simcore.asked.parameters_file import read_parameters
+    from simcore.parameter_values.parameters_file import read_parameters
 
     return read_parameters(path)
 
@@ -247,13 +247,13 @@ def keymap(path: str, data: bytes) -> Any:
 def session(path: str, data: bytes) -> Any:
     """A session file; one that is damaged is set aside with these words."""
     from simcore.diagnostics import Diagnostic, InputError
-    from tui.state.checking import Damaged
+    from tui.state.checking import InvalidSession
     from tui.state.files import read_text
-    from tui.state.stored import from_text
+    from tui.state.session_content import parse_session
 
     try:
-        return from_text(read_text(path) or "")
-    except Damaged as error:
+        return parse_session(read_text(path) or "")
+    except InvalidSession as error:
         raise InputError(Diagnostic("error", "session", str(error), path)) from None
 
 
@@ -261,7 +261,7 @@ def _session() -> list[bytes]:
     """A session with everything in it that one can have."""
     from simcore.parameters import Parameters
     from tui.state.files import Identity
-    from tui.state.stored import Stored, StoredRun, as_text
+    from tui.state.session_content import Stored, StoredRun, format_session
     from tui.timeline.saved import SavedMark, SavedTimeline
 
     key = (("stage",), 1, 2, None)
@@ -271,7 +271,7 @@ def _session() -> list[bytes]:
     )  # fmt: skip
     runs = (StoredRun(Parameters(pp=2), "two", 5000),)
     stored = Stored(Identity(9, 8, 7), "0.1.0", "timeline", Parameters(tp=4), runs, {"timeline": timeline})
-    return [as_text(stored).encode()]
+    return [format_session(stored).encode()]
 
 
 def _fixture(name: str, most: int = MOST_BYTES // 2) -> bytes:

@@ -19,11 +19,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.measuring import Table, finished, number_of
 from simcore.parameters import Parameters
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tui.layers.view import LayersView
-from tui.layers.workload_table import PRICED, SHOWN
+from tui.layers.workload_table import PRICED_COLUMNS, WORKLOAD_COLUMNS
 from tui.layers.workload_table import WorkloadTable as LayerTable
 from tui.session import Session
 
@@ -62,7 +62,7 @@ def main(words: list[str]) -> int:
     begin = time.thread_time()
     simulation = simulate(workload, Parameters())
     run_ms = 1000 * (time.thread_time() - begin)
-    results = Results(simulation)
+    results = SimulatedRun(simulation)
     accounts = results.accounts
     path = "critical_path", "rows", "slacks"
 
@@ -82,7 +82,9 @@ def main(words: list[str]) -> int:
     path_ms = 1000 * (time.thread_time() - begin)
     view = LayersView(Session(results), ascii_only=False)
     table = LayerTable(results, False)
-    sorts = [(name, key) for name, (key, _) in SHOWN.sorted_by.items() if key not in PRICED]
+    sorts = [
+        (name, key) for name, (key, _) in WORKLOAD_COLUMNS.sorted_by.items() if key not in PRICED_COLUMNS
+    ]
 
     def sort_by(key: str) -> Callable[[], object]:
         return lambda: table.sort(key, True)

@@ -105,7 +105,7 @@ def all_made(first_flash: bool = False) -> tuple[Made, ...]:
                 path = Path(folder) / f"{row['GPU']}.toml"
                 path.write_text(f'[gpu]\nbase = "{_GPUS[row["GPU"]]}"\n{_FIRST_FLASH}', "utf-8")
                 gpu = str(path)
-            simulation = simulate(ModelMaker(model.name, model).opened(), parameters_of(row, gpu))
+            simulation = simulate(ModelMaker(model.name, model).empty_workload(), parameters_of(row, gpu))
             found.append(Made(row, float(row["MFU"]) / 100, mfu_of(row, simulation.step_time_ns / 1e9)))
     return tuple(found)
 

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 from benchmarks.measuring import ROOT
 from benchmarks.published_steps import spread
-from simcore.analysis.fitting import held_chunks, schedule_of
+from simcore.analysis.fitting import find_schedule, list_chunk_events
 from simcore.model.gpu import find_gpu
 from simcore.model.memory import StageMemory, memory_limit, stage_memory
 from simcore.model.opening import find_model
-from simcore.model.training import resolve
-from simcore.workload.model import AskedModel
-from tui.commands.arguments import add_model, add_parameters, parameters_from
+from simcore.model.training import resolve_training
+from simcore.workload.model import ModelParameters
+from tui.commands.arguments import add_model, add_parameters, parse_parameters
 from tui.commands.parser import Parser
 
 FOLDER = ROOT.parent / "shared" / "validation"
@@ -78,11 +78,15 @@ def peaks() -> tuple[Peak, ...]:
     for row in json.loads(ROWS.read_text("utf-8")):
         given = [_here(word) for word in shlex.split(f"{row['command']} {row['engine']}")]
         words = parser.parse_args(given)
-        parameters, (model, _) = parameters_from(words), find_model(words.model)
-        training = resolve(model, parameters.part(AskedModel))
+        parameters, (model, _) = parse_parameters(words), find_model(words.model)
+        training = resolve_training(model, parameters.part(ModelParameters))
         one_at_a_time = [[(0, 0, 1), (0, 0, -1)]]
-        name = schedule_of(training, parameters.schedule)
-        held = held_chunks(training, name, parameters.overlap_fwd_bwd) if training.pp > 1 else one_at_a_time
+        name = find_schedule(training, parameters.schedule)
+        held = (
+            list_chunk_events(training, name, parameters.overlap_fwd_bwd)
+            if training.pp > 1
+            else one_at_a_time
+        )
         stages = [stage_memory(training, stage, held[stage]) for stage in range(training.pp)]
         limit = memory_limit(parameters.memory_limit, find_gpu(training.gpu).memory)
         found.append(Peak(row, max(stages, key=lambda memory: memory.needed), limit))

@@ -21,14 +21,14 @@ from simcore.model.gpu import Gpu, find_gpu
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import find_model
 from simcore.model.sizes import Model
-from simcore.model.training import Training, resolve
+from simcore.model.training import Training, resolve_training
 from simcore.model.trust import Kind, kind_of
 from simcore.parameters import Parameters
 from simcore.setup import Setup
 from simcore.sweeping.step_time import StepTimes
 from simcore.workload import Workload
-from simcore.workload.model import AskedModel
-from tui.commands.arguments import add_model, add_parameters, parameters_from
+from simcore.workload.model import ModelParameters
+from tui.commands.arguments import add_model, add_parameters, parse_parameters
 from tui.commands.parser import Parser
 
 FOLDER = ROOT.parent / "shared" / "validation"
@@ -82,12 +82,12 @@ class Case(NamedTuple):
 
     def predicted(self, parameters: Parameters) -> float:
         """Tokens/s of a GPU; where the source's model has another number of layers, as of that one."""
-        training = resolve(self.model, parameters.part(AskedModel))
+        training = resolve_training(self.model, parameters.part(ModelParameters))
         tokens = training.global_batch * training.seq / training.world
         return (
             tokens
             * 1e9
-            / self.times.of(Setup(self.opened, parameters)).step_time_ns
+            / self.times.find_step_time(Setup(self.opened, parameters)).step_time_ns
             / float(self.row["step_scale"])
         )
 
@@ -105,10 +105,10 @@ def cases() -> tuple[Case, ...]:
         words = parser.parse_args(given)
         if words.model not in models:
             model, diagnostics = find_model(words.model)
-            opened = ModelMaker(words.model, model, diagnostics).opened()
+            opened = ModelMaker(words.model, model, diagnostics).empty_workload()
             models[words.model] = model, opened, StepTimes()
         model, opened, times = models[words.model]
-        found.append(Case(row, model, parameters_from(words), opened, times))
+        found.append(Case(row, model, parse_parameters(words), opened, times))
     return tuple(found)
 
 
@@ -117,7 +117,7 @@ def all_made() -> tuple[Made, ...]:
     """Every row with the prediction."""
     made = []
     for case in cases():
-        training = resolve(case.model, case.parameters.part(AskedModel))
+        training = resolve_training(case.model, case.parameters.part(ModelParameters))
         made.append(Made(case.row, training, find_gpu(training.gpu), case.predicted(case.parameters)))
     return tuple(made)
 

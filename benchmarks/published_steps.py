@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from simcore.analysis.model_figures import model_figures
+from simcore.analysis.model_figures import make_model_figures
 from simcore.model.gpu import find_gpu
 from simcore.model.maker import ModelMaker
 from simcore.model.sizes import Mla, Model, Moe
@@ -99,7 +99,7 @@ def parameters_of(row: dict[str, Any]) -> Parameters:
 
 def run(row: dict[str, Any]) -> Simulation:
     """The step of a row, simulated."""
-    return simulate(ModelMaker(row["name"], model_of(row)).opened(), parameters_of(row))
+    return simulate(ModelMaker(row["name"], model_of(row)).empty_workload(), parameters_of(row))
 
 
 def off(row: dict[str, Any]) -> Off:
@@ -108,7 +108,7 @@ def off(row: dict[str, Any]) -> Off:
     memory = []
     measured = row["memory_gib_by_rank"]
     if measured:
-        figures = model_figures(simulation)
+        figures = make_model_figures(simulation)
         assert figures is not None
         of_stage = simulation.layout.world // simulation.layout.pp
         for stage in figures.memory:
@@ -207,8 +207,8 @@ def swept_groups() -> dict[str, list[tuple[int, float]]]:
     for (source, *_), members in groups.items():
         if len(members) < _LEAST_LAYOUTS or source not in SETS:
             continue
-        times, opened = StepTimes(), ModelMaker(members[0]["name"], model_of(members[0])).opened()
-        steps = [times.of(Setup(opened, parameters_of(row))).step_time_ns for row in members]
+        times, opened = StepTimes(), ModelMaker(members[0]["name"], model_of(members[0])).empty_workload()
+        steps = [times.find_step_time(Setup(opened, parameters_of(row))).step_time_ns for row in members]
         best = members[steps.index(min(steps))]
         above = best["seconds"] / min(row["seconds"] for row in members) - 1
         found.setdefault(source, []).append((len(members), above))

@@ -13,10 +13,10 @@ from benchmarks import published_fsdp, published_more, published_steps
 from benchmarks.published_steps import spread
 from simcore.model.gpu import find_gpu
 from simcore.model.sizes import Model
-from simcore.model.training import resolve
+from simcore.model.training import resolve_training
 from simcore.model.trust import FILE, HEAD, Kind, kind_of
 from simcore.parameters import Parameters
-from simcore.workload.model import AskedModel
+from simcore.workload.model import ModelParameters
 
 
 def errors_by_kind(steps: Iterable[published_steps.Off]) -> dict[Kind, list[float]]:
@@ -42,7 +42,7 @@ def errors_by_kind(steps: Iterable[published_steps.Off]) -> dict[Kind, list[floa
 
 
 def _kind(model: Model, parameters: Parameters) -> Kind:
-    training = resolve(model, parameters.part(AskedModel))
+    training = resolve_training(model, parameters.part(ModelParameters))
     return kind_of(training, find_gpu(training.gpu))
 
 

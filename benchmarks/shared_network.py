@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.measuring import ROOT, put
 from simcore.cluster import Cluster, Dimension, group_shape
-from simcore.networks import PlacedCollective
-from simcore.networks.shared import Shared
+from simcore.networks import GroupCollective
+from simcore.networks.shared import SharedNetwork
 
 FIGURES = ROOT / "tests" / "sharing" / "golden_astra2_fifo.json"
 PAGE = ROOT / "docs" / "shared-network.md"
@@ -55,7 +55,7 @@ def rows(runs: list[dict[str, Any]]) -> Iterator[tuple[str, str, int, int, int, 
     """(cluster and algorithms, collective, bytes, splits, ns of: analytical, shared, per-link FIFO)."""
     for run in runs:
         cluster = cluster_of(run)
-        network = Shared(cluster)
+        network = SharedNetwork(cluster)
         collective = run["collective"].upper()
         size = run["size_bytes"] * (cluster.npus if collective == "ALLGATHER" else 1)
         shape = group_shape(cluster, range(cluster.npus))
@@ -63,8 +63,8 @@ def rows(runs: list[dict[str, Any]]) -> Iterator[tuple[str, str, int, int, int, 
         where = f"{dims}, {' / '.join(run['algorithms'])}"
         if run["optimization"] != "localBWAware":
             where += f", {run['optimization']}"
-        placed = PlacedCollective("all", shape, (), collective, size)
-        alone, shared = super(Shared, network).collective_ns(placed), network.collective_ns(placed)
+        placed = GroupCollective("all", shape, (), collective, size)
+        alone, shared = super(SharedNetwork, network).collective_ns(placed), network.collective_ns(placed)
         yield where, run["collective"], size, run["splits"], alone, shared, run["finish_max_ns"]
 
 

@@ -80,7 +80,7 @@ def main(words: list[str]) -> int:
     each = []
     for parameters in points:
         begin = time.perf_counter()
-        times.of(Setup(workload, parameters))
+        times.find_step_time(Setup(workload, parameters))
         each.append(time.perf_counter() - begin)
     mean, run = sum(each) / len(each), min(whole)
     heap = min(heap, *(bare_heap_seconds(100_000, 10) for _ in range(5)))

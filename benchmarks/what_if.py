@@ -20,10 +20,10 @@ import itertools
 
 from benchmarks.measuring import SEED_002, Table, finished, number_of
 from simcore.analysis.rerun import Rerun
-from simcore.analysis.what_if.knobs import knobs
+from simcore.analysis.what_if.knobs import make_knobs
 from simcore.diagnostics import Cancelled
 from simcore.parameters import Parameters
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 
@@ -35,7 +35,7 @@ RUNS = {
 FIRST_S, FURTHER_S = 2.0, 0.3
 
 
-def rows_done(results: Results, most_s: float) -> list[float]:
+def rows_done(results: SimulatedRun, most_s: float) -> list[float]:
     """Seconds from the call until each row was done."""
     begin = time.perf_counter()
     done_at: list[float] = []
@@ -52,13 +52,13 @@ def rows_done(results: Results, most_s: float) -> list[float]:
 def add_run(table: Table, flag: str, parameters: Parameters, most_s: float) -> None:
     """Adds the lines of one run."""
     begin = time.perf_counter()
-    results = Results(simulate(open_workload(SEED_002), parameters))
+    results = SimulatedRun(simulate(open_workload(SEED_002), parameters))
     simulated_s = time.perf_counter() - begin
     done_at = rows_done(results, most_s)
     steps = [after - before for before, after in itertools.pairwise(done_at)]
-    rerun = Rerun(results.folded(), results.dependencies)
+    rerun = Rerun(results.fold_run(), results.dependencies)
     # Sensitivity comes first, a pass of the graph a row; the changes behind it are runs.
-    of_passes = len(knobs(rerun)) - 1
+    of_passes = len(make_knobs(rerun)) - 1
     passes, runs = steps[:of_passes], steps[of_passes:]
     table.add(f"seed 002 {FLAGS}{flag}")
     table.add(f"  the run itself                {simulated_s:8.2f} s")

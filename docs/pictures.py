@@ -68,22 +68,22 @@ def with_row(page: str) -> str:
 
 def life_of_a_row() -> str:
     """What becomes of a row of the example, from its text to a cell of the screen."""
-    from simcore.analysis.span_words import origin
+    from simcore.analysis.span_words import explain_duration
     from simcore.parameters import Parameters
     from simcore.program.ops import STREAMS, CollectiveCost
-    from simcore.runs.simulated import Results
+    from simcore.runs.simulated import SimulatedRun
     from simcore.simulation import simulate
-    from simcore.sources.inputs import open_input, workload_of
+    from simcore.sources.inputs import open_input, require_workload
     from simcore.sources.simulated import ACCOUNTS
     from simcore.units import duration, plural
     from tui.frame import BLOCKS, text_of
-    from tui.timeline.drawing import drawn_lane
+    from tui.timeline.drawing import draw_lane
     from tui.timeline.lanes import LaneSource
     from tui.timeline.window import Window
 
-    workload = workload_of(open_input(str(ROOT / SEED)), "the life of a row:")
+    workload = require_workload(open_input(str(ROOT / SEED)), "the life of a row:")
     simulation = simulate(workload, Parameters())
-    results = Results(simulation)
+    results = SimulatedRun(simulation)
     row = workload.name.index(_ROW)
     text = (ROOT / SEED).read_text(encoding="utf-8").splitlines()[workload.line[row] - 1]
     timeline, accounts = simulation.timeline, results.accounts[0]
@@ -94,14 +94,14 @@ def life_of_a_row() -> str:
     at = accounts.at(start[op])
     source = LaneSource(results)
     window = Window(start[op] - 2 * 10**6, 9 * 10**6, timeline.step_time_ns)
-    lane = text_of([drawn_lane(source.lane(0), window, 60, BLOCKS, False).line])
+    lane = text_of([draw_lane(source.lane(0), window, 60, BLOCKS, False).line])
     ranks = timeline.ranks_of(0).text()
     lines = [
         f"text      line {workload.line[row]} of {SEED}: {' '.join(text.split())}",
         f"cell      forward: {workload.fwd.compute_ns[row]} ns, then {cost.collective} of {cost.bytes} B",
         f"op        {op} of the {len(ops)} of stage 0: stream {STREAMS[ops.stream[op]]}, micro-batch "
         f"{ops.microbatch[op]}; compute waits for it",
-        f"price     {end[op] - start[op]} ns: {' '.join(origin(simulation, 0, op).split())}",
+        f"price     {end[op] - start[op]} ns: {' '.join(explain_duration(simulation, 0, op).split())}",
         f"span      of {plural(len(timeline.classes), 'class')} that of ranks {ranks}: "
         f"{start[op]} .. {end[op]} ns",
         f"account   {ACCOUNTS[accounts.account[at]]}, {duration(accounts.edge[at + 1] - accounts.edge[at])}",

@@ -21,10 +21,10 @@ from argparse_manpage.manpage import Manpage
 from simcore import __version__
 from simcore.api.sweeping import KEYWORDS
 from simcore.api.values import keyword_types
-from simcore.asked.choices import choices
 from simcore.cluster.presets import PRESETS
 from simcore.collectives import NAMES
 from simcore.model.operations.alone import KINDS, PRECISIONS
+from simcore.parameter_values.choices import choices
 from simcore.parameters import FLAGS
 from simcore.program.schedules import SCHEDULES
 from simcore.render.export import FORMATS

@@ -15,7 +15,7 @@ from simcore.records import Struct
 Severity = Literal["error", "warning", "note"]
 # What a reader has to know first. The code of a note that something was taken for granted ends so.
 WEIGHTS = ("error", "warning", "assumption", "note")
-_ASSUMED = ("-missing", "-assumed", "-default", "-not-taken")
+_ASSUMPTION_SUFFIXES = ("-missing", "-assumed", "-default", "-not-taken")
 
 # Bidirectional controls reorder what follows them on some terminals; they are category Cf
 # like harmless joiners, so they are named. Everything of category Cc, Cs, Zl, Zp goes too.
@@ -38,10 +38,10 @@ def printable(text: str, limit: int = _NAME_LIMIT) -> str:
     if text.isascii() and text.isprintable():
         return text
     safe = "".join(char if _is_safe(char) else _escape(char) for char in text)
-    return safe if safe.isascii() else _without_piles(safe)
+    return safe if safe.isascii() else _escape_piled_marks(safe)
 
 
-def in_short(text: str, limit: int = _NAME_LIMIT) -> str:
+def printable_within(text: str, limit: int = _NAME_LIMIT) -> str:
     """Text from a file as `printable`, in at most `limit` characters with what was escaped in it."""
     safe = printable(text, limit)
     return safe if len(safe) <= limit else safe[: limit - 3] + "..."
@@ -52,14 +52,14 @@ def is_unicode(encoding: str | None) -> bool:
     return (encoding or "").lower().replace("-", "").startswith("utf")
 
 
-def _without_piles(text: str) -> str:
+def _escape_piled_marks(text: str) -> str:
     """The text with the marks beyond `_MOST_MARKS` on a letter escaped."""
-    shown: list[str] = []
+    characters: list[str] = []
     marks = 0
     for char in text:
         marks = marks + 1 if unicodedata.category(char) in ("Mn", "Me") else 0
-        shown.append(char if marks <= _MOST_MARKS else _escape(char))
-    return "".join(shown)
+        characters.append(char if marks <= _MOST_MARKS else _escape(char))
+    return "".join(characters)
 
 
 def _is_safe(char: str) -> bool:
@@ -67,23 +67,23 @@ def _is_safe(char: str) -> bool:
 
 
 def _escape(char: str) -> str:
-    number = ord(char)
-    if 0xDC80 <= number <= 0xDCFF:
+    code_point = ord(char)
+    if 0xDC80 <= code_point <= 0xDCFF:
         # A byte that is not UTF-8, as Python keeps it in a text.
-        number -= 0xDC00
-    if number < 0x100:
-        return f"\\x{number:02x}"
-    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+        code_point -= 0xDC00
+    if code_point < 0x100:
+        return f"\\x{code_point:02x}"
+    return f"\\u{code_point:04x}" if code_point < 0x10000 else f"\\U{code_point:08x}"
 
 
-def meant(text: str, names: Iterable[str]) -> str:
+def did_you_mean(text: str, names: Iterable[str]) -> str:
     """What a mistyped word may have been meant for: `; did you mean 1f1b?`, "" where nothing is near."""
     # Imported here: nothing is mistyped in most runs.
     from difflib import get_close_matches
 
-    known = {name.lower(): name for name in names if name != text}
-    close = get_close_matches(text.lower()[:100], known, 1)
-    return f"; did you mean {known[close[0]]}?" if close else ""
+    by_lower_name = {name.lower(): name for name in names if name != text}
+    close = get_close_matches(text.lower()[:100], by_lower_name, 1)
+    return f"; did you mean {by_lower_name[close[0]]}?" if close else ""
 
 
 class Diagnostic(Struct, frozen=True):
@@ -103,9 +103,9 @@ class Diagnostic(Struct, frozen=True):
     line: int | None = None
     column: int | None = None
     brief: str = ""
-    stake: float = 0.0
+    effect: float = 0.0
 
-    def place(self) -> str:
+    def location_text(self) -> str:
         """`file:line:column`, as compilers print it; parts that are not known are left out."""
         parts = [printable(self.file) or "-"]
         if self.line is not None:
@@ -117,13 +117,13 @@ class Diagnostic(Struct, frozen=True):
     @property
     def weight(self) -> str:
         """One of `WEIGHTS`: the severity, and of a note whether something was taken for granted."""
-        if self.severity == "note" and self.code.endswith(_ASSUMED):
+        if self.severity == "note" and self.code.endswith(_ASSUMPTION_SUFFIXES):
             return "assumption"
         return self.severity
 
     def text(self) -> str:
         """`file:line:column: severity code message`."""
-        return f"{self.place()}: {self.severity} {self.code} {self.message}"
+        return f"{self.location_text()}: {self.severity} {self.code} {self.message}"
 
     def values(self) -> dict[str, str | int | None]:
         """The diagnostic as plain values: what every JSON prints of it."""
@@ -138,30 +138,30 @@ class Diagnostic(Struct, frozen=True):
 
 
 # Of a step that would be another one by less than this share 0.0 or 0.1 % is said.
-_HARDLY = 0.001
+_NEGLIGIBLE_SHARE = 0.001
 
 
-def by_weight(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+def sort_by_weight(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     """What weighs most first: warnings, assumptions, notes; of assumptions those with which the step would
     differ most, of warnings last those with which it would hardly, others in the order of their places.
     """
-    found = list(diagnostics)
+    unsorted = list(diagnostics)
     files: dict[str, int] = {}
-    for diagnostic in found:
+    for diagnostic in unsorted:
         files.setdefault(diagnostic.file, len(files))
 
     def key(diagnostic: Diagnostic) -> tuple[int, bool, float, int, float, int]:
         weight = diagnostic.weight
-        order = WEIGHTS.index(weight), 0 < diagnostic.stake < _HARDLY
+        order = WEIGHTS.index(weight), 0 < diagnostic.effect < _NEGLIGIBLE_SHARE
         if weight == "assumption":
-            return *order, -diagnostic.stake, 0, 0, 0
+            return *order, -diagnostic.effect, 0, 0, 0
         if weight == "note":
             return *order, 0, 0, 0, 0
         # The count of rows, of line 2, stood before the header: beside its fix it told of another one.
         line = math.inf if diagnostic.line is None else diagnostic.line
         return *order, 0, files[diagnostic.file], line, diagnostic.column or 0
 
-    return sorted(found, key=key)
+    return sorted(unsorted, key=key)
 
 
 class InputError(Exception):
@@ -170,10 +170,10 @@ class InputError(Exception):
     diagnostics: the errors. found: these and what else was found, in the order of their places.
     """
 
-    def __init__(self, *diagnostics: Diagnostic, found: tuple[Diagnostic, ...] = ()) -> None:
+    def __init__(self, *diagnostics: Diagnostic, all_diagnostics: tuple[Diagnostic, ...] = ()) -> None:
         super().__init__("\n".join(diagnostic.text() for diagnostic in diagnostics))
         self.diagnostics = diagnostics
-        self.found = found or diagnostics
+        self.all_diagnostics = all_diagnostics or diagnostics
 
 
 class UsageError(Exception):
@@ -184,6 +184,6 @@ class Cancelled(Exception):
     """The caller asked a running simulation to stop."""
 
 
-def never() -> bool:
+def never_cancelled() -> bool:
     """Says that nobody has cancelled."""
     return False

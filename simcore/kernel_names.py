@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from simcore.diagnostics import in_short
+from simcore.diagnostics import printable_within
 
 # A longer name is shown as it is: nobody reads it, and a hostile one costs no time.
-_MOST = 4096
+_MAX_LENGTH = 4096
 # Patterns are compiled where the first kernel is named: a run without any starts without them.
 _WRAPPERS = (
     r"^(?:vectorized|unrolled|legacy|index|reduce|multi_tensor_apply|_scatter_gather)?_?(?:elementwise_)?"
@@ -16,7 +16,7 @@ _WRAPPERS = (
 )
 _FUNCTOR = r"\b(\w*(?:[Ff]unctor|_cuda_kernel|_kernel_cuda|_kernel_impl|_cuda_out|Ops?(?![a-z]))\w*)\b"
 # `silu_kernel(at::TensorIteratorBase&)::{lambda...`: what a kernel's code is written in.
-_WRITTEN_IN = r"\b(\w+)\(at::Tensor"
+_FUNCTION_OF_TENSORS = r"\b(\w+)\(at::Tensor"
 # They apply what stands inside of them.
 _APPLIES = frozenset((
     "ReduceOp", "gpu_kernel_impl", "gpu_kernel_impl_nocast", "BinaryFunctor", "AUnaryFunctor",
@@ -26,7 +26,7 @@ _APPLIES = frozenset((
 _WRAPPED = r"(?:(?:void )?cutlass\w*::Kernel2?|torch::autograd::CppNode)<([\w:]+)"
 _AUTOGRAD = "torch::autograd::"
 # What a kernel gives where its template is one for some types alone.
-_OF_NCCL = r"^[nr]ccl(?:Dev)?Kernel_(?=\w)"
+_NCCL_PREFIX = r"^[nr]ccl(?:Dev)?Kernel_(?=\w)"
 _ENABLE_IF, _TYPE = "std::enable_if<", "::type "
 _ENGINE = "autograd::engine::evaluate_function: "
 # What a host calls is no kernel: functions of Python as a profiler writes them, with their file and line or
@@ -37,7 +37,7 @@ _LOADER, _ITERATES = "enumerate(DataLoader)", "enumerate("
 
 
 @lru_cache(maxsize=8192)
-def shown_name(name: str) -> str:
+def display_name(name: str) -> str:
     """`sqrt_kernel_cuda (vectorized)` of a kernel's demangled name, `AddmmBackward0 (evaluate)`
     of what autograd's engine runs; all else stays as it is.
 
@@ -46,8 +46,8 @@ def shown_name(name: str) -> str:
     """
     if name.startswith(_ENGINE) and len(name) > len(_ENGINE):
         node = name[len(_ENGINE) :]
-        return f"{shown_name(node.removeprefix(_AUTOGRAD) if '<' not in node else node)} (evaluate)"
-    if len(name) > _MOST or not ("<" in name or "(" in name) or not name.isprintable():
+        return f"{display_name(node.removeprefix(_AUTOGRAD) if '<' not in node else node)} (evaluate)"
+    if len(name) > _MAX_LENGTH or not ("<" in name or "(" in name) or not name.isprintable():
         return name
     if name.startswith(_ITERATES):
         return _LOADER if name.startswith(f"{_LOADER}#") else name
@@ -63,21 +63,21 @@ def shown_name(name: str) -> str:
     if wrapped is not None:
         return wrapped[1].rpartition("::")[2] or name
     text = _without_result(name)
-    whole, inside = _split(text)
-    head = whole.rpartition("::")[2].strip() or whole.strip()
+    qualified_name, inside = _split(text)
+    head = qualified_name.rpartition("::")[2].strip() or qualified_name.strip()
     if not re.fullmatch(r"[\w.~$-]+", head):
         return name
     if re.match(_WRAPPERS, f"{head}<"):
         functors = [functor for functor in re.findall(_FUNCTOR, inside) if functor != head]
-        named = [functor for functor in functors if functor not in _APPLIES] or re.findall(
-            _WRITTEN_IN, inside
+        own_functors = [functor for functor in functors if functor not in _APPLIES] or re.findall(
+            _FUNCTION_OF_TENSORS, inside
         )
-        functor = next(iter(named or functors), "")
-        how = head.removesuffix("_kernel").removesuffix("_elementwise")
+        functor = next(iter(own_functors or functors), "")
+        wrapper = head.removesuffix("_kernel").removesuffix("_elementwise")
         if not functor and head == "kernel":
             # `internal::gemvx::kernel`: its namespace says which.
-            return "::".join(whole.strip().split("::")[-2:])
-        return f"{functor} ({how})" if functor else head
+            return "::".join(qualified_name.strip().split("::")[-2:])
+        return f"{functor} ({wrapper})" if functor else head
     return head
 
 
@@ -85,10 +85,10 @@ def short_name(name: str, most: int) -> str:
     """`shown_name`, printable, in at most `most` characters: where it is too long without NCCL's prefix, then
     cut in its middle, as names of kernels differ at their ends.
     """
-    safe = in_short(shown_name(name), max(4 * most, 400))
+    safe = printable_within(display_name(name), max(4 * most, 400))
     if len(safe) > most:
         # What of 26 characters is left to it would hide which collective it is.
-        safe = re.sub(_OF_NCCL, "", safe)
+        safe = re.sub(_NCCL_PREFIX, "", safe)
     if len(safe) <= most:
         return safe
     end = max(most - 3, 0) // 2

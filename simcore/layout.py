@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, meant, printable
+from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, did_you_mean, printable
 from simcore.names import RANK_ORDERS
 from simcore.records import Struct, replace
-from simcore.units import digits
+from simcore.units import group_digits
 from simcore.workload import Workload
-from simcore.workload.model import PHASES, AskedDegrees, GroupKind
+from simcore.workload.model import PHASES, DegreeParameters, GroupKind
 
 # Not for users: the data groups of ASTRA-sim 1.0's HYBRID_MODEL_DATA are on the first dimension.
 DATA_FASTEST = "dp-tp"
 GROUP_KINDS: tuple[GroupKind, ...] = ("tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard", "dp_replicate")
-_OF_EXPERTS = {"ep", "dp_ep"}
+_EXPERT_KINDS = {"ep", "dp_ep"}
 # Those whose members are as far apart as a group of another kind is large.
 BY_REMAINDER: tuple[GroupKind, ...] = ("dp", "dp_ep", "dp_replicate")
 # 2^40 ranks would still fold, but no cluster is near; a slip of the keyboard is nearer.
@@ -109,7 +109,7 @@ class Layout(Struct, frozen=True):
     def groups(self, kind: GroupKind) -> Iterator[list[int]]:
         """All groups of a kind, each as its ranks, ascending. Every rank is in exactly one."""
         for stage in range(1 if kind in ("all", "pp") else self.pp):
-            for first in self._first_places(kind):
+            for first in self._first_indices(kind):
                 yield sorted(self._members(kind, first, stage))
 
     def group_of(self, kind: GroupKind, rank: int) -> Iterable[int]:
@@ -117,24 +117,27 @@ class Layout(Struct, frozen=True):
         tp, dp, stage = self.position(rank)
         return self._members(kind, tp + self.tp * dp, stage)
 
-    def _members(self, kind: GroupKind, place: int, stage: int) -> Iterable[int]:
+    def _members(self, kind: GroupKind, stage_index: int, stage: int) -> Iterable[int]:
         """The group of a place inside a stage, tp + TP*dp."""
         if kind == "all":
             return range(self.world)
         if kind == "pp":
-            dp, tp = divmod(place, self.tp)
+            dp, tp = divmod(stage_index, self.tp)
             return [self.rank(tp, dp, other) for other in range(self.pp)]
-        return [self.rank(member % self.tp, member // self.tp, stage) for member in self._places(kind, place)]
+        return [
+            self.rank(member % self.tp, member // self.tp, stage)
+            for member in self._group_indices(kind, stage_index)
+        ]
 
-    def _places(self, kind: GroupKind, place: int) -> range:
+    def _group_indices(self, kind: GroupKind, stage_index: int) -> range:
         """The group of a place inside its stage, as such places."""
         step, count = self.steps(kind)
         if kind in BY_REMAINDER:
-            return range(place % (step * count), self.tp * self.dp, step * count)
-        first = place - place // step % count * step
+            return range(stage_index % (step * count), self.tp * self.dp, step * count)
+        first = stage_index - stage_index // step % count * step
         return range(first, first + step * count, step)
 
-    def _first_places(self, kind: GroupKind) -> Iterable[int]:
+    def _first_indices(self, kind: GroupKind) -> Iterable[int]:
         """The first place of each group of a kind in a stage."""
         if kind in ("all", "pp"):
             return range(self.tp * self.dp if kind == "pp" else 1)
@@ -156,7 +159,7 @@ class Layout(Struct, frozen=True):
             return self.tp, self.shard or self.dp
         return 1 if self.ep_across_tp else self.tp, self.ep
 
-    def expert_place(self, rank: int) -> int:
+    def expert_group_index(self, rank: int) -> int:
         """The place of a rank in its expert group."""
         tp, dp, _ = self.position(rank)
         step, count = self.steps("ep")
@@ -177,7 +180,7 @@ _NOT_RESCALED = {
 
 
 def resolve_layout(
-    workload: Workload, asked: AskedDegrees, cluster_npus: int | None
+    workload: Workload, degrees: DegreeParameters, cluster_npus: int | None
 ) -> tuple[Layout, list[Diagnostic]]:
     """The layout of a run, from what was asked for, else the header, else what docs/semantics.md assumes.
 
@@ -189,39 +192,39 @@ def resolve_layout(
     header = workload.header
 
     def note(severity: Severity, code: str, message: str, key: str | None = None, brief: str = "") -> None:
-        diagnostics.append(of_header(workload, severity, code, message, key, brief))
+        diagnostics.append(header_diagnostic(workload, severity, code, message, key, brief))
 
     def degree(name: str, code: str, meaning: str) -> int:
-        given = getattr(asked, name)
-        if given is not None:
-            return int(given)
-        stated = getattr(header, name)
-        if stated is None:
+        explicit = getattr(degrees, name)
+        if explicit is not None:
+            return int(explicit)
+        header_value = getattr(header, name)
+        if header_value is None:
             message = f"no {meaning} in the header: {name} 1 assumed"
-            if name == "ep" and not any(_OF_EXPERTS & set(workload.cells(phase).group) for phase in PHASES):
+            if name == "ep" and not any(_EXPERT_KINDS & set(workload.cells(phase).group) for phase in PHASES):
                 message += "; no row sends over it"
             note("note", code, message, brief=f"{name} 1: the header has none")
             return 1
-        return int(stated)
+        return int(header_value)
 
     def unfit(message: str, key: str) -> Exception:
         """Numbers that do not fit: the file's fault if all of them are the file's."""
-        if any(getattr(asked, name) is not None for name in ("world", "tp", "ep", "pp")):
+        if any(getattr(degrees, name) is not None for name in ("world", "tp", "ep", "pp")):
             return UsageError(message)
         column = header.column.get(key, 1)
         return InputError(
             Diagnostic("error", "degrees-do-not-fit", message, workload.path, header.line, column)
         )
 
-    check_rank_order(asked.rank_order)
+    check_rank_order(degrees.rank_order)
     world: int | None
     if workload.is_table:
-        tp, ep, pp, world = _op_table_degrees(workload, asked, cluster_npus, diagnostics)
+        tp, ep, pp, world = _op_table_degrees(workload, degrees, cluster_npus, diagnostics)
     else:
         tp = degree("tp", "tp-missing", "model_parallel_NPU_group")
         ep = degree("ep", "ep-missing", "ep")
         pp = degree("pp", "pp-missing", "pp")
-        world = asked.world or header.all_gpus
+        world = degrees.world or header.all_gpus
     if world is None:
         dp, why, severity = _assumed_dp(workload, tp * pp, cluster_npus, diagnostics)
         note(
@@ -241,14 +244,14 @@ def resolve_layout(
         )
     dp = world // (tp * pp)
     for name, value in (("tp", tp), ("pp", pp), ("ep", ep)):
-        stated = getattr(header, name)
-        if stated is not None and value != stated:
+        stated_degree = getattr(header, name)
+        if stated_degree is not None and value != stated_degree:
             note(
                 "warning",
                 "not-rescaled",
-                f"{_NOT_RESCALED[name]} for {name} {stated}: not rescaled to {value}",
+                f"{_NOT_RESCALED[name]} for {name} {stated_degree}: not rescaled to {value}",
                 name,
-                f"rows of {name} {stated}, not rescaled to {value}",
+                f"rows of {name} {stated_degree}, not rescaled to {value}",
             )
     if ep > tp * dp:
         note("warning", "ep-clamped", f"ep {ep} is above tp {tp} x dp {dp}: ep {tp * dp} taken", "ep")
@@ -256,7 +259,7 @@ def resolve_layout(
     if dp % ep and (tp * dp) % ep:
         raise unfit(f"ep {ep} divides neither dp {dp} nor tp {tp} x dp {dp} = {tp * dp}", "ep")
     layout = Layout(
-        tp, ep, dp, pp, asked.rank_order, header.cp, header.shard, header.whole_experts
+        tp, ep, dp, pp, degrees.rank_order, header.cp, header.shard, header.whole_experts
     )  # fmt: skip
     return layout, diagnostics
 
@@ -264,12 +267,12 @@ def resolve_layout(
 def check_rank_order(order: str) -> None:
     """Raises `UsageError` for a rank order that there is not."""
     if order not in RANK_ORDERS:
-        given = printable(order, 60)
-        raise UsageError(f"--rank-order {given}: one of {', '.join(RANK_ORDERS)} is expected"
-                         f"{meant(order, RANK_ORDERS)}")  # fmt: skip
+        printable_order = printable(order, 60)
+        raise UsageError(f"--rank-order {printable_order}: one of {', '.join(RANK_ORDERS)} is expected"
+                         f"{did_you_mean(order, RANK_ORDERS)}")  # fmt: skip
 
 
-def of_header(
+def header_diagnostic(
     workload: Workload,
     severity: Severity,
     code: str,
@@ -283,9 +286,9 @@ def of_header(
     return Diagnostic(severity, code, message, workload.path, header.line, column, brief)
 
 
-def near_multiples(number: int, step: int) -> str:
+def near_multiples(value: int, step: int) -> str:
     """The multiples of `step` next to `number`: `12 or 16`."""
-    below = number - number % step
+    below = value - value % step
     return f"{below} or {below + step}" if below else str(step)
 
 
@@ -295,24 +298,24 @@ def least_world(model_ranks: int) -> int:
 
 
 def _op_table_degrees(
-    workload: Workload, asked: AskedDegrees, cluster_npus: int | None, diagnostics: list[Diagnostic]
+    workload: Workload, degrees: DegreeParameters, cluster_npus: int | None, diagnostics: list[Diagnostic]
 ) -> tuple[int, int, int, int]:
     """(tp, ep, pp, world) of an op table, which tells no number of ranks.
 
     All ranks are in one group of the kind whose communication the table lists.
     """
     kinds = {kind for cells in (workload.fwd, workload.ig, workload.wg) for kind in cells.group if kind}
-    given = (asked.tp or 1) * (asked.pp or 1)
-    world = asked.world or cluster_npus or least_world(given)
-    if asked.world is None and cluster_npus:
+    model_ranks = (degrees.tp or 1) * (degrees.pp or 1)
+    world = degrees.world or cluster_npus or least_world(model_ranks)
+    if degrees.world is None and cluster_npus:
         # Whole replicas: what is left over of a cluster stays empty.
-        world = given * max(world // given, 1)
-    tp, pp = asked.tp or 1, asked.pp or 1
-    if kinds == {"tp"} and asked.tp is None and world % pp == 0:
+        world = model_ranks * max(world // model_ranks, 1)
+    tp, pp = degrees.tp or 1, degrees.pp or 1
+    if kinds == {"tp"} and degrees.tp is None and world % pp == 0:
         tp = world // pp
-    elif kinds == {"pp"} and asked.pp is None and world % tp == 0:
+    elif kinds == {"pp"} and degrees.pp is None and world % tp == 0:
         pp = world // tp
-    if asked.world is None:
+    if degrees.world is None:
         source = f"the cluster has {cluster_npus} NPUs" if cluster_npus else f"default {_LEAST_NPUS} or more"
         message = (
             f"an op table does not tell its ranks: world {world} assumed ({source}), "
@@ -352,8 +355,9 @@ def _assumed_dp(
             Diagnostic(
                 "warning",
                 "gather-is-shard",
-                f"not what AICB writes: grad_gather is {digits(gathered)} B, a shard of 1/{dp}; AICB "
-                f"writes the gathered buffer, {digits(reduced // 2)} B by what grad_param_comm reduces; kept "
+                f"not what AICB writes: grad_gather is {group_digits(gathered)} B, a shard of 1/{dp}; AICB "
+                f"writes the gathered buffer, {group_digits(reduced // 2)} B by what grad_param_comm "
+                "reduces; kept "
                 "as written",
                 workload.path,
                 workload.line[row],

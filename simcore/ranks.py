@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from simcore.records import NamedTuple
 
 # Listing as many ranks takes a millisecond.
-_FEW = 4096
+_MAX_LISTED = 4096
 
 
 def ranks_of_domain(gpus: int, world: int) -> int:
@@ -58,15 +58,15 @@ class RankSet:
                     blocks[-1] = Block(before.first, before.last, stride, before.repeats + 1)
                     continue
             blocks.append(Block(first, last))
-        return cls(_without_pairs(blocks))
+        return cls(_split_pairs(blocks))
 
     @classmethod
-    def joined(cls, blocks: Iterable[Block]) -> RankSet:
+    def merge_blocks(cls, blocks: Iterable[Block]) -> RankSet:
         """The set of disjoint `blocks`, in the form that `of` gives it; more than a few ranks are not listed,
         and stay in their blocks.
         """
-        whole = cls(sorted(blocks))
-        return cls.of(whole) if len(whole) <= _FEW else whole
+        merged = cls(sorted(blocks))
+        return cls.of(merged) if len(merged) <= _MAX_LISTED else merged
 
     def __len__(self) -> int:
         return self._size
@@ -113,9 +113,11 @@ class RankSet:
         parts = []
         for first, last, stride, repeats in self.blocks:
             runs = [(first + stride * step, last + stride * step) for step in (0, 1, repeats - 1)]
-            told = [f"{begin}-{end}" if end > begin else str(begin) for begin, end in runs]
+            run_texts = [f"{begin}-{end}" if end > begin else str(begin) for begin, end in runs]
             between = ", " if repeats == 3 else " ... "
-            parts.append(f"{told[0]}, {told[1]}{between}{told[2]}" if repeats > 1 else told[0])
+            parts.append(
+                f"{run_texts[0]}, {run_texts[1]}{between}{run_texts[2]}" if repeats > 1 else run_texts[0]
+            )
         return ",".join(parts)
 
     def of_world(self, world: int) -> str:
@@ -129,7 +131,7 @@ class RankSet:
         return f"RankSet({self.text()!r})"
 
 
-def _without_pairs(blocks: list[Block]) -> list[Block]:
+def _split_pairs(blocks: list[Block]) -> list[Block]:
     """Two runs are no pattern: `3, 5` reads better than `3+2*2`. Three equal steps are one."""
     plain: list[Block] = []
     for block in blocks:
@@ -143,7 +145,7 @@ def _without_pairs(blocks: list[Block]) -> list[Block]:
     return plain
 
 
-def place_words(position: tuple[int, int, int]) -> str:
+def describe_position(position: tuple[int, int, int]) -> str:
     """Where a rank is, from its (tp, dp, stage) as layouts give it: `stage 3, dp 0, tp 1`."""
     tp, dp, stage = position
     return f"stage {stage}, dp {dp}, tp {tp}"

@@ -10,9 +10,9 @@ from typing import ClassVar
 
 from simcore.cluster import (
     DEFAULT_PRESET,
-    AskedCluster,
     Cluster,
     ClusterChoice,
+    ClusterParameters,
     changes_of_default,
     choose_cluster,
 )
@@ -20,15 +20,15 @@ from simcore.compat.simai_network import least_forward_bytes
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.layout import Layout, resolve_layout
 from simcore.names import Dialect
-from simcore.networks import NETWORKS, AskedNetwork, Network, network_model
+from simcore.networks import NETWORKS, Network, NetworkParameters, network_model
 from simcore.networks.model import NetworkModel
-from simcore.parameters import Given, Input
-from simcore.program.overrides import AskedOverrides, Overrides, parse_overrides
-from simcore.program.policies import chosen_dialect, policy_layout, with_scopes
-from simcore.program.schedule_choice import AskedSchedule, with_stages_of_schedule
+from simcore.parameters import Input, RunInput
+from simcore.program.overrides import OverrideParameters, Overrides, parse_overrides
+from simcore.program.policies import policy_layout, resolve_dialect, with_scopes
+from simcore.program.schedule_choice import ScheduleParameters, with_stages_of_schedule
 from simcore.records import NamedTuple, replace
 from simcore.workload import Workload
-from simcore.workload.model import AskedDegrees, AskedModel
+from simcore.workload.model import DegreeParameters, ModelParameters
 
 
 class Rules(NamedTuple):
@@ -43,7 +43,7 @@ class Rules(NamedTuple):
         return self.dialect == "astra-sim-1"
 
 
-class Placed(NamedTuple):
+class WorkloadPlacement(NamedTuple):
     """Where the rows of a run go. workload: its rows, of a model those that its parameters make, in dialect
     astra-sim-1 with the groups of their policy. found: what was assumed for layout and cluster.
     """
@@ -51,10 +51,10 @@ class Placed(NamedTuple):
     workload: Workload
     layout: Layout
     cluster: Cluster
-    found: tuple[Diagnostic, ...]
+    diagnostics: tuple[Diagnostic, ...]
 
 
-class Setup(Given, frozen=True, dict=True):
+class Setup(RunInput, frozen=True, dict=True):
     """A simulation before it is run: all of it is resolved here, each once, when it is first asked for.
 
     opened: the workload, or another run's of it. parameters: as they were given, for whoever states or
@@ -74,47 +74,50 @@ class Setup(Given, frozen=True, dict=True):
     def rules(self) -> Rules:
         """Whose rules it goes by."""
         model = network_model(self.parameters.network)
-        return Rules(chosen_dialect(self.opened.as_written, self.parameters.dialect), model)
+        return Rules(resolve_dialect(self.opened.as_written, self.parameters.dialect), model)
 
     @cached_property
-    def placed(self) -> Placed:
+    def placement(self) -> WorkloadPlacement:
         """Its rows, ranks and network, without a program or times: a thousandth of the run."""
         parameters = self.parameters
-        workload = self._made()
+        workload = self._make_workload()
         rules = self.rules
         if rules.queued:
             _check_queued(rules.network, parameters.network)
-        given = None
+        input_network = None
         if workload.maker is not None and not parameters.dim and parameters.cluster is None:
-            given = workload.maker.network(self.model)
-        asked = parameters.part(AskedCluster)
-        choice = choose_cluster(asked, given)
-        layout, found = self._layout(workload, choice)
-        if rules.network.place:
-            cluster, of_cluster = rules.network.place(self.network, layout), choice.diagnostics
+            input_network = workload.maker.network(self.model)
+        cluster_parameters = parameters.part(ClusterParameters)
+        choice = choose_cluster(cluster_parameters, input_network)
+        layout, layout_diagnostics = self._resolve_layout(workload, choice)
+        if rules.network.make_cluster:
+            cluster, cluster_diagnostics = (
+                rules.network.make_cluster(self.network, layout),
+                choice.diagnostics,
+            )
         else:
-            cluster, of_cluster = _cluster(workload, choice, layout, asked)
+            cluster, cluster_diagnostics = _resolve_cluster(workload, choice, layout, cluster_parameters)
         if rules.queued:
             cluster = replace(cluster, last_chunk_is_rest=True)
             workload = with_scopes(workload, layout)
-        return Placed(workload, layout, cluster, (*found, *of_cluster))
+        return WorkloadPlacement(workload, layout, cluster, (*layout_diagnostics, *cluster_diagnostics))
 
     @property
     def workload(self) -> Workload:
-        return self.placed.workload
+        return self.placement.workload
 
     @property
     def layout(self) -> Layout:
-        return self.placed.layout
+        return self.placement.layout
 
     @property
     def cluster(self) -> Cluster:
-        return self.placed.cluster
+        return self.placement.cluster
 
     @property
     def unfolded(self) -> bool:
         """Whether every rank is simulated, not one of each class."""
-        return self.parameters.no_fold or self.rules.network.unfolded
+        return self.parameters.no_fold or self.rules.network.needs_all_ranks
 
     @property
     def least_forward_bytes(self) -> int:
@@ -123,31 +126,31 @@ class Setup(Given, frozen=True, dict=True):
         return least_forward_bytes(self.workload) if lifts else 0
 
     @cached_property
-    def schedule(self) -> AskedSchedule:
+    def schedule(self) -> ScheduleParameters:
         """What is asked of the schedule, which the program chooses by its rows."""
-        return self.parameters.part(AskedSchedule)
+        return self.parameters.part(ScheduleParameters)
 
     @cached_property
-    def network(self) -> AskedNetwork:
+    def network(self) -> NetworkParameters:
         """What is asked of the network."""
-        return self.parameters.part(AskedNetwork)
+        return self.parameters.part(NetworkParameters)
 
     @cached_property
-    def model(self) -> AskedModel:
+    def model(self) -> ModelParameters:
         """What is asked of a model and its training."""
-        return self.parameters.part(AskedModel)
+        return self.parameters.part(ModelParameters)
 
     @cached_property
     def overrides(self) -> Overrides:
         """Faults and scales of this run's ranks and dimensions."""
-        asked = self.parameters.part(AskedOverrides)
-        return parse_overrides(asked, self.layout.world, len(self.cluster.dims))
+        parameters = self.parameters.part(OverrideParameters)
+        return parse_overrides(parameters, self.layout.world, len(self.cluster.dims))
 
     def open_network(self, cluster: Cluster | None = None) -> Network:
         """The network of the run; on another cluster its ranks stay where they are."""
         return self.rules.network.open(self.network, self.layout, cluster or self.cluster)
 
-    def _made(self) -> Workload:
+    def _make_workload(self) -> Workload:
         """The workload of a run: of a model the rows that these parameters make, of a file its own."""
         parameters = self.parameters
         # The workload of a run has its groups and sizes; another run begins with those of the file.
@@ -161,28 +164,28 @@ class Setup(Given, frozen=True, dict=True):
 
             workload = without_lines(workload, parameters.without_lines)
         if parameters.rescale == "on":
-            return self._rescaled(workload)
+            return self._rescale(workload)
         return workload if workload.maker is None else workload.maker.workload(self.model)
 
-    def _rescaled(self, workload: Workload) -> Workload:
+    def _rescale(self, workload: Workload) -> Workload:
         """The rows of a file for the degrees that are asked for, as AICB would write them."""
         if self.rules.queued:
             raise UsageError("--rescale on is of dialect simai: found astra-sim-1; off would fit")
         # Imported here: few runs ask for it.
-        from simcore.recovery.rescale import rescaled
+        from simcore.recovery.rescale import rescale_rows
 
-        asked = self.parameters.part(AskedDegrees)
-        rescaling = rescaled(workload, asked, self.parameters.microbatches)
+        degrees = self.parameters.part(DegreeParameters)
+        rescaling = rescale_rows(workload, degrees, self.parameters.microbatches)
         return workload if rescaling is None else rescaling.workload
 
-    def _layout(self, workload: Workload, choice: ClusterChoice) -> tuple[Layout, list[Diagnostic]]:
+    def _resolve_layout(self, workload: Workload, choice: ClusterChoice) -> tuple[Layout, list[Diagnostic]]:
         """The ranks of the run, and what was assumed for them."""
-        asked = self.parameters.part(AskedDegrees)
+        degrees = self.parameters.part(DegreeParameters)
         if self.rules.queued:
-            return policy_layout(workload, asked, choice.npus, choice.first_dimension)
-        asked, found = with_stages_of_schedule(workload, self.parameters.schedule, asked)
-        layout, assumed = resolve_layout(workload, asked, choice.npus)
-        return layout, [*found, *assumed]
+            return policy_layout(workload, degrees, choice.npus, choice.first_dimension)
+        degrees, diagnostics = with_stages_of_schedule(workload, self.parameters.schedule, degrees)
+        layout, assumed = resolve_layout(workload, degrees, choice.npus)
+        return layout, [*diagnostics, *assumed]
 
 
 def _check_recovered(workload: Workload, gpu: str | None) -> None:
@@ -190,9 +193,9 @@ def _check_recovered(workload: Workload, gpu: str | None) -> None:
     if gpu is None:
         raise UsageError("--memory-limit of a file goes with --gpu: --gpu NAME|FILE would fit")
     # Imported here, as below: few runs ask for it.
-    from simcore.recovery.rescale import known
+    from simcore.recovery.rescale import recover_cached
 
-    recovered = known(workload) if workload.dialect == "simai" else None
+    recovered = recover_cached(workload) if workload.dialect == "simai" else None
     if recovered is None or recovered.config is None:
         why = recovered.line() if recovered is not None else f"not AICB's: found {workload.format}"
         raise UsageError(f"--gpu: {printable(workload.path, 60)} is {why}; --model NAME|FILE would fit")
@@ -208,8 +211,8 @@ def _check_queued(model: NetworkModel, name: str) -> None:
         )
 
 
-def _cluster(
-    workload: Workload, choice: ClusterChoice, layout: Layout, asked: AskedCluster
+def _resolve_cluster(
+    workload: Workload, choice: ClusterChoice, layout: Layout, parameters: ClusterParameters
 ) -> tuple[Cluster, tuple[Diagnostic, ...]]:
     """The cluster of a run: the one given, else the default one, which is said; also of `--dim` alone what it
     has of the default one: a form that changes one figure gives all of them.
@@ -220,14 +223,14 @@ def _cluster(
         text = " x ".join(f"{dimension.kind} {dimension.size}" for dimension in cluster.dims)
         message = f"no cluster given: assuming {DEFAULT_PRESET} ({text})"
         brief = f"cluster {DEFAULT_PRESET}: none given"
-        said = Diagnostic("note", "cluster-default", message, workload.path, brief=brief)
-        diagnostics = (*diagnostics, said)
-    elif asked.dim and asked.cluster is asked.system is None and workload.maker is None:
+        diagnostic = Diagnostic("note", "cluster-default", message, workload.path, brief=brief)
+        diagnostics = (*diagnostics, diagnostic)
+    elif parameters.dim and parameters.cluster is parameters.system is None and workload.maker is None:
         changed = changes_of_default(cluster.dims, layout.world)
         if changed is not None:
             message = f"no --cluster given: the dimensions are those of {DEFAULT_PRESET}, the default"
             message += f", but {', '.join(changed)}" if changed else ""
             brief = f"cluster {DEFAULT_PRESET}{', changed' * bool(changed)}"
-            said = Diagnostic("note", "cluster-default", message, workload.path, brief=brief)
-            diagnostics = (*diagnostics, said)
+            diagnostic = Diagnostic("note", "cluster-default", message, workload.path, brief=brief)
+            diagnostics = (*diagnostics, diagnostic)
     return cluster, diagnostics

@@ -14,18 +14,18 @@ from simcore.collectives import NAMES
 from simcore.collectives.exact import scaled
 from simcore.diagnostics import Diagnostic, InputError, UsageError
 from simcore.engine.pricing import rounds_phases
-from simcore.engine.running import DurationChange, PricedRun
+from simcore.engine.running import DurationChange, RunPricing
 from simcore.engine.timeline import Timeline
 from simcore.folding import Folding, fold
 from simcore.layout import Layout
-from simcore.networks import Network, PlacedCollective, Sharing, check_flags
-from simcore.parameters import OfSetup, Parameters
+from simcore.networks import GroupCollective, Network, Sharing, check_flags
+from simcore.parameters import Parameters, SetupValue
 from simcore.program import SCHEDULES, Program, build_policy_program, build_program
 from simcore.program.building import MOST_OPS
-from simcore.program.ops import BesideCost, CollectiveCost, TransferCost
+from simcore.program.ops import CollectiveCost, OverlapCost, TransferCost
 from simcore.records import Struct, replace
 from simcore.setup import Setup
-from simcore.units import number, plural
+from simcore.units import format_number, plural
 from simcore.workload import Workload
 from simcore.workload.memory import check_memory, run_bytes
 from simcore.workload.model import GroupKind
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _NO_MEMORY = "the memory that was free was not enough for the run"
 
 
-class Simulation(OfSetup, Struct, frozen=True, dict=True):
+class Simulation(SetupValue, Struct, frozen=True, dict=True):
     """A run and everything it came from. diagnostics: of the file, then of the run.
 
     links: what each link carried, link_heat: how busy all are over the run, of a network that has them.
@@ -77,7 +77,7 @@ class Simulation(OfSetup, Struct, frozen=True, dict=True):
     @property
     def has_dimensions(self) -> bool:
         """Whether the network's prices depend on the dimensions of the cluster."""
-        return self.setup.rules.network.place is None
+        return self.setup.rules.network.make_cluster is None
 
     def priced_bytes(self, phase: str, size: int) -> int:
         """The bytes that the collective of a cell is priced by: `size`, or what it counts as."""
@@ -109,29 +109,29 @@ def simulate(
     cannot be simulated, `Cancelled` when `cancelled()` becomes true.
     """
     try:
-        return _simulated(Setup(workload, parameters), cancelled)
+        return _simulate(Setup(workload, parameters), cancelled)
     except MemoryError:
         raise UsageError(_NO_MEMORY) from None
     except UsageError as error:
         if parameters != Parameters():
             raise
         # Nobody asked for anything: it is the file that cannot be simulated.
-        place = (workload.path, workload.header.line)
-        raise InputError(Diagnostic("error", "cannot-simulate", str(error), *place, 1)) from None
+        location = (workload.path, workload.header.line)
+        raise InputError(Diagnostic("error", "cannot-simulate", str(error), *location, 1)) from None
 
 
-def simulated(setup: Setup, cancelled: Callable[[], bool] = lambda: False) -> Simulation:
+def simulate_setup(setup: Setup, cancelled: Callable[[], bool] = lambda: False) -> Simulation:
     """The run of a setup. Raises as `simulate` does, but `UsageError` whoever is to blame."""
     try:
-        return _simulated(setup, cancelled)
+        return _simulate(setup, cancelled)
     except MemoryError:
         raise UsageError(_NO_MEMORY) from None
 
 
-def _simulated(setup: Setup, cancelled: Callable[[], bool]) -> Simulation:
+def _simulate(setup: Setup, cancelled: Callable[[], bool]) -> Simulation:
     workload, layout, cluster, overrides = setup.workload, setup.layout, setup.cluster, setup.overrides
-    unused = check_flags(setup.rules.network, setup.network, setup.schedule.given)
-    program, program_found = _program(setup)
+    unused = check_flags(setup.rules.network, setup.network, setup.schedule.explicit_names)
+    program, program_found = _build_program(setup)
     network = setup.open_network()
     network_found = [
         diagnostic if diagnostic.file else replace(diagnostic, file=workload.path)
@@ -146,21 +146,28 @@ def _simulated(setup: Setup, cancelled: Callable[[], bool]) -> Simulation:
     folding = fold(layout, cluster, program, overrides, setup.unfolded)
     _check_size(setup, program, folding)
     try:
-        run = PricedRun(cluster, network, program, folding, overrides, changes=changes)
+        run = RunPricing(cluster, network, program, folding, overrides, changes=changes)
         times = run.times(cancelled)
     except OverflowError:
         raise UsageError("the step would take 2^63 ns (292 years) or more: too long for its times") from None
     timeline = Timeline(program, folding, times)
-    flat = [] if setup.rules.network.place else _flat_groups(workload, folding)
+    flat = [] if setup.rules.network.make_cluster else _flat_groups(workload, folding)
     flat += _straddling_groups(workload, cluster, folding)
     zero = _zero_step(workload, timeline)
-    diagnostics = (*workload.diagnostics, *setup.placed.found, *program_found, *network_found, *flat, *zero)
-    carrier = run.carrier
-    links, heat = (None, None) if carrier is None else (carrier.uses(), carrier.heat())
+    diagnostics = (
+        *workload.diagnostics,
+        *setup.placement.diagnostics,
+        *program_found,
+        *network_found,
+        *flat,
+        *zero,
+    )
+    transport = run.transport
+    links, heat = (None, None) if transport is None else (transport.uses(), transport.heat())
     return Simulation(setup, network, timeline, diagnostics, links, heat)
 
 
-def _program(setup: Setup) -> tuple[Program, list[Diagnostic]]:
+def _build_program(setup: Setup) -> tuple[Program, list[Diagnostic]]:
     """The program of a run, by the rules of its dialect."""
     workload, layout, scales = setup.workload, setup.layout, setup.overrides.layer_scales
     if setup.rules.queued:
@@ -177,8 +184,10 @@ def _check_size(setup: Setup, program: Program, folding: Folding) -> None:
             f"{classes} rank classes have {ops} ops: at most {MOST_OPS} are simulated"
             + (" (without --no-fold equal ranks are simulated once)" if no_fold else "")
         )
-    alike = no_fold and not setup.overrides.jitter
-    needed = run_bytes(program.stage_ops, ops, classes, queued=program.queued, alike=alike)
+    has_equal_ranks = no_fold and not setup.overrides.jitter
+    needed = run_bytes(
+        program.stage_ops, ops, classes, queued=program.queued, has_equal_ranks=has_equal_ranks
+    )
     what = f"{plural(classes, 'rank class')} with {ops} ops"
     check_memory(needed, what, "fewer micro-batches or passes would need less")
 
@@ -198,7 +207,9 @@ def _zero_step(workload: Workload, timeline: Timeline) -> list[Diagnostic]:
 
 def _flat_groups(workload: Workload, folding: Folding) -> list[Diagnostic]:
     """What is said of groups that are no grid of the cluster, one note a kind."""
-    kinds = dict.fromkeys(group_class.kind for group_class in folding.group_classes if group_class.shape.flat)
+    kinds = dict.fromkeys(
+        group_class.kind for group_class in folding.group_classes if group_class.shape.is_flat
+    )
     return [
         Diagnostic(
             "note",
@@ -214,12 +225,12 @@ def _flat_groups(workload: Workload, folding: Folding) -> list[Diagnostic]:
 def _straddling_groups(workload: Workload, cluster: Cluster, folding: Folding) -> list[Diagnostic]:
     """What is said of groups that lie on two servers (or racks) where others of their kind lie on one."""
     inside = cluster.dims[0].size
-    lies: dict[GroupKind, set[bool]] = {}
+    within_by_kind: dict[GroupKind, set[bool]] = {}
     for group_class in folding.group_classes:
         if len(cluster.dims) > 1 and group_class.shape.members > 1:
-            crossings = group_class.shape.crossings
-            within = all(crossing.dimension == 0 for crossing in crossings)
-            lies.setdefault(group_class.kind, set()).add(within)
+            group_dimensions = group_class.shape.dimensions
+            within = all(group_dimension.dimension == 0 for group_dimension in group_dimensions)
+            within_by_kind.setdefault(group_class.kind, set()).add(within)
     return [
         Diagnostic(
             "note",
@@ -228,7 +239,7 @@ def _straddling_groups(workload: Workload, cluster: Cluster, folding: Folding) -
             f"which pay for dimension 1: groups of a size that divides {inside} would not",
             workload.path,
         )
-        for kind, within in lies.items()
+        for kind, within in within_by_kind.items()
         if len(within) == 2
     ]
 
@@ -247,7 +258,7 @@ def collective_alone_ns(simulation: Simulation, collective: str, group: GroupKin
     return max(
         [
             price(placed_collective, scale)
-            for placed_collective in _placed(simulation, collective, group, size)
+            for placed_collective in _list_collectives(simulation, collective, group, size)
         ],
         default=0,
     )
@@ -281,24 +292,26 @@ def explain_alone(simulation: Simulation, collective: str, group: GroupKind, siz
     if group == "pp":
         return _explain_transfer(simulation, size)
     if group == "offload":
-        rate = number(simulation.workload.host_link)
+        rate = format_number(simulation.workload.host_link)
         return _scaled_words(simulation, f"{size} B over the link to the host, {rate} GB/s")
-    placed = _placed(simulation, collective, group, size)
-    if not placed:
+    collectives = _list_collectives(simulation, collective, group, size)
+    if not collectives:
         members = simulation.layout.group_size(group)
         return f"{NAMES[collective]}, {size} B in a group of {members}: no op, no time"
     network, scale = simulation.network, simulation.setup.overrides.comm_scale
-    slowest = max(placed, key=lambda group: network.collective_ns(group, scale))
+    slowest = max(collectives, key=lambda group: network.collective_ns(group, scale))
     words = _scaled_words(simulation, network.explain_collective(slowest))
     return f"{words}, each phase of a chunk rounded" if rounds_phases(network, slowest, scale) else words
 
 
 def _scaled_words(simulation: Simulation, words: str) -> str:
     scale = simulation.setup.overrides.comm_scale
-    return words if scale == 1.0 else f"{words}, times comm scale {number(scale)}"
+    return words if scale == 1.0 else f"{words}, times comm scale {format_number(scale)}"
 
 
-def _placed(simulation: Simulation, collective: str, group: GroupKind, size: int) -> list[PlacedCollective]:
+def _list_collectives(
+    simulation: Simulation, collective: str, group: GroupKind, size: int
+) -> list[GroupCollective]:
     """A collective in each shape that groups of a kind have; none where it makes no op."""
     if not size or simulation.layout.group_size(group) == 1:
         return []
@@ -306,14 +319,14 @@ def _placed(simulation: Simulation, collective: str, group: GroupKind, size: int
     shapes = list(dict.fromkeys(rank_class.shape for rank_class in classes if rank_class.kind == group))
     # A kind that no op of this run uses has no group classes: its first group stands for it.
     shapes = shapes or [group_shape(simulation.cluster, next(simulation.layout.groups(group)))]
-    return [PlacedCollective(group, shape, (), collective, size) for shape in shapes]
+    return [GroupCollective(group, shape, (), collective, size) for shape in shapes]
 
 
 # Rows that AICB writes in front of the layers, and some more.
 _PROLOGUE = 16
 
 
-def optimizer_first(workload: Workload) -> bool:
+def runs_optimizer_first(workload: Workload) -> bool:
     """Whether a loop over the rows of AICB comes to the optimizer before the gradients are reduced: backward
     it goes through the file from its end.
     """
@@ -321,23 +334,23 @@ def optimizer_first(workload: Workload) -> bool:
     return rows == ["grad_param_comm", "grad_param_compute"]
 
 
-def taken_for_granted(simulation: Simulation) -> Iterator[Diagnostic]:
+def find_assumptions(simulation: Simulation) -> Iterator[Diagnostic]:
     """The schedule that nobody gave, where another one would be another run; one that is made for more
     micro-batches; and that compute and communication do not slow each other, where there is both.
     """
     workload, layout, program = simulation.workload, simulation.layout, simulation.program
     is_loop = workload.is_table or program.queued
-    sends = any(isinstance(cost, CollectiveCost | BesideCost | TransferCost) for cost in program.costs)
+    sends = any(isinstance(cost, CollectiveCost | OverlapCost | TransferCost) for cost in program.costs)
     # One stage of a model runs its micro-batches in turn, whatever the schedule.
-    given = simulation.setup.schedule.schedule
-    if given is None and not is_loop and (layout.pp > 1 or not program.pipelined):
+    requested_schedule = simulation.setup.schedule.schedule
+    if requested_schedule is None and not is_loop and (layout.pp > 1 or not program.pipelined):
         message = f"no --schedule given: assuming {program.schedule}"
         if layout.pp == 1:
             message += ", as pp is 1"
         first = ""
         if not program.has_pipeline_schedule:
             message += ": all rows of the file forward, then all backward, as SimAI runs them"
-            if optimizer_first(workload):
+            if runs_optimizer_first(workload):
                 message += ", the optimizer before the gradients are reduced"
                 first = ", optimizer first"
         brief = f"schedule {program.schedule}{first}: none given"

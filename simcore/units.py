@@ -44,7 +44,7 @@ def duration_range(least_ns: int, most_ns: int) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def signed(ns: int) -> str:
+def signed_duration(ns: int) -> str:
     """A difference with its sign.
 
     >>> signed(1200000000), signed(-3), signed(0)
@@ -73,7 +73,7 @@ def in_unit(ns: int, unit_ns: int, resolution_ns: int = 1) -> str:
     return f"{ns / unit_ns:.{decimals}f}"
 
 
-def digits(value: float) -> str:
+def group_digits(value: float) -> str:
     """A number, its digits in groups of three.
 
     >>> digits(134217728), digits(1006632.96), digits(2000.0)
@@ -98,7 +98,7 @@ def byte_size(size: int) -> str:
 IN_TIME = " in time"
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """A parameter's number without a needless `.0`: 450.0 -> 450, 0.5 -> 0.5.
 
     >>> number(450.0), number(0.5), number(8)
@@ -117,15 +117,15 @@ def short_number(value: float) -> str:
     >>> short_number(450.0), short_number(50 / 0.9), short_number(429.4967)
     ('450', '55.5556', '429.4967')
     """
-    text = number(value)
-    return text if len(text) <= _TYPED else number(float(f"{value:.6g}"))
+    text = format_number(value)
+    return text if len(text) <= _TYPED else format_number(float(f"{value:.6g}"))
 
 
 # A figure and its unit, and the groups of three of a number.
 _AFTER_FIGURE = re.compile(r"(?<=\d) (?=(?:[mun]?s|[kMGT]?B|%|\d{3})(?!\w))")
 
 
-def unbroken(text: str) -> str:
+def keep_units_unbroken(text: str) -> str:
     """A text whose figures keep their units, and numbers in groups of three stay in one, when it is wrapped.
 
     >>> unbroken("rank 7: 16 777 216 B in 189.1 ms (3 %)").split(" ")
@@ -143,7 +143,7 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}{'es' if noun.endswith(('s', 'ch')) else 's'}"
 
 
-def largest(figures: Mapping[Key, int]) -> list[Key]:
+def largest_keys(figures: Mapping[Key, int]) -> list[Key]:
     """The keys of the largest figure and of all within 2 % of it, the largest first; none where all are 0.
 
     >>> largest({"a": 99, "b": 100, "c": 97}), largest({"a": 0})
@@ -154,7 +154,7 @@ def largest(figures: Mapping[Key, int]) -> list[Key]:
     return sorted(near, key=lambda key: -figures[key])
 
 
-def how_much(part: int, whole: int) -> str:
+def share_word(part: int, whole: int) -> str:
     """What a largest part is of a whole in a word: `all`, `almost all` from 99 % on, else `most`.
 
     >>> how_much(7, 7), how_much(99, 100), how_much(60, 100)
@@ -163,7 +163,7 @@ def how_much(part: int, whole: int) -> str:
     return "all" if part >= whole else "almost all" if _REST * (whole - part) <= whole else "most"
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Names in a row: `a, b and c`, of more than four `a and 4 others`.
 
     >>> listed(["a"]), listed(["a", "b", "c"]), listed(list("abcde"))
@@ -175,7 +175,7 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def listed_with(names: Sequence[str], figures: Sequence[str], more: str = "") -> str:
+def join_with_figures(names: Sequence[str], figures: Sequence[str], more: str = "") -> str:
     """Names with their figures, and in each bracket what is said of all: `a and b (3 s each on rank 1)`.
 
     >>> listed_with(["a"], ["3 s"], " on rank 1"), listed_with(["a", "b"], ["3 s", "3 s"], " on rank 1")
@@ -184,10 +184,10 @@ def listed_with(names: Sequence[str], figures: Sequence[str], more: str = "") ->
     ('a (3.1 s) and b (3 s)', 'a and 4 others (7 to 9 each)')
     """
     if len(set(figures)) == 1:
-        return f"{listed(names)} ({figures[0]}{' each' if len(names) > 1 else ''}{more})"
+        return f"{join_names(names)} ({figures[0]}{' each' if len(names) > 1 else ''}{more})"
     if len(names) > LISTED:
-        return f"{listed(names)} ({figures[-1]} to {figures[0]} each{more})"
-    return listed([f"{name} ({figure}{more})" for name, figure in zip(names, figures, strict=True)])
+        return f"{join_names(names)} ({figures[-1]} to {figures[0]} each{more})"
+    return join_names([f"{name} ({figure}{more})" for name, figure in zip(names, figures, strict=True)])
 
 
 def short_layout(world: int, unit: str, degrees: Iterable[tuple[str, int | None]]) -> str:
@@ -216,14 +216,14 @@ def whole_percent(part: int, whole: int) -> int:
     return quotient + (2 * rest + quotient % 2 > whole)
 
 
-def far_apart(shares: Iterable[int]) -> tuple[int, int] | None:
+def range_if_far_apart(shares: Iterable[int]) -> tuple[int, int] | None:
     """(least, most) of whole per cents of which a mean would be of none: 10 or more lie between them.
 
     >>> far_apart([24, 49]), far_apart([24, 33])
     ((24, 49), None)
     """
-    known = tuple(shares)
-    least, most = min(known), max(known)
+    values = tuple(shares)
+    least, most = min(values), max(values)
     return (least, most) if most - least >= _APART else None
 
 
@@ -253,10 +253,10 @@ def difference(a_ns: int, b_ns: int) -> str:
     ('-4.075 s (-27.6 %)', '+5 ns')
     """
     share = change_percent(a_ns, b_ns)
-    return signed(b_ns - a_ns) + (f" ({share})" if share else "")
+    return signed_duration(b_ns - a_ns) + (f" ({share})" if share else "")
 
 
-def shares(weights: Sequence[int], size: int) -> list[int]:
+def split_by_weight(weights: Sequence[int], size: int) -> list[int]:
     """A size split by weight, by cumulative floors: the parts sum to it exactly."""
     total = sum(weights)
     parts, before, weight = [], 0, 0
@@ -281,7 +281,7 @@ def differences(later: array[int], earlier: array[int]) -> array[int]:
     return array("q", whole.to_bytes(len(later) * later.itemsize, sys.byteorder))
 
 
-def shifted(column: array[int], by: int) -> array[int]:
+def add_to_column(column: array[int], by: int) -> array[int]:
     """Each element more by `by`; no sum may be below 0 or too large for the column.
 
     >>> shifted(array("q", [0, 4]), 3)
@@ -292,7 +292,7 @@ def shifted(column: array[int], by: int) -> array[int]:
     return array(column.typecode, whole.to_bytes(size, sys.byteorder))
 
 
-def taken_from(whole: int, column: array[int]) -> array[int]:
+def subtract_column(whole: int, column: array[int]) -> array[int]:
     """`whole` less each element; none of them is larger.
 
     >>> taken_from(7, array("q", [0, 4]))
@@ -303,12 +303,12 @@ def taken_from(whole: int, column: array[int]) -> array[int]:
     return array(column.typecode, by_element.to_bytes(size, sys.byteorder))
 
 
-def placed(values: int, places: int, by: int, like: array[int], count: int) -> array[int]:
+def add_at_positions(values: int, positions: int, by: int, like: array[int], count: int) -> array[int]:
     """A column of `count` elements as in `like`, given as one number, those at `places` more by `by`.
 
     values, places: of `as_number`.
     """
-    whole = values + by * places
+    whole = values + by * positions
     return array(like.typecode, whole.to_bytes(count * like.itemsize, sys.byteorder))
 
 

@@ -22,7 +22,6 @@ settings.register_profile(
 settings.load_profile("wltui")
 
 
-
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Leaves what was collected, 10,000 tests with all modules, to no garbage collection, and has fewer: the
     tests of analysis took 190 s with all of it and take 162.

@@ -8,11 +8,11 @@ from typing import Any
 
 from simcore.chakra import find_set, open_set
 from simcore.diagnostics import Diagnostic, InputError
-from simcore.executing.executed import Execution
+from simcore.executing.execution_result import Execution
 from simcore.measured import open_directory
 from simcore.parameters import Parameters
 from simcore.render.export import FORMATS, Request
-from simcore.runs.executed import executed_results
+from simcore.runs.executed import run_execution
 from tests.diagnostic_examples_measured import Example, relative
 from tests.executing.encoding import COLL, COMP, LOAD, RECV, SEND, et_bytes, field, varint, write_set
 from tests.measured.traces import Op
@@ -46,7 +46,7 @@ def _said(folder: Path, name: str, files: dict[str, str], asked: dict[str, Any])
     try:
         found = find_set(str(folder / name) if name else str(folder))
         assert found is not None
-        results = executed_results(Execution(open_set(found), Parameters(**given)))
+        results = run_execution(Execution(open_set(found), Parameters(**given)))
     except InputError as error:
         return relative(error.diagnostics, folder)
     return relative(results.diagnostics, folder)
@@ -84,7 +84,7 @@ def exported(text: str) -> Example:
 
     def example(_: Path) -> list[Diagnostic]:
         chosen = next(one for one in FORMATS if one.name == "chakra")
-        return list(chosen.requested(Request(read(text.encode()), Parameters())).diagnostics)
+        return list(chosen.build_export(Request(read(text.encode()), Parameters())).diagnostics)
 
     return example
 
@@ -98,7 +98,7 @@ def exported_trace(folder: Path) -> list[Diagnostic]:
     write_ranks(folder / "run", operations)
     chosen = next(one for one in FORMATS if one.name == "chakra")
     run = open_directory(str(folder / "run"))
-    return relative(chosen.requested(Request(run, Parameters())).diagnostics, folder)
+    return relative(chosen.build_export(Request(run, Parameters())).diagnostics, folder)
 
 
 def _bare(_: bytes) -> bytes:

@@ -11,7 +11,7 @@ from simcore.diagnostics import Diagnostic, InputError
 from simcore.measured import open_directory, reading
 from simcore.measured.reading import LONGEST_LINE
 from simcore.parameters import Parameters
-from simcore.runs.measured import measured_results
+from simcore.runs.measured import run_recording
 from simcore.sources.inputs import open_input
 from tests.measured.traces import Op, Sub, step, write_set
 
@@ -75,13 +75,13 @@ def two_halves(folder: Path) -> list[Diagnostic]:
 
 def measured_alone(folder: Path) -> list[Diagnostic]:
     directory({0: step(0)})(folder)
-    results = measured_results(open_directory(str(folder / "run")), Parameters())
+    results = run_recording(open_directory(str(folder / "run")), Parameters())
     return relative(results.diagnostics, folder)
 
 
 def replayed_alone(folder: Path) -> list[Diagnostic]:
     directory({0: step(0)})(folder)
-    replayed = measured_results(open_directory(str(folder / "run")), Parameters(replay=True))
+    replayed = run_recording(open_directory(str(folder / "run")), Parameters(replay=True))
     return relative(replayed.run.diagnostics, folder)
 
 
@@ -94,7 +94,7 @@ def circle(folder: Path) -> list[Diagnostic]:
     texts = {rank: "".join(op.line(rank) + "\n" for op in ops) for rank, ops in ranks.items()}
     (folder / "run").mkdir()
     write_set(folder / "run", texts, world=2, stamps={1: "20240924110000"})
-    replayed = measured_results(open_directory(str(folder / "run")), Parameters(replay=True))
+    replayed = run_recording(open_directory(str(folder / "run")), Parameters(replay=True))
     return relative(replayed.diagnostics, folder)
 
 

@@ -62,7 +62,7 @@ def operations_file(folder: Path) -> list[Diagnostic]:
 
 def expert_loads(folder: Path) -> list[Diagnostic]:
     (folder / "loads.txt").write_text("3 1 4\n1 five\n")
-    opened = ModelMaker("mixtral-8x7b", MODELS["mixtral-8x7b"]).opened()
+    opened = ModelMaker("mixtral-8x7b", MODELS["mixtral-8x7b"]).empty_workload()
     with pytest.raises(InputError) as caught:
         simulate(opened, Parameters(expert_imbalance=str(folder / "loads.txt")))
     (one,) = caught.value.diagnostics
@@ -71,7 +71,7 @@ def expert_loads(folder: Path) -> list[Diagnostic]:
 
 def run_of(**parameters: object) -> Example:
     def example(_: Path) -> list[Diagnostic]:
-        opened = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).opened()
+        opened = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).empty_workload()
         return list(simulate(opened, Parameters(**parameters)).diagnostics)  # type: ignore[arg-type]
 
     return example

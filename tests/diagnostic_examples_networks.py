@@ -25,7 +25,7 @@ def run(content: str, busbw: str | None = None, **parameters: object) -> Example
         try:
             done = simulate(read(content), Parameters(**parameters))  # type: ignore[arg-type]
         except InputError as error:
-            return relative(error.found, folder)
+            return relative(error.all_diagnostics, folder)
         return relative(done.diagnostics, folder)
 
     return example

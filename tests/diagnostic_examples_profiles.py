@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import pytest
 
 from simcore.diagnostics import Diagnostic, InputError
-from simcore.parameters import Asked
+from simcore.parameters import OpeningOptions
 from simcore.sources.inputs import open_input
 from tests.diagnostic_examples_measured import relative
 
@@ -41,7 +41,7 @@ def _trace(*events: dict[str, Any], rank: int | None = 0, world: int = 2, **top:
     return json.dumps({"distributedInfo": who, "traceEvents": list(events)} | top)
 
 
-def _files(asked: Asked | None = None, **content: str) -> Example:
+def _files(asked: OpeningOptions | None = None, **content: str) -> Example:
     """What opening a directory, of one file that file, says. content: by the file's name without `.json`."""
 
     def example(folder: Path) -> list[Diagnostic]:
@@ -92,17 +92,17 @@ def _ended(folder: Path) -> list[Diagnostic]:
     from simcore.kineto.progress import ReadingLine
     from simcore.kineto.sets import ProfilerFile
 
-    kept = loading._guarded
+    kept = loading._read_guarded
     paths = [folder / f"rank{rank}.json" for rank in (0, 1)]
     for path in paths:
         path.write_text(_trace(_event()))
-    loading._guarded = _killed
+    loading._read_guarded = _killed
     try:
         files = [ProfilerFile(str(path), 0, 1) for path in paths]
         with pytest.raises(InputError) as caught:
-            list(loading._in_processes(files, loading.HowRead(), 2, ReadingLine([])))
+            list(loading._read_in_processes(files, loading.ReadOptions(), 2, ReadingLine([])))
     finally:
-        loading._guarded = kept
+        loading._read_guarded = kept
     return relative(caught.value.diagnostics, folder)
 
 
@@ -156,12 +156,12 @@ EXAMPLES: dict[str, Example] = {
         rank0=_trace(_event(), _step(1, -5, 50)), rank1=_trace(_event(90), _step(1, -5, 50), rank=1)
     ),
     "several-windows": _files(
-        Asked(step="all"),
+        OpeningOptions(step="all"),
         a_rank0=_trace(_event(), _step(1, -5, 50)),
         b_rank0=_trace(_event(90), _step(2, 85, 50)),
     ),
     "step-not-whole": _files(
-        Asked(step="1"),
+        OpeningOptions(step="1"),
         rank0=_trace(_event(), _step(1, -5, 50)),
         rank1=_trace(_event(), _step(2, -5, 50), rank=1),
     ),

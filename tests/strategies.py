@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from simcore.cluster import AskedCluster, Cluster, choose_cluster
+from simcore.cluster import Cluster, ClusterParameters, choose_cluster
 from simcore.parameters import Parameters
 from simcore.workload import Cells, Header, Workload
 
@@ -72,7 +72,7 @@ def make_workload(rows: Sequence[Row], **header: Any) -> Workload:
 
 def default_cluster(world: int) -> Cluster:
     """The cluster that a run of `world` ranks has where none is given."""
-    return choose_cluster(AskedCluster()).cluster(world)
+    return choose_cluster(ClusterParameters()).cluster(world)
 
 
 class Case(NamedTuple):

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from simcore.asked.parameters_file import read_parameters
-from simcore.cluster import AskedCluster, choose_cluster
+from simcore.cluster import ClusterParameters, choose_cluster
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.model.aicb import AicbTimes, aicb_text
 from simcore.model.aicb_arguments import AicbArguments
+from simcore.parameter_values.parameters_file import read_parameters
 from simcore.parameters import Parameters
 from simcore.program import building
 from simcore.render.export import FORMATS, Request, save
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.sources.checking import check_file_of
 from simcore.workload import open_workload
@@ -146,8 +146,8 @@ def text(content: str | bytes, **parameters: object) -> Example:
         try:
             run = simulate(read(data), Parameters(**parameters))  # type: ignore[arg-type]
         except InputError as error:
-            return list(error.found)
-        return list(Results(run).diagnostics)
+            return list(error.all_diagnostics)
+        return list(SimulatedRun(run).diagnostics)
 
     return example
 
@@ -181,7 +181,7 @@ def cluster(flag: str, name: str, content: str) -> Example:
     def example(folder: Path) -> list[Diagnostic]:
         (folder / name).write_text(content)
         try:
-            found = choose_cluster(AskedCluster(**{flag: str(folder / name)})).diagnostics  # type: ignore[arg-type]
+            found = choose_cluster(ClusterParameters(**{flag: str(folder / name)})).diagnostics  # type: ignore[arg-type]
         except InputError as error:
             found = error.diagnostics
         return [Diagnostic(one.severity, one.code, one.message, name, one.line, one.column) for one in found]
@@ -191,7 +191,7 @@ def cluster(flag: str, name: str, content: str) -> Example:
 
 def cluster_folder(_: Path) -> list[Diagnostic]:
     with pytest.raises(InputError) as caught:
-        choose_cluster(AskedCluster(cluster="/"))
+        choose_cluster(ClusterParameters(cluster="/"))
     return list(caught.value.diagnostics)
 
 
@@ -229,8 +229,8 @@ def large(folder: Path) -> list[Diagnostic]:
 def exported(content: str, **parameters: object) -> Example:
     def example(_: Path) -> list[Diagnostic]:
         workload = read(content)
-        asked = Parameters(**parameters)  # type: ignore[arg-type]
-        return list(FORMATS[0].requested(Request(workload, asked)).diagnostics)
+        parameter_values = Parameters(**parameters)  # type: ignore[arg-type]
+        return list(FORMATS[0].build_export(Request(workload, parameter_values)).diagnostics)
 
     return example
 
@@ -238,7 +238,7 @@ def exported(content: str, **parameters: object) -> Example:
 def timeline(_: Path) -> list[Diagnostic]:
     workload = read(TEXT)
     (chrome,) = [one for one in FORMATS if one.name == "chrome"]
-    return list(chrome.requested(Request(workload, Parameters())).diagnostics)
+    return list(chrome.build_export(Request(workload, Parameters())).diagnostics)
 
 
 def unwritable(folder: Path) -> list[Diagnostic]:

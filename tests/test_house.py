@@ -12,8 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 # Where what parameters say is looked up by name.
-_RESOLVED_IN = {"network_model": {"simcore/setup.py"}, "chosen_dialect": {"simcore/setup.py"}}
-_KEPT_IN = "simcore/once.py"
+_RESOLVED_IN = {"network_model": {"simcore/setup.py"}, "resolve_dialect": {"simcore/setup.py"}}
+_KEPT_IN = "simcore/cached_methods.py"
 _MOST_PLACES = 20
 
 
@@ -172,17 +172,17 @@ def test_screens_ask_contexts_and_not_what_was_opened() -> None:
 _BEHIND_THE_DOOR: dict[str, set[str]] = {
     name: set()
     for name in (
-        "simulate", "Results", "measured_results", "executed_results", "Evaluator", "engine_of",
-        "ProcessEngine", "HereEngine", "cluster_engine", "save_folder", "compressed", "open_profile",
+        "simulate", "SimulatedRun", "run_recording", "run_execution", "Evaluator", "engine_of",
+        "ProcessEngine", "HereEngine", "cluster_engine", "save_folder", "gzip_chunks", "open_profile",
         "open_set", "open_directory",
     )
 } | {
     # Rows and their origin, without a run of them; what --explain tells is of simulated runs alone.
-    "open_workload": {"tui/commands/models.py"}, "simulated_results": {"tui/commands/report.py"},
+    "open_workload": {"tui/commands/models.py"}, "run_simulation": {"tui/commands/report.py"},
 }  # fmt: skip
 # The door itself, used from both sides.
 _DOOR = (
-    "open_input", "open_model", "results_of", "evaluator_of", "opened_sweep", "format_named", "check_output",
+    "open_input", "open_model", "open_run", "build_evaluator", "open_sweep", "find_format", "check_output",
     "write",
 )  # fmt: skip
 
@@ -199,11 +199,11 @@ def test_python_and_the_commands_go_through_one_door() -> None:
 
 def test_each_way_of_asking_is_seen() -> None:
     text = """
-isinstance(x, (int, Results))
+isinstance(x, (int, SimulatedRun))
 getattr(run, name)
 run.figures.kind == "simulated"
 "executed" in (a.figures.kind,)
 match run:
-    case Results(): pass
+    case SimulatedRun(): pass
 """
-    assert len([*asked_for_its_kind(ast.parse(text), {"Results"})]) == 4
+    assert len([*asked_for_its_kind(ast.parse(text), {"SimulatedRun"})]) == 4

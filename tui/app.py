@@ -11,8 +11,8 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.events import Click, Event, Key
 
-from simcore.once import is_known
-from tui.background import Background, ModelsBehind
+from simcore.cached_methods import is_cached
+from tui.background import Background, RecoveredModels
 from tui.chrome import footer, heading, tab_at
 from tui.frame import Line, cells, spread
 from tui.frame_view import FrameView, ScreenView
@@ -20,12 +20,12 @@ from tui.prompt import FieldScreen
 from tui.runs.runs import Runs, RunsHost
 from tui.screens import SCREENS, load
 from tui.session import Run, Session
-from tui.state.keeper import Keeping
+from tui.state.keeper import SessionKeeping
 
 if TYPE_CHECKING:
     from tui.exporting import Exporting
     from tui.keys.actions import KeyAction, Keymap
-    from tui.state.keeper import Keeper
+    from tui.state.keeper import SessionFile
     from tui.sweep.sweeping import Sweeping
     from tui.tour import Tour
 
@@ -65,14 +65,14 @@ class Footer(FrameView):
         app = self.app
         assert isinstance(app, WltuiApp)
         tour = None if app.tour is None or app.tour.is_over else app.tour
-        if app.said:
+        if app.status_text:
             # What a key of the tour had to say hides no step of it.
-            step = tour.step_words(width - len(app.said) - 2, *app.tour_place) if tour else []
+            step = tour.step_words(width - len(app.status_text) - 2, *app.tour_state) if tour else []
             # A key is named once.
-            said = app.said.partition(f";{step[0][0]}")[0] if step else app.said
-            return [spread([(f" {said}", "bright")], step, width)]
+            message = app.status_text.partition(f";{step[0][0]}")[0] if step else app.status_text
+            return [spread([(f" {message}", "bright")], step, width)]
         if tour is not None:
-            return [tour.line(width, app.hints(), *app.tour_place)]
+            return [tour.line(width, app.hints(), *app.tour_state)]
         return [footer(app.hints(), width)]
 
 
@@ -120,7 +120,7 @@ class WltuiApp(RunsHost):
         ascii_only: bool = False,
         keymap: Keymap | None = None,
         first: str | None = None,
-        keeper: Keeper | None = None,
+        keeper: SessionFile | None = None,
         tour: Tour | None = None,
     ) -> None:
         # The terminal's own colours: a login node's theme is the user's choice, not ours.
@@ -135,11 +135,11 @@ class WltuiApp(RunsHost):
         self.screen_name = first or next(iter(SCREENS))
         self._views: dict[str, ScreenView] = {}
         self.tour = tour
-        self.keeping = Keeping(self, keeper)
-        self.said = self._notice = self.keeping.notice
+        self.keeping = SessionKeeping(self, keeper)
+        self.status_text = self._notice = self.keeping.notice
         # Keys that leave what was said there: of a restored session the figures are not the file's own.
-        self._unread_keys = _KEYS_OF_NOTICE if self.said else 0
-        self._counted: Key | None = None
+        self._unread_keys = _KEYS_OF_NOTICE if self.status_text else 0
+        self._last_counted_key: Key | None = None
         # The screen that a place in the timeline was opened from, until another one is opened.
         self.came_from = ""
         self.what_ifs = Background(self, "what-if")
@@ -147,7 +147,7 @@ class WltuiApp(RunsHost):
         self.layer_paths = Background(self, "layers")
         self.change_times = Background(self, "changes")
         self.calibrations = Background(self, "calibrate")
-        self.models_behind = ModelsBehind(self, "model behind")
+        self.models_behind = RecoveredModels(self, "model behind")
         self.runs = Runs(self, session)
         self._exporting: Exporting | None = None
 
@@ -186,7 +186,7 @@ class WltuiApp(RunsHost):
         self.current_view.focus()
         self.keeping.begin(self.runs)
         # Looked up where it would be kept: most sessions have no sweep.
-        if is_known(self, "sweeping"):
+        if is_cached(self, "sweeping"):
             self.sweeping.start()
         self.app_resume_signal.subscribe(self, self._resumed)
 
@@ -213,8 +213,8 @@ class WltuiApp(RunsHost):
             await self.mount(new, before=self.query_one(Footer))
         self.current_view.display = False
         self.screen_name = name
-        if self.said == self._notice:
-            self.said = ""
+        if self.status_text == self._notice:
+            self.status_text = ""
         self.current_view.display = True
         # Not `focus()`, which comes later: keys typed ahead belong to the new screen.
         self.screen.set_focus(self.current_view)
@@ -222,7 +222,7 @@ class WltuiApp(RunsHost):
             # Now: Textual lays the screen out at once, and what comes later is another picture.
             row.redraw_now()
 
-    async def go_to(self, number: int, start_ns: int, end_ns: int, stream: str | None = None) -> None:
+    async def go_to(self, track_id: int, start_ns: int, end_ns: int, stream: str | None = None) -> None:
         """Show a place in the timeline: a rank class or a stream of it, from start_ns to end_ns."""
         from tui.timeline.view import TimelineView
 
@@ -231,7 +231,7 @@ class WltuiApp(RunsHost):
         self.came_from = here
         view = self.current_view
         assert isinstance(view, TimelineView)
-        view.go_to(number, start_ns, end_ns, stream)
+        view.go_to(track_id, start_ns, end_ns, stream)
 
     def on_key(self, event: Key) -> None:
         """Keys typed ahead of a prompt or the palette belong to it, not to what is under it."""
@@ -253,9 +253,9 @@ class WltuiApp(RunsHost):
     def action_commands(self) -> None:
         """All actions, found by typing: those of the open screen and of everywhere first."""
         from tui.palette import Palette
-        from tui.things import Things
+        from tui.search_index import SearchIndex
 
-        self.push_screen(Palette(self.current_view, self.BINDINGS, self.keymap, Things(self)), self.do)
+        self.push_screen(Palette(self.current_view, self.BINDINGS, self.keymap, SearchIndex(self)), self.do)
 
     async def do(self, action: KeyAction | None) -> None:
         """Do an action as its key would: of its screen, opened first, where it has it, else of the app."""
@@ -277,17 +277,17 @@ class WltuiApp(RunsHost):
     def hints(self) -> tuple[tuple[str, str], ...]:
         """What the last row says of the keys of the open screen, as the keymap has them."""
         hints = list(self.current_view.hints)
-        if self.runs.has_other and not self.current_view.takes("x"):
+        if self.runs.has_other and not self.current_view.has_key("x"):
             hints.insert(_OTHER_RUN_AT, ("x", "other run"))
         if self.session.opened.setup.others:
             hints.insert(_OTHER_RUN_AT, ("R", "other runs"))
         if not self.keymap:
             return tuple(hints)
         # Imported here: most users keep the keys.
-        from tui.keys.actions import renamed
+        from tui.keys.actions import rename_hint_keys
 
         bindings = [*self.current_view.BINDINGS, *self.BINDINGS]
-        return tuple((renamed(keys, bindings, self.keymap), words) for keys, words in hints)
+        return tuple((rename_hint_keys(keys, bindings, self.keymap), words) for keys, words in hints)
 
     def show_everywhere(self, run: Run) -> None:
         """Another run on all screens."""
@@ -332,10 +332,10 @@ class WltuiApp(RunsHost):
         from tui.parameters.view import ParametersView
 
         view = self.current_view
-        marked = view.model.chosen() if isinstance(view, PanelsView) else None
+        selected = view.model.selected_change() if isinstance(view, PanelsView) else None
         await self.action_open("parameters")
-        if marked is not None and isinstance(self.current_view, ParametersView):
-            self.current_view.go_to_knob(marked)
+        if selected is not None and isinstance(self.current_view, ParametersView):
+            self.current_view.go_to_knob(selected)
 
     def action_try_elsewhere(self) -> None:
         """Say where a change can be tried."""
@@ -351,10 +351,10 @@ class WltuiApp(RunsHost):
 
     def action_copy_command(self) -> None:
         """Put the command line that reproduces the run into the clipboard of the terminal, and say it."""
-        from tui.reproducing import Reproduced, command_panel, reproduced
+        from tui.reproducing import CommandLine, build_command_line, command_panel
 
         own = self.current_view.command
-        copied = reproduced(self.session) if own is None else Reproduced(own)
+        copied = build_command_line(self.session) if own is None else CommandLine(own)
         # OSC 52: terminals that know it put the text into the clipboard, also over SSH.
         self.copy_to_clipboard(copied.command)
         message = cells(f"{copied.left_out}: {copied.command}" if copied.left_out else copied.command, 400)
@@ -366,33 +366,38 @@ class WltuiApp(RunsHost):
 
     def say(self, message: str) -> None:
         """A line at the bottom until a key does something."""
-        self.said = message
+        self.status_text = message
         self._unread_keys = 0
         self.query_one(Footer).redraw()
 
     async def on_event(self, event: Event) -> None:
         """Before a key does its work, what was said about the one before is over."""
-        self.keeping.noticed(event)
+        self.keeping.on_event(event)
         # Esc belongs to an open panel first.
         closes = len(self.screen_stack) > 1 and isinstance(event, Key) and event.key == "escape"
         pressed = event.key if isinstance(event, Key) and not closes else ""
-        if pressed and self.tour is not None and self.tour.press(pressed, *self.tour_place):
+        if pressed and self.tour is not None and self.tour.press(pressed, *self.tour_state):
             self.query_one(Footer).redraw()
             if pressed == "escape":
                 # `Esc ends it` says no more: it leaves no screen as well.
                 event.stop()
                 return
         # A key that no widget stops comes here a second time.
-        if self.said and isinstance(event, Key) and event is not self._counted and self._acts(event):
-            self._counted = event
+        if (
+            self.status_text
+            and isinstance(event, Key)
+            and event is not self._last_counted_key
+            and self._acts(event)
+        ):
+            self._last_counted_key = event
             self._unread_keys -= 1
             if self._unread_keys < 0:
-                self.said = ""
+                self.status_text = ""
                 self.query_one(Footer).redraw()
         await super().on_event(event)
 
     @property
-    def tour_place(self) -> tuple[str, int]:
+    def tour_state(self) -> tuple[str, int]:
         """Where the tour is: the open screen, and how many runs there are to go back to."""
         return self.screen_name, len(self.session.runs)
 
@@ -412,8 +417,8 @@ class WltuiApp(RunsHost):
         from simcore.diagnostics import printable
 
         calls = [printable(line, 400) for line in format_exc().splitlines()]
-        found = "wltui: a mistake of the program, not of the file; please report it with these lines"
-        self._exit_renderables.append(Text("\n".join([*calls, found])))
+        advice = "wltui: a mistake of the program, not of the file; please report it with these lines"
+        self._exit_renderables.append(Text("\n".join([*calls, advice])))
         self._close_messages_no_wait()
 
     def changed(self) -> None:

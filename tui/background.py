@@ -11,31 +11,31 @@ from textual.worker import get_current_worker
 from simcore.diagnostics import Cancelled
 
 if TYPE_CHECKING:
-    from simcore.recovery.recovered import Recovered
+    from simcore.recovery.recovered_model import RecoveredModel
     from simcore.trace.run import Run
     from simcore.workload import Workload
     from tui.host import Host
 
 # Progress is worth a picture this often, s.
-_PROGRESS_EVERY = 0.2
+_PROGRESS_INTERVAL_S = 0.2
 
 Progress = Callable[[int, int], None]
 IsCancelled = Callable[[], bool]
 
 
-class Watched:
+class CancelWatch:
     """Whether a worker is cancelled, as a simulation asks it. `tell` gets the seconds since, now and then."""
 
     def __init__(self, tell: Callable[[float], None]) -> None:
         self._worker = get_current_worker()
         self._tell = tell
-        self._begun = self._last = time.monotonic()
+        self._begin_s = self._last = time.monotonic()
 
     def __call__(self) -> bool:
         now = time.monotonic()
-        if now - self._last > _PROGRESS_EVERY and not self._worker.is_cancelled:
+        if now - self._last > _PROGRESS_INTERVAL_S and not self._worker.is_cancelled:
             self._last = now
-            self._tell(now - self._begun)
+            self._tell(now - self._begin_s)
         return self._worker.is_cancelled
 
 
@@ -49,35 +49,35 @@ class Background:
         self._app = app
         self._name = name
         self._subject: object = None
-        self._found: Any = None
-        self._is_there = False
+        self._outcome: Any = None
+        self._is_found = False
         self._then: Callable[[Any], None] | None = None
-        self.done = self.total = 0
+        self.finished = self.total = 0
 
-    def of(self, subject: object, find: Callable[[Progress, IsCancelled], Any]) -> Any:
+    def request(self, subject: object, find: Callable[[Progress, IsCancelled], Any]) -> Any:
         """What `find` gives for a subject; None while it is looked for.
 
         The screens are drawn again when it is there. Subjects are told apart by identity.
         """
         if self._subject is not subject:
-            self._subject, self._found, self._is_there = subject, None, False
+            self._subject, self._outcome, self._is_found = subject, None, False
             self._then = None
-            self.done = self.total = 0
+            self.finished = self.total = 0
             # Not before the picture that asks for it is on the terminal.
             self._app.call_after_refresh(self._start, subject, find)
-        return self._found if self._is_there else None
+        return self._outcome if self._is_found else None
 
     def then(self, do: Callable[[Any], None]) -> None:
         """Call `do` with what is looked for, once it is there; not where another subject comes first."""
         self._then = do
 
-    def known(self, subject: object) -> Any:
+    def result_of(self, subject: object) -> Any:
         """What was found of a subject; None where it was not: nothing is looked for."""
-        return self._found if self._is_there and self._subject is subject else None
+        return self._outcome if self._is_found and self._subject is subject else None
 
     def stop(self) -> None:
         """Give up a finding that is under way; asked for again, it begins anew."""
-        if not self._is_there and self._subject is not None:
+        if not self._is_found and self._subject is not None:
             self._subject = None
             self._app.workers.cancel_group(self._app, self._name)
 
@@ -85,7 +85,7 @@ class Background:
     def progress(self) -> str:
         """How far it is."""
         doing = self._app.session.doing
-        return f"{doing} {self.done} of {self.total}" if self.total else doing
+        return f"{doing} {self.finished} of {self.total}" if self.total else doing
 
     def _start(self, subject: object, find: Callable[[Progress, IsCancelled], Any]) -> None:
         if self._subject is subject:
@@ -97,10 +97,10 @@ class Background:
         worker = get_current_worker()
         last = time.monotonic()
 
-        def progress(done: int, total: int) -> None:
+        def progress(finished: int, total: int) -> None:
             nonlocal last
-            self.done, self.total = done, total
-            if time.monotonic() - last > _PROGRESS_EVERY and not worker.is_cancelled:
+            self.finished, self.total = finished, total
+            if time.monotonic() - last > _PROGRESS_INTERVAL_S and not worker.is_cancelled:
                 last = time.monotonic()
                 self._tell(self._app.redraw_current)
 
@@ -117,7 +117,7 @@ class Background:
 
     def _take(self, subject: object, outcome: Any) -> None:
         if self._subject is subject:
-            self._found, self._is_there = outcome, True
+            self._outcome, self._is_found = outcome, True
             # Those that are not open, too: one of them may have asked.
             for view in self._app.views.values():
                 view.redraw()
@@ -126,19 +126,19 @@ class Background:
                 do(outcome)
 
 
-class ModelsBehind(Background):
+class RecoveredModels(Background):
     """What made the rows of AICB's files."""
 
-    def recovered(self, run: Run) -> Recovered | None:
+    def recovered(self, run: Run) -> RecoveredModel | None:
         """What made the rows of a run; None until it is found, and of rows that are not like AICB's."""
         if run.shape.simulated is None:
             return None
         # Imported here: of other runs nothing is asked.
-        from simcore.recovery.rescale import known
+        from simcore.recovery.rescale import recover_cached
         from simcore.workload.traffic import is_like_aicb
 
         workload = cast("Workload", run.setup.source)
         if not is_like_aicb(workload):
             return None
-        recovered: Recovered | None = self.of(workload, lambda _, __: known(workload))
+        recovered: RecoveredModel | None = self.request(workload, lambda _, __: recover_cached(workload))
         return recovered

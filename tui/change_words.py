@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from simcore.kernel_names import shown_name
-from simcore.trace.findings import FOR_OVERLAP, NO_MORE_MEMORY, dimension_change
+from simcore.kernel_names import display_name
+from simcore.trace.findings import FOR_OVERLAP, NO_MORE_MEMORY, format_dimension_change
 from simcore.units import change_percent, duration
 from tui.frame import cells
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 LESS_TIME = "10 % less time"
 
 
-def change_words(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool = False) -> str:
+def describe_change(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool = False) -> str:
     """A schedule is known by its name: the words of the flags would leave no room for the figures.
 
     with_time: of what is no change, also that it takes 10 % less time. dims: of the cluster, which are called
     as screen 5 has them: `dim 1 bandwidth 50 -> 55.6 GB/s`.
     """
-    dimension = dimension_change(knob.name, dims)
+    dimension = format_dimension_change(knob.name, dims)
     if dimension is not None:
         return f"{dimension[0]} {dimension[1]}"
     # What stands behind the flags of a change, `(does not fit)`, is no kernel's arguments.
-    name = knob.knob if knob.list == "change" else shown_name(knob.knob)
+    name = knob.knob if knob.list == "change" else display_name(knob.knob)
     change = name.replace("--schedule ", "").replace(" --", ", ").removeprefix("--")
-    if FOR_OVERLAP in knob.meaning and (found := _BEFORE_FLAGS.fullmatch(change)):
+    if FOR_OVERLAP in knob.meaning and (flags_match := _BEFORE_FLAGS.fullmatch(change)):
         # First was taken for what gains.
-        change = f"{found[2]} under {found[1]}{found[3] or ''}"
+        change = f"{flags_match[2]} under {flags_match[1]}{flags_match[3] or ''}"
     if knob.fixes:
         # The first row is no gain: it is said to be something else.
         return f"fix: {change}"
@@ -67,12 +67,12 @@ _SHORT = {
 
 
 # What a bracket begins with that no meaning says.
-_KEPT = ("does not fit", "fits", "full gain", "drops", "gathers")
+_KEPT_BRACKETS = ("does not fit", "fits", "full gain", "drops", "gathers")
 
 
 def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: bool = False) -> str:
     """`change_words` in `room` cells: without what its meaning or the unit says before it is cut."""
-    change = change_words(knob, dims, with_time)
+    change = describe_change(knob, dims, with_time)
     step = duration(knob.better10_ns)
     forms = [_TWICE.sub(form.format(r"\1", step), change) for form in _TWICE_IN_SHORT]
     change = next((form for form in forms if len(form) <= room), forms[-1])
@@ -90,7 +90,7 @@ def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: b
         change = change.replace(" bandwidth ", " ").replace(" latency ", " ")
     front, brackets, inside = change.rpartition(" (")
     if len(change) > room and brackets and change.endswith(")") and knob.meaning:
-        change = change if knob.fixes or inside.startswith(_KEPT) else front
+        change = change if knob.fixes or inside.startswith(_KEPT_BRACKETS) else front
     return cells(change, room)
 
 
@@ -109,24 +109,24 @@ _BY_NOW = re.compile(r"with (.+?), too, ")
 BOTH_HOLD = "both hold all micro-batches"
 
 
-def needs_words(who: str, knob: WhatIf, now: int | None, room: int) -> str:
+def describe_memory(who: str, knob: WhatIf, now: int | None, room: int) -> str:
     """`the first needs about 60.5 GB, as now` in `room` cells: what a rank of the fullest stage needs with
     a change beside what it needs now, bytes. who: how the change is called. "" where nobody knows.
     """
     if knob.memory_bytes is None or now is None:
         return ""
     needed, before = (f"{size / 1e9:.1f}" for size in (knob.memory_bytes, now))
-    beside = "as now" if needed == before else f"now {before}"
+    now_text = "as now" if needed == before else f"now {before}"
     clauses = (clause for clause in knob.meaning.split("; ") if clause.startswith(NO_MORE_MEMORY))
     why = next(clauses, "").removeprefix(NO_MORE_MEMORY)
-    named = _BY_NOW.match(why)
-    now_by = named[1] if named else "now"
+    schedule_match = _BY_NOW.match(why)
+    now_by = schedule_match[1] if schedule_match else "now"
     # It may hold of this change alone: who it is stays.
     brief, least = ("row 1", "1st") if who == "the first" else ("this", "this")
     forms: tuple[str, ...]
-    forms = (f"{who} needs about {needed} GB, {beside}", f"{who} needs ~{needed} GB, {beside}",
-             f"{brief} needs ~{needed} GB, {beside}", f"{brief}: memory ~{needed} GB, {beside}",
-             f"{brief}: ~{needed} GB, {beside}", f"{least}: ~{needed} GB, {beside}")  # fmt: skip
+    forms = (f"{who} needs about {needed} GB, {now_text}", f"{who} needs ~{needed} GB, {now_text}",
+             f"{brief} needs ~{needed} GB, {now_text}", f"{brief}: memory ~{needed} GB, {now_text}",
+             f"{brief}: ~{needed} GB, {now_text}", f"{least}: ~{needed} GB, {now_text}")  # fmt: skip
     if why:
         # Nobody expects as much as now of interleaved stages. In fewer words, `as now, all 16 held`, it was
         # taken for one thing more to be held against the row, and without any it was doubted; `16 mb` beside

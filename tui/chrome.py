@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 
-from simcore.trace.figures import Stepped, is_other_work, per_work, without_each
-from simcore.units import change_percent, plural, signed
+from simcore.trace.figures import SteppedRun, compare_by_work, is_other_work, remove_each
+from simcore.units import change_percent, plural, signed_duration
 from tui.frame import Line, cells, fitted, spread, text_of, width_of
 from tui.screens import SCREENS
 from tui.session import Session, notes_of
@@ -25,31 +25,31 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
     notes = len(notes_of(session))
     notes_words = plural(notes, "note")
     note: Line = [("   ", ""), (notes_words + " ", "warn" if notes else "dim")]
-    second = _wide_second(session, screen, note, width) if width >= _WIDE else None
+    second = _find_wide_row(session, screen, note, width) if width >= _WIDE else None
     facts, changed = session.facts(second is not None), len(session.changed_facts(second is not None))
     if second is None and width >= _WIDE:
         # The step stays in its row: what it is of stands in front of what is open.
-        second = _wide_second(session, screen, note, width, False)
+        second = _find_wide_row(session, screen, note, width, False)
         if second is not None:
             facts, changed = ["other model", *session.facts(True)], 1 + len(session.changed_facts(True))
     if second is not None:
-        least = sum(len(without_each(fact)) + 3 for fact in facts[: changed + 1])
+        least = sum(len(remove_each(fact)) + 3 for fact in facts[: changed + 1])
         least += min(len(name), _LEAST_NAME)
         if least > width - 9 and changed == len(session.changed_facts(True)) < len(facts):
             # `1024: tp 8 dp 8 pp 16` rather than nothing of the layout.
             facts[changed : changed + 1] = session.facts(False)[len(session.changed_facts(False)) :][:1]
-        said = session.run_words()
+        run_text = session.run_words()
         if session.current is not session.opened:
-            if said not in text_of([second]):
+            if run_text not in text_of([second]):
                 # Nobody takes the step for that of the file as it is.
-                facts.insert(max(changed, 1) + 1, said)
+                facts.insert(max(changed, 1) + 1, run_text)
             other = session.against_words()
             if other and f" vs {other}" not in text_of([second]):
                 facts.insert(max(changed, 1), f"compared with {other}")
             if len(name) + sum(len(fact) + 3 for fact in facts[:3]) > width - 9:
-                facts = [without_each(fact) for fact in facts]
-        name, said_of_it = _beside_facts(name, facts, width - 9, facts[:2])
-        row: Line = [(" wltui  ", "accent"), (name, "bright"), *said_of_it]
+                facts = [remove_each(fact) for fact in facts]
+        name, fact_line = _name_and_facts(name, facts, width - 9, facts[:2])
+        row: Line = [(" wltui  ", "accent"), (name, "bright"), *fact_line]
         return [fitted(row, width), second]
     # A cell on the left, and three before the step, three before the notes, one behind them. What was changed
     # and the layout stay, without the number of ranks if need be, then beside a difference in per cent alone,
@@ -61,16 +61,16 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
         forms.append((whole, True, True, _compact, _SHORTEST_NAME))
         forms += [(alone, short, True, form, cuts) for short in (False, True) for form in plain]
     forms += [(alone, True, False, form, cuts) for form in plain]
-    step, room, least = _step(session), 0, _LEAST_NAME
+    step, room, least = _step_line(session), 0, _LEAST_NAME
     for first, short, against, form, least in forms:
-        step = _step(session, short, against=against)
+        step = _step_line(session, short, against=against)
         room = width - width_of(step) - len(notes_words) - 8
-        kept = form(first)
-        if room >= min(len(name), least) + sum(len(fact) + 3 for fact in kept):
-            facts = [*kept, *facts[len(kept) :]]
+        first_facts = form(first)
+        if room >= min(len(name), least) + sum(len(fact) + 3 for fact in first_facts):
+            facts = [*first_facts, *facts[len(first_facts) :]]
             break
-    name, said_of_it = _beside_facts(name, facts, room, facts, least)
-    row = [(" ", ""), (name, "bright"), *said_of_it]
+    name, fact_line = _name_and_facts(name, facts, room, facts, least)
+    row = [(" ", ""), (name, "bright"), *fact_line]
     return [spread(row, [*step, *note], width), fitted(_tabs(screen, False), width)]
 
 
@@ -86,7 +86,7 @@ def _compact(first: list[str]) -> list[str]:
     return [*changed, _DEGREE.sub(r"\1\2", layout)]
 
 
-def _wide_second(
+def _find_wide_row(
     session: Session, screen: str, note: Line, width: int, with_model: bool = True
 ) -> Line | None:
     """The second row with the step time behind the screens; None where the screens would be cut for it.
@@ -102,10 +102,13 @@ def _wide_second(
     forms += [(False, gap, "", True, False) for gap in (" ", "")]
     all_forms = [(*form, True) for form in forms]
     all_forms += [(False, gap, "", True, False, False) for gap in (" ", "")]
-    for titles, gap, words, short, told, against in all_forms:
+    for titles, gap, words, short, with_notes, against in all_forms:
         tabs = _tabs(screen, titles, gap)
-        step: Line = [*_step(session, short, with_model, against), *([(f"   {words}", "")] if words else [])]
-        step += note if told else [(" ", "")]
+        step: Line = [
+            *_step_line(session, short, with_model, against),
+            *([(f"   {words}", "")] if words else []),
+        ]
+        step += note if with_notes else [(" ", "")]
         # Without a gap there is a blank behind the last screen.
         if width_of(tabs) + width_of(step) < width + (not gap):
             return spread(tabs, step, width)
@@ -141,22 +144,22 @@ def tab_at(session: Session, screen: str, column: int, width: int) -> str | None
     return None
 
 
-def _short(name: str, room: int) -> str:
+def _shorten(name: str, room: int) -> str:
     return name if len(name) <= room else name[: room - 3] + "..."
 
 
-def _beside_facts(
+def _name_and_facts(
     name: str, facts: list[str], room: int, first: list[str], least: int = _LEAST_NAME
 ) -> tuple[str, Line]:
     """A file's name and the facts behind it: these have their room before it, but for its first letters, and
     what no fact takes is the name's again. first: those that are worth cutting it for. least: cells of it.
     """
-    cut = _short(name, max(room - sum(len(fact) + 3 for fact in first), least))
-    line = _that_fit(facts, room - len(cut))
-    return _short(name, max(room - width_of(line), least)), line
+    short_name = _shorten(name, max(room - sum(len(fact) + 3 for fact in first), least))
+    line = _fitting_facts(facts, room - len(short_name))
+    return _shorten(name, max(room - width_of(line), least)), line
 
 
-def _that_fit(facts: list[str], room: int) -> Line:
+def _fitting_facts(facts: list[str], room: int) -> Line:
     """As many whole facts as there is room for: half a word tells nothing."""
     line: Line = []
     for fact in facts:
@@ -167,7 +170,7 @@ def _that_fit(facts: list[str], room: int) -> Line:
     return line
 
 
-def _step(session: Session, short: bool = False, with_model: bool = True, against: bool = True) -> Line:
+def _step_line(session: Session, short: bool = False, with_model: bool = True, against: bool = True) -> Line:
     """The step time, never off the screen; after a change also the difference to what it was.
 
     short: the difference as a share alone. with_model: whether it says that it is another model's. against:
@@ -205,19 +208,19 @@ def difference(was: int, now: int, short: bool = False) -> Line:
     share = change_percent(was, now)
     if short and share:
         return [(share, role)]
-    return [(signed(now - was) + (f" ({share})" if share else ""), role)]
+    return [(signed_duration(now - was) + (f" ({share})" if share else ""), role)]
 
 
-def run_difference(was: Stepped, now: Stepped, short: bool = False, against: str = "") -> Line:
+def run_difference(was: SteppedRun, now: SteppedRun, short: bool = False, against: str = "") -> Line:
     """The difference between the steps of two runs; by their work where that decides which is faster. short:
     as `difference`. against: which run the first one is, "" where nobody could take another one for it.
     """
     behind: Line = [(f" vs {against}", "dim")] if against else []
-    by_work = per_work(was, now)
+    by_work = compare_by_work(was, now)
     if by_work is not None:
-        share = text_of([difference(by_work.a_ns, by_work.alike_ns, True)])
+        share = text_of([difference(by_work.a_ns, by_work.same_work_ns, True)])
         work = " same work" if short else " for the same work"
-        return [(f"{share}{work}", _role(by_work.a_ns, by_work.alike_ns)), *behind]
+        return [(f"{share}{work}", _role(by_work.a_ns, by_work.same_work_ns)), *behind]
     line = difference(was.step_time_ns, now.step_time_ns, short)
     if is_other_work(was, now):
         # Neither a gain nor a loss.

@@ -30,7 +30,7 @@ COMMANDS = {
 }
 _VIEW = "tui.commands.view"
 
-DONE, INPUT_HAS_ERRORS, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
+SUCCESS, INPUT_HAS_ERRORS, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
 def main(arguments: "Sequence[str] | None" = None) -> int:
@@ -72,11 +72,11 @@ def _is_model(word: str) -> bool:
 
 def _refuse(words: list[str]) -> int:
     """Raises `UsageError` for a first word that is neither a command nor a file."""
-    from simcore.diagnostics import UsageError, meant, printable
+    from simcore.diagnostics import UsageError, did_you_mean, printable
 
     raise UsageError(
         f"found '{printable(words[0], 40)}', expected a file or one of the commands "
-        f"{', '.join(COMMANDS)}{meant(words[0], COMMANDS)}"
+        f"{', '.join(COMMANDS)}{did_you_mean(words[0], COMMANDS)}"
     )
 
 
@@ -85,7 +85,7 @@ def print_version(words: list[str]) -> int:
     from simcore import __version__
 
     print(f"wltui {__version__}")
-    return DONE
+    return SUCCESS
 
 
 def guarded(command: "Callable[[list[str]], int]", words: list[str]) -> int:
@@ -106,7 +106,7 @@ def guarded(command: "Callable[[list[str]], int]", words: list[str]) -> int:
             status = command(words)
         except SystemExit as leaving:
             # argparse leaves after --help; what it printed must still be flushed below.
-            status = int(leaving.code or DONE)
+            status = int(leaving.code or SUCCESS)
         sys.stdout.flush()
     except InputError as error:
         _complain(str(error))
@@ -119,7 +119,7 @@ def guarded(command: "Callable[[list[str]], int]", words: list[str]) -> int:
         return INPUT_HAS_ERRORS
     except BrokenPipeError:
         _forget(sys.stdout)
-        return DONE
+        return SUCCESS
     except OSError as error:
         _forget(sys.stdout)
         _complain(f"wltui: standard output cannot be written: {error.strerror or error}")

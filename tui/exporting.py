@@ -39,9 +39,9 @@ class FileQuestion:
         """Ask for the path; `path` is offered. form: what there is to say of how it is written."""
         from tui.prompt import Prompt
 
-        self._app.push_screen(Prompt(question, path, form=form), self._typed)
+        self._app.push_screen(Prompt(question, path, form=form), self._check_path)
 
-    def _typed(self, typed: str | None) -> None:
+    def _check_path(self, typed: str | None) -> None:
         from simcore.render.export.saving import check_file
         from tui.prompt import Prompt
 
@@ -54,18 +54,18 @@ class FileQuestion:
             self._refuse(str(error))
             return
         if mode is None:
-            self._written(path, False)
+            self._write_file(path, False)
             return
         prompt = Prompt(WRITE_OVER, "no", form=f"{cells(path, 200)} is there already")
         self._app.push_screen(prompt, lambda answer: self._answered(path, answer))
 
     def _answered(self, path: str, answer: str | None) -> None:
         if (answer or "").strip().lower() in ("y", "yes"):
-            self._written(path, True)
+            self._write_file(path, True)
         else:
             self._app.say(f"not saved: {cells(path, 100)} is as it was")
 
-    def _written(self, path: str, force: bool) -> None:
+    def _write_file(self, path: str, force: bool) -> None:
         try:
             message = self._write(path, force)
         except (UsageError, InputError) as error:
@@ -120,25 +120,25 @@ class Exporting:
             self._app.say(f"saved: {cells(path, 200)}")
 
     def _work(self, path: str, name: str, request: Request, force: bool) -> None:
-        from simcore.render.export import format_named, write
+        from simcore.render.export import find_format, write
 
         worker = get_current_worker()
 
-        def watched(pieces: Iterable[bytes]) -> Iterator[bytes]:
-            for piece in pieces:
+        def watched(chunks: Iterable[bytes]) -> Iterator[bytes]:
+            for chunk in chunks:
                 if worker.is_cancelled:
                     raise Cancelled
-                yield piece
+                yield chunk
 
         try:
-            export = format_named(name, "format").requested(request)
-            written = write(export, path, force, watched)
+            export = find_format(name, "format").build_export(request)
+            summary = write(export, path, force, watched)
         except Cancelled:
             return
         except (UsageError, InputError) as error:
             self._app.call_from_thread(self._app.say, str(error))
         else:
-            self._app.call_from_thread(self._app.say, f"{printable(path, 100)}: {written}")
+            self._app.call_from_thread(self._app.say, f"{printable(path, 100)}: {summary}")
 
     def _request(self, name: str) -> Request:
         from simcore.render.export import Request

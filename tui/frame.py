@@ -6,14 +6,14 @@ import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from simcore.diagnostics import in_short
-from simcore.kernel_names import shown_name
+from simcore.diagnostics import printable_within
+from simcore.kernel_names import display_name
 from simcore.records import Struct
-from simcore.units import unbroken
+from simcore.units import keep_units_unbroken
 
 # A piece of a line: text and the role of its style (see tui.frame_view).
-Piece = tuple[str, str]
-Line = list[Piece]
+StyledText = tuple[str, str]
+Line = list[StyledText]
 
 
 class Glyphs(Struct, frozen=True):
@@ -65,7 +65,7 @@ _LAST_PLAIN = 0x52F
 
 def cells(text: str, limit: int = 200) -> str:
     """Text of a file as at most `limit` characters of one cell each: escaped, others as `?`."""
-    return in_cells(in_short(text, limit))
+    return in_cells(printable_within(text, limit))
 
 
 def in_cells(safe: str) -> str:
@@ -75,7 +75,7 @@ def in_cells(safe: str) -> str:
 
 def name_cut(name: str, limit: int) -> str:
     """An operation's name as it is shown, in at most `limit` cells."""
-    return middle_cut(shown_name(name), limit)
+    return middle_cut(display_name(name), limit)
 
 
 def middle_cut(text: str, limit: int) -> str:
@@ -91,23 +91,23 @@ def middle_cut(text: str, limit: int) -> str:
 _LEAST_HEAD = 3
 
 
-def cut_apart(names: Iterable[str], limit: int) -> dict[str, str]:
+def cut_distinct(names: Iterable[str], limit: int) -> dict[str, str]:
     """Names of operations as `name_cut` has them; those that would look alike begin where they differ."""
-    shown = {name: name_cut(name, limit) for name in dict.fromkeys(names)}
-    alike: dict[str, list[str]] = {}
-    for name, text in shown.items():
-        alike.setdefault(text, []).append(name)
-    for some in alike.values():
-        if len(some) > 1:
-            shown |= _from_difference(some, limit)
-    return shown
+    text_by_name = {name: name_cut(name, limit) for name in dict.fromkeys(names)}
+    names_by_text: dict[str, list[str]] = {}
+    for name, text in text_by_name.items():
+        names_by_text.setdefault(text, []).append(name)
+    for equal_names in names_by_text.values():
+        if len(equal_names) > 1:
+            text_by_name |= _cut_from_difference(equal_names, limit)
+    return text_by_name
 
 
-def _from_difference(names: list[str], limit: int) -> dict[str, str]:
+def _cut_from_difference(names: list[str], limit: int) -> dict[str, str]:
     """Names, several, in at most `limit` cells: as much of their beginnings as there is room for, then from
     their first difference on, back to where its word begins.
     """
-    texts = {name: cells(shown_name(name), 4 * max(limit, 200)) for name in names}
+    texts = {name: cells(display_name(name), 4 * max(limit, 200)) for name in names}
     # The least and the greatest differ first where any two do.
     first, last = min(texts.values()), max(texts.values())
     pairs = enumerate(zip(first, last, strict=False))
@@ -117,8 +117,8 @@ def _from_difference(names: list[str], limit: int) -> dict[str, str]:
     rest = max(len(text) - start for text in texts.values())
     head = min(limit - 3 - rest, start)
     head = head if head >= _LEAST_HEAD else 0
-    cut = {name: f"{text[:head]}...{text[start:]}" for name, text in texts.items()}
-    return {name: end_cut(text, limit) for name, text in cut.items()}
+    cut_texts = {name: f"{text[:head]}...{text[start:]}" for name, text in texts.items()}
+    return {name: end_cut(text, limit) for name, text in cut_texts.items()}
 
 
 def end_cut(text: str, limit: int) -> str:
@@ -142,18 +142,18 @@ def width_of(line: Line) -> int:
 
 def fitted(line: Line, width: int) -> Line:
     """`line` cut or padded to exactly `width` cells, neighbours of equal role joined."""
-    return _fitted(line, width)[0]
+    return _fit(line, width)[0]
 
 
 def shortened(line: Line, width: int) -> Line:
     """`line` as `fitted`; where more than blanks is cut it ends with dots: half a figure reads as another."""
-    whole, is_cut = _fitted(line, width)
+    whole, is_cut = _fit(line, width)
     return [*fitted(whole, max(width - 3, 0)), ("..."[:width], "dim")] if is_cut else whole
 
 
-def _fitted(line: Line, width: int) -> tuple[Line, bool]:
+def _fit(line: Line, width: int) -> tuple[Line, bool]:
     """`line` in `width` cells, and whether more than blanks was cut."""
-    joined: Line = []
+    merged: Line = []
     left, is_cut = width, False
     for text, role in line:
         size = len(text)
@@ -163,16 +163,16 @@ def _fitted(line: Line, width: int) -> tuple[Line, bool]:
         if not size:
             continue
         left -= size
-        if joined and joined[-1][1] == role:
-            joined[-1] = (joined[-1][0] + text, role)
+        if merged and merged[-1][1] == role:
+            merged[-1] = (merged[-1][0] + text, role)
         else:
-            joined.append((text, role))
+            merged.append((text, role))
     if left > 0:
-        if joined and joined[-1][1] == "":
-            joined[-1] = (joined[-1][0] + " " * left, "")
+        if merged and merged[-1][1] == "":
+            merged[-1] = (merged[-1][0] + " " * left, "")
         else:
-            joined.append((" " * left, ""))
-    return joined, is_cut
+            merged.append((" " * left, ""))
+    return merged, is_cut
 
 
 def spread(left: Line, right: Line, width: int) -> Line:
@@ -183,10 +183,10 @@ def spread(left: Line, right: Line, width: int) -> Line:
 
 def wrapped(text: str, width: int) -> list[str]:
     """Text in lines of at most `width` cells; figures stay whole."""
-    held = unbroken(text)
+    unbroken_text = keep_units_unbroken(text)
     return [
         part.replace("\u00a0", " ")
-        for line in held.split("\n")
+        for line in unbroken_text.split("\n")
         for part in textwrap.wrap(line, max(width, 20))
     ]
 
@@ -213,12 +213,12 @@ def rule(title: str, width: int, glyphs: Glyphs) -> Line:
     )
 
 
-def scrolled(top: int, count: int, rows: int, cursor: int, beside: int | None = None) -> int:
+def scrolled(top: int, count: int, rows: int, cursor: int, also_visible: int | None = None) -> int:
     """The first of `count` lines to show where there is room for `rows`: that of the picture before, moved as
     little as brings the cursor into view, and `beside` with it where there is room for both.
     """
     top = max(0, min(top, count - rows))
-    for line in (cursor if beside is None else beside, cursor):
+    for line in (cursor if also_visible is None else also_visible, cursor):
         top = min(max(top, line - rows + 1), line)
     return max(top, 0)
 
@@ -251,8 +251,8 @@ def row_of(line: Line, row: int, rows: int, crowded: bool) -> Line:
 
 def largest(weights: Sequence[tuple[int, ...]], rows: int) -> list[int]:
     """Which rows are shown where there is room for `rows`: those of the largest weights, in their order."""
-    places = sorted(range(len(weights)), key=lambda index: weights[index], reverse=True)
-    return sorted(places[: max(rows, 0)])
+    by_weight = sorted(range(len(weights)), key=lambda index: weights[index], reverse=True)
+    return sorted(by_weight[: max(rows, 0)])
 
 
 def text_of(frame: Iterable[Line]) -> str:

@@ -52,14 +52,14 @@ class Styles(dict[str, Style]):
 
     def __missing__(self, role: str) -> Style:
         if role.endswith(" reversed"):
-            made = self[role.removesuffix(" reversed")] + Style(reverse=True)
+            style = self[role.removesuffix(" reversed")] + Style(reverse=True)
         else:
             front, on, behind = role.partition(" on ")
             if not on:
                 raise KeyError(role)
-            made = self[front] + Style(bgcolor=self[behind].color)
-        self[role] = made
-        return made
+            style = self[front] + Style(bgcolor=self[behind].color)
+        self[role] = style
+        return style
 
 
 def styles(color_system: str | None) -> Styles:
@@ -104,8 +104,8 @@ class FrameView(Widget, can_focus=False):
         self._styles = styles(self.app.console.color_system)
 
     def on_resize(self) -> None:
-        drawn = (width_of(self._lines[0]), len(self._lines)) if self._lines else self.size
-        if drawn != self.size and self.size.area:
+        drawn_size = (width_of(self._lines[0]), len(self._lines)) if self._lines else self.size
+        if drawn_size != self.size and self.size.area:
             self.redraw_all()
 
     def redraw_all(self) -> None:
@@ -176,9 +176,12 @@ class ScreenView(FrameView, can_focus=True):
         super().__init__(ascii_only=ascii_only, id=id)
         self.session = session
 
-    def takes(self, key: str) -> bool:
+    def has_key(self, key: str) -> bool:
         """Whether a key does something of the screen's own."""
-        return any(isinstance(bound, Binding) and key in bound.key.split(",") for bound in self.BINDINGS)
+        return any(
+            isinstance(key_binding, Binding) and key in key_binding.key.split(",")
+            for key_binding in self.BINDINGS
+        )
 
     def show_hints(self, hints: tuple[tuple[str, str], ...]) -> None:
         """The last row says these of the keys, if it does not yet."""
@@ -191,7 +194,7 @@ class ScreenView(FrameView, can_focus=True):
         """What the session file keeps of this screen, None for nothing."""
         return None
 
-    def restore(self, state: ScreenState, places: bool) -> None:
+    def restore(self, state: ScreenState, keeps_positions: bool) -> None:
         """Show what was kept. places: whether places in time mean the same as then."""
 
     @property

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 
 from tui.frame import Line, fitted, rule, wrapped
 from tui.frame_view import ScreenView
-from tui.keys.actions import KeyAction, Keymap, actions
+from tui.keys.actions import KeyAction, Keymap, list_actions
 from tui.panel import Panel
 
 FIRST = "The keys to begin with"
@@ -55,15 +55,15 @@ _GROUPS = {
 _REST = "More"
 
 
-def grouped(screen: str, key_actions: Sequence[KeyAction]) -> list[tuple[str, list[KeyAction]]]:
+def group_actions(screen: str, key_actions: Sequence[KeyAction]) -> list[tuple[str, list[KeyAction]]]:
     """(title, actions) of each group of a screen's actions that has any; every action is in one of them."""
     first = [action for name in _FIRST.get(screen, ()) for action in key_actions if _name(action) == name]
     left = [action for action in key_actions if action not in first]
     groups = [(FIRST, first)]
     for title, names in _GROUPS.items():
         groups.append((title, [action for action in left if _name(action) in names]))
-    known = {name for names in _GROUPS.values() for name in names}
-    groups.append((_REST, [action for action in left if _name(action) not in known]))
+    grouped_names = {name for names in _GROUPS.values() for name in names}
+    groups.append((_REST, [action for action in left if _name(action) not in grouped_names]))
     return [(title, members) for title, members in groups if members]
 
 
@@ -93,9 +93,9 @@ class HelpScreen(Panel):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("question_mark", "dismiss(None)", "back")]
 
     def __init__(self, view: ScreenView, everywhere: Sequence[BindingType], keymap: Keymap) -> None:
-        here, always = actions(view.BINDINGS, keymap), actions(everywhere, keymap)
+        here, always = list_actions(view.BINDINGS, keymap), list_actions(everywhere, keymap)
         blocks: list[tuple[str, _Block]] = [
-            (title, list(map(_pair, members))) for title, members in grouped(view.id or "", here)
+            (title, list(map(_pair, members))) for title, members in group_actions(view.id or "", here)
         ]
         if view.mouse:
             blocks.append(("Mouse", list(view.mouse)))
@@ -107,14 +107,14 @@ class HelpScreen(Panel):
         def lines(width: int) -> list[Line]:
             columns = 2 if width >= _TWO_COLUMNS else 1
             cells = (width - columns + 1) // columns
-            made = [
+            rendered = [
                 [
                     *([] if title == FIRST else [rule(title, cells, view.glyphs)]),
                     *(line for what, words in block for line in _explained(what, words, cells)),
                 ]
                 for title, block in blocks
             ]
-            return _in_columns(made, columns, cells)
+            return _in_columns(rendered, columns, cells)
 
         super().__init__(f"Keys of this screen: {view.id}", lines, view.glyphs)
 

@@ -17,7 +17,7 @@ class Host(CellApp):
     session: Session
     ascii_only: bool
     screen_name: str
-    said: str
+    status_text: str
     came_from: str
 
     @property
@@ -38,7 +38,7 @@ class Host(CellApp):
         """Show a screen; it is made when it is first opened and found later as it was left."""
         raise NotImplementedError
 
-    async def go_to(self, number: int, start_ns: int, end_ns: int, stream: str | None = None) -> None:
+    async def go_to(self, track_id: int, start_ns: int, end_ns: int, stream: str | None = None) -> None:
         """Show a place in the timeline: a rank class or a stream of it, from start_ns to end_ns."""
         raise NotImplementedError
 

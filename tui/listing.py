@@ -53,7 +53,7 @@ class Listing(Protocol):
         """The texts of a line, by heading."""
         ...
 
-    def counted(self) -> str:
+    def count_text(self) -> str:
         """How many rows there are."""
         ...
 
@@ -104,9 +104,9 @@ class Listing(Protocol):
         ...
 
 
-def found_from(lines: Sequence[int], wanted: Collection[int], line: int, direction: int) -> int | None:
+def find_from(lines: Sequence[int], targets: Collection[int], line: int, direction: int) -> int | None:
     """The first place in `lines` of one that is wanted, from `line` on (1) or back (-1), and round."""
-    matching = [index for index, at in enumerate(lines) if at in wanted]
+    matching = [index for index, at in enumerate(lines) if at in targets]
     if direction < 0:
         matching.reverse()
     ahead = (index for index in matching if (index - line) * direction >= 0)

@@ -13,17 +13,17 @@ from textual.widgets import Input, Label
 
 from tui.frame import Glyphs, Line, end_cut, rule, scrolled, width_of
 from tui.frame_view import FrameView, ScreenView
-from tui.keys.actions import KeyAction, Keymap, actions
+from tui.keys.actions import KeyAction, Keymap, list_actions
 from tui.prompt import FieldScreen, PromptInput
 from tui.screens import SCREENS, load
-from tui.things import BEGINS, FAR, WHOLE, Things, is_thing, nearness
+from tui.search_index import BEGINS, FAR, WHOLE, SearchIndex, is_thing, nearness
 
 NONE_MATCHES = "nothing has these letters in its words"
 _KEYS_WIDTH = 24
 _ENDS = {"app.quit", "app.quit-everywhere"}
 
 
-def matching(key_actions: Sequence[KeyAction], typed: str) -> list[KeyAction]:
+def rank_matches(key_actions: Sequence[KeyAction], typed: str) -> list[KeyAction]:
     """The actions that hold what was typed, letters in order, the best first; all for nothing typed.
 
     Whole words come before beginnings of words, those before fragments, fragments before letters in order; of
@@ -34,40 +34,47 @@ def matching(key_actions: Sequence[KeyAction], typed: str) -> list[KeyAction]:
     typed = typed.strip().lower()
     matcher = Matcher(typed)
 
-    def place(action: KeyAction) -> tuple[bool, bool, int, int, bool, float]:
+    def sort_key(action: KeyAction) -> tuple[bool, bool, int, int, bool, float]:
         """An id typed whole is meant; what ends the program is not hit by chance."""
         stray = action.id in _ENDS and not action.words.startswith(typed)
-        near = nearness(action, typed)
-        by_letters = 0 if near < FAR or matcher.match(action.words) else 1
-        if action.id.startswith("screen.") and near <= BEGINS:
+        closeness = nearness(action, typed)
+        by_letters = 0 if closeness < FAR or matcher.match(action.words) else 1
+        if action.id.startswith("screen.") and closeness <= BEGINS:
             # Nothing is asked for as often.
-            near = WHOLE - 1
-        whose = 2 if is_thing(action) else bool(action.screen)
-        return action.id != typed, stray, near + by_letters, whose, near == FAR, -matcher.match(_text(action))
+            closeness = WHOLE - 1
+        origin_rank = 2 if is_thing(action) else bool(action.screen)
+        return (
+            action.id != typed,
+            stray,
+            closeness + by_letters,
+            origin_rank,
+            closeness == FAR,
+            -matcher.match(_text(action)),
+        )
 
     listed = [
         action
         for action in key_actions
         if nearness(action, typed) < FAR or (not is_thing(action) and matcher.match(_text(action)))
     ]
-    return sorted(listed, key=place)
+    return sorted(listed, key=sort_key)
 
 
 def _text(action: KeyAction) -> str:
     return f"{action.words} {action.id}"
 
 
-def elsewhere(screen: str, here: Sequence[KeyAction], keymap: Keymap) -> list[KeyAction]:
+def list_other_screens(screen: str, here: Sequence[KeyAction], keymap: Keymap) -> list[KeyAction]:
     """The actions of the screens but `screen`, without what `here`, its own ones, say in the same words."""
     others: list[KeyAction] = []
-    known = {action.id for action in here} | {action.words for action in here}
+    own_names = {action.id for action in here} | {action.words for action in here}
     for name in SCREENS:
         if name == screen:
             continue
-        for action in actions(load(name).BINDINGS, keymap, name):
-            if known.isdisjoint((action.id, action.words)):
+        for action in list_actions(load(name).BINDINGS, keymap, name):
+            if own_names.isdisjoint((action.id, action.words)):
                 others.append(action)
-                known.add(action.id)
+                own_names.add(action.id)
     return others
 
 
@@ -88,11 +95,11 @@ class ActionList(FrameView):
         super().__init__()
         self._things = things
         self.glyphs = glyphs
-        self._here = self.found = here
+        self._here = self.matching_actions = here
         self._others = others
         self._all: list[KeyAction] = []
         self._typed = ""
-        self.chosen = 0
+        self.selected_index = 0
         self.top = 0
 
     def get_content_height(self, container: object, viewport: object, width: int) -> int:
@@ -105,21 +112,23 @@ class ActionList(FrameView):
         self._typed = typed
         if not self._all:
             self._all = [*self._here, *self._others()]
-        self.found = matching([*self._all, *self._things(typed)], typed) if typed.strip() else self._here
-        self.chosen = self.top = 0
+        self.matching_actions = (
+            rank_matches([*self._all, *self._things(typed)], typed) if typed.strip() else self._here
+        )
+        self.selected_index = self.top = 0
         self.redraw()
 
     def move(self, by: int) -> None:
         """Choose another one."""
-        self.chosen = max(0, min(self.chosen + by, len(self.found) - 1))
+        self.selected_index = max(0, min(self.selected_index + by, len(self.matching_actions) - 1))
         self.redraw()
 
     def frame(self, width: int, height: int) -> list[Line]:
         rows = height - 1
-        self.top = scrolled(self.top, len(self.found), rows, self.chosen)
+        self.top = scrolled(self.top, len(self.matching_actions), rows, self.selected_index)
         lines: list[Line] = []
-        for index, action in enumerate(self.found[self.top : self.top + rows], self.top):
-            mark, role = (">", "accent") if index == self.chosen else (" ", "")
+        for index, action in enumerate(self.matching_actions[self.top : self.top + rows], self.top):
+            mark, role = (">", "accent") if index == self.selected_index else (" ", "")
             keys = "  ".join(action.keys)
             screen = SCREENS[action.screen] if action.screen else None
             where = f"  on {screen.key} {screen.title}" if screen else ""
@@ -129,9 +138,9 @@ class ActionList(FrameView):
             line.append((where, role or "dim"))
             name = "" if is_thing(action) else f"   {action.id}"
             lines.append([*line, (name, "dim")] if width_of(line) + len(name) <= width else line)
-        if not self.found:
+        if not self.matching_actions:
             lines.append([(f"  {NONE_MATCHES}", "warn")])
-        below = len(self.found) - self.top - rows
+        below = len(self.matching_actions) - self.top - rows
         title = f"{below} more below" if below > 0 else "Enter does it, Esc leaves"
         return [*lines, *[[] for _ in range(rows - len(lines))], rule(title, width, self.glyphs)]
 
@@ -154,12 +163,14 @@ class Palette(FieldScreen["KeyAction | None"]):
     ]
 
     def __init__(
-        self, view: ScreenView, everywhere: Sequence[BindingType], keymap: Keymap, things: Things
+        self, view: ScreenView, everywhere: Sequence[BindingType], keymap: Keymap, things: SearchIndex
     ) -> None:
         super().__init__(PromptInput("", select_on_focus=False))
-        here = [*actions(view.BINDINGS, keymap), *actions(everywhere, keymap)]
+        here = [*list_actions(view.BINDINGS, keymap), *list_actions(everywhere, keymap)]
         screen = view.id or ""
-        self._list = ActionList(here, lambda: elsewhere(screen, here, keymap), view.glyphs, things.found)
+        self._list = ActionList(
+            here, lambda: list_other_screens(screen, here, keymap), view.glyphs, things.find
+        )
 
     def compose(self) -> ComposeResult:
         with Horizontal():
@@ -172,8 +183,8 @@ class Palette(FieldScreen["KeyAction | None"]):
         self._list.type(self._field.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        actions_shown = self._list.found
-        self.dismiss(actions_shown[self._list.chosen] if actions_shown else None)
+        actions_shown = self._list.matching_actions
+        self.dismiss(actions_shown[self._list.selected_index] if actions_shown else None)
 
     def action_move(self, by: int) -> None:
         # What was typed in the same burst is on its way.

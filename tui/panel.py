@@ -52,10 +52,10 @@ class ScrolledLines(FrameView):
         if self.keep is not None:
             # The last row may be taken by how many are below; the title stands above the first line.
             self.top = min(max(self.top, self.keep + 3 - height), self.keep + (self.keep > 0))
-        self.top, shown = page_of(
+        self.top, visible = page_of(
             lines, self.top, height, lambda below: rule(self.more(below), width, self.glyphs)
         )
-        return shown
+        return visible
 
 
 # Lines that a page down or up leaves on the screen: the last one, and the two rules.

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from simcore.units import duration
-from tui.change_words import LESS_TIME, needs_words
+from tui.change_words import LESS_TIME, describe_memory
 from tui.frame import Glyphs, Line, cells, end_cut, fitted, rows_around, shortened
 from tui.session import Run
 
 if TYPE_CHECKING:
     from simcore.cluster import Dimension
-    from simcore.parameters import Given
-    from simcore.trace.findings import Spot, WhatIf
+    from simcore.parameters import RunInput
+    from simcore.trace.findings import TrackInterval, WhatIf
 
 
 # Rows that both lists of the what-if table need: one of each, and the heading between them.
@@ -38,30 +38,30 @@ class PanelCursor:
     results: Run = field(kw_only=False)
     panels: tuple[str, ...]
     panel: str
-    at: dict[str, tuple[int, int]] = field(default_factory=dict)
+    cursors: dict[str, tuple[int, int]] = field(default_factory=dict)
     knobs: Sequence[WhatIf] | None = None
-    left: dict[tuple[str | None, Given], tuple[int, int]] = field(default_factory=dict)
+    cursor_by_run: dict[tuple[str | None, RunInput], tuple[int, int]] = field(default_factory=dict)
 
     def show(self, results: Run) -> None:
         """Another run; the cursor stays where it is, as far as there is such a place. The what-if table has
         other rows: who goes back finds the row that was tried, who goes on begins with the first.
         """
-        self.left[self.results.setup.label, self.results.setup] = self.cursor(WHAT_IF)
-        self.at[WHAT_IF] = self.left.get((results.setup.label, results.setup), (0, 0))
+        self.cursor_by_run[self.results.setup.label, self.results.setup] = self.cursor(WHAT_IF)
+        self.cursors[WHAT_IF] = self.cursor_by_run.get((results.setup.label, results.setup), (0, 0))
         self.results, self.knobs = results, None
         self.begin()
         for panel in self.panels:
             if panel != WHAT_IF:
-                self.place(panel, *self.cursor(panel))
+                self.set_cursor(panel, *self.cursor(panel))
 
     def begin(self) -> None:
         """What a model makes ready for a run."""
 
-    def take(self, knobs: Sequence[WhatIf] | None) -> None:
+    def set_what_if(self, knobs: Sequence[WhatIf] | None) -> None:
         """The what-if table of the run, once it is there."""
         self.knobs = knobs
         if knobs is not None:
-            self.place(WHAT_IF, *self.cursor(WHAT_IF))
+            self.set_cursor(WHAT_IF, *self.cursor(WHAT_IF))
 
     def set_panels(self, panels: tuple[str, ...]) -> None:
         """The panels that the screen has room for."""
@@ -75,7 +75,7 @@ class PanelCursor:
 
     def cursor(self, panel: str) -> tuple[int, int]:
         """(row, column) of the cursor in a panel."""
-        return self.at.get(panel, (0, 0))
+        return self.cursors.get(panel, (0, 0))
 
     def row(self, panel: str) -> int:
         """The row of the cursor in a panel."""
@@ -84,14 +84,14 @@ class PanelCursor:
     def move(self, rows: int, columns: int = 0) -> None:
         """The cursor of the panel that has the focus."""
         row, column = self.cursor(self.panel)
-        self.place(self.panel, row + rows, column + columns)
+        self.set_cursor(self.panel, row + rows, column + columns)
 
-    def place(self, panel: str, row: int, column: int = 0) -> None:
+    def set_cursor(self, panel: str, row: int, column: int = 0) -> None:
         """The cursor of a panel, as far as it has such a place."""
         rows, columns = self.extent(panel)
-        self.at[panel] = (max(0, min(row, rows - 1)), max(0, min(column, columns - 1)))
+        self.cursors[panel] = (max(0, min(row, rows - 1)), max(0, min(column, columns - 1)))
 
-    def chosen(self) -> WhatIf | None:
+    def selected_change(self) -> WhatIf | None:
         """The change under the cursor, where the what-if table has the focus."""
         return self.knobs[self.row(WHAT_IF)] if self.panel == WHAT_IF and self.knobs else None
 
@@ -99,21 +99,21 @@ class PanelCursor:
         """The change that gains most."""
         return self.knobs[0] if self.knobs else None
 
-    def needs_words(self, room: int) -> str:
+    def describe_memory(self, room: int) -> str:
         """What the change under the cursor, without one the first, needs of memory, in `room` cells; "" where
         nobody knows, and of what fixes the file: that is to be made whatever it needs.
         """
-        chosen = self.chosen()
-        if chosen is None and self.fixes:
+        selected = self.selected_change()
+        if selected is None and self.fixes:
             return ""
-        knob = chosen or self.best()
+        knob = selected or self.best()
         if knob is None or knob.memory_bytes is None:
             return ""
         # Imported here: of traces nobody knows.
-        from simcore.analysis.file_memory import memory_bytes
+        from simcore.analysis.file_memory import peak_bytes
 
-        who = "the first" if chosen is None else "this one"
-        return needs_words(who, knob, memory_bytes(self.results.model), room)
+        who = "the first" if selected is None else "this one"
+        return describe_memory(who, knob, peak_bytes(self.results.model), room)
 
     @property
     def fixes(self) -> int:
@@ -156,7 +156,7 @@ class PanelCursor:
         """(rows, columns) of a panel."""
         raise NotImplementedError
 
-    def target(self) -> Spot | None:
+    def target(self) -> TrackInterval | None:
         """Where Enter leads in the timeline; None where it leads elsewhere or nowhere."""
         raise NotImplementedError
 
@@ -175,9 +175,9 @@ def two_lists(knobs: Sequence[WhatIf], row: int, rows: int) -> list[int | None]:
     the one with the cursor is there.
     """
     changes = sum(knob.list == "change" for knob in knobs)
-    shown = rows_around(row, len(knobs), rows)
-    if not shown.start <= changes < shown.stop or (rows < BOTH_LISTS and not changes):
-        return list(shown)
+    visible = rows_around(row, len(knobs), rows)
+    if not visible.start <= changes < visible.stop or (rows < BOTH_LISTS and not changes):
+        return list(visible)
     if rows < BOTH_LISTS:
         of_cursor = range(changes) if row < changes else range(changes, len(knobs))
         inside = rows_around(row - of_cursor.start, len(of_cursor), rows)
@@ -201,7 +201,7 @@ def with_most_a_microbatch(knobs: Sequence[WhatIf]) -> list[WhatIf]:
     """
     gains = {index: knob.gain_ns for index, knob in enumerate(knobs) if knob.flags}
     most = min(gains, key=lambda index: gains[index], default=None)
-    if fixes_in_front(knobs) or most is None or knobs[most].alike_ns is None or most <= 1:
+    if fixes_in_front(knobs) or most is None or knobs[most].same_work_ns is None or most <= 1:
         return list(knobs)
     rest = (knob for index, knob in enumerate(knobs) if index and index != most)
     return [knobs[0], knobs[most], *rest]
@@ -218,13 +218,13 @@ def lists_and_meaning(
         index for index in two_lists(knobs, row, rows - 1) if index is not None and knobs[index].flags
     ]
     first = fixes_in_front(knobs)
-    whose = [row] if focused and (row or not first) else in_sight
-    said = [knobs[index].meaning for index in whose if knobs[index].meaning]
-    meaning = said[0] if said else other
+    described = [row] if focused and (row or not first) else in_sight
+    meanings = [knobs[index].meaning for index in described if knobs[index].meaning]
+    meaning = meanings[0] if meanings else other
     most = max(rows - BOTH_LISTS - first, 1)
-    if len(said) > 1 and first:
+    if len(meanings) > 1 and first:
         # What is said of a fix holds for what stands below it, and neither is left out for a further row.
-        meaning, most = "; ".join(said[:2]), max(rows - BOTH_LISTS + 1, most)
+        meaning, most = "; ".join(meanings[:2]), max(rows - BOTH_LISTS + 1, most)
     if _lines_of(meaning.partition("; ")[0], width) > most:
         # Half of the rows rather than half a clause.
         most = max(rows // 2, 1)
@@ -233,8 +233,8 @@ def lists_and_meaning(
     if lines and len(listed) + len(lines) < rows:
         # A row too few for the other list says more of this one: why it has another schedule, too.
         lines = _clauses(meaning, width, rows - len(listed))
-    for further in said[1:]:
-        if len(listed) + len(lines) + _lines_of(further, width) > rows or further in said[0]:
+    for further in meanings[1:]:
+        if len(listed) + len(lines) + _lines_of(further, width) > rows or further in meanings[0]:
             break
         lines += _clauses(further, width, _ANY)
     return listed, lines
@@ -242,8 +242,8 @@ def lists_and_meaning(
 
 def meaning_rows(knobs: Sequence[WhatIf] | None, width: int) -> int:
     """Lines of `width` cells that the longest of the words needs which say what a change does."""
-    said = {knob.meaning for knob in knobs or () if knob.meaning}
-    return max((_lines_of(meaning, width) for meaning in said), default=0)
+    meanings = {knob.meaning for knob in knobs or () if knob.meaning}
+    return max((_lines_of(meaning, width) for meaning in meanings), default=0)
 
 
 def _lines_of(meaning: str, width: int) -> int:
@@ -295,6 +295,6 @@ def box(
     return boxed
 
 
-def beside(*panels: list[Line]) -> list[Line]:
+def join_panels(*panels: list[Line]) -> list[Line]:
     """Panels of equal height next to each other."""
-    return [[piece for part in parts for piece in part] for parts in zip(*panels, strict=True)]
+    return [[styled for part in parts for styled in part] for parts in zip(*panels, strict=True)]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tui.runs.runs import RunsHost
 
 
-NO_PLACE = "a change has no place on the timeline: t tries it"
+NO_POSITION = "a change has no place on the timeline: t tries it"
 
 
 class PanelsView(ScreenView):
@@ -45,7 +45,7 @@ class PanelsView(ScreenView):
     def look_for_changes(self) -> str:
         """The what-if table into the model, once it is there; how far it is."""
         if self.model.knobs is None:
-            self.model.take(self._app.runs.what_if(self.model.results))
+            self.model.set_what_if(self._app.runs.what_if(self.model.results))
             if self.model.knobs is not None:
                 # The changes have come just now, and the first one may fix the file.
                 self.app.call_later(self.show_hints, self._hints())
@@ -68,23 +68,23 @@ class PanelsView(ScreenView):
         if target is not None:
             await self._app.go_to(*target)
         elif self.model.panel == WHAT_IF:
-            self._app.say(NO_PLACE)
+            self._app.say(NO_POSITION)
 
     @property
     def tries(self) -> str:
         """What `t` does: it tries the change at the cursor, else the first one, which may fix the file."""
         model = self.model
-        chosen, first = model.chosen(), model.best()
+        selected, first = model.selected_change(), model.best()
         # A newcomer pressed it for the first change that gains.
-        if first is not None and first.fixes and chosen in (None, first):
+        if first is not None and first.fixes and selected in (None, first):
             return FIXES
-        return TRY_FIRST if chosen is None else TRY_THIS
+        return TRY_FIRST if selected is None else TRY_THIS
 
     def action_try(self) -> None:
         """Try the change under the cursor, without one the best, which may not be known yet."""
         model, runs = self.model, self._app.runs
         if self.session.running or model.knobs:
-            runs.try_change(model.chosen() or model.best())
+            runs.try_change(model.selected_change() or model.best())
         elif model.knobs is None:
             runs.try_best()
         else:

@@ -29,10 +29,10 @@ class PromptInput(Input):
         # A name of a session file, say: what steers a terminal is not offered.
         value = "".join(char for char in value if char.isprintable())
         super().__init__(value, select_on_focus=select_on_focus)
-        self.given: deque[Key] = deque(maxlen=100)
+        self.received_keys: deque[Key] = deque(maxlen=100)
 
     async def _on_key(self, event: Key) -> None:
-        self.given.append(event)
+        self.received_keys.append(event)
         # At once: Textual takes letters here, but lets keys that edit (Backspace, Enter) or choose go
         # up to the app first, where the letters of the same read overtake them.
         for where in (self, self.screen):
@@ -66,7 +66,7 @@ class FieldScreen(Modal[ScreenResultType]):
 
         Such a key went to what had the focus then, and comes here after it has passed all of that.
         """
-        if any(event is key for key in self._field.given):
+        if any(event is key for key in self._field.received_keys):
             if self.focused is None:
                 # So early that nothing has the focus yet: Enter still means this field.
                 self.set_focus(self._field)
@@ -125,17 +125,17 @@ class LivePrompt(Prompt):
     def __init__(self, question: str, value: str, changed: Callable[[str], None]) -> None:
         super().__init__(question, value)
         self._changed = changed
-        self._said = Label("", id="said", markup=False)
+        self._answer_label = Label("", id="said", markup=False)
 
     def _row(self) -> ComposeResult:
         yield from super()._row()
-        yield self._said
+        yield self._answer_label
 
-    def say(self, words: str) -> None:
+    def show_answer(self, words: str) -> None:
         """Words behind the text, as far as there is room."""
-        asked = min(len(self._question), self._cells(_QUESTION_PERCENT))
-        room = min(self._cells(_ANSWER_PERCENT), self._cells(100) - asked - 2 - _LEAST_TYPED)
-        self._said.update(end_cut(words, room))
+        question_cells = min(len(self._question), self._cells(_QUESTION_PERCENT))
+        room = min(self._cells(_ANSWER_PERCENT), self._cells(100) - question_cells - 2 - _LEAST_TYPED)
+        self._answer_label.update(end_cut(words, room))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         self._changed(event.value)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 
-from simcore.parameters import Given
+from simcore.parameters import RunInput
 from simcore.records import NamedTuple
-from tui.commands.opened import own_of
+from tui.commands.opened import select_parameters
 from tui.frame import Glyphs, Line, cells, wrapped
 from tui.panel import Panel
 from tui.session import Run, Session
@@ -15,37 +15,37 @@ TITLE = "The command line of this run"
 LEFT_OUT = "--against is left out, A and B have different parameters"
 
 
-class Reproduced(NamedTuple):
+class CommandLine(NamedTuple):
     """command: the words of the shell. left_out: what they do not say, "" where they say all."""
 
     command: str
     left_out: str = ""
 
 
-def reproduced(session: Session) -> Reproduced:
+def build_command_line(session: Session) -> CommandLine:
     """The command line of the run on the screen, with the run beside it.
 
     The flags of a command line are for both runs of a kind: where A has others than B, A is left out.
     """
     command, against = session.command(), session.against
     if against is None:
-        return Reproduced(command)
-    flags = _flags_beside(session, against)
+        return CommandLine(command)
+    flags = _shared_flags(session, against)
     if flags is None:
-        return Reproduced(command, LEFT_OUT)
-    return Reproduced(f"{command} {' '.join(map(shlex.quote, ['--against', against.path, *flags]))}")
+        return CommandLine(command, LEFT_OUT)
+    return CommandLine(f"{command} {' '.join(map(shlex.quote, ['--against', against.path, *flags]))}")
 
 
-def command_panel(reproduction: Reproduced, glyphs: Glyphs) -> Panel:
+def command_panel(reproduction: CommandLine, glyphs: Glyphs) -> Panel:
     """A panel with all of the command line, in lines that a shell takes as one."""
 
     def lines(width: int) -> list[Line]:
-        said: list[Line] = (
+        warning_lines: list[Line] = (
             [[(line, "warn")] for line in wrapped(reproduction.left_out, width)]
             if reproduction.left_out
             else []
         )
-        return [*said, *([(line, "")] for line in shell_lines(reproduction.command, width))]
+        return [*warning_lines, *([(line, "")] for line in shell_lines(reproduction.command, width))]
 
     return Panel(TITLE, lines, glyphs)
 
@@ -75,13 +75,17 @@ def shell_lines(command: str, width: int) -> list[str]:
     return [cells(line, width) for line in lines]
 
 
-def _flags_beside(session: Session, against: Run) -> list[str] | None:
+def _shared_flags(session: Session, against: Run) -> list[str] | None:
     """The flags that give A beside those of B; None where one command line cannot give both."""
     current = session.current
-    wanted = current.parameters.as_flags(), against.parameters.as_flags()
-    for given in (current.parameters, against.parameters):
-        mine = own_of(Given(current.setup.source, given), against.setup.source).parameters
-        theirs = own_of(Given(against.setup.source, given), current.setup.source).parameters
-        if (mine.as_flags(), theirs.as_flags()) == wanted:
-            return [] if given is current.parameters else given.as_flags()
+    expected = current.parameters.as_flags(), against.parameters.as_flags()
+    for parameters in (current.parameters, against.parameters):
+        flags_of_b = select_parameters(
+            RunInput(current.setup.source, parameters), against.setup.source
+        ).parameters
+        flags_of_a = select_parameters(
+            RunInput(against.setup.source, parameters), current.setup.source
+        ).parameters
+        if (flags_of_b.as_flags(), flags_of_a.as_flags()) == expected:
+            return [] if parameters is current.parameters else parameters.as_flags()
     return None

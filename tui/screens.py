@@ -21,7 +21,7 @@ class ScreenEntry(NamedTuple):
     key: str
     title: str
     short: str
-    place: str
+    class_path: str
 
 
 SCREENS: dict[str, ScreenEntry] = {
@@ -38,7 +38,7 @@ SCREENS: dict[str, ScreenEntry] = {
 
 def load(name: str) -> type[ScreenView]:
     """The view of a screen, imported when it is first opened."""
-    module, _, view = SCREENS[name].place.partition(":")
+    module, _, view = SCREENS[name].class_path.partition(":")
     view_class: type[ScreenView] = getattr(import_module(module), view)
     return view_class
 

@@ -9,24 +9,24 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic
-from simcore.parameters import Given, Parameters
+from simcore.parameters import Parameters, RunInput
 from simcore.records import NamedTuple
-from simcore.trace.contexts import Work
-from simcore.trace.figures import microbatch_ns, without_each
-from simcore.trace.run import Run, as_read, held_spans
+from simcore.trace.contexts import StepWork
+from simcore.trace.figures import microbatch_ns, remove_each
+from simcore.trace.run import Run, as_read, count_spans
 from simcore.units import duration
 
 if TYPE_CHECKING:
     from simcore.cluster import Dimension
 
-__all__ = ["KeptRun", "Run", "Session", "notes_of"]
+__all__ = ["HistoryRun", "Run", "Session", "notes_of"]
 
 # Timed ops of kept runs beside those on the screens: some 80 MB. Others are found again when shown.
 MOST_KEPT_OPS = 2_000_000
 
 
 @dataclass(slots=True, eq=False)
-class KeptRun:
+class HistoryRun:
     """A run of the history. name: the user's, "" for none. step_ns: its step time, each_ns: what each of its
     micro-batches takes of it, tokens_per_s: of a model's run, work: how much a replica does in a simulated
     step; None where unknown. unequal: whether no micro-batch is as much work as another.
@@ -42,21 +42,21 @@ class KeptRun:
     each_ns: int | None = None
     tokens_per_s: float | None = None
     unequal: bool = False
-    work: Work | None = None
+    work: StepWork | None = None
 
-    def know(self, run: Run) -> None:
+    def set_results(self, run: Run) -> None:
         """Take what was found: its figures are known from now on, also when the run gives way."""
         self.results = run
         self.step_ns = run.step_time_ns if run.timed else None
         # What was measured need not be as much work as what was simulated.
         self.work = None if run.shape.measured else run.shape.work
-        self.unequal = run.timed and not run.shape.microbatches_alike
+        self.unequal = run.timed and not run.shape.has_equal_microbatches
         # Of unequal ones a mean says little.
         self.each_ns = microbatch_ns(run.shape) if run.timed and not self.unequal else None
         figures = run.model.model_figures
         self.tokens_per_s = None if figures is None else figures.throughput.tokens_per_s
 
-    def is_of(self, run: KeptRun) -> bool:
+    def is_same_run(self, run: HistoryRun) -> bool:
         """Whether it is the run of this one's label and parameters."""
         return (self.label, self.parameters) == (run.label, run.parameters)
 
@@ -86,17 +86,17 @@ def stamps_of(path: str, diagnostics: Iterable[Diagnostic]) -> dict[str, Stamp |
     }
 
 
-def _network_words(before: Sequence[Dimension], now: Sequence[Dimension]) -> list[str]:
+def _network_changes(before: Sequence[Dimension], now: Sequence[Dimension]) -> list[str]:
     """`dim 1 55.6 GB/s`: of dimensions that are as many what is another figure; nothing where none is."""
     if len(before) != len(now):
         return []
-    said = []
-    for number, (old, new) in enumerate(zip(before, now, strict=True)):
+    changes = []
+    for index, (old, new) in enumerate(zip(before, now, strict=True)):
         if new.bandwidth != old.bandwidth:
-            said.append(f"dim {number} {new.bandwidth:.3g} GB/s")
+            changes.append(f"dim {index} {new.bandwidth:.3g} GB/s")
         if new.latency_ns != old.latency_ns:
-            said.append(f"dim {number} {new.latency_ns:.3g} ns")
-    return said[:1] if len(said) < 2 else [f"{said[0]} and {len(said) - 1} more"]
+            changes.append(f"dim {index} {new.latency_ns:.3g} ns")
+    return changes[:1] if len(changes) < 2 else [f"{changes[0]} and {len(changes) - 1} more"]
 
 
 @dataclass(slots=True)
@@ -114,18 +114,18 @@ class Session:
     read: Callable[[str], Run] | None = None
     against: Run | None = None
     current: Run = field(init=False)
-    history: list[KeptRun] = field(init=False)
+    history: list[HistoryRun] = field(init=False)
     # How the files were when they were read.
     stamps: dict[str, Stamp | None] = field(init=False)
     other: Run | None = field(default=None, init=False)
-    beside: Run | None = field(default=None, init=False)
+    compared_run: Run | None = field(default=None, init=False)
     rank_a: int | None = field(default=None, init=False)
     ranks: tuple[int, int] | None = field(default=None, init=False)
     error: str = field(default="", init=False)
     running: bool = field(default=False, init=False)
-    _draft: Given = field(init=False)
-    _undo: list[Given] = field(default_factory=list, init=False)
-    _redo: list[Given] = field(default_factory=list, init=False)
+    _draft: RunInput = field(init=False)
+    _undo: list[RunInput] = field(default_factory=list, init=False)
+    _redo: list[RunInput] = field(default_factory=list, init=False)
     # Whether the next run on the screen takes back the one that is there.
     _takes_back: bool = field(default=False, init=False)
 
@@ -134,14 +134,14 @@ class Session:
         self._draft = self.opened.setup
         self.history = []
         self.stamps = stamps_of(self.opened.path, self.opened.diagnostics)
-        self._add(self.opened)
+        self._add_to_history(self.opened)
         plain = as_read(self.opened)
         if plain is not self.opened:
             # A replay was asked for: what was measured is a key away.
-            self._add(plain)
+            self._add_to_history(plain)
             self.other = plain
         if self.read is not None:
-            self.history += [KeptRun(Parameters(), label=label) for label in self.opened.setup.others]
+            self.history += [HistoryRun(Parameters(), label=label) for label in self.opened.setup.others]
 
     # -- the draft -------------------------------------------------------------------
 
@@ -150,7 +150,7 @@ class Session:
         """What is being edited: parameters that need not have been run."""
         return self._draft.parameters
 
-    def edit(self, draft: Given) -> None:
+    def edit(self, draft: RunInput) -> None:
         """Take a change as the draft; the one before can be had back."""
         self._undo.append(self._draft)
         self._redo.clear()
@@ -188,7 +188,7 @@ class Session:
     @property
     def doing(self) -> str:
         """What it is to make another run."""
-        return self.opened.setup.doing
+        return self.opened.setup.activity
 
     def facts(self, wide: bool) -> list[str]:
         """What is open, besides its name: what differs from the run as opened, then the most important."""
@@ -207,22 +207,24 @@ class Session:
             figures = figure_words(self.current.model.model_figures)
             facts = [fact for fact in facts if fact not in figures]
         # So does what a micro-batch takes: the step time says that.
-        before = {without_each(fact) for fact in self.opened.figures.headline(wide)}
-        changed = [fact for fact in facts if without_each(fact) not in before]
-        return [*changed, *_network_words(self.opened.network.dims, self.current.network.dims)]
+        before = {remove_each(fact) for fact in self.opened.figures.headline(wide)}
+        changed = [fact for fact in facts if remove_each(fact) not in before]
+        return [*changed, *_network_changes(self.opened.network.dims, self.current.network.dims)]
 
     def run_words(self) -> str:
         """Which run is on the screen: `run 2 of 3`, or one that was not kept."""
         count = len(self.history)
-        there = self.kept(self.current)
+        there = self.find_in_history(self.current)
         if there is not None:
             return f"run {self.history.index(there) + 1} of {count}"
         return f"draft after run {count}"
 
     def against_words(self) -> str:
         """`run 1`: which run a difference is to, where there is a third one that it could be; else ""."""
-        opened = self.kept(self.opened)
-        third = [run for run in self.history if run is not opened and run is not self.kept(self.current)]
+        opened = self.find_in_history(self.opened)
+        third = [
+            run for run in self.history if run is not opened and run is not self.find_in_history(self.current)
+        ]
         return f"run {self.history.index(opened) + 1}" if opened is not None and third else ""
 
     def command(self) -> str:
@@ -237,19 +239,19 @@ class Session:
         """The kept runs that have been found."""
         return [run.results for run in self.history if run.results is not None]
 
-    def kept(self, run: Run) -> KeptRun | None:
+    def find_in_history(self, run: Run) -> HistoryRun | None:
         """The run of the history with the label and the parameters of this one."""
-        return self.kept_like(KeptRun(run.parameters, label=run.setup.label))
+        return self.find_same_run(HistoryRun(run.parameters, label=run.setup.label))
 
-    def kept_like(self, wanted: KeptRun) -> KeptRun | None:
+    def find_same_run(self, target: HistoryRun) -> HistoryRun | None:
         """The same, of a run that need not have been found."""
-        return next((kept_run for kept_run in self.history if kept_run.is_of(wanted)), None)
+        return next((kept_run for kept_run in self.history if kept_run.is_same_run(target)), None)
 
     def root(self, label: str | None) -> Run:
         """The run of a label as it was read, from which others are made. Raises InputError."""
         if label == self.opened.setup.label:
             return self.opened
-        there = self.kept_like(KeptRun(Parameters(), label=label))
+        there = self.find_same_run(HistoryRun(Parameters(), label=label))
         results = None if there is None else there.results
         if results is not None:
             return results
@@ -258,9 +260,9 @@ class Session:
         assert label is not None
         return self.read(label)
 
-    def recall(self, run: KeptRun) -> None:
+    def recall(self, run: HistoryRun) -> None:
         """A run of an earlier session comes into the history; one that is there gets its name."""
-        there = self.kept_like(run)
+        there = self.find_same_run(run)
         if there is None:
             self.history.append(run)
         else:
@@ -268,7 +270,7 @@ class Session:
             there.step_ns = run.step_ns if there.step_ns is None else there.step_ns
             there.work = there.work or run.work
 
-    def remove(self, run: KeptRun) -> bool:
+    def remove(self, run: HistoryRun) -> bool:
         """Take a run out of the history; False for the one as opened, which stays."""
         if run is self.history[0]:
             return False
@@ -277,20 +279,20 @@ class Session:
             self.other = self.opened
         return True
 
-    def _add(self, run: Run) -> None:
-        kept = KeptRun(run.parameters, label=run.setup.label)
-        kept.know(run)
-        self.history.append(kept)
+    def _add_to_history(self, run: Run) -> None:
+        history_run = HistoryRun(run.parameters, label=run.setup.label)
+        history_run.set_results(run)
+        self.history.append(history_run)
 
     def show(self, run: Run) -> None:
         """Another run on the screen. The one before is a key away, kept or not; a change that was taken back
         and not kept is not: then it is the run that was kept last.
         """
-        there = self.kept(run)
+        there = self.find_in_history(run)
         if there is not None and there.results is None:
-            there.know(run)
+            there.set_results(run)
         taken_back, self._takes_back = self._takes_back, False
-        if run is not self.current and not (taken_back and self.kept(self.current) is None):
+        if run is not self.current and not (taken_back and self.find_in_history(self.current) is None):
             self.other = self.current
         elif self.other is run:
             self.other = next((other for other in reversed(self.runs) if other is not run), None)
@@ -303,28 +305,28 @@ class Session:
             self._redo.clear()
             self._draft = run.setup
         self.current = run
-        self._let_go()
+        self._drop_large_runs()
 
-    def _let_go(self) -> None:
+    def _drop_large_runs(self) -> None:
         """Large runs that are on no screen, the oldest first, are found again when they are shown."""
-        on_screen = (self.opened, self.current, self.other, self.beside)
+        on_screen = (self.opened, self.current, self.other, self.compared_run)
         room = MOST_KEPT_OPS
         for run in reversed(self.history):
-            if run.results is not None and not any(run.results is shown for shown in on_screen):
-                room -= held_spans(run.results)
+            if run.results is not None and not any(run.results is displayed for displayed in on_screen):
+                room -= count_spans(run.results)
                 if room < 0:
                     run.results = None
 
-    def found(self, kept: KeptRun, run: Run) -> None:
+    def record_results(self, history_run: HistoryRun, run: Run) -> None:
         """A run of the history was found: its step time is known from now on."""
-        kept.know(run)
-        self._let_go()
+        history_run.set_results(run)
+        self._drop_large_runs()
 
     def keep(self) -> int | None:
         """Keep the run on the screen: its number, from 1; None if it is kept already."""
-        if self.kept(self.current) is not None:
+        if self.find_in_history(self.current) is not None:
             return None
-        self._add(self.current)
+        self._add_to_history(self.current)
         return len(self.history)
 
 

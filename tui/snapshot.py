@@ -10,21 +10,21 @@ from types import FrameType
 from textual.pilot import Pilot, WaitForScreenTimeout
 from textual.widgets import Input
 
-from simcore.diagnostics import UsageError, meant, printable
+from simcore.diagnostics import UsageError, did_you_mean, printable
 from simcore.records import NamedTuple
 from tui.app import WltuiApp
 from tui.exporting import as_svg, as_text
 from tui.keys.actions import key_name, key_of
 
 DEFAULT_SIZE = (120, 36)
-_MOST = (1000, 500)
+_MAX_SIZE = (1000, 500)
 # Keys that people write by their names.
-_NAMED = ("enter", "escape", "tab", "space", "up", "down", "left", "right", "home", "end", "pageup",
+_KEY_NAMES = ("enter", "escape", "tab", "space", "up", "down", "left", "right", "home", "end", "pageup",
           "pagedown", "delete", "backspace")  # fmt: skip
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Pressed(NamedTuple):
+class KeyPress(NamedTuple):
     """A key. word: that it begins, where it looks like the name of a key and is none: in a prompt it is text,
     elsewhere a mistake; "" of all others.
     """
@@ -33,33 +33,33 @@ class Pressed(NamedTuple):
     word: str = ""
 
 
-def keys_in(text: str) -> list[Pressed]:
+def parse_keys(text: str) -> list[KeyPress]:
     """The keys of a text: words apart by blanks, a word the name of a key or else one key a character.
 
     `2 ww Ctrl+R /mlp Enter` -> 2, w, w, ctrl+r, /, m, l, p, enter.
     """
-    keys: list[Pressed] = []
+    keys: list[KeyPress] = []
     for word in text.split():
         key = key_of(word)
         if key is not None:
-            keys.append(Pressed(key))
+            keys.append(KeyPress(key))
         elif not word.isprintable():
-            found = printable(word, 40)
-            raise UsageError(f"--snapshot: found {found}, expected keys like: j Space ww Ctrl+R")
+            found_text = printable(word, 40)
+            raise UsageError(f"--snapshot: found {found_text}, expected keys like: j Space ww Ctrl+R")
         else:
-            named = word if re.match("[A-Z][a-z]", word) else ""
-            keys += [Pressed(char, "" if index else named) for index, char in enumerate(word)]
+            key_word = word if re.match("[A-Z][a-z]", word) else ""
+            keys += [KeyPress(char, "" if index else key_word) for index, char in enumerate(word)]
     return keys
 
 
-def size_in(text: str) -> tuple[int, int]:
+def parse_size(text: str) -> tuple[int, int]:
     """Columns and rows of a text like `120x36`. Raises `UsageError`."""
     match_ = re.fullmatch(r"([0-9]{1,4})x([0-9]{1,3})", text)
     size = (int(match_[1]), int(match_[2])) if match_ else (0, 0)
-    if not (1 <= size[0] <= _MOST[0] and 1 <= size[1] <= _MOST[1]):
+    if not (1 <= size[0] <= _MAX_SIZE[0] and 1 <= size[1] <= _MAX_SIZE[1]):
         raise UsageError(
             f"--size: found {printable(text, 40)}, expected COLUMNSxROWS like 120x36, "
-            f"at most {_MOST[0]}x{_MOST[1]}"
+            f"at most {_MAX_SIZE[0]}x{_MAX_SIZE[1]}"
         )
     return size
 
@@ -74,24 +74,24 @@ class _Ending:
         self._app = app
         self._pressing: asyncio.Task[object] | None = None
         # The first signal; those after it must not interrupt the tidying.
-        self.number = 0
+        self.signal_number = 0
 
     def __enter__(self) -> _Ending:
-        for number in _ENDING_SIGNALS:
-            signal.signal(number, self._end)
+        for ending_signal in _ENDING_SIGNALS:
+            signal.signal(ending_signal, self._end)
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number in _ENDING_SIGNALS:
-            signal.signal(number, signal.SIG_DFL)
-        if self.number:
-            raise SystemExit(128 + self.number)
+        for ending_signal in _ENDING_SIGNALS:
+            signal.signal(ending_signal, signal.SIG_DFL)
+        if self.signal_number:
+            raise SystemExit(128 + self.signal_number)
 
-    def _end(self, number: int, frame: FrameType | None) -> None:
+    def _end(self, received: int, frame: FrameType | None) -> None:
         """Nothing is raised here: asyncio must not be left in the middle of anything."""
-        if self.number:
+        if self.signal_number:
             return
-        self.number = number
+        self.signal_number = received
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -107,18 +107,18 @@ class _Ending:
     def pressing(self) -> None:
         """The keys are about to be pressed by the task that is running."""
         self._pressing = asyncio.current_task()
-        if self.number:
+        if self.signal_number:
             self._leave()
 
 
-def snapshot(app: WltuiApp, keys: list[Pressed], size: tuple[int, int], svg: bool) -> str:
+def take_snapshot(app: WltuiApp, keys: list[KeyPress], size: tuple[int, int], svg: bool) -> str:
     """The screen of `size` columns and rows after `keys`, each pressed when the one before is done with.
 
     As text the glyphs tell kinds apart, as on a terminal without colour. A signal that ends it raises
     `SystemExit`; from here on signals do what they do by themselves.
     """
-    taken: str | None = None
-    waited = False
+    picture: str | None = None
+    has_timed_out = False
     misspelt = ""
 
     async def settle(pilot: Pilot[object]) -> None:
@@ -129,7 +129,7 @@ def snapshot(app: WltuiApp, keys: list[Pressed], size: tuple[int, int], svg: boo
         await pilot.pause()
 
     async def press(pilot: Pilot[object]) -> None:
-        nonlocal taken, waited, misspelt
+        nonlocal picture, has_timed_out, misspelt
         ending.pressing()
         try:
             await settle(pilot)
@@ -142,11 +142,11 @@ def snapshot(app: WltuiApp, keys: list[Pressed], size: tuple[int, int], svg: boo
                 await settle(pilot)
                 if app.return_code is not None:
                     return
-            taken = as_svg(app) if svg else as_text(app)
+            picture = as_svg(app) if svg else as_text(app)
         except WaitForScreenTimeout:
-            waited = True
+            has_timed_out = True
         except asyncio.CancelledError:
-            if not ending.number:
+            if not ending.signal_number:
                 raise
         app.exit()
 
@@ -155,12 +155,12 @@ def snapshot(app: WltuiApp, keys: list[Pressed], size: tuple[int, int], svg: boo
     with _Ending(app) as ending:
         app.run(headless=True, size=size, auto_pilot=press)
     if misspelt:
-        near = meant(misspelt, map(key_name, _NAMED))
+        near = did_you_mean(misspelt, map(key_name, _KEY_NAMES))
         raise UsageError(
             f"--snapshot: {printable(misspelt, 40)} names no key, and there is no prompt for it here{near}"
         )
-    if waited:
+    if has_timed_out:
         raise UsageError("--snapshot: the screen did not answer for 30 s")
-    if taken is None:
+    if picture is None:
         raise UsageError("--snapshot: the keys end the program, so there is no screen left")
-    return taken
+    return picture

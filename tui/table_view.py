@@ -95,10 +95,10 @@ class TableView(ScreenView):
         line_below: Line = [(self.glyphs.horizontal, "dim")]
         for index, column in enumerate(columns):
             # Under the heading of the chosen column, for who sees no reversed cells.
-            chosen = index == self.column
-            under = (self.glyphs.view if chosen else self.glyphs.horizontal) * column.size
+            is_selected = index == self.column
+            under = (self.glyphs.view if is_selected else self.glyphs.horizontal) * column.size
             words = f" {column.of}" if column.of and len(column.of) < column.size else column.of
-            line_below.append((under[len(words) :], "accent" if chosen else "dim"))
+            line_below.append((under[len(words) :], "accent" if is_selected else "dim"))
             line_below += [(words, ""), (self.glyphs.horizontal if not words else " ", "dim")]
         line_below.append((self.glyphs.horizontal * width, "dim"))
         return [heading, fitted(line_below, width)]
@@ -115,13 +115,13 @@ class TableView(ScreenView):
         # What comes last is what a reader would take for something else.
         last = short.rpartition("; ")[2]
         forms = ((order, table.legend(columns, False)), (few, short), (few, last), (few, ""))
-        lines = [self._titled(*form) for form in forms]
+        lines = [self._title_line(*form) for form in forms]
         return next((line for line in lines if width_of(line) <= width), lines[-1])
 
-    def _titled(self, order: str, legend: str) -> Line:
+    def _title_line(self, order: str, legend: str) -> Line:
         words = f", {order}; {legend}" if legend else f", {order}"
         if not self.table.typed:
-            return [(f" {self.table.counted()}{words}", "dim")]
+            return [(f" {self.table.count_text()}{words}", "dim")]
         filtered = f" filter {cells(self.table.typed, 30)}: {self.table.left()}"
         return [(filtered, "accent"), (words, "dim")]
 
@@ -147,7 +147,7 @@ class TableView(ScreenView):
         self.line = max(0, min(self.line + by, len(self.table.lines) - 1))
         self.redraw()
 
-    def _here(self) -> Hashable | None:
+    def _current_mark(self) -> Hashable | None:
         """What the line of the cursor is of."""
         return self.table.mark(self.line) if self.table.lines else None
 
@@ -176,7 +176,7 @@ class TableView(ScreenView):
         self._sort("", True)
 
     def _sort(self, key: str, descending: bool) -> None:
-        here = self._here()
+        here = self._current_mark()
         self.table.sort(key, descending)
         self._go_back(here)
         self.redraw()
@@ -190,11 +190,11 @@ class TableView(ScreenView):
         self.app.push_screen(self._prompt, self._filtered)
 
     def _filter_typed(self, text: str) -> None:
-        here = self._here()
+        here = self._current_mark()
         self.table.filter(text)
         self._go_back(here)
         if self._prompt is not None:
-            self._prompt.say(self.table.left())
+            self._prompt.show_answer(self.table.left())
         self.changed()
 
     def _filtered(self, text: str | None) -> None:
@@ -218,7 +218,7 @@ class TableView(ScreenView):
             self.line = line
         if self._prompt is not None:
             nothing = self.table.no_match(text) if line is None and text.strip() else ""
-            self._prompt.say(nothing or (self.table.inside(text, self.line) if text.strip() else ""))
+            self._prompt.show_answer(nothing or (self.table.inside(text, self.line) if text.strip() else ""))
         self.redraw()
 
     def _searched(self, text: str | None) -> None:

@@ -28,7 +28,7 @@ SHORT = ("tries the first change", "back to the run before", "opens the timeline
 # Where a step is possible, and the key that leads there: the others are on every screen.
 _ONLY_ON = {"t": (("summary", "why"), "1"), "space": (("timeline",), "2")}
 _LEADS = {"1": "opens the summary", "2": "opens the timeline"}
-_SEEN = "tour-seen"
+_MARKER_FILE = "tour-seen"
 
 
 class Tour:
@@ -101,9 +101,9 @@ class Tour:
             ("Tour,", short, fewer),
             ("Tour,", short, [ends[0], ("ends ", "dim")]),
         )
-        for title, said, end in forms:
+        for title, step_text, end in forms:
             left: Line = [(f" {title} {step + 1} of {len(STEPS)}: ", "accent"), (f" {key} ", "key"),
-                          (f" {said} ", "bright")]  # fmt: skip
+                          (f" {step_text} ", "bright")]  # fmt: skip
             room = width - width_of(left) - width_of(end) - width_of(always)
             if room > whole:
                 break
@@ -125,7 +125,7 @@ def first_tour(environ: Mapping[str, str] = os.environ) -> Tour | None:
     """The tour, the first time that anybody asks for it; None where it was shown before, or where nothing
     can be kept of that.
     """
-    path = os.path.join(state_directory(environ), _SEEN)
+    path = os.path.join(state_directory(environ), _MARKER_FILE)
     if os.path.lexists(path):
         return None
     try:

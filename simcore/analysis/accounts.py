@@ -12,14 +12,14 @@ from simcore.program.ops import (
 IDLE_OP = -1
 
 
-def op_kind(timeline: Timeline, number: int, op: int, with_group: bool = False) -> str:
+def op_kind(timeline: Timeline, class_id: int, op: int, with_group: bool = False) -> str:
     """`compute`, a collective's name, `transfer`, or `idle` for a state change.
 
     with_group: with the kind of its group before a collective's name.
     """
     if op == IDLE_OP:
         return "idle"
-    cost = timeline.program.costs[timeline.stage_program(number).ops.cost[op]]
+    cost = timeline.program.costs[timeline.stage_program(class_id).ops.cost[op]]
     if isinstance(cost, CollectiveCost):
         return f"{cost.group} {WITH_COPIES[cost.collective]}" if with_group else WITH_COPIES[cost.collective]
     return "transfer" if isinstance(cost, TransferCost) else "compute"

@@ -39,53 +39,57 @@ class SurplusBlocks(NamedTuple):
 
     microbatches: int
     layers: int
-    more: tuple[int, ...]
-    more_layers: tuple[int, ...]
-    copied: tuple[int, ...]
-    between: tuple[int, ...]
+    surplus_rows: tuple[int, ...]
+    surplus_layers: tuple[int, ...]
+    copied_rows: tuple[int, ...]
+    rows_between: tuple[int, ...]
 
-    def lines_between(self, workload: Workload) -> str:
+    def format_lines_between(self, workload: Workload) -> str:
         """The lines of `between` as `--without-lines` has them, "" where there are none, or a run of the file
         cannot go without them.
         """
-        return _lines_alone(workload, self.between)
+        return _lines_alone(workload, self.rows_between)
 
-    def as_header_asks(self, workload: Workload) -> dict[str, Any]:
+    def header_fields(self, workload: Workload) -> dict[str, Any]:
         """By field of `Parameters`, what makes a run of the file one of the blocks that its header asks for:
         the others left out, so that more micro-batches of it are of the same ones; else fewer micro-batches.
         """
-        lines = _lines_alone(workload, self.more)
+        lines = _lines_alone(workload, self.surplus_rows)
         return {"without_lines": (lines,)} if lines else {"microbatches": self.microbatches}
 
 
-def unequal_blocks(simulation: Simulation) -> UnequalBlocks | None:
+def find_unequal_blocks(simulation: Simulation) -> UnequalBlocks | None:
     """How unequal the micro-batches of a pipeline are by the compute cells of the file; None where they count
     as equal, and where there is one alone.
     """
     program = simulation.program
     if not program.has_pipeline_schedule:
         return None
-    return _unequal(simulation.workload, program.structure.blocks[: program.microbatches])
+    return _find_unequal(simulation.workload, program.structure.blocks[: program.microbatches])
 
 
-def block_counts(simulation: Simulation) -> tuple[int, ...]:
+def count_blocks(simulation: Simulation) -> tuple[int, ...]:
     """How many micro-batches of a step are of each block of the file, of blocks that count as equal of all:
     blocks follow one another, and begin again.
     """
     program = simulation.program
     count, blocks = program.microbatches, program.structure.blocks
-    if _unequal(simulation.workload, blocks) is None:
+    if _find_unequal(simulation.workload, blocks) is None:
         return (count,)
-    return tuple(len(range(number, count, len(blocks))) for number in range(len(blocks)))
+    return tuple(len(range(index, count, len(blocks))) for index in range(len(blocks)))
 
 
-def rows_not_run(simulation: Simulation) -> tuple[int, ...]:
+def find_rows_not_run(simulation: Simulation) -> tuple[int, ...]:
     """The rows of the file's blocks that no micro-batch of the step is of: it has fewer than the file."""
     program = simulation.program
-    return _joined(program.structure.blocks[program.microbatches :]) if program.has_pipeline_schedule else ()
+    return (
+        _join_blocks(program.structure.blocks[program.microbatches :])
+        if program.has_pipeline_schedule
+        else ()
+    )
 
 
-def _unequal(workload: Workload, used: Sequence[tuple[int, ...]]) -> UnequalBlocks | None:
+def _find_unequal(workload: Workload, used: Sequence[tuple[int, ...]]) -> UnequalBlocks | None:
     if workload.stages or len(used) < 2:
         return None
     columns = [workload.cells(phase).compute_ns for phase in PHASES]
@@ -96,7 +100,7 @@ def _unequal(workload: Workload, used: Sequence[tuple[int, ...]]) -> UnequalBloc
     return UnequalBlocks(most, least, computes[most] / computes[least])
 
 
-def surplus_blocks(simulation: Simulation) -> SurplusBlocks | None:
+def find_surplus_blocks(simulation: Simulation) -> SurplusBlocks | None:
     """The blocks that a header does not ask for: it says how many there are and of how many layers, the first
     ones are so, and none behind them is. None where that is not so, and where the user said how many run.
     """
@@ -111,38 +115,42 @@ def surplus_blocks(simulation: Simulation) -> SurplusBlocks | None:
     first, *others = (_layer_rows(workload, block) for block in (blocks[0], *more))
     copied: tuple[int, ...] = ()
     between: tuple[int, ...] = ()
-    is_alike = len({len(rows) for rows in others}) == 1
-    if is_alike and all(rows and _same(workload, rows, first) for rows in others):
+    has_equal_lengths = len({len(rows) for rows in others}) == 1
+    if has_equal_lengths and all(rows and _has_equal_rows(workload, rows, first) for rows in others):
         copied = first[: len(others[0])]
-        rest = tuple(range(first[-1] + 1, others[0][0]))
-        is_declared = workload.declared_rows == len(workload) - len(rest)
-        between = rest if len(blocks) == 2 and is_declared else ()
-    return SurplusBlocks(count, size, _joined(more), layers[count:], copied, between)
+        rows_between = tuple(range(first[-1] + 1, others[0][0]))
+        is_declared = workload.declared_rows == len(workload) - len(rows_between)
+        between = rows_between if len(blocks) == 2 and is_declared else ()
+    return SurplusBlocks(count, size, _join_blocks(more), layers[count:], copied, between)
 
 
-def with_counts(note: Diagnostic, simulation: Simulation) -> Diagnostic:
+def add_header_fix(note: Diagnostic, simulation: Simulation) -> Diagnostic:
     """A warning of a count of rows that is not the file's, with what makes the header fit, and what it:
     98 rows and 96 stated, and a fix that leaves 87, read like another mistake.
     """
-    extra = surplus_blocks(simulation) if note.code == ROW_COUNT else None
-    if extra is None or unequal_blocks(simulation) is None:
+    extra = find_surplus_blocks(simulation) if note.code == ROW_COUNT else None
+    if extra is None or find_unequal_blocks(simulation) is None:
         return note
     workload = simulation.workload
-    asked, between = _lines_alone(workload, extra.more), extra.lines_between(workload)
-    if not asked:
+    surplus_lines, lines_between = (
+        _lines_alone(workload, extra.surplus_rows),
+        extra.format_lines_between(workload),
+    )
+    if not surplus_lines:
         return note
     header = workload.header.line
-    message = f"{note.message}; line {header} is right without lines {asked}"
-    if between:
+    message = f"{note.message}; line {header} is right without lines {surplus_lines}"
+    if lines_between:
         # Of "if this line is" it was asked what it is, and why just these two rows.
         message = (
-            f"{note.message}; either line {header} is right (leave out lines {asked}, the second micro-batch)"
-            f" or line {note.line} (leave out lines {between}, which part it from the first)"
+            f"{note.message}; either line {header} is right (leave out lines {surplus_lines}, the "
+            "second micro-batch)"
+            f" or line {note.line} (leave out lines {lines_between}, which part it from the first)"
         )
     return replace(note, message=message)
 
 
-def line_words(workload: Workload, rows: Sequence[int]) -> str:
+def format_lines(workload: Workload, rows: Sequence[int]) -> str:
     """`lines 9-83`: where rows stand in the file, "" where none of it has these rows."""
     lines = [workload.line[row] for row in rows] if workload.line and not workload.rescaled else []
     if not lines or min(lines) < 1:
@@ -154,14 +162,14 @@ def _lines_alone(workload: Workload, rows: Sequence[int]) -> str:
     """The lines of rows as `--without-lines` has them; "" where there are none, other rows stand between
     them, or a run of the file cannot go without them.
     """
-    words = line_words(workload, rows)
+    words = format_lines(workload, rows)
     is_whole = bool(words) and list(rows) == list(range(rows[0], rows[-1] + 1))
     if not is_whole or without_rows(workload, rows) is None:
         return ""
     return words.partition(" ")[2]
 
 
-def _joined(blocks: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+def _join_blocks(blocks: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(row for block in blocks for row in block)
 
 
@@ -169,15 +177,15 @@ def _layer_rows(workload: Workload, block: Sequence[int]) -> tuple[int, ...]:
     return tuple(row for row in block if is_layer(workload.name[row]))
 
 
-def _same(workload: Workload, rows: Sequence[int], others: Sequence[int]) -> bool:
+def _has_equal_rows(workload: Workload, rows: Sequence[int], others: Sequence[int]) -> bool:
     """Whether these rows are as many of the first of the others."""
     if len(rows) > len(others):
         return False
     pairs = zip(rows, others[: len(rows)], strict=True)
-    return all(_row(workload, row) == _row(workload, other) for row, other in pairs)
+    return all(_row_key(workload, row) == _row_key(workload, other) for row, other in pairs)
 
 
-def _row(workload: Workload, row: int) -> tuple[object, ...]:
+def _row_key(workload: Workload, row: int) -> tuple[object, ...]:
     """What a row is apart from the number behind its name."""
     columns = [
         (cells.compute_ns[row], cells.collective[row], cells.group[row], cells.bytes[row])

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from simcore.analysis.accounts import IDLE_OP, op_kind
-from simcore.diagnostics import never
+from simcore.diagnostics import never_cancelled
 from simcore.program.ops import (
     COMPUTE,
     FWD,
@@ -34,9 +34,9 @@ from simcore.sources.simulated import simulated_graph
 from simcore.sources.simulated_graph import SimulatedGraph
 from simcore.trace.accounts import Accounts
 from simcore.trace.findings import Dependency
-from simcore.trace.graph import BUSY, JOINED, QUEUED, RECEIVED, START
+from simcore.trace.graph import BUSY, JOINS, QUEUED, RECEIVED, START
 from simcore.trace.graph import Cause as GraphCause
-from simcore.trace.reasons import Facts, graph_facts, reason_words
+from simcore.trace.reasons import Facts, make_graph_facts, reason_words
 from simcore.trace.trace_graph import Neighbours
 from simcore.units import duration
 
@@ -53,12 +53,12 @@ class OpCause(NamedTuple):
     """
 
     why: int
-    number: int
+    class_id: int
     op: int
     start_ns: int
     end_ns: int
     member: int = NONE
-    passes: bool = False
+    is_time_passing: bool = False
 
 
 # Of causes that are listed without a path.
@@ -73,228 +73,249 @@ class Dependencies:
     """
 
     def __init__(
-        self, simulation: Simulation, folded: Simulation, cancelled: Callable[[], bool] = never
+        self, simulation: Simulation, folded: Simulation, cancelled: Callable[[], bool] = never_cancelled
     ) -> None:
         self.simulation = simulation
         self.folded = folded
         self.timeline = folded.timeline
-        self.built = SimulatedGraph(folded.timeline, len(folded.cluster.dims), cancelled)
+        self.sim_graph = SimulatedGraph(folded.timeline, len(folded.cluster.dims), cancelled)
         self._unfolded = folded is not simulation
-        shown = self._shown_class if self._unfolded else None
-        self.graph = simulated_graph(self.built, self._rank_of, shown)
+        shown_class = self._find_shown_class if self._unfolded else None
+        self.graph = simulated_graph(self.sim_graph, self._find_cause_rank, shown_class)
 
     # -- classes of the run and of its folded form -----------------------------------
 
-    def _folded_class(self, number: int, rank: int | None) -> tuple[int, int]:
+    def _find_folded_class(self, class_id: int, rank: int | None) -> tuple[int, int]:
         """(class of the folded run, rank) of a class of the run; its first rank by default."""
-        rank = self.simulation.timeline.ranks_of(number).first if rank is None else rank
-        return (self.timeline.folding.class_of(rank) if self._unfolded else number), rank
+        rank = self.simulation.timeline.ranks_of(class_id).first if rank is None else rank
+        return (self.timeline.folding.class_of(rank) if self._unfolded else class_id), rank
 
-    def _shown_class(self, number: int, rank: int) -> int:
+    def _find_shown_class(self, class_id: int, rank: int) -> int:
         """The class of the run that `rank` of class `number` of the folded run is of."""
-        return self.simulation.timeline.folding.class_of(rank) if self._unfolded else number
+        return self.simulation.timeline.folding.class_of(rank) if self._unfolded else class_id
 
     # -- for screens -----------------------------------------------------------------
 
-    def causes(self, number: int, op: int, rank: int | None = None) -> list[Dependency]:
+    def causes(self, class_id: int, op: int, rank: int | None = None) -> list[Dependency]:
         """What ended when `op` of class `number` started and held it back until then.
 
         The binding one first: compute before it on its rank, then what its rank waited for, its
         stream, then other members of its collective. Nothing for what starts with the step.
         rank: which rank of the class, the first one by default.
         """
-        number, rank = self._folded_class(number, rank)
-        return self._causes(number, op, rank)
+        class_id, rank = self._find_folded_class(class_id, rank)
+        return self._causes(class_id, op, rank)
 
-    def effects(self, number: int, op: int, rank: int | None = None) -> list[Dependency]:
+    def effects(self, class_id: int, op: int, rank: int | None = None) -> list[Dependency]:
         """What started when `op` of class `number` ended and could not start before."""
-        number, rank = self._folded_class(number, rank)
-        return self._effects(number, op, rank)
+        class_id, rank = self._find_folded_class(class_id, rank)
+        return self._effects(class_id, op, rank)
 
-    def facts(self, of: Neighbours, op: int, rank: int) -> Facts:
+    def make_facts(self, of: Neighbours, op: int, rank: int) -> Facts:
         """What is known of `op` of `rank` and what ended when it began; IDLE_OP: time passes by itself."""
-        known, (_, number, cause) = graph_facts(self.graph, of), of
+        graph_known, (_, class_id, cause) = make_graph_facts(self.graph, of), of
         if cause is None:
-            return known
-        ended = self._of_node(cause, number, op)
-        return self._facts(ended, number, op, self.ranks_of(ended, number, op, rank)[0], known)
+            return graph_known
+        ended = self._make_cause(cause, class_id, op)
+        return self._make_facts(
+            ended, class_id, op, self.find_ranks(ended, class_id, op, rank)[0], graph_known
+        )
 
     def segment_causes(
-        self, number: int, accounts: Accounts, segment: int, rank: int | None = None
+        self, class_id: int, accounts: Accounts, segment: int, rank: int | None = None
     ) -> list[Dependency]:
         """What a rank of class `number` waits for in a segment of its accounts.
 
         While it computes: what held the op back. While it waits: what it waits for first, then what
         held that back. Nothing while it is idle.
         """
-        op, shown = accounts.op[segment], number
-        number, rank = self._folded_class(number, rank)
+        op, shown_id = accounts.op[segment], class_id
+        class_id, rank = self._find_folded_class(class_id, rank)
         if op == IDLE_OP:
             return []
         if op < 0:
-            sender, sent, of_sender = self._sender(shown, op, rank)
-            first = self._whole(RECEIVED, sender, sent)
-            return [self._dependency(first, number, op, rank), *self._causes(sender, sent, of_sender)]
-        held = self._causes(number, op, rank)
-        if self.timeline.stage_program(number).ops.stream[op] == COMPUTE:
-            return held
-        return [self._dependency(self._whole(JOINED, number, op), number, op, rank), *held]
+            sender, sent_op, of_sender = self._find_sender(shown_id, op, rank)
+            first = self._whole_op_cause(RECEIVED, sender, sent_op)
+            return [
+                self._make_dependency(first, class_id, op, rank),
+                *self._causes(sender, sent_op, of_sender),
+            ]
+        op_causes = self._causes(class_id, op, rank)
+        if self.timeline.stage_program(class_id).ops.stream[op] == COMPUTE:
+            return op_causes
+        return [
+            self._make_dependency(self._whole_op_cause(JOINS, class_id, op), class_id, op, rank),
+            *op_causes,
+        ]
 
     def segment_effects(
-        self, number: int, accounts: Accounts, segment: int, rank: int | None = None
+        self, class_id: int, accounts: Accounts, segment: int, rank: int | None = None
     ) -> list[Dependency]:
         """What a rank of class `number` does when a segment of its accounts is over."""
-        op, shown = accounts.op[segment], number
-        number, rank = self._folded_class(number, rank)
+        op, shown_id = accounts.op[segment], class_id
+        class_id, rank = self._find_folded_class(class_id, rank)
         if op == IDLE_OP:
             return []
         if op >= 0:
-            return self._effects(number, op, rank)
-        sender, sent, of_sender = self._sender(shown, op, rank)
-        return [effect for effect in self._effects(sender, sent, of_sender) if effect.number == shown]
+            return self._effects(class_id, op, rank)
+        sender, sent_op, of_sender = self._find_sender(shown_id, op, rank)
+        return [effect for effect in self._effects(sender, sent_op, of_sender) if effect.track_id == shown_id]
 
-    def _sender(self, number: int, op: int, rank: int) -> tuple[int, int, int]:
+    def _find_sender(self, class_id: int, op: int, rank: int) -> tuple[int, int, int]:
         """(class, op, rank) that sends what `rank` of class `number` of the run waits for, as its accounts
         write it.
         """
-        sender, sent = self.simulation.trace.span_of(number, op)
+        sender, sent_op = self.simulation.trace.span_of(class_id, op)
         of_sender = self.folded.layout.neighbour(rank, self.simulation.timeline.stage_of(sender))
-        return self._folded_class(sender, of_sender)[0], sent, of_sender
+        return self._find_folded_class(sender, of_sender)[0], sent_op, of_sender
 
-    def _causes(self, number: int, op: int, rank: int) -> list[Dependency]:
-        return [self._dependency(cause, number, op, rank) for cause in self.op_causes(number, op)]
+    def _causes(self, class_id: int, op: int, rank: int) -> list[Dependency]:
+        return [
+            self._make_dependency(cause, class_id, op, rank) for cause in self.find_op_causes(class_id, op)
+        ]
 
-    def _effects(self, number: int, op: int, rank: int) -> list[Dependency]:
+    def _effects(self, class_id: int, op: int, rank: int) -> list[Dependency]:
         effects = []
         times = self.timeline.times
-        for other, waiting in self._behind(number, op):
-            for cause in self.op_causes(other, waiting):
-                if (cause.number, cause.op) == (number, op):
-                    of_other = self._rank_behind(cause, other, waiting, rank)
-                    reason = reason_words(self._facts(cause, other, waiting, rank))
+        for other, waiting in self._find_followers(class_id, op):
+            for cause in self.find_op_causes(other, waiting):
+                if (cause.class_id, cause.op) == (class_id, op):
+                    of_other = self._find_waiting_rank(cause, other, waiting, rank)
+                    reason = reason_words(self._make_facts(cause, other, waiting, rank))
                     start, end = times.start[other][waiting], times.end[other][waiting]
-                    shown = self._shown_class(other, of_other)
-                    effects.append(Dependency(shown, waiting, of_other, reason, start, end))
+                    shown_id = self._find_shown_class(other, of_other)
+                    effects.append(Dependency(shown_id, waiting, of_other, reason, start, end))
                     break
         return effects
 
-    def _dependency(self, cause: OpCause, number: int, op: int, rank: int) -> Dependency:
-        late, other = self.ranks_of(cause, number, op, rank)
-        reason = reason_words(self._facts(cause, number, op, late))
-        shown = self._shown_class(cause.number, other)
-        return Dependency(shown, cause.op, other, reason, cause.start_ns, cause.end_ns)
+    def _make_dependency(self, cause: OpCause, class_id: int, op: int, rank: int) -> Dependency:
+        late, other = self.find_ranks(cause, class_id, op, rank)
+        reason = reason_words(self._make_facts(cause, class_id, op, late))
+        shown_id = self._find_shown_class(cause.class_id, other)
+        return Dependency(shown_id, cause.op, other, reason, cause.start_ns, cause.end_ns)
 
-    def ranks_of(self, cause: OpCause, number: int, op: int, rank: int) -> tuple[int, int]:
+    def find_ranks(self, cause: OpCause, class_id: int, op: int, rank: int) -> tuple[int, int]:
         """Which ranks a cause of `op` is about, when `op` is that of `rank`, of class `number` (folded).
 
         (the member that came late to the collective `op`, or `rank` itself; the rank of the cause).
         """
         late = rank
         if cause.member != NONE:
-            late = self._in_group(rank, number, op, cause.member)
+            late = self._find_group_rank(rank, class_id, op, cause.member)
         if cause.why == QUEUED:
-            return late, self._in_group(rank, number, op, cause.number)
+            return late, self._find_group_rank(rank, class_id, op, cause.class_id)
         if cause.why == RECEIVED:
-            stage = self.timeline.stage_of(cause.number)
+            stage = self.timeline.stage_of(cause.class_id)
             return late, self.folded.layout.neighbour(late, stage)
         return late, late
 
-    def _rank_behind(self, cause: OpCause, number: int, op: int, rank: int) -> int:
+    def _find_waiting_rank(self, cause: OpCause, class_id: int, op: int, rank: int) -> int:
         """The rank of class `number` whose `op` waits for a cause that is of `rank`: `ranks_of` backwards."""
         if cause.why == RECEIVED:
             # The member that received; its group is that of the rank that waits.
-            met = number if cause.member == NONE else cause.member
-            rank = self.folded.layout.neighbour(rank, self.timeline.stage_of(met))
-        met_op = cause.member != NONE or cause.why == QUEUED
-        return self._in_group(rank, number, op, number) if met_op else rank
+            receiver = class_id if cause.member == NONE else cause.member
+            rank = self.folded.layout.neighbour(rank, self.timeline.stage_of(receiver))
+        is_collective = cause.member != NONE or cause.why == QUEUED
+        return self._find_group_rank(rank, class_id, op, class_id) if is_collective else rank
 
-    def _in_group(self, rank: int, number: int, op: int, wanted: int) -> int:
+    def _find_group_rank(self, rank: int, class_id: int, op: int, target_class: int) -> int:
         """The first rank of class `wanted` in the group of `rank` that runs the collective `op` of `number`.
 
         A rank of the class itself stands for itself.
         """
-        ranks = self.timeline.ranks_of(wanted)
+        ranks = self.timeline.ranks_of(target_class)
         if rank in ranks:
             return rank
-        kind = KIND_OF_STREAM[self.timeline.stage_program(number).ops.stream[op]]
+        kind = KIND_OF_STREAM[self.timeline.stage_program(class_id).ops.stream[op]]
         return next(member for member in self.folded.layout.group_of(kind, rank) if member in ranks)
 
     # -- the graph, in classes and ops of the folded run -------------------------------
 
-    def op_causes(self, number: int, op: int) -> list[OpCause]:
+    def find_op_causes(self, class_id: int, op: int) -> list[OpCause]:
         """What ended when an op started and held it back, the binding one first."""
-        built = self.built
-        causes = built.graph.causes(built.node(number, op), built.ends, number)
-        return [self._of_node(cause, number, op) for cause in causes]
+        built = self.sim_graph
+        causes = built.graph.find_causes(built.node(class_id, op), built.ends, class_id)
+        return [self._make_cause(cause, class_id, op) for cause in causes]
 
-    def _facts(self, cause: OpCause, number: int, op: int, late: int, known: Facts = _UNKNOWN) -> Facts:
+    def _make_facts(
+        self, cause: OpCause, class_id: int, op: int, late: int, facts: Facts = _UNKNOWN
+    ) -> Facts:
         """What is known of a cause of `op` of class `number`. late: the rank that came late, if the cause is
         another member's; known: what the graph knows.
         """
         timeline, why = self.timeline, cause.why
         if cause.member != NONE:
-            own = op_kind(timeline, number, op, with_group=True)
-            return replace(known, how=why, is_late=True, rank=late, own=own)
+            own = op_kind(timeline, class_id, op, with_group=True)
+            return replace(facts, how=why, is_late=True, rank=late, own=own)
         # Who sends and who serves is told by stages and streams.
-        known = replace(known, how=why, is_late=False, rank=NONE)
+        facts = replace(facts, how=why, is_late=False, rank=NONE)
         if cause.op == IDLE_OP:
-            return replace(known, passes=duration(cause.end_ns - cause.start_ns))
-        what = op_kind(timeline, cause.number, cause.op, with_group=True)
-        if cause.passes:
-            seen = duration(cause.end_ns - timeline.times.end[cause.number][cause.op])
-            return replace(known, what=what, seen=seen)
-        ops, stage = timeline.stage_program(cause.number).ops, timeline.stage_of(cause.number)
+            return replace(facts, passes=duration(cause.end_ns - cause.start_ns))
+        what = op_kind(timeline, cause.class_id, cause.op, with_group=True)
+        if cause.is_time_passing:
+            seen_after = duration(cause.end_ns - timeline.times.end[cause.class_id][cause.op])
+            return replace(facts, what=what, seen_after=seen_after)
+        ops, stage = timeline.stage_program(cause.class_id).ops, timeline.stage_of(cause.class_id)
         cost, stream = timeline.program.costs[ops.cost[cause.op]], ops.stream[cause.op]
         target = f" to stage {stage + cost.step}" if isinstance(cost, TransferCost) else ""
         if why == RECEIVED:
-            sent = "activation" if ops.phase[cause.op] in (FWD, RECOMPUTE) else "gradient"
-            return replace(known, sent=sent, stage=stage)
+            payload = "activation" if ops.phase[cause.op] in (FWD, RECOMPUTE) else "gradient"
+            return replace(facts, payload=payload, stage=stage)
         if why == BUSY:
             where = f"the {STREAMS[stream]} stream" if stream < TO_NEXT else f"the channel{target}"
-            before = f"the {op_kind(timeline, cause.number, cause.op)} before it"
-            return replace(known, where=where, what=before)
-        return replace(known, what=f"{what}{target}" if why == JOINED else what)
+            before = f"the {op_kind(timeline, cause.class_id, cause.op)} before it"
+            return replace(facts, where=where, what=before)
+        return replace(facts, what=f"{what}{target}" if why == JOINS else what)
 
-    def _rank_of(self, cause: GraphCause, number: int, op: int, rank: int) -> int:
+    def _find_cause_rank(self, cause: GraphCause, class_id: int, op: int, rank: int) -> int:
         """The rank that a cause of `op` of `rank` is of; IDLE_OP: the end of the rank waited."""
-        return self.ranks_of(self._of_node(cause, number, op), number, op, rank)[1]
+        return self.find_ranks(self._make_cause(cause, class_id, op), class_id, op, rank)[1]
 
-    def _of_node(self, cause: GraphCause, number: int, waiting: int) -> OpCause:
+    def _make_cause(self, cause: GraphCause, class_id: int, waiting: int) -> OpCause:
         """What a node is that op `waiting` of class `number` waited for; IDLE_OP: its end waited."""
-        built = self.built
+        built = self.sim_graph
         node, why, track = cause
-        on = built.graph.track_of(cause)
-        stream = self.timeline.stage_program(number).ops.stream
+        cause_class = built.graph.track_of(cause)
+        stream = self.timeline.stage_program(class_id).ops.stream
         if waiting != IDLE_OP and KIND_OF_STREAM.get(stream[waiting]) is not None:
             # A collective before this one is one node, named by the first of its own members: here it is the
             # one that is a member of this one, too.
-            met = {member for member, _ in built.members(number, waiting)}
+            met = {member for member, _ in built.members(class_id, waiting)}
             both = [node_class for node_class in built.classes_of(node) if node_class in met]
-            track, on = (candidate if candidate in met or not both else both[0] for candidate in (track, on))
-        op, member = self.graph.span_at(node, on), NONE if track == number else track
+            track, cause_class = (
+                candidate if candidate in met or not both else both[0] for candidate in (track, cause_class)
+            )
+        op, member = self.graph.span_at(node, cause_class), NONE if track == class_id else track
         begin, over = built.graph.start(node, built.ends), built.ends[node]
         passes = op == IDLE_OP
-        if passes and (joined := built.graph.second[node - 1]) != START:
+        if passes and (joined_node := built.graph.second[node - 1]) != START:
             # Time passes until the end of what was joined is seen.
-            op, begin = self.graph.span_at(joined, on), built.graph.start(joined, built.ends)
-        return OpCause(why, on, op, begin, over, member, passes)
+            op, begin = (
+                self.graph.span_at(joined_node, cause_class),
+                built.graph.start(joined_node, built.ends),
+            )
+        return OpCause(why, cause_class, op, begin, over, member, passes)
 
-    def _whole(self, why: int, number: int, op: int) -> OpCause:
+    def _whole_op_cause(self, why: int, class_id: int, op: int) -> OpCause:
         times = self.timeline.times
-        return OpCause(why, number, op, times.start[number][op], times.end[number][op])
+        return OpCause(why, class_id, op, times.start[class_id][op], times.end[class_id][op])
 
-    def _behind(self, number: int, op: int) -> list[tuple[int, int]]:
+    def _find_followers(self, class_id: int, op: int) -> list[tuple[int, int]]:
         """(class, op) of what comes directly behind an op and starts when it, or a part of it, ends."""
-        built = self.built
+        built = self.sim_graph
         behind: dict[int, None] = {}
-        asked = [built.node(number, op), *built.parts(number, op)]
-        for node in asked:
-            for follower in built.graph.effects(node, built.ends):
-                of = built.classes_of(follower)[0]
-                if self.graph.span_at(follower, of) != IDLE_OP:
+        pending = [built.node(class_id, op), *built.parts(class_id, op)]
+        for node in pending:
+            for follower in built.graph.find_effects(node, built.ends):
+                class_of_node = built.classes_of(follower)[0]
+                if self.graph.span_at(follower, class_of_node) != IDLE_OP:
                     behind[follower] = None
                 elif built.graph.second[follower - 1] != START:
                     # What waits for the end of `op` to be seen.
-                    asked.append(follower)
-        own = sorted(behind, key=lambda node: (number not in built.classes_of(node), node))
-        return [(of, self.graph.span_at(node, of)) for node in own for of in built.classes_of(node)]
+                    pending.append(follower)
+        own = sorted(behind, key=lambda node: (class_id not in built.classes_of(node), node))
+        return [
+            (class_of_node, self.graph.span_at(node, class_of_node))
+            for node in own
+            for class_of_node in built.classes_of(node)
+        ]

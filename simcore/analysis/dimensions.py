@@ -18,10 +18,10 @@ from simcore.collectives.phases import DimensionLoad, collective_loads, transfer
 from simcore.folding.graph import PortFactors, RankClass
 from simcore.networks.analytical import Analytical
 from simcore.program.ops import STREAMS, TO_NEXT, CollectiveCost, Cost, TransferCost
-from simcore.program.overrides import factors_on
+from simcore.program.overrides import find_factors
 from simcore.simulation import Simulation
 from simcore.trace.contexts import DimensionUse, KindUse, PortUse
-from simcore.units import how_much, largest, listed
+from simcore.units import join_names, largest_keys, share_word
 from simcore.workload.model import base_name
 
 # The streams by which bytes are told apart: both pipeline streams are pp.
@@ -31,14 +31,14 @@ KINDS = (*STREAMS[1:TO_NEXT], "pp")
 ClassUse = dict[tuple[int, str], DimensionLoad]
 
 
-def class_use(simulation: Simulation, number: int) -> ClassUse:
+def compute_class_use(simulation: Simulation, class_id: int) -> ClassUse:
     """What a rank of class `number` sends in the step."""
     network = simulation.network
     if not isinstance(network, Analytical):
         return {}
     timeline = simulation.timeline
-    rank_class = timeline.classes[number]
-    ops, _, _ = timeline.columns(number)
+    rank_class = timeline.classes[class_id]
+    ops, _, _ = timeline.columns(class_id)
     costs = timeline.program.costs
     by_kind: ClassUse = {}
     scale, scales = simulation.parameters.comm_scale, simulation.setup.overrides.time_scales
@@ -49,8 +49,8 @@ def class_use(simulation: Simulation, number: int) -> ClassUse:
     else:
         counts = Counter({(cost, ""): times for cost, times in Counter(ops.cost).items()})
     for (cost, layer), times in sorted(counts.items()):
-        kind, loads = _loads(simulation, rank_class, costs[cost], network.slowed)
-        factors = [scale, *factors_on(scales, f"stream {kind}", layer)]
+        kind, loads = _op_loads(simulation, rank_class, costs[cost], network.slowed)
+        factors = [scale, *find_factors(scales, f"stream {kind}", layer)]
         for dimension, load in loads.items():
             carried, busy_ns = by_kind.get((dimension, kind), (0, 0))
             ns = reduce(scaled, factors, load.busy_ns)
@@ -58,7 +58,7 @@ def class_use(simulation: Simulation, number: int) -> ClassUse:
     return by_kind
 
 
-def _loads(
+def _op_loads(
     simulation: Simulation, rank_class: RankClass, cost: Cost, slowed: Callable[[PortFactors], Cluster]
 ) -> tuple[str, dict[int, DimensionLoad]]:
     """(kind, what one op of a cost puts on each dimension) for a rank of a class."""
@@ -72,41 +72,43 @@ def _loads(
     return "", {}
 
 
-def class_uses(simulation: Simulation) -> list[ClassUse]:
+def compute_class_uses(simulation: Simulation) -> list[ClassUse]:
     """What a rank of each class sends in all of the step, by the number of the class."""
     timeline = simulation.timeline
     groups = timeline.folding.group_classes
     # Unfolded classes that send the same share one.
-    known: dict[object, ClassUse] = {}
+    cached_uses: dict[object, ClassUse] = {}
     uses = []
-    for number, rank_class in enumerate(timeline.classes):
+    for class_id, rank_class in enumerate(timeline.classes):
         key = (
-            id(timeline.stage_program(number).ops),
+            id(timeline.stage_program(class_id).ops),
             tuple(
                 (kind, groups[group].shape, groups[group].ports) for kind, group in rank_class.groups.items()
             ),
             tuple((step, link.shape, link.ports) for step, link in rank_class.links.items()),
         )
-        if key not in known:
-            known[key] = class_use(simulation, number)
-        uses.append(known[key])
+        if key not in cached_uses:
+            cached_uses[key] = compute_class_use(simulation, class_id)
+        uses.append(cached_uses[key])
     return uses
 
 
-def dimension_use(simulation: Simulation, uses: Sequence[ClassUse] | None = None) -> list[DimensionUse]:
+def compute_dimension_use(
+    simulation: Simulation, uses: Sequence[ClassUse] | None = None
+) -> list[DimensionUse]:
     """Every dimension of the cluster, inner first; none where the network has no dimensions.
 
     uses: `class_uses`, where they are known.
     """
     if not isinstance(simulation.network, Analytical):
         return []
-    uses = class_uses(simulation) if uses is None else uses
+    uses = compute_class_uses(simulation) if uses is None else uses
     classes = simulation.timeline.classes
     world = sum(len(rank_class.ranks) for rank_class in classes)
     rows = []
     for index in range(len(simulation.cluster.dims)):
-        sums = [_sum(use, index) for use in uses]
-        most = max(range(len(classes)), key=lambda number: (sums[number].bytes, -number))
+        sums = [_sum_loads(use, index) for use in uses]
+        most = max(range(len(classes)), key=lambda class_id: (sums[class_id].bytes, -class_id))
         total = [
             sum(part * len(rank_class.ranks) for rank_class, part in zip(classes, parts, strict=True))
             for parts in zip(*sums, strict=True)
@@ -126,7 +128,7 @@ def dimension_use(simulation: Simulation, uses: Sequence[ClassUse] | None = None
     return rows
 
 
-def busiest_port(simulation: Simulation, uses: Sequence[ClassUse]) -> PortUse | None:
+def find_busiest_port(simulation: Simulation, uses: Sequence[ClassUse]) -> PortUse | None:
     """The port that is busy longest; None where no port carries anything.
 
     Of equally busy ones that with the least bandwidth, which makes all of its group as busy: a ring goes
@@ -135,28 +137,28 @@ def busiest_port(simulation: Simulation, uses: Sequence[ClassUse]) -> PortUse | 
     """
     classes = simulation.timeline.classes
 
-    def factor(number: int, index: int) -> float:
-        ports = classes[number].ports
+    def factor(class_id: int, index: int) -> float:
+        ports = classes[class_id].ports
         return ports[index] if ports else 1.0
 
     port_loads = [
-        (-_sum(use, index).busy_ns, factor(number, index), index, number)
-        for number, use in enumerate(uses)
+        (-_sum_loads(use, index).busy_ns, factor(class_id, index), index, class_id)
+        for class_id, use in enumerate(uses)
         for index in {dimension: None for dimension, _ in use}
     ]
     if not port_loads or not min(port_loads)[0]:
         return None
-    least, slowest, index, number = min(port_loads)
-    of_kind = {kind: load.busy_ns for (dimension, kind), load in uses[number].items() if dimension == index}
-    kinds = largest({kind: of_kind[kind] for kind in sorted(of_kind, key=KINDS.index)})
-    streams = f"{how_much(sum(of_kind[kind] for kind in kinds), -least)} with {listed(kinds)}"
-    alike = tuple(
+    least, slowest, index, class_id = min(port_loads)
+    of_kind = {kind: load.busy_ns for (dimension, kind), load in uses[class_id].items() if dimension == index}
+    kinds = largest_keys({kind: of_kind[kind] for kind in sorted(of_kind, key=KINDS.index)})
+    streams = f"{share_word(sum(of_kind[kind] for kind in kinds), -least)} with {join_names(kinds)}"
+    equal_classes = tuple(
         class_number for *figures, class_number in sorted(port_loads) if figures == [least, slowest, index]
     )
-    return PortUse(index, number, -least, alike, slowest, streams)
+    return PortUse(index, class_id, -least, equal_classes, slowest, streams)
 
 
-def longest_over(simulation: Simulation, number: int, index: int) -> int | None:
+def find_longest_op(simulation: Simulation, class_id: int, index: int) -> int | None:
     """The longest collective or transfer of class `number` that sends over dimension `index`, by its op.
 
     The earliest of equal ones; None where none takes any time.
@@ -164,20 +166,20 @@ def longest_over(simulation: Simulation, number: int, index: int) -> int | None:
     network = simulation.network
     assert isinstance(network, Analytical)
     timeline = simulation.timeline
-    ops, start, end = timeline.columns(number)
-    costs, rank_class = timeline.program.costs, timeline.classes[number]
-    crossing = {
+    ops, start, end = timeline.columns(class_id)
+    costs, rank_class = timeline.program.costs, timeline.classes[class_id]
+    dimension_costs = {
         cost
         for cost in sorted(set(ops.cost))
-        if index in _loads(simulation, rank_class, costs[cost], network.slowed)[1]
+        if index in _op_loads(simulation, rank_class, costs[cost], network.slowed)[1]
     }
     return max(
-        (op for op, cost in enumerate(ops.cost) if cost in crossing and end[op] > start[op]),
+        (op for op, cost in enumerate(ops.cost) if cost in dimension_costs and end[op] > start[op]),
         key=lambda op: (end[op] - start[op], -start[op]),
         default=None,
     )
 
 
-def _sum(use: ClassUse, index: int) -> DimensionLoad:
+def _sum_loads(use: ClassUse, index: int) -> DimensionLoad:
     loads = [load for (dimension, _), load in use.items() if dimension == index]
     return DimensionLoad(sum(load.bytes for load in loads), sum(load.busy_ns for load in loads))

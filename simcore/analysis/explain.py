@@ -5,14 +5,14 @@ from __future__ import annotations
 import difflib
 from fractions import Fraction
 
-from simcore.analysis.finished import Finished
-from simcore.analysis.layers import LayerCell, LayerLines, compute_part, layer_factor
+from simcore.analysis.layers import LayerCell, LayerLines, find_layer_factor, name_compute_part
+from simcore.analysis.simulation_figures import SimulationFigures
 from simcore.collectives import cell_name
 from simcore.diagnostics import UsageError, printable
-from simcore.program.overrides import factors_on
+from simcore.program.overrides import find_factors
 from simcore.simulation import Simulation, explain_alone
 from simcore.trace.layers import LayerUse
-from simcore.units import digits, duration, number, plural
+from simcore.units import duration, format_number, group_digits, plural
 from simcore.workload.model import PHASES, Phase, base_name
 
 _NAME_CELLS = 60
@@ -20,53 +20,53 @@ _LINES = 6
 _CLOSE = 3
 
 
-def explained(results: Finished, asked: str) -> list[str]:
+def explain_rows(results: SimulationFigures, row_name: str) -> list[str]:
     """Lines of text on the rows that `asked` names, equal rows together.
 
     asked: NAME or NAME:PHASE, NAME as in the file, or without its number for all such rows.
     Raises `UsageError` that names close ones where there is no such row, or nothing in its phase.
     """
-    rows, phases = _asked(results, asked)
+    rows, phases = _find_rows(results, row_name)
     lines: list[str] = []
     for group in LayerLines(results.layers.table, rows, each=False):
-        lines += _group(results, group, phases)
+        lines += _explain_group(results, group, phases)
     if not any(line.startswith("  ") for line in lines):
         what = f"no {phases[0]} cell of these rows" if len(phases) == 1 else "nothing"
-        raise UsageError(f"--explain {printable(asked, _NAME_CELLS)}: {what} computes or communicates")
+        raise UsageError(f"--explain {printable(row_name, _NAME_CELLS)}: {what} computes or communicates")
     return lines
 
 
-def _asked(results: Finished, asked: str) -> tuple[list[int], tuple[Phase, ...]]:
+def _find_rows(results: SimulationFigures, row_name: str) -> tuple[list[int], tuple[Phase, ...]]:
     names = results.simulation.workload.name
-    name, colon, phase = asked.rpartition(":")
-    attempts: list[tuple[str, tuple[Phase, ...]]] = [(asked, PHASES)]
+    name, colon, phase = row_name.rpartition(":")
+    attempts: list[tuple[str, tuple[Phase, ...]]] = [(row_name, PHASES)]
     if colon:
-        attempts += [(name, (known,)) for known in PHASES if known == phase]
-    for wanted, phases in attempts:
-        rows = [index for index, name in enumerate(names) if name == wanted]
-        rows = rows or [index for index, name in enumerate(names) if base_name(name) == wanted]
+        attempts += [(name, (same_phase,)) for same_phase in PHASES if same_phase == phase]
+    for tried_name, phases in attempts:
+        rows = [index for index, name in enumerate(names) if name == tried_name]
+        rows = rows or [index for index, name in enumerate(names) if base_name(name) == tried_name]
         if rows:
             return rows, phases
-    known = dict.fromkeys([*map(base_name, names), *names])
-    close = difflib.get_close_matches(attempts[-1][0], list(known), n=_CLOSE)
+    known_names = dict.fromkeys([*map(base_name, names), *names])
+    close = difflib.get_close_matches(attempts[-1][0], list(known_names), n=_CLOSE)
     fitting = (
         f", close ones are {', '.join(printable(close_name, 40) for close_name in close)}" if close else ""
     )
-    if colon and phase not in PHASES and name in known:
+    if colon and phase not in PHASES and name in known_names:
         fitting = f", PHASE is one of {', '.join(PHASES)}"
-    raise UsageError(f"--explain {printable(asked, _NAME_CELLS)}: no row has this name{fitting}")
+    raise UsageError(f"--explain {printable(row_name, _NAME_CELLS)}: no row has this name{fitting}")
 
 
-def _group(results: Finished, group: LayerUse, phases: tuple[Phase, ...]) -> list[str]:
+def _explain_group(results: SimulationFigures, group: LayerUse, phases: tuple[Phase, ...]) -> list[str]:
     simulation, rows = results.simulation, group.rows
     workload = simulation.workload
-    places = ", ".join(str(workload.line[row]) for row in rows[:_LINES]) + (
+    line_text = ", ".join(str(workload.line[row]) for row in rows[:_LINES]) + (
         ", ..." if len(rows) > _LINES else ""
     )
     name = printable(group.title if len(rows) > 1 else group.name, _NAME_CELLS)
-    lines = [f"{name}: {plural(len(rows), 'equal row')}, line{'s' if len(rows) > 1 else ''} {places}"]
+    lines = [f"{name}: {plural(len(rows), 'equal row')}, line{'s' if len(rows) > 1 else ''} {line_text}"]
     for phase in phases:
-        lines += _cell(simulation, rows[0], phase, group.cell(phase))
+        lines += _explain_cell(simulation, rows[0], phase, group.cell(phase))
     if len(lines) > 1:
         lines.append(
             f"  in one step of one rank, all of them: compute {duration(group.use.compute_ns)}, "
@@ -75,15 +75,15 @@ def _group(results: Finished, group: LayerUse, phases: tuple[Phase, ...]) -> lis
     return lines
 
 
-def _cell(simulation: Simulation, row: int, phase: Phase, cell: LayerCell) -> list[str]:
+def _explain_cell(simulation: Simulation, row: int, phase: Phase, cell: LayerCell) -> list[str]:
     lines = []
     if cell.stated_ns:
-        stated = f"the {phase} cell, {digits(cell.stated_ns)} ns"
-        text = f"  {phase:<4} compute_ns = {digits(cell.compute_ns)}: {stated}"
+        stated_text = f"the {phase} cell, {group_digits(cell.stated_ns)} ns"
+        text = f"  {phase:<4} compute_ns = {group_digits(cell.compute_ns)}: {stated_text}"
         lines.append(text + compute_factors(simulation, row, phase))
         maker = simulation.workload.maker
         if maker is not None:
-            ops = maker.explained(simulation.setup.model, row, phase)
+            ops = maker.explain_ops(simulation.setup.model, row, phase)
             lines += [f"         {line}" for line in ops]
     if cell.collective is None or cell.group is None:
         return lines
@@ -91,15 +91,17 @@ def _cell(simulation: Simulation, row: int, phase: Phase, cell: LayerCell) -> li
     collective_lines = explain_alone(simulation, cell.collective, cell.group, size).splitlines()
     what = cell_name(cell.collective)
     alone = f"alone on the idle network{collective_factors(simulation, row, cell)}"
-    lines.append(f"  {phase:<4} comm_ns = {digits(cell.comm_ns)}: one {what} {alone}")
+    lines.append(f"  {phase:<4} comm_ns = {group_digits(cell.comm_ns)}: one {what} {alone}")
     if size != cell.bytes:
         lines.append(
-            f"         the {digits(cell.bytes)} B of the file count as {digits(size)} B, as in SimAI"
+            f"         the {group_digits(cell.bytes)} B of the file count as {group_digits(size)} B, as "
+            "in SimAI"
         )
     lines += [f"         {line}" for line in collective_lines]
     if cell.comm_ns:
         lines.append(
-            f"  {phase:<4} algbw = {digits(cell.bytes)} B / {digits(cell.comm_ns)} ns = {cell.algbw:.3f} GB/s"
+            f"  {phase:<4} algbw = {group_digits(cell.bytes)} B / {group_digits(cell.comm_ns)} ns = "
+            f"{cell.algbw:.3f} GB/s"
         )
         lines.append(f"  {phase:<4} busbw = algbw x {_bus_factor(cell)} = {cell.busbw:.3f} GB/s")
     return lines
@@ -109,10 +111,10 @@ def compute_factors(simulation: Simulation, row: int, phase: str) -> str:
     """` x compute scale 0.5 x time scale 0.9`: what the run makes of a compute cell of the file."""
     scale = simulation.parameters.compute_scale
     name = simulation.workload.name[row]
-    factor = layer_factor(simulation, name, phase)
-    words = f" x compute scale {number(scale)}" if scale != 1 else ""
-    words += f" x layer scale {number(factor)}" if factor != 1 else ""
-    return words + _time_scale_words(simulation, row, compute_part(simulation.program, row, name, phase))
+    factor = find_layer_factor(simulation, name, phase)
+    words = f" x compute scale {format_number(scale)}" if scale != 1 else ""
+    words += f" x layer scale {format_number(factor)}" if factor != 1 else ""
+    return words + _time_scale_words(simulation, row, name_compute_part(simulation.program, row, name, phase))
 
 
 def collective_factors(simulation: Simulation, row: int, cell: LayerCell) -> str:
@@ -122,10 +124,10 @@ def collective_factors(simulation: Simulation, row: int, cell: LayerCell) -> str
 
 def _time_scale_words(simulation: Simulation, row: int, part: str) -> str:
     """The factors of `--time-scale` that are on a part of a row, or on all of its layer."""
-    factors = factors_on(
+    factors = find_factors(
         simulation.setup.overrides.time_scales, part, base_name(simulation.workload.name[row])
     )
-    return "".join(f" x time scale {number(factor)}" for factor in factors)
+    return "".join(f" x time scale {format_number(factor)}" for factor in factors)
 
 
 def _bus_factor(cell: LayerCell) -> str:

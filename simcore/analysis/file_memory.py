@@ -22,63 +22,63 @@ if TYPE_CHECKING:
 _WEIGHT, _GRADIENT, _STATES = 2, 4, 12
 # Numbers that a layer holds of each of its b x s x h (arXiv 2205.05198, scores not kept): all of them cut by
 # tp with sequence parallelism, else those outside the linears whole.
-_CUT, _WHOLE = 24, 10
+_SHARDED, _UNSHARDED = 24, 10
 # What ends a layer's attention: one row a layer, whatever its attention is made of.
 _ATTENTION_ENDS = ("attention_row", "attention_o_row", "attention_layer")
 _EXPERTS = "mlp_moelayer"
 
 
-def more_memory(was: Run, now: Run) -> list[str]:
+def compare_memory(run_before: Run, run_now: Run) -> list[str]:
     """What a run needs more than another one, in words, the shortest last: `+3.0 GB: now holds 16
     micro-batches, 1 before` of the fullest stage; of one that holds more than it did where the fullest does
     not, with that. Nothing where none needs more, as far as that is known.
     """
-    bytes_before, bytes_now = memory_bytes(was.model), memory_bytes(now.model)
-    held_before, held_now = was.shape.held_microbatches, now.shape.held_microbatches
-    before, held = max(held_before, default=0), max(held_now, default=0)
-    more = 0 if bytes_before is None or bytes_now is None else bytes_now - bytes_before
-    if more > 0:
-        size = f"+{byte_size(more)}"
-        if held <= before:
+    bytes_before, bytes_now = peak_bytes(run_before.model), peak_bytes(run_now.model)
+    held_before, held_now = run_before.shape.held_microbatches, run_now.shape.held_microbatches
+    before, peak_now = max(held_before, default=0), max(held_now, default=0)
+    extra_bytes = 0 if bytes_before is None or bytes_now is None else bytes_now - bytes_before
+    if extra_bytes > 0:
+        size = f"+{byte_size(extra_bytes)}"
+        if peak_now <= before:
             return [f"{size[1:]} more than before", size]
-        return [*_held(held, before, f"{size}: ", f"{size}: "), size]
-    if more < 0:
+        return [*_held_forms(peak_now, before, f"{size}: ", f"{size}: "), size]
+    if extra_bytes < 0:
         # What one stage holds more is small beside what the fullest has less.
         return []
-    if held > before and (bytes_before is None or bytes_now is None):
-        return _held(held, before)
+    if peak_now > before and (bytes_before is None or bytes_now is None):
+        return _held_forms(peak_now, before)
     if len(held_before) != len(held_now):
         return []
     stage = max(range(len(held_now)), key=lambda stage: held_now[stage] - held_before[stage], default=0)
     if not held_now or held_now[stage] <= held_before[stage]:
         return []
-    if bytes_now is not None and not more:
+    if bytes_now is not None and not extra_bytes:
         # Said of stage 15 alone, it was taken for what the change costs.
         count = plural(held_now[stage], "micro-batch")
         more_words = (f"now holds {count}, {held_before[stage]} before", f"holds {count}", "holds more")
         same = "memory as before"
         return [*(f"{same}; stage {stage} {words}" for words in more_words), same]
-    return _held(held_now[stage], held_before[stage], f"stage {stage} ", f"stage {stage}: ")
+    return _held_forms(held_now[stage], held_before[stage], f"stage {stage} ", f"stage {stage}: ")
 
 
-def _held(now: int, before: int, long: str = "", short: str = "") -> list[str]:
+def _held_forms(count_now: int, count_before: int, long: str = "", short: str = "") -> list[str]:
     """How many micro-batches are held, in three forms, behind what stands before each."""
     return [
-        f"{long}now holds {plural(now, 'micro-batch')}, {before} before",
-        f"{short}{now} micro-batches now held, {before} before",
-        f"{short}{now} mb held, {before} before",
+        f"{long}now holds {plural(count_now, 'micro-batch')}, {count_before} before",
+        f"{short}{count_now} micro-batches now held, {count_before} before",
+        f"{short}{count_now} mb held, {count_before} before",
     ]
 
 
-def memory_bytes(model: ModelUse) -> int | None:
+def peak_bytes(model: ModelUse) -> int | None:
     """What a rank of the fullest stage needs, about, bytes; None where nobody knows, as of files without
     activations: these are what a schedule makes more or less of.
     """
     figures = model.model_figures
     if figures is not None:
         return figures.fullest.needed
-    known = [stage.total for stage in model.file_memory if stage.activations is not None]
-    return max(known, default=None)
+    stage_bytes = [stage.total for stage in model.file_memory if stage.activations is not None]
+    return max(stage_bytes, default=None)
 
 
 class _Parameters(NamedTuple):
@@ -86,40 +86,46 @@ class _Parameters(NamedTuple):
 
     dense: int
     experts: int
-    sharded: bool
+    is_sharded: bool
 
 
-def file_memory(simulation: Simulation) -> tuple[FileMemory, ...]:
+def estimate_file_memory(simulation: Simulation) -> tuple[FileMemory, ...]:
     """By stage; nothing of a run whose rows do not say what their gradients are."""
     workload, layout, program = simulation.workload, simulation.layout, simulation.program
     if workload.maker is not None and workload.stages:
         return ()
-    sizes = None if program.queued or workload.is_table else _parameters(simulation)
+    sizes = None if program.queued or workload.is_table else _count_parameters(simulation)
     if sizes is None:
         return ()
     copies = program.placement.copies
     shares = [(sizes.dense, layout.dp), (sizes.experts, layout.group_size("dp_ep"))]
-    states = sum(_STATES * size // (ranks if sizes.sharded else 1) for size, ranks in shares)
+    states = sum(_STATES * size // (ranks if sizes.is_sharded else 1) for size, ranks in shares)
     count = copies * (sizes.dense + sizes.experts)
-    layer, layers = _layer_activations(simulation), _layers(simulation)
+    layer, layers = _estimate_layer_bytes(simulation), _count_layers(simulation)
     chunks = program.virtual_stages
     memory = []
     for stage, stage_program in enumerate(program.stages):
         # A trainer without a pipeline has one micro-batch at a time, whatever layer-loop does.
-        held = stage_program.peak_chunks if program.pipelined else 1
+        peak_chunks = stage_program.peak_chunks if program.pipelined else 1
         # A chunk has its share of the layers; held chunks need not be whole micro-batches. These follow one
         # another: of unequal ones the most that so many of them have.
-        microbatches = -(-held // chunks)
+        microbatches = -(-peak_chunks // chunks)
         most = max(
-            sum(layers[(first + number) % len(layers)] for number in range(microbatches))
+            sum(layers[(first + index) % len(layers)] for index in range(microbatches))
             for first in range(len(layers))
         )
-        about = None if layer is None else layer * most * held // (chunks * max(microbatches, 1))
-        memory.append(FileMemory(stage, _WEIGHT * count, _GRADIENT * count, copies * states, about, held))
+        activation_bytes = (
+            None if layer is None else layer * most * peak_chunks // (chunks * max(microbatches, 1))
+        )
+        memory.append(
+            FileMemory(
+                stage, _WEIGHT * count, _GRADIENT * count, copies * states, activation_bytes, peak_chunks
+            )
+        )
     return tuple(memory)
 
 
-def _parameters(simulation: Simulation) -> _Parameters | None:
+def _count_parameters(simulation: Simulation) -> _Parameters | None:
     """What the gradients' collectives are of: 4 bytes a parameter, those of experts in a row of their own.
 
     AICB's plain files have one row for all.
@@ -142,7 +148,7 @@ def _parameters(simulation: Simulation) -> _Parameters | None:
     return None
 
 
-def _layers(simulation: Simulation) -> list[int]:
+def _count_layers(simulation: Simulation) -> list[int]:
     """Transformer layers of a stage in each block that a step has; after the last the first comes again."""
     names, structure = simulation.workload.name, simulation.program.structure
     most = max(structure.layers_per_block, default=0)
@@ -152,27 +158,31 @@ def _layers(simulation: Simulation) -> list[int]:
     return of_blocks[:1] if len(set(of_blocks)) == 1 else of_blocks[: max(simulation.program.microbatches, 1)]
 
 
-def _layer_activations(simulation: Simulation) -> int | None:
+def _estimate_layer_bytes(simulation: Simulation) -> int | None:
     """Bytes that a layer holds of one micro-batch, about; None where no collective says b s h."""
     workload, tp = simulation.workload, simulation.layout.tp
     blocks = simulation.program.structure.blocks
     cells = workload.fwd
-    sizes, parallel = set(), False
+    sizes, is_sequence_parallel = set(), False
     for row in blocks[0] if blocks else ():
         name = base_name(workload.name[row])
         if name == _EXPERTS or not name.startswith(("attention", "mlp")):
             continue
         if cells.collective[row] is not None and cells.group[row] == "tp" and cells.bytes[row]:
             sizes.add(cells.bytes[row])
-            parallel |= cells.collective[row] != "ALLREDUCE"
+            is_sequence_parallel |= cells.collective[row] != "ALLREDUCE"
     if not sizes:
         return None
     # Those of attention may count twice where it is run again: the least is b s h, of 2 bytes.
-    numbers = min(sizes) // 2
-    return numbers * (_CUT + _WHOLE) // tp if parallel else numbers * _WHOLE + numbers * _CUT // tp
+    elements = min(sizes) // 2
+    return (
+        elements * (_SHARDED + _UNSHARDED) // tp
+        if is_sequence_parallel
+        else elements * _UNSHARDED + elements * _SHARDED // tp
+    )
 
 
-def memory_note(of_stages: Sequence[FileMemory], path: str) -> Iterator[Diagnostic]:
+def make_memory_note(of_stages: Sequence[FileMemory], path: str) -> Iterator[Diagnostic]:
     """What the memory that a file tells is made of, and what of it no file tells; nothing where it tells
     none.
     """

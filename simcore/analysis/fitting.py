@@ -6,24 +6,24 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
-from simcore.analysis.model_figures import made_of, model_figures
+from simcore.analysis.model_figures import find_model_rows, make_model_figures
 from simcore.diagnostics import UsageError
 from simcore.model.maker import ModelMaker
 from simcore.model.memory import stage_memory
-from simcore.model.training import Training, resolve
+from simcore.model.training import Training, resolve_training
 from simcore.program.order import Shape
-from simcore.program.schedule_choice import chosen_schedule
+from simcore.program.schedule_choice import find_schedule
 from simcore.records import NamedTuple, replace
 from simcore.simulation import Simulation
-from simcore.workload.model import AskedModel
+from simcore.workload.model import ModelParameters
 
 # So many ways of several changes are enough, of so many at once.
-_ENOUGH, _TOGETHER = 3, 3
+_MOST_SAVINGS, _MOST_COMBINED = 3, 3
 # A change of some parameters and its words, like `recompute full`.
 _Change = tuple[str, dict[str, Any]]
 
 
-class Smaller(NamedTuple):
+class MemorySaving(NamedTuple):
     """A change with which less memory is needed: words like `recompute full`, the fields that it changes.
 
     most: bytes of the fullest stage with it.
@@ -31,39 +31,42 @@ class Smaller(NamedTuple):
 
     words: str
     fields: dict[str, Any]
-    most: int
+    peak_bytes: int
     fits: bool
 
 
-def smaller_runs(simulation: Simulation) -> Iterator[Smaller]:
+def find_memory_savings(simulation: Simulation) -> Iterator[MemorySaving]:
     """Changes with which a run needs less memory, those that can be: each alone, and if none of them is
     enough two at once, then three, then all of them. The global batch stays what it is.
 
     None is run: what a schedule holds is known from its order.
     """
-    made, figures = made_of(simulation), model_figures(simulation)
-    assert made is not None, "asked of a model alone"
+    model_rows, figures = find_model_rows(simulation), make_model_figures(simulation)
+    assert model_rows is not None, "asked of a model alone"
     assert figures is not None
-    search, same = _Search(simulation, figures.limit), _same_batch(simulation, made.training)
-    now, enough = figures.fullest.needed, 0
-    changes, further = _changes(made.training, same), _further(made.training, same)
+    search, same_batch = _Search(simulation, figures.limit), _keep_batch(simulation, model_rows.training)
+    current_bytes, fit_count = figures.fullest.needed, 0
+    changes, last_changes = (
+        _list_changes(model_rows.training, same_batch),
+        _list_last_changes(model_rows.training, same_batch),
+    )
     for change in changes:
-        smaller = search.with_changes((change,))
-        if smaller is not None and smaller.most < now:
+        smaller = search.apply_changes((change,))
+        if smaller is not None and smaller.peak_bytes < current_bytes:
             yield smaller
-            enough += smaller.fits
-    for count in range(2, _TOGETHER + 1):
-        if enough:
+            fit_count += smaller.fits
+    for count in range(2, _MOST_COMBINED + 1):
+        if fit_count:
             return
-        for together in combinations([*changes, *further], count):
-            smaller = search.with_changes(together)
+        for together in combinations([*changes, *last_changes], count):
+            smaller = search.apply_changes(together)
             if smaller is not None and smaller.fits:
                 yield smaller
-                enough += 1
-                if enough == _ENOUGH:
+                fit_count += 1
+                if fit_count == _MOST_SAVINGS:
                     return
-    for longest in further if not enough else ():
-        smaller = search.with_changes((*changes, longest))
+    for longest in last_changes if not fit_count else ():
+        smaller = search.apply_changes((*changes, longest))
         if smaller is not None and smaller.fits:
             yield smaller
             return
@@ -74,90 +77,90 @@ class _Search:
 
     def __init__(self, simulation: Simulation, limit: int) -> None:
         self.simulation = simulation
-        self.limit = limit
+        self.limit_bytes = limit
         # What a schedule holds of its chunks: whatever they weigh, it is the same.
-        self._held: dict[object, list[list[tuple[int, int, int]]]] = {}
+        self._chunk_events: dict[object, list[list[tuple[int, int, int]]]] = {}
 
-    def with_changes(self, changes: Sequence[_Change]) -> Smaller | None:
+    def apply_changes(self, changes: Sequence[_Change]) -> MemorySaving | None:
         """A run with these; None where it cannot be, or some of them change the same."""
         fields: dict[str, Any] = {}
         names = [change.split()[0] for change, _ in changes]
-        if len(set(names)) < len(names) and len(names) <= _TOGETHER:
+        if len(set(names)) < len(names) and len(names) <= _MOST_COMBINED:
             return None
         for _, values in changes:
             fields |= values
         # Where nobody said how many GPUs there are, a longer pipeline has more of them.
-        asked = replace(self.simulation.setup.model, **fields)
+        parameters = replace(self.simulation.setup.model, **fields)
         try:
-            most = self.most(asked)
+            peak = self.find_peak_bytes(parameters)
         except UsageError:
             return None
-        said = {change.split()[0]: change for change, _ in changes}
-        return Smaller(" + ".join(said.values()), fields, most, most <= self.limit)
+        change_names = {change.split()[0]: change for change, _ in changes}
+        return MemorySaving(" + ".join(change_names.values()), fields, peak, peak <= self.limit_bytes)
 
-    def most(self, asked: AskedModel) -> int:
+    def find_peak_bytes(self, parameters: ModelParameters) -> int:
         """Bytes of the stage that needs most under other parameters."""
         maker = self.simulation.workload.maker
         assert isinstance(maker, ModelMaker)
         assert maker.model is not None
-        training = resolve(maker.model, asked)
+        training = resolve_training(maker.model, parameters)
         key = (training.pp, training.chunks, training.microbatches)
-        if key not in self._held:
-            name = schedule_of(training, asked.schedule)
-            self._held[key] = held_chunks(training, name, asked.overlap_fwd_bwd)
-        held = self._held[key]
-        return max(stage_memory(training, stage, held[stage]).needed for stage in range(training.pp))
+        if key not in self._chunk_events:
+            name = find_training_schedule(training, parameters.schedule)
+            self._chunk_events[key] = list_chunk_events(training, name, parameters.overlap_fwd_bwd)
+        chunk_events = self._chunk_events[key]
+        return max(stage_memory(training, stage, chunk_events[stage]).needed for stage in range(training.pp))
 
 
-def most_bytes(simulation: Simulation, asked: AskedModel) -> int | None:
+def find_peak_bytes(simulation: Simulation, parameters: ModelParameters) -> int | None:
     """What the fullest stage of a model needs with other parameters; None where such a run cannot be."""
-    figures = model_figures(simulation)
+    figures = make_model_figures(simulation)
     assert figures is not None, "asked of a model alone"
     try:
-        return _Search(simulation, figures.limit).most(asked)
+        return _Search(simulation, figures.limit).find_peak_bytes(parameters)
     except UsageError:
         return None
 
 
-def stages_and_microbatches(simulation: Simulation, asked: AskedModel) -> tuple[int, int] | None:
+def stages_and_microbatches(simulation: Simulation, parameters: ModelParameters) -> tuple[int, int] | None:
     """(stages, micro-batches) of a model with other parameters; None where such a run cannot be."""
     maker = simulation.workload.maker
     assert isinstance(maker, ModelMaker)
     assert maker.model is not None
     try:
-        training = resolve(maker.model, asked)
+        training = resolve_training(maker.model, parameters)
     except UsageError:
         return None
     return training.pp, training.microbatches
 
 
-def schedule_of(training: Training, asked: str | None) -> str:
+def find_training_schedule(training: Training, name: str | None) -> str:
     """The schedule that a model runs: the one asked for, else Megatron's."""
-    return asked or ("interleaved" if training.chunks > 1 else "1f1b")
+    return name or ("interleaved" if training.chunks > 1 else "1f1b")
 
 
-def held_chunks(training: Training, name: str, overlapped: bool) -> list[list[tuple[int, int, int]]]:
+def list_chunk_events(training: Training, name: str, is_overlapped: bool) -> list[list[tuple[int, int, int]]]:
     """When each stage holds and frees a chunk, as `StageProgram` has it, by the order of its actions alone.
 
     overlapped: whether forwards run beside backwards. Raises `UsageError` for a schedule that cannot be.
     """
-    schedule, given = chosen_schedule(name)
-    shape = Shape(training.pp, training.microbatches, training.chunks, overlapped)
+    schedule, custom = find_schedule(name)
+    shape = Shape(training.pp, training.microbatches, training.chunks, is_overlapped)
     misfit = schedule.misfit(training.pp, training.microbatches)
     if misfit:
         raise UsageError(f"--schedule {name}: {misfit}")
     stages = []
     for stage in range(training.pp):
-        actions = schedule.actions(shape, stage) if given is None else given.order.stages[stage]
-        held: list[tuple[int, int, int]] = []
+        actions = schedule.actions(shape, stage) if custom is None else custom.order.stages[stage]
+        events: list[tuple[int, int, int]] = []
         for index, action in enumerate(actions):
             if action.kind != "I":
-                held.append((index, action.chunk, 1 if action.kind == "F" else -1))
-        stages.append(held)
+                events.append((index, action.chunk, 1 if action.kind == "F" else -1))
+        stages.append(events)
     return stages
 
 
-def _changes(training: Training, same: dict[str, Any]) -> list[_Change]:
+def _list_changes(training: Training, same_batch: dict[str, Any]) -> list[_Change]:
     """What costs little time first. same: what keeps the batch with other degrees."""
     changes: list[_Change] = []
     if training.tp > 1 and not training.sequence_parallel:
@@ -171,20 +174,20 @@ def _changes(training: Training, same: dict[str, Any]) -> list[_Change]:
         changes.append((f"microbatch-size {half}", {"microbatch_size": half}))
     for name in ("pp", "tp"):
         twice = 2 * getattr(training, name)
-        changes.append((f"{name} {twice}", {name: twice, **same}))
+        changes.append((f"{name} {twice}", {name: twice, **same_batch}))
     if training.recompute != "full":
         changes.append(("recompute full", {"recompute": "full"}))
     return changes
 
 
-def _further(training: Training, same: dict[str, Any]) -> list[_Change]:
+def _list_last_changes(training: Training, same_batch: dict[str, Any]) -> list[_Change]:
     counts = [times * training.pp for times in (4, 8, 16)]
-    return [(f"pp {count}", {"pp": count, **same}) for count in counts]
+    return [(f"pp {count}", {"pp": count, **same_batch}) for count in counts]
 
 
-def _same_batch(simulation: Simulation, training: Training) -> dict[str, Any]:
+def _keep_batch(simulation: Simulation, training: Training) -> dict[str, Any]:
     """Fewer replicas have as many sequences in a step: nothing to change where their number was given."""
-    given = simulation.parameters
-    if given.global_batch is not None and given.microbatches is None:
+    parameters = simulation.parameters
+    if parameters.global_batch is not None and parameters.microbatches is None:
         return {}
     return {"global_batch": training.global_batch, "microbatches": None}

@@ -18,20 +18,20 @@ from simcore.program.ops import (
     CollectiveCost,
     TransferCost,
 )
-from simcore.ranks import RankSet, place_words
+from simcore.ranks import RankSet, describe_position
 from simcore.sources.simulated import ACCOUNTS
-from simcore.trace.lane_spans import COMPUTE_STREAM, COMPUTING, KINDS, LaneOrder, TimeStretch, codes
-from simcore.trace.lanes import ORDERS, LaneFacts, Lanes, LaneTrack, SearchedOps
+from simcore.trace.lane_spans import COMPUTE_STREAM, COMPUTING, KINDS, LaneOrder, TimeStretch, encode_indices
+from simcore.trace.lanes import ORDERS, LaneFacts, Lanes, LaneTrack, OpSearchColumns
 from simcore.trace.spans import Column
 from simcore.units import plural
 
 if TYPE_CHECKING:
-    from simcore.analysis.finished import Finished
+    from simcore.analysis.simulation_figures import SimulationFigures
 
 PIPELINE = LANE_OF_STREAM[TO_NEXT]
 # Streams of a class in the order in which they are shown.
 _COLLECTIVE_STREAMS = STREAMS[COMPUTE + 1 : TO_NEXT]
-_SPREAD = (("compute", "busy"), *((name, name) for name in ("exposed", "wait", "bubble", "idle")))
+_SPREAD_MEASURES = (("compute", "busy"), *((name, name) for name in ("exposed", "wait", "bubble", "idle")))
 
 
 class SimulatedLanes(Lanes):
@@ -44,44 +44,44 @@ class SimulatedLanes(Lanes):
     transfers from another rank; ops of 0 ns have no span.
     """
 
-    results: Finished
+    results: SimulationFigures
 
-    def __init__(self, results: Finished) -> None:
+    def __init__(self, results: SimulationFigures) -> None:
         super().__init__(results)
         self._timeline = timeline = results.simulation.timeline
         self._layout = results.simulation.layout
-        self._each_rank = 1 < self._layout.world == len(timeline.classes)
+        self._has_class_per_rank = 1 < self._layout.world == len(timeline.classes)
         # Of each class, the one that stands for its equals; of each of those, all their ranks.
-        self._first: list[int] = list(range(len(timeline.classes)))
-        self._ranks = {number: rank_class.ranks for number, rank_class in enumerate(timeline.classes)}
-        if self._each_rank:
-            self._first, equal = timeline.first_alike, dict[int, list[int]]()
-            for number, first in enumerate(self._first):
-                equal.setdefault(first, []).append(timeline.ranks_of(number).first)
+        self._first_equal: list[int] = list(range(len(timeline.classes)))
+        self._ranks = {class_id: rank_class.ranks for class_id, rank_class in enumerate(timeline.classes)}
+        if self._has_class_per_rank:
+            self._first_equal, equal = timeline.first_equal_class, dict[int, list[int]]()
+            for class_id, first in enumerate(self._first_equal):
+                equal.setdefault(first, []).append(timeline.ranks_of(class_id).first)
             self._ranks = {first: RankSet.of(ranks) for first, ranks in equal.items()}
-        self._of_stage: dict[int, int] = {}
-        for number in self._ranks:
-            stage = timeline.stage_of(number)
-            self._of_stage[stage] = self._of_stage.get(stage, 0) + 1
+        self._lanes_by_stage: dict[int, int] = {}
+        for class_id in self._ranks:
+            stage = timeline.stage_of(class_id)
+            self._lanes_by_stage[stage] = self._lanes_by_stage.get(stage, 0) + 1
 
     @cached_property
     def facts(self) -> LaneFacts:
         return LaneFacts(
-            self.results.step_time_ns, [*self._ranks], self._counted,
-            (*ORDERS, LaneOrder("end", "latest end", "end")), _SPREAD, communication="exposed",
-            beside=("x", ""),
+            self.results.step_time_ns, [*self._ranks], self._count_words,
+            (*ORDERS, LaneOrder("end", "latest end", "end")), _SPREAD_MEASURES, communication="exposed",
+            note_heading=("x", ""),
         )  # fmt: skip
 
     @cached_property
-    def _drawn(self) -> bytes:
-        drawn = bytearray(super()._drawn)
+    def _cell_kinds(self) -> bytes:
+        cell_kinds = bytearray(super()._cell_kinds)
         # Input and weight gradient are both drawn as backward, unless the schedule takes them apart.
         if self.results.simulation.program.rules.splits_backward:
-            drawn[ACCOUNTS.index("compute wg")] = KINDS.index("wg")
-        return bytes(drawn)
+            cell_kinds[ACCOUNTS.index("compute wg")] = KINDS.index("wg")
+        return bytes(cell_kinds)
 
     @property
-    def _counted(self) -> str:
+    def _count_words(self) -> str:
         world, classes = self._layout.world, len(self._timeline.classes)
         if len(self._ranks) < classes:
             return f"{world} ranks, each simulated, in {plural(len(self._ranks), 'lane')} of equal ones"
@@ -93,12 +93,16 @@ class SimulatedLanes(Lanes):
 
     # -- ranks -------------------------------------------------------------------------
 
-    def _find_track(self, number: int) -> LaneTrack:
-        timeline, stage, first = self._timeline, self._timeline.stage_of(number), self._first[number]
+    def _find_track(self, track_id: int) -> LaneTrack:
+        timeline, stage, first = (
+            self._timeline,
+            self._timeline.stage_of(track_id),
+            self._first_equal[track_id],
+        )
         ranks = self._ranks[first]
         # Several lanes in a stage: only their ranks tell them apart.
-        title = f"stage {stage:>2}" if self._of_stage[stage] == 1 else f"rank {ranks.text()}"
-        seams = timeline.times.pass_ends[number][:-1] if timeline.program.steps > 1 else ()
+        title = f"stage {stage:>2}" if self._lanes_by_stage[stage] == 1 else f"rank {ranks.text()}"
+        seams = timeline.times.pass_ends[track_id][:-1] if timeline.program.steps > 1 else ()
         return LaneTrack(first, ranks, title, self._headings(stage, ranks), stage, seams=seams)
 
     def _headings(self, stage: int, ranks: RankSet) -> tuple[str, ...]:
@@ -108,16 +112,16 @@ class SimulatedLanes(Lanes):
         groups = {self._layout.position(rank)[1] for rank in ranks}
         return (of_stage, f"dp {min(groups)}") if len(groups) == 1 else (of_stage,)
 
-    def own_number(self, rank: int) -> int | None:
+    def own_track_id(self, rank: int) -> int | None:
         if not 0 <= rank < self._layout.world:
             return None
         # Where each rank is a class, a class's number is its rank.
-        return rank if self._each_rank else self._timeline.folding.class_of(rank)
+        return rank if self._has_class_per_rank else self._timeline.folding.class_of(rank)
 
     def rank_words(self, rank: int) -> str:
-        return f"rank {rank} = {place_words(self._layout.position(rank))}"
+        return f"rank {rank} = {describe_position(self._layout.position(rank))}"
 
-    def missing(self, rank: int | None, stage: int | None, microbatch: int | None) -> str:
+    def missing_text(self, rank: int | None, stage: int | None, microbatch: int | None) -> str:
         layout, microbatches = self._layout, self.results.simulation.program.microbatches
         if rank is not None and rank >= layout.world:
             return f"no rank {rank}: ranks are 0 to {layout.world - 1}"
@@ -131,24 +135,24 @@ class SimulatedLanes(Lanes):
 
     # -- spans -------------------------------------------------------------------------
 
-    def _find_streams(self, number: int) -> dict[str, str]:
-        present = self._timeline.streams(number)
+    def _find_streams(self, track_id: int) -> dict[str, str]:
+        present = self._timeline.streams(track_id)
         titles = {COMPUTE_STREAM: COMPUTE_STREAM}
         for stream in _COLLECTIVE_STREAMS:
             if stream in present:
                 titles[stream] = f"{stream} x{self._layout.group_size(stream)}"  # type: ignore[arg-type]
-        if links := self._timeline.classes[number].links.values():
+        if links := self._timeline.classes[track_id].links.values():
             stages = sorted({self._timeline.stage_of(link.neighbour) for link in links})
             titles[PIPELINE] = f"pp to {','.join(map(str, stages))}"
         return titles
 
-    def stream_of(self, number: int, span: int) -> str:
-        return LANE_OF_STREAM[self._timeline.stage_program(number).ops.stream[span]]
+    def stream_of(self, track_id: int, span: int) -> str:
+        return LANE_OF_STREAM[self._timeline.stage_program(track_id).ops.stream[span]]
 
-    def name(self, number: int, op: int) -> tuple[str, str]:
+    def span_name(self, track_id: int, op: int) -> tuple[str, str]:
         if op < 0:
             return "receive", ""
-        ops = self._timeline.stage_program(number).ops
+        ops = self._timeline.stage_program(track_id).ops
         row = ops.row[op]
         if row < 0:
             return "send", ""
@@ -161,38 +165,40 @@ class SimulatedLanes(Lanes):
 
     # -- what a search looks at ------------------------------------------------------------
 
-    def _find_searched(self, number: int) -> SearchedOps:
+    def _find_search_columns(self, track_id: int) -> OpSearchColumns:
         names: dict[str, int] = {}
         of_row = [names.setdefault(name, len(names)) for name in self.results.simulation.workload.name]
         # A row below 0, of a transfer or idle, is the last entry.
         of_row.append(len(names))
         row, what, microbatch = (
-            column.by_code(self.results.trace, number)
-            for column in (self.results.trace.column("row"), *self._searched_columns)
+            column.labels_by_code(self.results.trace, track_id)
+            for column in (self.results.trace.column("row"), *self._label_columns)
         )
-        return SearchedOps(
-            [*((name,) for name in names), ()], codes(map(of_row.__getitem__, row)),
-            self._searched_columns[0].labels, what, codes(map((1).__add__, microbatch)),
+        return OpSearchColumns(
+            [*((name,) for name in names), ()], encode_indices(map(of_row.__getitem__, row)),
+            self._label_columns[0].labels, what, encode_indices(map((1).__add__, microbatch)),
         )  # fmt: skip
 
     @cached_property
-    def _searched_columns(self) -> tuple[Column, Column]:
+    def _label_columns(self) -> tuple[Column, Column]:
         """(the words that a search finds ops by, their micro-batches)."""
-        of_class = [self._timeline.stage_program(number).ops for number in range(len(self._timeline.classes))]
+        of_class = [
+            self._timeline.stage_program(class_id).ops for class_id in range(len(self._timeline.classes))
+        ]
         # Stages share their ops.
         programs = {id(ops): ops for ops in of_class}
-        number_of: dict[tuple[int, int], int] = {}
-        numbers = {
+        label_of: dict[tuple[int, int], int] = {}
+        label_ids = {
             program: [
-                number_of.setdefault(key, len(number_of)) for key in zip(ops.cost, ops.phase, strict=True)
+                label_of.setdefault(key, len(label_of)) for key in zip(ops.cost, ops.phase, strict=True)
             ]
             for program, ops in programs.items()
         }
-        sent = [self._op_words(*key) for key in number_of]
-        received = [words - {"send"} | {"receive"} for words in sent]
+        sent_words = [self._op_words(*key) for key in label_of]
+        received_words = [words - {"send"} | {"receive"} for words in sent_words]
         # NONE, of what is idle, is the last label.
-        labels = [*sent, *received, frozenset[str]()]
-        words = Column(labels, [numbers[id(ops)] for ops in of_class], range(len(sent), len(labels)))
+        labels = [*sent_words, *received_words, frozenset[str]()]
+        words = Column(labels, [label_ids[id(ops)] for ops in of_class], range(len(sent_words), len(labels)))
         return words, Column((), [ops.microbatch for ops in of_class])
 
     def _op_words(self, cost_number: int, phase: int) -> frozenset[str]:
@@ -208,18 +214,18 @@ class SimulatedLanes(Lanes):
         if category in COMPUTING or stream is not None or kind == "idle":
             return what | {kind} if kind in (stream, "idle") else what
         # What a rank stands still for it does not do.
-        told = what - {"send", "receive"}
+        wait_words = what - {"send", "receive"}
         if kind == "wait":
-            return told.difference(PHASES) | {kind}
+            return wait_words.difference(PHASES) | {kind}
         if kind == "bubble":
-            return told - {"pp"} | {kind}
-        return told | {"exposed", kind, *(("receive",) if kind == PIPELINE else ())}
+            return wait_words - {"pp"} | {kind}
+        return wait_words | {"exposed", kind, *(("receive",) if kind == PIPELINE else ())}
 
     # -- what one moves by ---------------------------------------------------------------
 
-    def passes(self, number: int) -> Sequence[TimeStretch]:
+    def passes(self, track_id: int) -> Sequence[TimeStretch]:
         microbatches = self.results.simulation.program.microbatches
-        passes = self.results.passes(number)
+        passes = self.results.passes(track_id)
         return [
             TimeStretch(stretch.start_ns, stretch.end_ns, pass_words(stretch, microbatches))
             for stretch in passes

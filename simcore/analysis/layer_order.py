@@ -11,12 +11,12 @@ from simcore.analysis.layers import NOT_MODELLED, LayerLines
 from simcore.collectives import cell_name
 from simcore.engine.timeline import Timeline
 from simcore.program.ops import PHASES as OP_PHASES
-from simcore.trace.findings import Spot
+from simcore.trace.findings import TrackInterval
 from simcore.trace.layers import Column
 from simcore.workload.model import PHASES, Cells, base_name
 
 # Columns that the file has, as its cells are sorted by them; to make a cell takes 2 us.
-_STATED: dict[str, Callable[[Cells], Sequence[int]]] = {
+_FILE_COLUMNS: dict[str, Callable[[Cells], Sequence[int]]] = {
     "bytes": lambda cells: cells.bytes,
     # One factor for all: the largest as written is the largest.
     "cell": lambda cells: [-1 if ns in NOT_MODELLED else ns for ns in cells.compute_ns],
@@ -29,42 +29,42 @@ def sort_values(lines: LayerLines, column: Column) -> Sequence[Any]:
         # Of 100,000 names half the time.
         return lines.titles if column.key == "name" else column.sort_values(lines)
     if column.unit == "text":
-        return _texts(lines, column.key)
-    table, first, stated = lines.table, lines.first_row, _STATED.get(column.key)
-    if stated is None or (column.key == "cell" and table.has_scales):
+        return _cell_texts(lines, column.key)
+    table, first, file_column = lines.table, lines.first_row, _FILE_COLUMNS.get(column.key)
+    if file_column is None or (column.key == "cell" and table.has_scales):
         return [max(column.sort_values(table.cell(row, phase) for phase in PHASES)) for row in first]
-    largest = list(map(max, *(stated(table.simulation.workload.cells(phase)) for phase in PHASES)))
+    largest = list(map(max, *(file_column(table.simulation.workload.cells(phase)) for phase in PHASES)))
     return [largest[row] for row in first]
 
 
-def _texts(lines: LayerLines, key: str) -> list[str]:
+def _cell_texts(lines: LayerLines, key: str) -> list[str]:
     """Names of collectives or groups of each line, or both."""
     workload = lines.table.simulation.workload
     columns = [workload.cells(phase) for phase in PHASES]
     pairs = [(cells.collective, cells.group) for cells in columns]
     rows = zip(*(column for pair in pairs for column in pair), strict=True)
     text_of: dict[tuple[str | None, ...], str] = {}
-    texts = [text_of.get(row) or text_of.setdefault(row, _words(row, key)) for row in rows]
+    texts = [text_of.get(row) or text_of.setdefault(row, _row_words(row, key)) for row in rows]
     return [texts[row] for row in lines.first_row]
 
 
-def words_of_rows(lines: LayerLines) -> list[str]:
+def search_texts(lines: LayerLines) -> list[str]:
     """Returns what each line is searched by, in small letters: its name and those of its rows, each once, its
     collectives and groups.
     """
-    names, texts = lines.table.simulation.workload.name, _texts(lines, "words")
+    names, texts = lines.table.simulation.workload.name, _cell_texts(lines, "words")
     if lines.each:
         return [f"{names[row]}\n{text}".lower() for row, text in zip(lines.first_row, texts, strict=True)]
-    found = []
+    texts_of_lines = []
     for index, text in enumerate(texts):
-        own = dict.fromkeys(names[row] for row in lines.members(index))
+        row_names = dict.fromkeys(names[row] for row in lines.members(index))
         # A row without a number in its name is called as its group is.
-        words = "\n".join({base_name(next(iter(own))): None, **own})
-        found.append(f"{words}\n{text}".lower())
-    return found
+        words = "\n".join({base_name(next(iter(row_names))): None, **row_names})
+        texts_of_lines.append(f"{words}\n{text}".lower())
+    return texts_of_lines
 
 
-def row_inside(lines: LayerLines, typed: str, index: int) -> int | None:
+def find_row_inside(lines: LayerLines, typed: str, index: int) -> int | None:
     """Returns the first row of a group whose own name has every word that was typed, where the group's name
     has
     not; None for a row that stands alone.
@@ -80,21 +80,23 @@ def row_inside(lines: LayerLines, typed: str, index: int) -> int | None:
     return next((row for row in members if all(word in names[row].lower() for word in words)), None)
 
 
-def _words(row: tuple[str | None, ...], key: str) -> str:
+def _row_words(row: tuple[str | None, ...], key: str) -> str:
     """Of the collectives and groups of the three phases the ones that are asked for."""
     collectives = [cell_name(name) for name in row[::2] if name is not None]
     groups = [group for group in row[1::2] if group is not None]
     return " ".join({"collective": collectives, "group": groups}.get(key, [*collectives, *groups]))
 
 
-def longest_span(timeline: Timeline, rows: Collection[int], phase: str | None = None) -> Spot | None:
+def find_longest_span(
+    timeline: Timeline, rows: Collection[int], phase: str | None = None
+) -> TrackInterval | None:
     """The longest span of some rows on the first class that has any, the earliest of equal ones.
 
     phase: of this one alone. None where they take no time in the step.
     """
     of_phase = None if phase is None else OP_PHASES.index(phase)
-    for number in range(len(timeline.classes)):
-        ops, start, end = timeline.columns(number)
+    for class_id in range(len(timeline.classes)):
+        ops, start, end = timeline.columns(class_id)
         inside = [
             op
             for op, (row, op_phase) in enumerate(zip(ops.row, ops.phase, strict=True))
@@ -102,5 +104,5 @@ def longest_span(timeline: Timeline, rows: Collection[int], phase: str | None = 
         ]
         if inside:
             op = max(inside, key=lambda op: (end[op] - start[op], -start[op]))
-            return Spot(number, start[op], end[op])
+            return TrackInterval(class_id, start[op], end[op])
     return None

@@ -16,12 +16,12 @@ from typing import TypeVar
 from simcore.collectives import algorithm_bandwidth, bus_bandwidth, cell_name
 from simcore.collectives.exact import scaled
 from simcore.program import Program
-from simcore.program.overrides import factors_on
+from simcore.program.overrides import find_factors
 from simcore.records import Struct
 from simcore.simulation import Simulation, collective_alone_ns
-from simcore.trace.figures import OnDemand
+from simcore.trace.figures import LazySequence
 from simcore.trace.layers import LayerUse
-from simcore.trace.tables import Table, Use
+from simcore.trace.tables import LineTimes, Table
 from simcore.workload.model import PHASES, GroupKind, Phase, base_name
 
 # ns in the place of a compute that is not modelled.
@@ -75,32 +75,34 @@ class LayerTable:
 
     def __init__(self, simulation: Simulation, rows: Table) -> None:
         self.simulation, self.rows = simulation, rows
-        self.compute_ns, self.exposed_ns = rows.most
+        self.compute_ns, self.exposed_ns = rows.most_by_label
         self._scales = simulation.setup.overrides.layer_scales
         self._time_scales = simulation.setup.overrides.time_scales
         # Alone on the idle network, ns: by collective, group and the bytes that it is priced by.
-        self._alone: dict[tuple[str, GroupKind, int], int] = {}
+        self._idle_ns: dict[tuple[str, GroupKind, int], int] = {}
 
     @cached_property
     def block_of(self) -> dict[int, int]:
         """The micro-batch, by number, of each row that is in one."""
         blocks = self.simulation.program.structure.blocks
-        return {row: number for number, block in enumerate(blocks) for row in block}
+        return {row: block_id for block_id, block in enumerate(blocks) for row in block}
 
     def cell(self, index: int, phase: Phase) -> LayerCell:
         """The cell of row `index` in one phase."""
         simulation, column = self.simulation, self.simulation.workload.cells(phase)
-        stated, size = column.compute_ns[index], column.bytes[index]
+        stated_ns, size = column.compute_ns[index], column.bytes[index]
         collective, group = column.collective[index], column.group[index]
         comm_ns, members = 0, 0
         if collective is not None and group is not None:
             members = simulation.layout.group_size(group)
             key = (collective, group, simulation.priced_bytes(phase, size))
-            if key not in self._alone:
-                self._alone[key] = collective_alone_ns(simulation, *key)
-            comm_ns = self._timed(self._alone[key], simulation.workload.name[index], f"stream {group}")
+            if key not in self._idle_ns:
+                self._idle_ns[key] = collective_alone_ns(simulation, *key)
+            comm_ns = self._apply_time_scales(
+                self._idle_ns[key], simulation.workload.name[index], f"stream {group}"
+            )
         compute_ns = self.cell_compute_ns(index, phase)
-        return LayerCell(phase, stated, compute_ns, collective, group, members, size, comm_ns)
+        return LayerCell(phase, stated_ns, compute_ns, collective, group, members, size, comm_ns)
 
     @property
     def has_scales(self) -> bool:
@@ -111,11 +113,11 @@ class LayerTable:
         """ns of one run of the compute of row `index` in one phase."""
         workload = self.simulation.workload
         name, program = workload.name[index], self.simulation.program
-        ns = self._scaled(name, phase, workload.cells(phase).compute_ns[index])
-        return self._timed(ns, name, compute_part(program, index, name, phase))
+        ns = self._scale_stated(name, phase, workload.cells(phase).compute_ns[index])
+        return self._apply_time_scales(ns, name, name_compute_part(program, index, name, phase))
 
     @cached_property
-    def kind(self) -> list[int]:
+    def kind_ids(self) -> list[int]:
         """For each row a number that it shares with its equals: in name without number, and in cells."""
         workload = self.simulation.workload
         columns: list[array[int]] = []
@@ -123,41 +125,43 @@ class LayerTable:
             cells = workload.cells(phase)
             columns += [
                 cells.compute_ns,
-                _numbers(zip(cells.collective, cells.group, strict=True)),
+                _number_values(zip(cells.collective, cells.group, strict=True)),
                 cells.bytes,
             ]
             if self._scales:
                 # A factor may be of one name alone.
-                stated = zip(workload.name, repeat(phase), cells.compute_ns, strict=False)
-                columns.append(_numbers(self._scaled(*stated_row) for stated_row in stated))
+                stated_rows = zip(workload.name, repeat(phase), cells.compute_ns, strict=False)
+                columns.append(_number_values(self._scale_stated(*stated_row) for stated_row in stated_rows))
         # The columns side by side are a key of bytes a row, which costs a third of a tuple.
         width = len(columns)
         cells_of_rows = array("q", bytes(8 * width * len(workload)))
         for index, column in enumerate(columns):
             cells_of_rows[index::width] = column
         keys, size = cells_of_rows.tobytes(), 8 * width
-        alike: dict[bytes, int] = {}
-        kind = [alike.setdefault(keys[at : at + size], len(alike)) for at in range(0, len(keys), size)]
-        if len(alike) == len(kind):
+        ids_by_key: dict[bytes, int] = {}
+        kind = [
+            ids_by_key.setdefault(keys[at : at + size], len(ids_by_key)) for at in range(0, len(keys), size)
+        ]
+        if len(ids_by_key) == len(kind):
             return kind
         # Names decide only between rows whose cells are equal.
         names: dict[tuple[int, str], int] = {}
         pairs = zip(kind, map(base_name, workload.name), strict=True)
         return [names.setdefault(pair, len(names)) for pair in pairs]
 
-    def _scaled(self, name: str, phase: str, stated_ns: int) -> int:
+    def _scale_stated(self, name: str, phase: str, stated_ns: int) -> int:
         """ns of one run of a compute cell, before the factors of `--time-scale`."""
-        factor = _factor(self._scales, name, phase) if self._scales else 1.0
+        factor = _find_factor(self._scales, name, phase) if self._scales else 1.0
         return scaled(stated_ns, self.simulation.parameters.compute_scale * factor)
 
-    def _timed(self, ns: int, name: str, part: str) -> int:
+    def _apply_time_scales(self, ns: int, name: str, part: str) -> int:
         """`ns` times the factors of `--time-scale` on rows called `name` and on a phase or stream."""
-        for factor in factors_on(self._time_scales, part, base_name(name)):
+        for factor in find_factors(self._time_scales, part, base_name(name)):
             ns = scaled(ns, factor)
         return ns
 
 
-class LayerLines(OnDemand[LayerUse]):
+class LayerLines(LazySequence[LayerUse]):
     """Lines of a layer table, each made when it is asked for; who iterates gets all that are made at once.
 
     each: whether each of these rows of the file has its own, in this order. Else rows with equal cells, whose
@@ -168,16 +172,16 @@ class LayerLines(OnDemand[LayerUse]):
     def __init__(self, table: LayerTable, indices: Sequence[int], each: bool) -> None:
         self.table, self.indices, self.each = table, indices, each
         self._group_of_kind: dict[int, int] = {}
-        numbers = self._group_of_kind
-        kind = range(len(table.compute_ns)) if each else table.kind
-        group_of = [numbers.setdefault(kind[index], len(numbers)) for index in indices]
-        all_differ = len(numbers) == len(indices)
+        group_ids = self._group_of_kind
+        kind = range(len(table.compute_ns)) if each else table.kind_ids
+        group_of = [group_ids.setdefault(kind[index], len(group_ids)) for index in indices]
+        all_differ = len(group_ids) == len(indices)
         if all_differ:
             # Each row is a group, and its number is its place.
             compute = [table.compute_ns[index] for index in indices]
             exposed = [table.exposed_ns[index] for index in indices]
         else:
-            compute, exposed, count = ([0] * len(numbers) for _ in range(3))
+            compute, exposed, count = ([0] * len(group_ids) for _ in range(3))
             for index, group in zip(indices, group_of, strict=True):
                 compute[group] += table.compute_ns[index]
                 exposed[group] += table.exposed_ns[index]
@@ -195,29 +199,29 @@ class LayerLines(OnDemand[LayerUse]):
             self._members = array("q", indices)
             self._begin = array("q", range(len(indices) + 1))
         else:
-            places = sorted(range(len(indices)), key=group_of.__getitem__)
-            self._members = array("q", [indices[row] for row in places])
+            sorted_indices = sorted(range(len(indices)), key=group_of.__getitem__)
+            self._members = array("q", [indices[row] for row in sorted_indices])
             self._begin = array("q", accumulate(count, initial=0))
         self.first_row = [self._members[self._begin[group]] for group in order]
         self.compute_ns = [compute[group] for group in order]
         self.exposed_ns = [exposed[group] for group in order]
 
     def make(self, index: int) -> LayerUse:
-        return next(self._made(slice(index, index + 1)))
+        return next(self._make_lines(slice(index, index + 1)))
 
     def __iter__(self) -> Iterator[LayerUse]:
-        return self._made(slice(None))
+        return self._make_lines(slice(None))
 
-    def _made(self, places: slice) -> Iterator[LayerUse]:
+    def _make_lines(self, indices: slice) -> Iterator[LayerUse]:
         """The lines at some places, by columns: 100,000 lines are there in 60 ms."""
         table, names = self.table, self.table.simulation.workload.name
-        first, compute, exposed = self.first_row[places], self.compute_ns[places], self.exposed_ns[places]
-        of_path = (ns[places] for ns in self._of_path) if table.rows.path_known else ()
+        first, compute, exposed = self.first_row[indices], self.compute_ns[indices], self.exposed_ns[indices]
+        of_path = (ns[indices] for ns in self._path_columns) if table.rows.path_known else ()
         return map(
             LayerUse,
-            range(len(self))[places],
+            range(len(self))[indices],
             map(names.__getitem__, first),
-            map(Use, compute, exposed, *of_path),
+            map(LineTimes, compute, exposed, *of_path),
             map(add, compute, exposed),
             repeat(self),
         )
@@ -229,18 +233,20 @@ class LayerLines(OnDemand[LayerUse]):
         return [*names] if self.each else [*map(base_name, names)]
 
     @cached_property
-    def _of_path(self) -> tuple[Sequence[int], Sequence[int | None]]:
+    def _path_columns(self) -> tuple[Sequence[int], Sequence[int | None]]:
         """(critical, least slack) of each line, ns."""
         rows = self.table.rows
-        critical = self._of_rows(rows.critical_ns, sum)
+        critical = self._combine_rows(rows.critical_ns, sum)
         slack = rows.slack_ns
-        return critical, [None] * len(self) if slack is None else self._of_rows(slack, _least)
+        return critical, [None] * len(self) if slack is None else self._combine_rows(slack, _least_slack)
 
-    def _of_rows(self, by_row: Sequence[Figure], take: Callable[[Sequence[Figure]], Figure]) -> list[Figure]:
+    def _combine_rows(
+        self, by_row: Sequence[Figure], combine: Callable[[Sequence[Figure]], Figure]
+    ) -> list[Figure]:
         """A figure of each line: what `take` makes of those of its rows. by_row: of all rows of the file."""
         if len(self._members) == len(self):
             return [by_row[row] for row in self.first_row]
-        return [take([by_row[row] for row in self.members(index)]) for index in range(len(self))]
+        return [combine([by_row[row] for row in self.members(index)]) for index in range(len(self))]
 
     def cell(self, index: int, phase: Phase) -> LayerCell:
         """The cell of row `index` of the file in one phase."""
@@ -250,7 +256,7 @@ class LayerLines(OnDemand[LayerUse]):
         """(line of the file, micro-batch) of row `index`; None of one that is in none."""
         return self.table.simulation.workload.line[index], self.table.block_of.get(index)
 
-    def by_name(self, figures: Sequence[int]) -> dict[str, int]:
+    def sum_by_name(self, figures: Sequence[int]) -> dict[str, int]:
         """A figure of each line, ns, summed by layer: the rows of one name, numbers left out."""
         names = self.table.simulation.workload.name
         ns_of: dict[str, int] = {}
@@ -270,16 +276,16 @@ class LayerLines(OnDemand[LayerUse]):
         begin = self._begin
         return [begin[group + 1] - begin[group] for group in self._order]
 
-    def place_of(self, row: int) -> int:
+    def index_of_row(self, row: int) -> int:
         """The place of the line that row `row` of the file is in."""
-        return self._order.index(self._group_of_kind[row if self.each else self.table.kind[row]])
+        return self._order.index(self._group_of_kind[row if self.each else self.table.kind_ids[row]])
 
 
-def _least(slacks: Iterable[int | None]) -> int | None:
+def _least_slack(slacks: Iterable[int | None]) -> int | None:
     return min((ns for ns in slacks if ns is not None), default=None)
 
 
-def compute_part(program: Program, row: int, name: str, phase: str) -> str:
+def name_compute_part(program: Program, row: int, name: str, phase: str) -> str:
     """Which compute of a run a cell is of: `compute fwd`, `compute opt` of the optimizer's rows in any cell.
     name: of the row.
     """
@@ -287,17 +293,17 @@ def compute_part(program: Program, row: int, name: str, phase: str) -> str:
     return f"compute {'opt' if is_optimizer else phase}"
 
 
-def layer_factor(simulation: Simulation, name: str, phase: str) -> float:
+def find_layer_factor(simulation: Simulation, name: str, phase: str) -> float:
     """The factor of `--layer-scale` on a cell of rows called `name`: their own, else their base name's."""
-    return _factor(simulation.setup.overrides.layer_scales, name, phase)
+    return _find_factor(simulation.setup.overrides.layer_scales, name, phase)
 
 
-def _factor(scales: dict[tuple[str, str], float], name: str, phase: str) -> float:
+def _find_factor(scales: dict[tuple[str, str], float], name: str, phase: str) -> float:
     by_name = scales.get((name, phase))
     return by_name if by_name is not None else scales.get((base_name(name), phase), 1.0)
 
 
-def _numbers(values: Iterable[object]) -> array[int]:
+def _number_values(values: Iterable[object]) -> array[int]:
     """For each value a number that equal ones share, by first appearance."""
-    known: dict[object, int] = {}
-    return array("q", [known.setdefault(value, len(known)) for value in values])
+    ids: dict[object, int] = {}
+    return array("q", [ids.setdefault(value, len(ids)) for value in values])

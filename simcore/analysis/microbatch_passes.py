@@ -37,15 +37,15 @@ class Pass(NamedTuple):
 _DIRECTIONS = {"F": "forward", "B": "backward", "I": "input grad", "W": "weight grad"}
 
 
-def class_passes(timeline: Timeline, number: int) -> list[Pass]:
+def find_passes(timeline: Timeline, class_id: int) -> list[Pass]:
     """The passes of class `number`, in the order in which its compute stream begins them."""
-    ops, start, end = timeline.columns(number)
-    stretches = timeline.stage_program(number).stretches
+    ops, start, end = timeline.columns(class_id)
+    stretches = timeline.stage_program(class_id).stretches
     # By pass: the step that it is of, micro-batch, direction, from when to when.
     spans: list[tuple[int, int, str, int, int]] = []
     if stretches:
         for stretch in stretches:
-            members = _of_action(ops, stretch)
+            members = _action_ops(ops, stretch)
             if members:
                 last_ns = max(end[op] for op in members)
                 action = stretch.action
@@ -53,7 +53,7 @@ def class_passes(timeline: Timeline, number: int) -> list[Pass]:
                 spans.append((stretch.step, action.microbatch, direction, start[members[0]], last_ns))
     else:
         last: tuple[int, str] | None = None
-        for op, direction in _directions(ops):
+        for op, direction in _op_directions(ops):
             key = (ops.microbatch[op], direction)
             if key != last:
                 spans.append((0, *key, start[op], end[op]))
@@ -63,17 +63,17 @@ def class_passes(timeline: Timeline, number: int) -> list[Pass]:
     parts: dict[tuple[int, int, str], int] = {}
     for span in spans:
         parts[span[:3]] = parts.get(span[:3], 0) + 1
-    done: dict[tuple[int, int, str], int] = {}
+    finished_parts: dict[tuple[int, int, str], int] = {}
     passes = []
     for step, microbatch, direction, first_ns, last_ns in spans:
         key_of_pass = (step, microbatch, direction)
-        part = done.get(key_of_pass, 0)
-        done[key_of_pass] = part + 1
+        part = finished_parts.get(key_of_pass, 0)
+        finished_parts[key_of_pass] = part + 1
         passes.append(Pass(microbatch, direction, part, parts[key_of_pass], first_ns, last_ns))
     return passes
 
 
-def _of_action(ops: Ops, stretch: ActionOps) -> list[int]:
+def _action_ops(ops: Ops, stretch: ActionOps) -> list[int]:
     """The ops of an action that count, not those of the one it takes turns with."""
     action = stretch.action
     forward = action.kind == "F"
@@ -86,7 +86,7 @@ def _of_action(ops: Ops, stretch: ActionOps) -> list[int]:
     ]
 
 
-def _directions(ops: Ops) -> list[tuple[int, str]]:
+def _op_directions(ops: Ops) -> list[tuple[int, str]]:
     """(op, direction) of the ops that make up passes of a loop over the rows, in issue order."""
     direction_of = ["forward" if phase == FWD else "backward" for phase in range(256)]
     return [
@@ -98,7 +98,7 @@ def _directions(ops: Ops) -> list[tuple[int, str]]:
     ]
 
 
-def pass_at(passes: Sequence[Pass], starts: array[int], time_ns: int) -> int | None:
+def find_pass(passes: Sequence[Pass], starts: array[int], time_ns: int) -> int | None:
     """The index of the pass that runs at `time_ns`; None between passes. starts: theirs."""
     index = bisect_right(starts, time_ns) - 1
     return index if index >= 0 and time_ns < passes[index].end_ns else None

@@ -14,10 +14,10 @@ from simcore.diagnostics import printable
 from simcore.model.costs import step_flops
 from simcore.model.gpu import Gpu, find_gpu
 from simcore.model.imbalance import expert_loads
-from simcore.model.maker import Made, ModelMaker
+from simcore.model.maker import ModelMaker, ModelRows
 from simcore.model.memory import StageMemory, chunk_activations, memory_limit, stage_memory
 from simcore.model.training import Training
-from simcore.model.trust import trust_in
+from simcore.model.trust import published_error
 from simcore.names import TWO_WAY_SCHEDULES, V_SCHEDULES
 from simcore.program.ops import FWD, IG, RECOMPUTE
 from simcore.program.schedules import SCHEDULES
@@ -28,58 +28,65 @@ from simcore.trace.accounts import Accounts
 from simcore.trace.contexts import Imbalance, MemoryLane, ModelFigures, Throughput
 
 # What a schedule can hide, by kind of group.
-_HIDDEN = ("dp", "dp_ep", "dp_shard", "dp_replicate", "pp")
+_HIDEABLE_KINDS = ("dp", "dp_ep", "dp_shard", "dp_replicate", "pp")
 # What the gradient that a stage hands on waits for, and what a schedule can hide from it.
-_ON_THE_WAY = (FWD, RECOMPUTE, IG)
-_NOT_ON_THE_WAY = (*_HIDDEN, "offload")
+_WAY_PHASES = (FWD, RECOMPUTE, IG)
+_OFF_WAY_KINDS = (*_HIDEABLE_KINDS, "offload")
 
 
-def model_figures(simulation: Simulation) -> ModelFigures | None:
+def make_model_figures(simulation: Simulation) -> ModelFigures | None:
     """The figures of a run; None unless it is of a model in Megatron's dialect, or of a file of AICB with
     a GPU.
     """
-    model_and_gpu = training_of(simulation)
+    model_and_gpu = find_training(simulation)
     if model_and_gpu is None:
         return None
     training, gpu = model_and_gpu
     step = simulation.step_time_ns
     seconds = max(step, 1) / 1e9
     tokens = training.global_batch * training.seq / seconds
-    ours, hardware = (flops / seconds / training.world for flops in step_flops(training))
+    model_flops, hardware = (flops / seconds / training.world for flops in step_flops(training))
     peak = gpu.peak_of(training.precision) * 1e12
     causal = step_flops(training, causal=True)[0] / seconds / training.world
     throughput = Throughput(
-        tokens, tokens / training.world, ours / 1e12, ours / peak, hardware / peak, ours / peak, causal / peak
+        tokens,
+        tokens / training.world,
+        model_flops / 1e12,
+        model_flops / peak,
+        hardware / peak,
+        model_flops / peak,
+        causal / peak,
     )
     # A trainer without a pipeline has one micro-batch at a time, whatever layer-loop does.
     one_at_a_time = ((0, 0, 1), (0, 0, -1))
-    held = [
-        stage.held if simulation.program.pipelined else one_at_a_time for stage in simulation.program.stages
+    chunk_events = [
+        stage.chunk_changes if simulation.program.pipelined else one_at_a_time
+        for stage in simulation.program.stages
     ]
-    memory = tuple(stage_memory(training, stage, held[stage]) for stage in range(training.pp))
+    memory = tuple(stage_memory(training, stage, chunk_events[stage]) for stage in range(training.pp))
     limit = memory_limit(simulation.parameters.memory_limit, gpu.memory)
-    trust = trust_in(training, gpu) if simulation.workload.maker is not None else None
+    trust = published_error(training, gpu) if simulation.workload.maker is not None else None
     return ModelFigures(training.model, throughput, memory, limit, trust)
 
 
-def training_of(simulation: Simulation) -> tuple[Training, Gpu] | None:
+def find_training(simulation: Simulation) -> tuple[Training, Gpu] | None:
     """What a run trains, on which GPU: of a model, or of the model behind a file."""
-    made = made_of(simulation)
-    if made is not None:
-        return made.training, made.gpu
+    model_rows = find_model_rows(simulation)
+    if model_rows is not None:
+        return model_rows.training, model_rows.gpu
     if simulation.workload.maker is not None or simulation.parameters.gpu is None:
         return None
-    return _training_of_file(simulation)
+    return _find_file_training(simulation)
 
 
-class Fastest(NamedTuple):
+class LowerBound(NamedTuple):
     """What a step takes at least, ns; is_way: whether that is the way of one micro-batch, not the work."""
 
     ns: int
-    is_way: bool
+    is_one_microbatch: bool
 
 
-def fastest(simulation: Simulation, accounts: Sequence[Accounts]) -> Fastest | None:
+def find_lower_bound(simulation: Simulation, accounts: Sequence[Accounts]) -> LowerBound | None:
     """What a step of the same rows takes at least, whatever its schedule, with gradients, weights and
     transfers hidden: the work of the busiest rank without any bubble, or one micro-batch on its way through
     all stages, where that is longer. accounts: of each rank class.
@@ -87,16 +94,21 @@ def fastest(simulation: Simulation, accounts: Sequence[Accounts]) -> Fastest | N
     None where a schedule, virtual stages or overlap were given, on one stage, and where single ranks or links
     are slow: another schedule may place other layers on them.
     """
-    made, parameters = made_of(simulation), simulation.parameters
-    given = (parameters.schedule, parameters.virtual_stages)
-    if made is None or made.training.pp == 1 or given != (None, None) or parameters.steps > 1:
+    model_rows, parameters = find_model_rows(simulation), simulation.parameters
+    schedule_flags = (parameters.schedule, parameters.virtual_stages)
+    if (
+        model_rows is None
+        or model_rows.training.pp == 1
+        or schedule_flags != (None, None)
+        or parameters.steps > 1
+    ):
         return None
     if parameters.overlap_grad_reduce or parameters.overlap_param_gather or parameters.jitter:
         return None
     if parameters.slow_rank or parameters.slow_link:
         return None
-    work, way = _most_work_ns(simulation, accounts), _way_of_one_ns(simulation, accounts)
-    return Fastest(max(work, way), way > work)
+    work, way_ns = _most_work_ns(simulation, accounts), _one_microbatch_ns(simulation, accounts)
+    return LowerBound(max(work, way_ns), way_ns > work)
 
 
 def _most_work_ns(simulation: Simulation, accounts: Sequence[Accounts]) -> int:
@@ -104,7 +116,7 @@ def _most_work_ns(simulation: Simulation, accounts: Sequence[Accounts]) -> int:
     ways gives each rank half of the work of two stages, where it fits: the less of the two.
     """
     work = [
-        account.busy_ns + sum(ns for kind, ns in account.exposed_ns().items() if kind not in _HIDDEN)
+        account.busy_ns + sum(ns for kind, ns in account.exposed_ns().items() if kind not in _HIDEABLE_KINDS)
         for account in accounts
     ]
     program, stages = simulation.program, simulation.layout.pp
@@ -112,68 +124,68 @@ def _most_work_ns(simulation: Simulation, accounts: Sequence[Accounts]) -> int:
     if all(schedule.misfit(stages, program.microbatches) for schedule in both_ways):
         return max(work)
     least = [max(work)] * stages
-    for number, ns in enumerate(work):
-        stage = simulation.timeline.stage_of(number)
+    for class_id, ns in enumerate(work):
+        stage = simulation.timeline.stage_of(class_id)
         least[stage] = min(least[stage], ns)
     halves = [(ns + other) // 2 for ns, other in zip(least, reversed(least), strict=True)]
     return min(max(work), max(halves))
 
 
-def _way_of_one_ns(simulation: Simulation, accounts: Sequence[Accounts]) -> int:
+def _one_microbatch_ns(simulation: Simulation, accounts: Sequence[Accounts]) -> int:
     """What one micro-batch takes forward through all stages and back, and an optimizer behind it, ns.
 
     Weight gradients are no part of it, as schedules may put them off: the stage before waits for input
     gradients alone.
     """
-    counted = [
+    is_on_way = [
         name.startswith("compute ")
-        or (name.startswith("exposed ") and name.partition(" ")[2] not in _NOT_ON_THE_WAY)
+        or (name.startswith("exposed ") and name.partition(" ")[2] not in _OFF_WAY_KINDS)
         for name in ACCOUNTS
     ]
-    ways: dict[int, dict[int, int]] = {}
-    for number, account in enumerate(accounts):
-        ops = simulation.timeline.stage_program(number).ops
+    ns_by_stage: dict[int, dict[int, int]] = {}
+    for class_id, account in enumerate(accounts):
+        ops = simulation.timeline.stage_program(class_id).ops
         of_class: dict[int, int] = {}
         for at, name in enumerate(account.account):
             op = account.op[at]
-            if op >= 0 and counted[name] and ops.microbatch[op] >= 0 and ops.phase[op] in _ON_THE_WAY:
+            if op >= 0 and is_on_way[name] and ops.microbatch[op] >= 0 and ops.phase[op] in _WAY_PHASES:
                 batch = ops.microbatch[op]
                 of_class[batch] = of_class.get(batch, 0) + account.edge[at + 1] - account.edge[at]
         # Of the ranks of a stage the fastest one: a way through the others takes no less.
-        of_stage = ways.setdefault(simulation.timeline.stage_of(number), of_class)
+        of_stage = ns_by_stage.setdefault(simulation.timeline.stage_of(class_id), of_class)
         for batch, ns in of_class.items():
             of_stage[batch] = min(of_stage.get(batch, ns), ns)
-    batches = set.intersection(*(set(of_stage) for of_stage in ways.values()))
-    way = max((sum(of_stage[batch] for of_stage in ways.values()) for batch in batches), default=0)
-    return way + min(account.ns("compute opt") for account in accounts)
+    batches = set.intersection(*(set(of_stage) for of_stage in ns_by_stage.values()))
+    way_ns = max((sum(of_stage[batch] for of_stage in ns_by_stage.values()) for batch in batches), default=0)
+    return way_ns + min(account.ns("compute opt") for account in accounts)
 
 
-def made_of(simulation: Simulation) -> Made | None:
+def find_model_rows(simulation: Simulation) -> ModelRows | None:
     """What the rows of a model's run were made of; None unless it is in Megatron's dialect."""
     maker = simulation.workload.maker
     if not isinstance(maker, ModelMaker) or simulation.parameters.as_aicb is not None:
         return None
-    return maker.made(simulation.setup.model)
+    return maker.make_rows(simulation.setup.model)
 
 
 def figure_words(figures: ModelFigures) -> list[str]:
     """What the first row of a screen says of these figures, wide or not."""
-    return [memory_words(figures), short_memory_words(figures), *throughput_facts(figures)]
+    return [format_memory(figures), format_memory_short(figures), *throughput_facts(figures)]
 
 
 def throughput_facts(figures: ModelFigures) -> list[str]:
     """Tokens a second, FLOP/s and their share of the peak, a fact each."""
     throughput = figures.throughput
     return [
-        f"{tokens_words(throughput.tokens_per_s)} tokens/s",
-        f"{tokens_words(throughput.tokens_per_s_per_gpu)}/GPU",
+        f"{format_tokens(throughput.tokens_per_s)} tokens/s",
+        f"{format_tokens(throughput.tokens_per_s_per_gpu)}/GPU",
         f"{throughput.model_tflops_per_gpu:.1f} TFLOP/s/GPU",
         f"MFU {100 * throughput.mfu:.1f} %",
         f"HFU {100 * throughput.hfu:.1f} %",
     ]
 
 
-def mfu_words(figures: ModelFigures) -> str:
+def format_mfu(figures: ModelFigures) -> str:
     """What MFU counts of attention, and what it is with the other count."""
     throughput = figures.throughput
     return (
@@ -182,7 +194,7 @@ def mfu_words(figures: ModelFigures) -> str:
     )
 
 
-def tokens_words(tokens: float) -> str:
+def format_tokens(tokens: float) -> str:
     """A number of tokens in four figures: `14.25 k`, `873.2`."""
     for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
         if tokens >= size:
@@ -190,56 +202,58 @@ def tokens_words(tokens: float) -> str:
     return f"{tokens:.4g}"
 
 
-def memory_words(figures: ModelFigures) -> str:
+def format_memory(figures: ModelFigures) -> str:
     """What the fullest stage needs of what a GPU has."""
     fullest = figures.fullest
     fits = "" if figures.fits else ", does not fit"
     return f"{fullest.needed / 1e9:.1f} of {figures.limit / 1e9:.1f} GB on stage {fullest.stage}{fits}"
 
 
-def short_memory_words(figures: ModelFigures) -> str:
+def format_memory_short(figures: ModelFigures) -> str:
     """`54.3 of 80 GB`, and where it is too much that it does not fit."""
     fits = "" if figures.fits else "does not fit: "
     return f"{fits}{figures.fullest.needed / 1e9:.1f} of {round(figures.limit / 1e9, 1):g} GB"
 
 
-def model_words(figures: ModelFigures) -> str:
+def format_model(figures: ModelFigures) -> str:
     """The model's name and size."""
     model = figures.model
     active = f", {model.active_parameters / 1e9:.2f} B active" if model.moe else ""
     return f"{printable(model.name)}, {model.parameters / 1e9:.2f} B parameters{active}"
 
 
-def memory_lane(figures: ModelFigures | None, simulation: Simulation, number: int) -> MemoryLane | None:
+def make_memory_lane(
+    figures: ModelFigures | None, simulation: Simulation, class_id: int
+) -> MemoryLane | None:
     """The lane of class `number` of a run with these figures; None unless of a model in Megatron's dialect.
 
     Its maximum is what the stage needs: weights, gradients, optimizer states and contexts are there all the
     time; logits, what single ops need and fragmentation as long as any activations are.
     """
-    model_and_gpu = None if figures is None else training_of(simulation)
+    model_and_gpu = None if figures is None else find_training(simulation)
     if figures is None or model_and_gpu is None:
         return None
     timeline = simulation.timeline
-    stage = timeline.stage_of(number)
+    stage = timeline.stage_of(class_id)
     training = model_and_gpu[0]
     # The ranks of an expert group may differ; `figures` have the fullest.
-    expert = timeline.classes[number].expert if training.loads is not None else None
+    expert = timeline.classes[class_id].expert if training.loads is not None else None
     memory: StageMemory = figures.memory[stage]
     if expert is not None:
-        memory = stage_memory(training, stage, simulation.program.stages[stage].held, expert)
-    each = chunk_activations(training, stage, expert)
-    ops, start, end = timeline.columns(number)
-    times, held = array("q", [0]), array("q", [memory.static])
+        memory = stage_memory(training, stage, simulation.program.stages[stage].chunk_changes, expert)
+    bytes_by_chunk = chunk_activations(training, stage, expert)
+    ops, start, end = timeline.columns(class_id)
+    times, resident_bytes = array("q", [0]), array("q", [memory.static])
     activations = count = 0
-    for op, chunk, change in timeline.stage_program(number).held:
+    for op, chunk, change in timeline.stage_program(class_id).chunk_changes:
         count += change
-        activations += change * each[chunk]
+        activations += change * bytes_by_chunk[chunk]
         # It is there when the first op of the forward begins, and gone when the last of the backward ends.
         time_ns = start[op] if change > 0 and op < len(ops) else end[op - 1] if op else 0
         times.append(max(time_ns, times[-1]))
         others = activations + memory.logits + memory.work + memory.fragmentation
-        held.append(memory.static + (others if count else 0))
-    return MemoryLane(stage, times, held, figures.limit)
+        resident_bytes.append(memory.static + (others if count else 0))
+    return MemoryLane(stage, times, resident_bytes, figures.limit)
 
 
 # What no row says, in the words of a page.
@@ -248,18 +262,18 @@ ASSUMED_OF_FILE = (
 )
 
 
-def _training_of_file(simulation: Simulation) -> tuple[Training, Gpu] | None:
+def _find_file_training(simulation: Simulation) -> tuple[Training, Gpu] | None:
     """What the rows of a run were made for, as a training on a GPU; None where the run is of other degrees.
 
     The layers are those of the file, so without what pp loses. AICB shares out the optimizer's states (ZeRO
     1), adds gradients up in fp32 and recomputes attention's core; flash attention is assumed.
     """
     # Imported here: models have none.
-    from simcore.recovery.recovered import model_of
-    from simcore.recovery.rescale import known
+    from simcore.recovery.recovered_model import model_of
+    from simcore.recovery.rescale import recover_cached
 
     workload, layout, program = simulation.workload, simulation.layout, simulation.program
-    config = known(workload).config
+    config = recover_cached(workload).config
     name = simulation.parameters.gpu
     if config is None or name is None or not workload.has_compute:
         return None
@@ -288,60 +302,67 @@ BALANCED: dict[str, Any] = {
 }  # fmt: skip
 
 
-def expert_changes(simulation: Simulation) -> list[tuple[dict[str, Any], float]]:
+def find_expert_changes(simulation: Simulation) -> list[tuple[dict[str, Any], float]]:
     """(fields of `Parameters`, share of the tokens that are dropped) of what would make loads more even."""
-    made, parameters = made_of(simulation), simulation.parameters
-    if made is None or made.training.loads is None:
+    model_rows, parameters = find_model_rows(simulation), simulation.parameters
+    if model_rows is None or model_rows.training.loads is None:
         return []
-    training = made.training
+    training = model_rows.training
     changes: list[tuple[dict[str, Any], float]] = []
     moe = training.model.moe
     assert moe is not None
     if parameters.expert_placement != "balanced" and 1 < training.ep < moe.experts:
-        changes.append(({"expert_placement": "balanced"}, _dropped(simulation, parameters.expert_capacity)))
+        changes.append(
+            ({"expert_placement": "balanced"}, _dropped_share(simulation, parameters.expert_capacity))
+        )
     if parameters.expert_capacity is None:
-        dropped = _dropped(simulation, USUAL_CAPACITY)
+        dropped = _dropped_share(simulation, USUAL_CAPACITY)
         if dropped:
             changes.append(({"expert_capacity": USUAL_CAPACITY}, dropped))
     return changes
 
 
-def _dropped(simulation: Simulation, capacity: float | None) -> float:
+def _dropped_share(simulation: Simulation, capacity: float | None) -> float:
     """The share of tokens above a capacity."""
-    made = made_of(simulation)
-    assert made is not None
-    training = made.training
+    model_rows = find_model_rows(simulation)
+    assert model_rows is not None
+    training = model_rows.training
     moe = training.model.moe
     assert moe is not None
-    asked = replace(simulation.setup.model, expert_capacity=capacity)
-    loads = expert_loads(asked, moe.experts, training.ep, training.routed_tokens)
+    parameters = replace(simulation.setup.model, expert_capacity=capacity)
+    loads = expert_loads(parameters, moe.experts, training.ep, training.routed_tokens)
     return loads.dropped / (loads.routed * training.ep) if loads is not None else 0.0
 
 
-def imbalance_of(simulation: Simulation, step_ns: Callable[..., int | None]) -> Imbalance | None:
+def find_imbalance(simulation: Simulation, step_ns: Callable[..., int | None]) -> Imbalance | None:
     """What there is to say of uneven experts; None of a run without.
 
     step_ns: of the run with other values of some parameters, None where that would take long.
     """
-    made = made_of(simulation)
-    loads = made.training.loads if made is not None else None
+    model_rows = find_model_rows(simulation)
+    loads = model_rows.training.loads if model_rows is not None else None
     if loads is None:
         return None
     classes = simulation.timeline.classes
     most = max(loads.of_rank)
     hot = min(rank_class.ranks.first for rank_class in classes if loads.of_rank[rank_class.expert] == most)
     balanced_ns = step_ns(**BALANCED)
-    capacity = placed_ns = None
-    for fields, dropped in expert_changes(simulation):
+    capacity = even_placement_ns = None
+    for fields, dropped in find_expert_changes(simulation):
         ns = step_ns(**fields)
         if ns is None:
             continue
         if "expert_capacity" in fields:
             capacity = (USUAL_CAPACITY, ns, dropped)
         else:
-            placed_ns = ns
+            even_placement_ns = ns
     return Imbalance(
-        hot, loads.max_over_mean, None if balanced_ns is None else simulation.step_time_ns - balanced_ns,
-        _dropped(simulation, simulation.parameters.expert_capacity), balanced_ns, capacity, placed_ns,
+        hot,
+        loads.max_over_mean,
+        None if balanced_ns is None else simulation.step_time_ns - balanced_ns,
+        _dropped_share(simulation, simulation.parameters.expert_capacity),
+        balanced_ns,
+        capacity,
+        even_placement_ns,
         loads.of_rank,
-    )  # fmt: skip
+    )

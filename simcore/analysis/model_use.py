@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from simcore.analysis.file_memory import file_memory
+from simcore.analysis.file_memory import estimate_file_memory
 from simcore.simulation import Simulation
 from simcore.trace.contexts import FileMemory
 
@@ -28,23 +28,23 @@ class SimulatedModel:
         if self._simulation.workload.maker is None and self._simulation.parameters.gpu is None:
             return None
         # Imported here: files have none.
-        from simcore.analysis.model_figures import model_figures
+        from simcore.analysis.model_figures import make_model_figures
 
-        return model_figures(self._simulation)
+        return make_model_figures(self._simulation)
 
     @cached_property
     def imbalance(self) -> Imbalance | None:
         """What uneven loads of experts cost; None where there are none."""
         if self._simulation.parameters.expert_imbalance is None:
             return None
-        from simcore.analysis.model_figures import imbalance_of
+        from simcore.analysis.model_figures import find_imbalance
 
-        return imbalance_of(self._simulation, self._step_ns)
+        return find_imbalance(self._simulation, self._step_ns)
 
     @cached_property
     def file_memory(self) -> tuple[FileMemory, ...]:
         """What the rows of a file say of memory, by stage; nothing where they do not."""
-        return file_memory(self._simulation)
+        return estimate_file_memory(self._simulation)
 
     @property
     def memory_unknown(self) -> str:
@@ -52,41 +52,41 @@ class SimulatedModel:
         is_model = self._simulation.workload.maker is not None and bool(self._simulation.workload.stages)
         return "" if is_model or self.file_memory else "the file gives no parameter sizes"
 
-    def memory_lane(self, number: int) -> MemoryLane | None:
+    def memory_lane(self, track_id: int) -> MemoryLane | None:
         """The memory of a rank of a class over the step; None unless of a model in Megatron's dialect."""
-        from simcore.analysis.model_figures import memory_lane
+        from simcore.analysis.model_figures import make_memory_lane
 
-        return memory_lane(self.model_figures, self._simulation, number)
+        return make_memory_lane(self.model_figures, self._simulation, track_id)
 
     @property
     def other_model(self) -> str:
         """In what it is not the model of its file: rows are not rescaled."""
-        return other_model(self._simulation)
+        return describe_model_change(self._simulation)
 
     @property
     def rescaled(self) -> str:
         """That its rows were made anew for other degrees."""
-        return rescaled_words(self._simulation)
+        return format_rescaling(self._simulation)
 
 
-def other_model(simulation: Simulation) -> str:
+def describe_model_change(simulation: Simulation) -> str:
     """In what a run with other degrees than its file's is not the file's model: rows are not rescaled.
 
     "" where tp, ep and pp are the file's, or it states none.
     """
     header, layout = simulation.workload.header, simulation.layout
-    said = []
+    changes = []
     if header.tp not in (None, layout.tp):
-        said.append(f"tp {layout.tp} with the compute times and message sizes of tp {header.tp}")
+        changes.append(f"tp {layout.tp} with the compute times and message sizes of tp {header.tp}")
     if header.ep not in (None, layout.ep):
-        said.append(f"ep {layout.ep} with the experts of ep {header.ep}")
+        changes.append(f"ep {layout.ep} with the experts of ep {header.ep}")
     if header.pp is not None and header.pp != layout.pp:
         layers = "half" if header.pp == 2 * layout.pp else f"{layout.pp / header.pp:.3g} times"
-        said.append(f"pp {layout.pp} with the stages of pp {header.pp}, {layers} the layers")
-    return f"rows are not rescaled: {'; '.join(said)}" if said else ""
+        changes.append(f"pp {layout.pp} with the stages of pp {header.pp}, {layers} the layers")
+    return f"rows are not rescaled: {'; '.join(changes)}" if changes else ""
 
 
-def rescaled_words(simulation: Simulation) -> str:
+def format_rescaling(simulation: Simulation) -> str:
     """`rows are rescaled from tp 8 to tp 4`; "" where they are the file's."""
     words = simulation.workload.rescaled
     return f"rows are rescaled {words}" if words else ""

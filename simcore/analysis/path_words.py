@@ -9,10 +9,10 @@ from simcore.analysis.dependencies import Dependencies
 from simcore.analysis.layers import NOT_MODELLED
 from simcore.program.ops import COMPUTE, LANE_OF_STREAM, PHASES, STREAMS, TO_NEXT, ComputeCost, Ops
 from simcore.simulation import Simulation
-from simcore.trace.critical_path import CriticalPath, LegOf, PathSource
+from simcore.trace.critical_path import CriticalPath, MergeFacts, PathSource
 from simcore.trace.figures import PathSegment
 from simcore.trace.reasons import Facts
-from simcore.units import shifted
+from simcore.units import add_to_column
 from simcore.workload.model import base_name
 
 IDLE_KIND = "idle"
@@ -21,9 +21,15 @@ _COMPUTE = tuple(f"compute {phase}" for phase in PHASES)
 # The part of transfers and of what is idle, which are of no row of the file.
 NO_LAYER = "no layer"
 # Shorter chains of the path are told segment by segment.
-_CHAIN = 4
+_LEAST_CHAIN = 4
 # What the spans of a micro-batch belong to: both gradients are its backward pass.
-_PASS = {"fwd": "forward", "ig": "backward", "wg": "backward", "opt": "optimizer", "recompute": "recompute"}
+_PASS_NAMES = {
+    "fwd": "forward",
+    "ig": "backward",
+    "wg": "backward",
+    "opt": "optimizer",
+    "recompute": "recompute",
+}
 
 
 class SimulatedPath(PathSource):
@@ -34,12 +40,12 @@ class SimulatedPath(PathSource):
         self._layers = [base_name(name) or NO_LAYER for name in self._names]
         self._dependencies = dependencies
         # Looked up for each segment of the path, 24,000 of seed 002.
-        self._ops = [self._timeline.stage_program(number).ops for number in range(len(simulation.trace))]
+        self._ops = [self._timeline.stage_program(class_id).ops for class_id in range(len(simulation.trace))]
 
     def stage(self, track: int) -> int:
         return self._timeline.stage_of(track)
 
-    def row(self, track: int, span: int) -> int:
+    def find_row(self, track: int, span: int) -> int:
         """The row of the file; -1 of transfers and what is idle."""
         return -1 if span == IDLE_OP else self._ops[track].row[span]
 
@@ -58,40 +64,40 @@ class SimulatedPath(PathSource):
 
     def name(self, track: int, span: int) -> str:
         """The layer; NO_LAYER of transfers and what is idle."""
-        row = self.row(track, span)
+        row = self.find_row(track, span)
         return self._layers[row] if row >= 0 else NO_LAYER
 
-    def alike(self, track: int, span: int) -> object:
+    def kind_key(self, track: int, span: int) -> object:
         """The same cell of rows with the same name."""
         if span == IDLE_OP:
             return None
         ops = self._ops[track]
         return ops.stream[span], ops.phase[span], self.name(track, span)
 
-    def leg(self, track: int, span: int) -> LegOf:
+    def merge_facts(self, track: int, span: int) -> MergeFacts:
         """`forward`, `backward`, `optimizer`, `recompute`, `idle`, or the kind of group of a collective
         outside micro-batches with its layer, raw text of the file: `dp of grad_gather`; a transfer stands
         alone as `pp`.
         """
         if span == IDLE_OP:
-            return LegOf(IDLE_KIND, -1)
+            return MergeFacts(IDLE_KIND, -1)
         ops = self._ops[track]
         stream, microbatch = ops.stream[span], ops.microbatch[span]
         if stream >= TO_NEXT:
-            return LegOf("pp", microbatch)
+            return MergeFacts("pp", microbatch)
         if microbatch < 0 and stream:
             row = ops.row[span]
             name = base_name(self._names[row]) if row >= 0 else ""
-            return LegOf(f"{STREAMS[stream]} of {name}" if name else STREAMS[stream], -1)
+            return MergeFacts(f"{STREAMS[stream]} of {name}" if name else STREAMS[stream], -1)
         is_unknown = microbatch < 0 and self._is_placeholder(ops, span)
-        return LegOf(_PASS[PHASES[ops.phase[span]]], microbatch, is_placeholder=is_unknown)
+        return MergeFacts(_PASS_NAMES[PHASES[ops.phase[span]]], microbatch, is_placeholder=is_unknown)
 
     def _is_placeholder(self, ops: Ops, span: int) -> bool:
         cost = self._timeline.program.costs[ops.cost[span]]
         return ops.stream[span] == COMPUTE and isinstance(cost, ComputeCost) and cost.ns in NOT_MODELLED
 
-    def facts(self, path: CriticalPath, index: int) -> Facts:
-        return self._dependencies.facts(path.neighbours(index), path.span[index], path.rank[index])
+    def wait_facts(self, path: CriticalPath, index: int) -> Facts:
+        return self._dependencies.make_facts(path.neighbours(index), path.span[index], path.rank[index])
 
     # -- segment by segment ------------------------------------------------------------
 
@@ -114,22 +120,32 @@ class SimulatedPath(PathSource):
         if indices is not None:
             yield from super().segments(path, indices)
             return
-        known: dict[object, list[PathSegment]] = {}
+        cached_segments: dict[object, list[PathSegment]] = {}
         for begin, over, way in path.chains():
             # How a chain begins is told by what is before it.
             yield self.segment(path, begin)
-            if over - begin < _CHAIN or path.span[begin] < 0:
+            if over - begin < _LEAST_CHAIN or path.span[begin] < 0:
                 yield from (self.segment(path, index) for index in range(begin + 1, over))
                 continue
             ops, first = self._ops[path.track[begin]], path.span[begin]
-            own, places = slice(first, path.span[over - 1] + 1), shifted(path.span[begin:over], -first)
+            chain_slice, span_offsets = (
+                slice(first, path.span[over - 1] + 1),
+                add_to_column(path.span[begin:over], -first),
+            )
             key = (
-                id(way), places.tobytes(), ops.row[own].tobytes(), ops.cost[own].tobytes(),
-                bytes(ops.phase[own]),
-            )  # fmt: skip
-            if key not in known:
-                known[key] = [self.segment(path, index) for index in range(begin + 1, over)]
+                id(way),
+                span_offsets.tobytes(),
+                ops.row[chain_slice].tobytes(),
+                ops.cost[chain_slice].tobytes(),
+                bytes(ops.phase[chain_slice]),
+            )
+            if key not in cached_segments:
+                cached_segments[key] = [self.segment(path, index) for index in range(begin + 1, over)]
             edges, rank = path.edge[begin + 1 : over + 1], path.rank[begin]
             batches = map(ops.microbatch.__getitem__, path.span[begin + 1 : over])
-            for start, end, batch, told in zip(edges, edges[1:], batches, known[key], strict=False):
-                yield PathSegment(start, end, rank, *told[3:7], None if batch < 0 else batch, told.reason)
+            for start, end, batch, segment in zip(
+                edges, edges[1:], batches, cached_segments[key], strict=False
+            ):
+                yield PathSegment(
+                    start, end, rank, *segment[3:7], None if batch < 0 else batch, segment.reason
+                )

@@ -21,51 +21,51 @@ MEASURES: dict[str, Callable[[Accounts], int]] = {
 }
 
 
-def rank_map(layout: Layout, classes: tuple[RankClass, ...]) -> list[MapRow]:
+def make_rank_map(layout: Layout, classes: tuple[RankClass, ...]) -> list[MapRow]:
     """The rows of the map, by their lowest (dp, tp); every rank of the world is in one cell.
 
     The largest class of a stage is taken for granted and only the ranks of the others are
     looked at one by one: a slow rank among a million costs its peers, not the million.
     """
     largest: dict[int, int] = {}
-    for number, rank_class in enumerate(classes):
+    for class_id, rank_class in enumerate(classes):
         best = largest.get(rank_class.stage)
         if best is None or len(rank_class.ranks) > len(classes[best].ranks):
-            largest[rank_class.stage] = number
-    usual = tuple(largest[stage] for stage in range(layout.pp))
+            largest[rank_class.stage] = class_id
+    usual_classes = tuple(largest[stage] for stage in range(layout.pp))
     others: dict[tuple[int, int], list[int]] = {}
-    for number, rank_class in enumerate(classes):
-        if largest[rank_class.stage] == number:
+    for class_id, rank_class in enumerate(classes):
+        if largest[rank_class.stage] == class_id:
             continue
         for rank in rank_class.ranks:
             tp, dp, stage = layout.position(rank)
-            others.setdefault((dp, tp), list(usual))[stage] = number
+            others.setdefault((dp, tp), list(usual_classes))[stage] = class_id
     rows: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-    for pair, numbers in sorted(others.items()):
-        rows.setdefault(tuple(numbers), []).append(pair)
-    left = layout.dp * layout.tp - len(others)
-    made = [_row(pairs, of_stages) for of_stages, pairs in rows.items()]
-    if left:
-        made.append(_rest(layout, others, left, usual))
-    return sorted(made, key=lambda row: (row.dp.first, row.tp.first, -row.pairs))
+    for pair, class_ids in sorted(others.items()):
+        rows.setdefault(tuple(class_ids), []).append(pair)
+    usual_pairs = layout.dp * layout.tp - len(others)
+    map_rows = [_make_row(pairs, of_stages) for of_stages, pairs in rows.items()]
+    if usual_pairs:
+        map_rows.append(_make_usual_row(layout, others, usual_pairs, usual_classes))
+    return sorted(map_rows, key=lambda row: (row.dp.first, row.tp.first, -row.pairs))
 
 
-def _row(pairs: list[tuple[int, int]], classes: tuple[int, ...]) -> MapRow:
+def _make_row(pairs: list[tuple[int, int]], classes: tuple[int, ...]) -> MapRow:
     dp, tp = (RankSet.of(pair[part] for pair in pairs) for part in (0, 1))
     return MapRow(dp, tp, len(pairs), classes)
 
 
-def _rest(
-    layout: Layout, others: dict[tuple[int, int], list[int]], left: int, classes: tuple[int, ...]
+def _make_usual_row(
+    layout: Layout, others: dict[tuple[int, int], list[int]], pairs: int, classes: tuple[int, ...]
 ) -> MapRow:
     """The row of all pairs that are not among `others`."""
-    taken_dp, taken_tp = [0] * layout.dp, [0] * layout.tp
+    used_dp, used_tp = [0] * layout.dp, [0] * layout.tp
     for dp, tp in others:
-        taken_dp[dp] += 1
-        taken_tp[tp] += 1
+        used_dp[dp] += 1
+        used_tp[tp] += 1
     return MapRow(
-        RankSet.of(dp for dp in range(layout.dp) if taken_dp[dp] < layout.tp),
-        RankSet.of(tp for tp in range(layout.tp) if taken_tp[tp] < layout.dp),
-        left,
+        RankSet.of(dp for dp in range(layout.dp) if used_dp[dp] < layout.tp),
+        RankSet.of(tp for tp in range(layout.tp) if used_tp[tp] < layout.dp),
+        pairs,
         classes,
     )

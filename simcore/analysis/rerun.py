@@ -14,23 +14,26 @@ from itertools import compress
 
 from simcore.analysis.dependencies import Dependencies
 from simcore.cluster import Cluster
-from simcore.diagnostics import never
-from simcore.engine.running import DurationChange, PricedRun, is_fixed, jitter_of
+from simcore.diagnostics import never_cancelled
+from simcore.engine.running import DurationChange, RunPricing, is_fixed, jitter_of
 from simcore.engine.time_scales import time_changes
 from simcore.networks import Network
 from simcore.simulation import Simulation
-from simcore.trace.trace_graph import retimed
+from simcore.trace.trace_graph import scale_durations
 
 
 class Rerun:
     """Reruns of one simulation; what does not change is priced once."""
 
     def __init__(
-        self, simulation: Simulation, dependencies: Dependencies, cancelled: Callable[[], bool] = never
+        self,
+        simulation: Simulation,
+        dependencies: Dependencies,
+        cancelled: Callable[[], bool] = never_cancelled,
     ) -> None:
         """dependencies: of this run."""
         self.simulation = simulation
-        self._built, self._graph = dependencies.built, dependencies.graph
+        self._sim_graph, self._graph = dependencies.sim_graph, dependencies.graph
         self.program = simulation.program
         self.folding = simulation.timeline.folding
         self.cancelled = cancelled
@@ -41,14 +44,14 @@ class Rerun:
         self.is_fixed = is_fixed(self.program, simulation.network)
 
     @cached_property
-    def _run(self) -> PricedRun:
+    def _run(self) -> RunPricing:
         """The run as the engine runs it."""
-        return self._priced(self.simulation.cluster, self.simulation.network)
+        return self._price_run(self.simulation.cluster, self.simulation.network)
 
     @cached_property
     def _durations(self) -> array[int]:
         """What the nodes of the graph took."""
-        return self._built.durations()
+        return self._sim_graph.durations()
 
     def step_ns(self, masks: Sequence[bytes], factor: float) -> int:
         """The step time, ns, with the durations of some ops times `factor`, rounded half to even.
@@ -56,21 +59,27 @@ class Rerun:
         masks: of each stage's program, 1 for each op whose duration is changed.
         """
         if not self.is_fixed:
-            return self._simulated(self._run, DurationChange(masks, factor))
+            return self._run_engine(self._run, DurationChange(masks, factor))
         mask = b"\0" + b"".join(masks[rank_class.stage] for rank_class in self.folding.classes)
-        return self._passed(retimed(self._durations, compress(range(len(mask)), mask), factor))
+        return self._run_pass(scale_durations(self._durations, compress(range(len(mask)), mask), factor))
 
     def step_ns_on(self, cluster: Cluster) -> int:
         """The step time, ns, with communication priced on another cluster; groups stay where they lie."""
-        run = self._priced(cluster, self.simulation.setup.open_network(cluster))
-        return self._passed(self._built.durations(run.durations())) if self.is_fixed else self._simulated(run)
+        run = self._price_run(cluster, self.simulation.setup.open_network(cluster))
+        return (
+            self._run_pass(self._sim_graph.durations(run.durations()))
+            if self.is_fixed
+            else self._run_engine(run)
+        )
 
-    def _priced(self, cluster: Cluster, network: Network) -> PricedRun:
+    def _price_run(self, cluster: Cluster, network: Network) -> RunPricing:
         overrides = self.simulation.setup.overrides
-        return PricedRun(cluster, network, self.program, self.folding, overrides, self._jitter, self._changes)
+        return RunPricing(
+            cluster, network, self.program, self.folding, overrides, self._jitter, self._changes
+        )
 
-    def _passed(self, durations: array[int]) -> int:
-        return self._graph.step_of(durations, self.cancelled)
+    def _run_pass(self, durations: array[int]) -> int:
+        return self._graph.compute_step_ns(durations, self.cancelled)
 
-    def _simulated(self, run: PricedRun, change: DurationChange | None = None) -> int:
+    def _run_engine(self, run: RunPricing, change: DurationChange | None = None) -> int:
         return max(run.times(self.cancelled, change).finish)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator
 
-from simcore.diagnostics import never
+from simcore.diagnostics import never_cancelled
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT
 from simcore.simulation import Simulation
 from simcore.trace.gradients import Gradient
 from simcore.trace.slopes import NO_KIND, Scale
-from simcore.trace.slopes import gradients as slopes
+from simcore.trace.slopes import compute_gradients as slopes
 from simcore.trace.trace_graph import TraceGraph
-from simcore.units import shifted
+from simcore.units import add_to_column
 from simcore.workload.model import base_name
 
 
-def gradients(
-    simulation: Simulation, graph: TraceGraph, cancelled: Callable[[], bool] = never
+def compute_gradients(
+    simulation: Simulation, graph: TraceGraph, cancelled: Callable[[], bool] = never_cancelled
 ) -> list[Gradient]:
     """The gradient of each scale: the order of the run is frozen, as under slack.
 
@@ -33,23 +33,23 @@ def gradients(
     # Wide: classes times streams times names may be billions.
     kind_of = array("q", (NO_KIND,))
     per_class = len(STREAMS) * width
-    for number in range(len(timeline.classes)):
-        ops = timeline.stage_program(number).ops
+    for class_id in range(len(timeline.classes)):
+        ops = timeline.stage_program(class_id).ops
         if id(ops) not in kinds_of_stage:
             columns = zip(ops.stream, ops.row, strict=True)
             kinds = [1 + stream * width + layer_of_row[row] for stream, row in columns]
             kinds_of_stage[id(ops)] = array("q", kinds)
-        kind_of.extend(shifted(kinds_of_stage[id(ops)], number * per_class))
+        kind_of.extend(add_to_column(kinds_of_stage[id(ops)], class_id * per_class))
     durations = graph.durations
     # State changes.
     kind_of.extend([NO_KIND] * (len(durations) - len(kind_of)))
     rows = list(layers)
 
     def scales_of(kind: int) -> Iterator[Scale]:
-        number, rest = divmod(kind - 1, per_class)
-        stream, layer = divmod(rest, width)
+        class_id, layer_and_stream = divmod(kind - 1, per_class)
+        stream, layer = divmod(layer_and_stream, width)
         if stream == COMPUTE:
-            ranks = timeline.ranks_of(number)
+            ranks = timeline.ranks_of(class_id)
             yield Scale(0, 0, "compute")
             yield Scale(4, 0, f"rank{'s' if len(ranks) > 1 else ''} {ranks.text()}")
         else:

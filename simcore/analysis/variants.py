@@ -27,7 +27,7 @@ class Variants:
         """dependencies: gives those of this run."""
         self._simulation = simulation
         self._dependencies = dependencies
-        self._known: dict[tuple[tuple[str, Any], ...], Simulation | None] = {}
+        self._cached_runs: dict[tuple[tuple[str, Any], ...], Simulation | None] = {}
 
     def run(self, **changes: Any) -> Simulation | None:
         """The run with these fields of its `Parameters` changed.
@@ -36,31 +36,31 @@ class Variants:
         the changed parameters cannot be.
         """
         key = tuple(sorted(changes.items()))
-        if key not in self._known:
-            self._known[key] = self._run(changes) if self._is_short else None
-        return self._known[key]
+        if key not in self._cached_runs:
+            self._cached_runs[key] = self._run(changes) if self._is_short else None
+        return self._cached_runs[key]
 
     def step_ns(self, **changes: Any) -> int | None:
         """The step time of that run, ns."""
         simulation = self.run(**changes)
         return None if simulation is None else simulation.step_time_ns
 
-    def step_ns_of(self, workload: Workload, **changes: Any) -> int | None:
+    def step_ns_of_workload(self, workload: Workload, **changes: Any) -> int | None:
         """The step time of another workload with these fields of the run's `Parameters` changed, ns; None as
         `run` has it.
         """
         other = self._run(changes, workload) if self._is_short else None
         return None if other is None else other.step_time_ns
 
-    def step_ns_on(self, cluster: Cluster) -> int | None:
+    def step_ns_on_cluster(self, cluster: Cluster) -> int | None:
         """The step time with communication priced on a cluster of the same dimensions, ns; None as `run`
         has it. A pass over the graph where the network lets it: a fifth of the time of another simulation.
         """
         simulation = self._simulation
-        flat = any(group.shape.flat for group in simulation.timeline.folding.group_classes)
+        flat = any(group.shape.is_flat for group in simulation.timeline.folding.group_classes)
         if not self._is_short or flat or not is_fixed(simulation.program, simulation.network):
             # A group that is no grid may go over another dimension then.
-            return self.step_ns(**cluster_fields(simulation, cluster))
+            return self.step_ns(**make_cluster_fields(simulation, cluster))
         from simcore.analysis.rerun import Rerun
 
         return Rerun(simulation, self._dependencies()).step_ns_on(cluster)
@@ -96,12 +96,12 @@ class Variants:
             return None
 
 
-def cluster_fields(simulation: Simulation, cluster: Cluster) -> dict[str, Any]:
+def make_cluster_fields(simulation: Simulation, cluster: Cluster) -> dict[str, Any]:
     """Returns the fields of `Parameters` that give a run another cluster, to the last digit of its figures.
 
     A file that does not tell its world may take it from a cluster that is given: there it is said, too.
     """
-    fields: dict[str, Any] = {"dim": tuple(dim.exact() for dim in cluster.dims)}
+    fields: dict[str, Any] = {"dim": tuple(dim.exact_flag() for dim in cluster.dims)}
     if simulation.parameters.world is simulation.workload.header.all_gpus is None:
         fields["world"] = simulation.layout.world
     return fields

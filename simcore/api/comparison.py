@@ -7,10 +7,10 @@ from functools import cached_property
 
 from simcore.api.run import Run
 from simcore.api.table import Table
-from simcore.api.values import WrongType, told_in_keywords, whole
+from simcore.api.values import WrongType, errors_in_keywords, whole_number
 from simcore.comparison import Comparison as OfTwo
 from simcore.trace import run as of_run
-from simcore.trace.track import ALIKE, COMPUTE
+from simcore.trace.track import COMMON_ACCOUNTS, COMPUTE
 from simcore.units import change_percent, duration
 
 
@@ -19,7 +19,7 @@ class Comparison:
 
     def __init__(self, a: Run, b: Run, ranks: tuple[int, int] | None = None) -> None:
         self.a, self.b = a, b
-        self._comparison = OfTwo(_inner(a), _inner(b), None if ranks is None else _two(ranks))
+        self._comparison = OfTwo(_unwrap(a), _unwrap(b), None if ranks is None else _rank_pair(ranks))
 
     @property
     def difference_ns(self) -> int:
@@ -30,8 +30,8 @@ class Comparison:
     def reasons(self) -> list[str]:
         """Why, in sentences: what explains the difference and what causes it."""
         of = self._comparison
-        why = of.why
-        return [why, *(words for words in of.by_name_words if words not in why)]
+        why = of.why_text
+        return [why, *(words for words in of.name_sentences if words not in why)]
 
     @property
     def notices(self) -> list[str]:
@@ -61,35 +61,35 @@ class Comparison:
     @cached_property
     def _account_names(self) -> dict[str, str]:
         """By the name that an account of any run has, that of these two; "" where neither has it."""
-        called: dict[str, set[str]] = {name: set() for name in ALIKE}
+        name_sets: dict[str, set[str]] = {name: set() for name in COMMON_ACCOUNTS}
         for run in (self._comparison.a, self._comparison.b):
             of = run.trace.categories
-            for name, alike in zip(of.all, of.alike, strict=True):
-                called[ALIKE[alike]].add(name)
-        computed = {ALIKE[account] for account in COMPUTE}
-        common = {name: f"compute {name}" if name in computed else name for name in ALIKE}
-        return {name: common[name] if len(names) > 1 else "".join(names) for name, names in called.items()}
+            for name, common_index in zip(of.all, of.common_indices, strict=True):
+                name_sets[COMMON_ACCOUNTS[common_index]].add(name)
+        computed = {COMMON_ACCOUNTS[account] for account in COMPUTE}
+        common = {name: f"compute {name}" if name in computed else name for name in COMMON_ACCOUNTS}
+        return {name: common[name] if len(names) > 1 else "".join(names) for name, names in name_sets.items()}
 
     def __repr__(self) -> str:
         a, b = self.a.step_time_ns, self.b.step_time_ns
         return f"<Comparison: {duration(a)} -> {duration(b)} ({change_percent(a, b)})>"
 
 
-def _inner(run: Run) -> of_run.Run:
+def _unwrap(run: Run) -> of_run.Run:
     try:
         return run._run
     except AttributeError:
         raise WrongType("compare", run, "a run, as `load(...).run()` gives it") from None
 
 
-def _two(ranks: object) -> tuple[int, int]:
+def _rank_pair(ranks: object) -> tuple[int, int]:
     """The rank of a and that of b."""
     if not isinstance(ranks, Sequence) or isinstance(ranks, str) or len(ranks) != 2:
         raise WrongType("ranks", ranks, "the rank of a and that of b, like (0, 7)")
-    return whole("ranks", ranks[0]), whole("ranks", ranks[1])
+    return whole_number("ranks", ranks[0]), whole_number("ranks", ranks[1])
 
 
-@told_in_keywords()
+@errors_in_keywords()
 def compare(a: Run, b: Run, ranks: tuple[int, int] | None = None) -> Comparison:
     """Returns run b beside run a. ranks: the rank of a and that of b alone, also of one run.
 

@@ -6,7 +6,7 @@ from html import escape
 
 from simcore.diagnostics import printable
 from simcore.trace.lane_spans import KINDS
-from simcore.trace.lanes import drawn_as
+from simcore.trace.lanes import cell_kind
 from simcore.trace.run import Run, mean_ns
 from simcore.trace.track import Track
 from simcore.units import duration, percent
@@ -48,8 +48,8 @@ def _timeline(run: Run) -> str:
 
 
 def _lane(run: Run, track: Track, at: int) -> str:
-    accounts, step = run.accounts[track.number], run.step_time_ns
-    kinds = [drawn_as(account.split(" ", 1)[-1]) for account in accounts.of.all]
+    accounts, step = run.accounts[track.track_id], run.step_time_ns
+    kinds = [cell_kind(account.split(" ", 1)[-1]) for account in accounts.of.all]
     # ns of each kind in each column.
     columns: list[dict[int, int]] = [{} for _ in range(_COLUMNS)]
     for account, start, end in zip(accounts.account, accounts.edge, accounts.edge[1:], strict=False):
@@ -59,13 +59,14 @@ def _lane(run: Run, track: Track, at: int) -> str:
             of_column = columns[min(column, _COLUMNS - 1)]
             of_column[kinds[account]] = of_column.get(kinds[account], 0) + inside
     most = [max(of, key=lambda kind: of[kind]) if of else 0 for of in columns]
-    parts, begun = [], 0
+    parts, first_column = [], 0
     for column in range(1, _COLUMNS + 1):
-        if column == _COLUMNS or most[column] != most[begun]:
-            color = _COLORS.get(KINDS[most[begun]], _COMMUNICATION)
+        if column == _COLUMNS or most[column] != most[first_column]:
+            color = _COLORS.get(KINDS[most[first_column]], _COMMUNICATION)
             parts.append(
-                f"<rect x='{begun}' y='{at * _HEIGHT}' width='{column - begun}' height='{_HEIGHT - 2}' "
+                f"<rect x='{first_column}' y='{at * _HEIGHT}' width='{column - first_column}' "
+                f"height='{_HEIGHT - 2}' "
                 f"fill='{color}'/>"
             )
-            begun = column
+            first_column = column
     return "".join(parts)

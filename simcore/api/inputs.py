@@ -7,10 +7,18 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from simcore.api.run import Run
-from simcore.api.values import WrongType, checked, keyword_types, text, told_in_keywords, whole, with_keywords
+from simcore.api.values import (
+    WrongType,
+    check_values,
+    errors_in_keywords,
+    keyword_types,
+    text,
+    whole_number,
+    with_keywords,
+)
 from simcore.diagnostics import UsageError
-from simcore.parameters import Asked, Given, Parameters
-from simcore.runs import results_of
+from simcore.parameters import OpeningOptions, Parameters, RunInput
+from simcore.runs import open_run
 from simcore.workload import Workload
 
 if TYPE_CHECKING:
@@ -41,7 +49,7 @@ class Input:
         return isinstance(self._opened, Workload)
 
     @with_keywords(keyword_types())
-    @told_in_keywords()
+    @errors_in_keywords()
     def run(self, **parameters: Unpack[RunKeywords]) -> Run:
         """Returns a run: a workload or model simulated, execution traces executed, a recording as measured.
 
@@ -49,13 +57,13 @@ class Input:
         is as if one was not given. Raises `UsageError` for one that this input does not have, and for a value
         that it cannot have.
         """
-        return Run(results_of(Given(self._opened, Parameters(**checked(parameters)))))
+        return Run(open_run(RunInput(self._opened, Parameters(**check_values(parameters)))))
 
     def __repr__(self) -> str:
         return f"<Input {self.path}: {self.kind}>"
 
 
-@told_in_keywords()
+@errors_in_keywords()
 def load(
     path: str | os.PathLike[str] | None = None,
     *,
@@ -82,21 +90,23 @@ def load(
     if (path is None) == (model is None):
         raise UsageError("load: give a path, or model=NAME, one of the two")
     if path is None:
-        named = text("model", model, "a name, like 'llama-3-8b', or a path")
-        return Input(open_model(named), ("--model", named))
+        model_name = text("model", model, "a name, like 'llama-3-8b', or a path")
+        return Input(open_model(model_name), ("--model", model_name))
     name = os.path.expanduser(text("load", path, "a path, as a text or pathlib.Path, or model=NAME"))
-    at_step = step if step is None or isinstance(step, str) else str(whole("step", step))
+    at_step = step if step is None or isinstance(step, str) else str(whole_number("step", step))
     of_text = {"run": run, "comm_names": comm_names, "step_names": step_names}
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         key: None if value is None else text(key, value) for key, value in of_text.items()
     }
-    return Input(open_input(name, Asked(step=at_step, ranks=_ranks(ranks), cache=cache, **given)), (name,))
+    return Input(
+        open_input(name, OpeningOptions(step=at_step, ranks=_ranks(ranks), cache=cache, **options)), (name,)
+    )
 
 
-def _ranks(given: object) -> str | None:
+def _ranks(ranks: object) -> str | None:
     """The ranks of a recording that are to be opened, as the command line has them."""
-    if given is None or isinstance(given, str):
-        return given
-    if not isinstance(given, Iterable):
-        raise WrongType("ranks", given, "ranks, like [0, 3] or '0-7,12'")
-    return ",".join(str(whole("ranks", rank)) for rank in given)
+    if ranks is None or isinstance(ranks, str):
+        return ranks
+    if not isinstance(ranks, Iterable):
+        raise WrongType("ranks", ranks, "ranks, like [0, 3] or '0-7,12'")
+    return ",".join(str(whole_number("ranks", rank)) for rank in ranks)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from simcore.api.table import Table
 from simcore.api.values import (
     WrongType,
-    checked,
-    factors,
+    check_values,
+    errors_in_keywords,
     in_keywords,
     keyword_types,
+    split_factors,
     text,
-    told_in_keywords,
-    whole,
+    whole_number,
     with_keywords,
 )
 from simcore.diagnostics import UsageError
@@ -58,9 +58,9 @@ class CriticalPath:
             raise UsageError(f"critical_path.by: found {what!r}, expected one of {', '.join(self.groupings)}")
         if what == "account":
             accounts = self._run.trace.categories.all
-            kinds = of_run.path_sums(self._run, "kind")
+            kinds = of_run.sum_path(self._run, "kind")
             return {kind if kind in accounts else f"exposed {kind}": ns for kind, ns in kinds}
-        return dict(of_run.path_sums(self._run, what))
+        return dict(of_run.sum_path(self._run, what))
 
     def segments(self) -> Table:
         """Returns a row for each segment, in the order of time.
@@ -108,7 +108,7 @@ class Run:
     @property
     def parameters(self) -> dict[str, Any]:
         """The parameters that are not at their default: `load(...).run(**parameters)` is this run again."""
-        return self._run.parameters.stated_values()
+        return self._run.parameters.explicit_values()
 
     @property
     def sentences(self) -> list[str]:
@@ -128,7 +128,9 @@ class Run:
         """
         if rank is None:
             return of_run.mean_ns(self._run)
-        return of_run.means(self._run.trace.categories, [(self._run.accounts[self._of_rank(rank).number], 1)])
+        return of_run.means(
+            self._run.trace.categories, [(self._run.accounts[self._find_track(rank).track_id], 1)]
+        )
 
     def streams(self, rank: int | None = None) -> Table:
         """Returns a row a stream: how a rank uses it in the step, ns. All but `compute` communicate.
@@ -138,11 +140,11 @@ class Run:
         waits for it. Raises `UsageError` for a rank that is not there.
         """
         figures = self._run.figures
-        track = None if rank is None else self._of_rank(rank)
+        track = None if rank is None else self._find_track(rank)
         uses = [use for use, _ in figures.mean_streams]
         if track is not None:
             # An order without times has no streams.
-            uses = [use for one in figures.streams[track.number :][:1] for use in one.streams]
+            uses = [use for one in figures.streams[track.track_id :][:1] for use in one.streams]
         return Table({
             "stream": [use.stream for use in uses], "busy_ns": [use.busy_ns for use in uses],
             "overlapped_ns": [use.overlapped_ns for use in uses],
@@ -162,7 +164,7 @@ class Run:
         its own time; then what this kind of run has: name, stream, row, microbatch, None where a span has
         none. Raises `UsageError` for a rank that is not there.
         """
-        tracks = self._run.tracks if rank is None else [self._of_rank(rank)]
+        tracks = self._run.tracks if rank is None else [self._find_track(rank)]
         columns: dict[str, list[Any]] = {}
         for track in tracks:
             for name, values in self._spans_of(track, rank).items():
@@ -170,9 +172,9 @@ class Run:
         return Table(columns)
 
     def _spans_of(self, track: Track, rank: int | None) -> dict[str, Sequence[Any]]:
-        trace, number = self._run.trace, track.number
-        number = trace.track_of[number] if trace.track_of else number
-        spans, names = trace.spans[number], trace.column("name").of[number]
+        trace, track_id = self._run.trace, track.track_id
+        track_id = trace.track_of[track_id] if trace.track_of else track_id
+        spans, names = trace.spans[track_id], trace.column("name").of[track_id]
         # What has no name is a gap between spans. What a device was launched is there by itself, too.
         waits = COMMUNICATES if self._run.recording is not None and trace.overlaps else NONE
         there = [name != NONE and level != waits for name, level in zip(names, spans.level, strict=True)]
@@ -183,7 +185,7 @@ class Run:
             "category": [trace.categories.all[category] for category in spans.category],
         }  # fmt: skip
         for what in trace.columns:
-            columns[what] = list(_labels(trace.column(what), number))
+            columns[what] = list(_labels(trace.column(what), track_id))
         return {name: list(compress(values, there)) for name, values in columns.items()}
 
     def layers(self) -> Table:
@@ -216,7 +218,7 @@ class Run:
         })  # fmt: skip
 
     @with_keywords(keyword_types(), stays=True)
-    @told_in_keywords()
+    @errors_in_keywords()
     def with_(
         self,
         *,
@@ -230,35 +232,39 @@ class Run:
         whose communication then takes 1 / 0.5 of its time, latency included. latency: of dimensions. The
         others are those of `Input.run`. Raises `UsageError`.
         """
-        asked = replace(self._run.parameters, **checked(parameters))
-        for name, given in (("bandwidth", bandwidth), ("latency", latency)):
-            if given is not None and not isinstance(given, Mapping):
-                raise WrongType(name, given, "factors by dimension or group, like {0: 0.5}")
-            if given:
-                asked = replace(asked, **checked(self._scaled(name, given, asked)))
-        return Run(self._run.with_parameters(asked))
+        new_parameters = replace(self._run.parameters, **check_values(parameters))
+        for name, factor_by_key in (("bandwidth", bandwidth), ("latency", latency)):
+            if factor_by_key is not None and not isinstance(factor_by_key, Mapping):
+                raise WrongType(name, factor_by_key, "factors by dimension or group, like {0: 0.5}")
+            if factor_by_key:
+                new_parameters = replace(
+                    new_parameters, **check_values(self._scale_network(name, factor_by_key, new_parameters))
+                )
+        return Run(self._run.with_parameters(new_parameters))
 
-    def _scaled(self, name: str, given: Mapping[Any, float], asked: Any) -> dict[str, Any]:
+    def _scale_network(
+        self, name: str, factor_by_key: Mapping[Any, float], parameters: Any
+    ) -> dict[str, Any]:
         """By field, the parameters that put factors on dimensions and groups."""
-        run = self._run if asked == self._run.parameters else self._run.with_parameters(asked)
+        run = self._run if parameters == self._run.parameters else self._run.with_parameters(parameters)
         network = run.network
-        by_dimension, by_group = factors(name, given, network.dims)
+        by_dimension, by_group = split_factors(name, factor_by_key, network.dims)
         if by_group and name == "latency":
             raise UsageError(f"latency[{next(iter(by_group))!r}]: latency is of a dimension, by its number")
         changed: dict[str, Any] = {}
         if by_dimension:
             dims = []
-            for number, dim in enumerate(network.dims):
-                factor = by_dimension.get(number, 1.0)
+            for index, dim in enumerate(network.dims):
+                factor = by_dimension.get(index, 1.0)
                 scaled = "latency_ns" if name == "latency" else "bandwidth"
-                dims.append(replace(dim, **{scaled: getattr(dim, scaled) * factor}).exact())
+                dims.append(replace(dim, **{scaled: getattr(dim, scaled) * factor}).exact_flag())
             changed["dim"] = dims
             if self._run.shape.simulated is not None:
                 # Dimensions that are given tell the ranks where the file does not.
                 changed["world"] = self._run.shape.simulated.layout.world
         if by_group:
             field, of = ("kind_scale", "") if self._run.recording is not None else ("time_scale", "stream ")
-            before = list(getattr(asked, field))
+            before = list(getattr(parameters, field))
             changed[field] = [*before, *(f"{of}{group}={1 / factor!r}" for group, factor in by_group.items())]
         return changed
 
@@ -295,7 +301,7 @@ class Run:
 
         return run_json(self._run)
 
-    @told_in_keywords()
+    @errors_in_keywords()
     def export(self, path: str | os.PathLike[str], format: str, force: bool = False) -> None:
         """Writes the run for another program: `wltui export --format`, gzip where the name ends in .gz.
 
@@ -303,16 +309,16 @@ class Run:
 
         Raises `UsageError` for a format that there is not or that cannot hold it, and for a file in the way.
         """
-        from simcore.render.export import Request, check_output, format_named, write
+        from simcore.render.export import Request, check_output, find_format, write
 
         name = text("export", path, "the path of a file to write, as a text or pathlib.Path")
-        chosen, setup = format_named(text("format", format), "format"), self._run.setup
-        check_output(name, chosen.is_folder, force)
-        write(chosen.requested(Request(setup.source, setup.parameters, run=self._run)), name, force)
+        export_format, setup = find_format(text("format", format), "format"), self._run.setup
+        check_output(name, export_format.is_folder, force)
+        write(export_format.build_export(Request(setup.source, setup.parameters, run=self._run)), name, force)
 
-    def _of_rank(self, rank: int) -> Track:
-        number = whole("rank", rank)
-        track = next((track for track in self._run.tracks if number in track.ranks), None)
+    def _find_track(self, rank: int) -> Track:
+        rank_id = whole_number("rank", rank)
+        track = next((track for track in self._run.tracks if rank_id in track.ranks), None)
         if track is None:
             raise UsageError(f"rank {rank}: not in this run of {plural(self.ranks, 'rank')}")
         return track

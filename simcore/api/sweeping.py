@@ -11,21 +11,21 @@ from simcore.api.run import Run
 from simcore.api.table import Table
 from simcore.api.values import (
     WrongType,
-    checked,
+    check_values,
+    errors_in_keywords,
     in_keywords,
     keyword_types,
-    told_in_keywords,
-    whole,
+    whole_number,
     with_keywords,
 )
 from simcore.diagnostics import UsageError, printable
 from simcore.parameters import Parameters
-from simcore.sweeping.evaluating import evaluator_of
-from simcore.sweeping.front import Rule
+from simcore.sweeping.evaluating import build_evaluator
 from simcore.sweeping.outcome import Outcome
+from simcore.sweeping.pareto_front import Rule
 from simcore.sweeping.point import Point
-from simcore.sweeping.running import AskedSweep, opened_sweep
-from simcore.sweeping.space import DP, Space, VariedParameter, conditions
+from simcore.sweeping.running import SweepOptions, open_sweep
+from simcore.sweeping.space import DP, Space, SweptParameter, parse_conditions
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -72,7 +72,7 @@ class Sweep:
         """What the best points have in common, and what other values cost."""
         return Outcome(Rule(), self._points).sentences()
 
-    @told_in_keywords()
+    @errors_in_keywords()
     def best(self) -> Run:
         """Returns the run of the fastest point that fits into memory. Raises `UsageError` where none does."""
         ran = [point for point in self._points if point.step_time_ns is not None and point.fits]
@@ -90,7 +90,7 @@ class Sweep:
 
 
 @with_keywords(KEYWORDS)
-@told_in_keywords()
+@errors_in_keywords()
 def sweep(
     of: Input | str | os.PathLike[str] | None = None,
     *,
@@ -108,41 +108,41 @@ def sweep(
     """
     if of is not None and not isinstance(of, Input | str | os.PathLike):
         raise WrongType("sweep", of, "an input, as `load(...)`, or a path, or model=NAME")
-    asked_where = [where] if isinstance(where, str) else where
-    if not isinstance(asked_where, Sequence) or not all(isinstance(one, str) for one in asked_where):
+    where_list = [where] if isinstance(where, str) else where
+    if not isinstance(where_list, Sequence) or not all(isinstance(one, str) for one in where_list):
         raise WrongType("where", where, "conditions, like ['tp*pp <= 64']")
-    count = whole("jobs", jobs, 1)
+    count = whole_number("jobs", jobs, 1)
     opened = of if isinstance(of, Input) else load(of, model=model)
     if not opened.can_be_swept:
         raise UsageError(
             f"sweep: found {opened.kind}, {printable(opened.path, 60)}, expected a workload or a model; of "
             "others ask for each run, as in [of.run(compute_scale=scale) for scale in (0.9, 0.8)]"
         )
-    axes, fixed = [], {}
+    axes, fixed_values = [], {}
     for name, values in parameters.items():
         if isinstance(values, str | Mapping) or not isinstance(values, Iterable) or _is_list(name):
-            fixed[name] = values
+            fixed_values[name] = values
             continue
         several = list(values)
         if not several:
             raise UsageError(
                 f"{printable(name, 40)}: found no values, expected several, like tp=[1, 2, 4, 8]"
             )
-        of_name = (
-            [whole(DP, value, 1) for value in several]
+        axis_values = (
+            [whole_number(DP, value, 1) for value in several]
             if name == DP
-            else [checked({name: value})[name] for value in several]
+            else [check_values({name: value})[name] for value in several]
         )
-        axes.append(VariedParameter(name, tuple(of_name)))
+        axes.append(SweptParameter(name, tuple(axis_values)))
     if not axes:
         raise UsageError("sweep: nothing varies; give a parameter several values, like tp=[1, 2, 4, 8]")
-    space = Space(Parameters(**checked(fixed)), tuple(axes), conditions(asked_where))
-    run = opened_sweep(AskedSweep(evaluator_of(opened._opened, opened._words, space), jobs=count))
+    space = Space(Parameters(**check_values(fixed_values)), tuple(axes), parse_conditions(where_list))
+    run = open_sweep(SweepOptions(build_evaluator(opened._opened, opened._words, space), jobs=count))
     try:
         points = list(run.points())
     finally:
         run.close()
-    return Sweep(opened, sorted(points, key=lambda point: point.number), space.varied)
+    return Sweep(opened, sorted(points, key=lambda point: point.index), space.varied)
 
 
 def _is_list(name: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, overload
 from simcore.diagnostics import UsageError, printable
 
 # Rows that a notebook shows of a longer table.
-_SHOWN = 20
+_MAX_ROWS = 20
 
 
 class Table:
@@ -79,9 +79,9 @@ class Table:
         heads = "".join(f"<th>{escape(name)}</th>" for name in self._columns)
         rows = [
             "<tr>" + "".join(f"<td>{escape(_text(value))}</td>" for value in row) + "</tr>"
-            for row, _ in zip(zip(*self._columns.values(), strict=True), range(_SHOWN), strict=False)
+            for row, _ in zip(zip(*self._columns.values(), strict=True), range(_MAX_ROWS), strict=False)
         ]
-        left = len(self) - _SHOWN
+        left = len(self) - _MAX_ROWS
         more = f"<p>{left} more rows</p>" if left > 0 else ""
         return f"<table><tr>{heads}</tr>{''.join(rows)}</table>{more}"
 

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from simcore.asked.choices import help_of
-from simcore.asked.values import Unfit, plain_value
-from simcore.diagnostics import InputError, UsageError, meant, printable
+from simcore.diagnostics import InputError, UsageError, did_you_mean, printable
+from simcore.parameter_values.choices import help_of
+from simcore.parameter_values.values import InvalidValue, plain_value
 from simcore.parameters import FLAGS, Flag
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ _BY_FIELD = {flag.field: flag for flag in FLAGS}
 class WrongType(UsageError, TypeError):
     """An argument of a type that does not fit: a `TypeError` of Python, and a `UsageError` as all else."""
 
-    def __init__(self, name: str, found: object, expected: str) -> None:
+    def __init__(self, name: str, value: object, expected: str) -> None:
         """name: of the argument, or of the function where it is the first."""
-        super().__init__(f"{name}: found {printable(repr(found), 60)}, expected {expected}")
+        super().__init__(f"{name}: found {printable(repr(value), 60)}, expected {expected}")
 
 
 # By option of the command line, what is given from Python; of what a run is asked those of FLAGS, too.
@@ -67,31 +67,31 @@ def with_keywords(types: Mapping[str, str], stays: bool = False) -> Callable[[_F
     stays: whether one that is not given is as it was; else it is at its default.
     """
 
-    def told(function: _F) -> _F:
+    def add_signature(function: _F) -> _F:
         own = inspect.signature(function)
-        named = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        parameters = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
         defaults = {flag.field: flag.default for flag in FLAGS}
         for name, annotation in types.items():
             default = ... if stays else defaults.get(name)
             only = inspect.Parameter.KEYWORD_ONLY
-            named.append(inspect.Parameter(name, only, default=default, annotation=annotation))
-        function.__signature__ = own.replace(parameters=named)  # type: ignore[attr-defined] # read by inspect
+            parameters.append(inspect.Parameter(name, only, default=default, annotation=annotation))
+        function.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined] # read by inspect
         lines = [f"    {flag.field}: {in_keywords(help_of(flag))}" for flag in FLAGS]
         function.__doc__ = "\n".join([inspect.cleandoc(function.__doc__ or ""), "", "parameters:", *lines])
         return function
 
-    return told
+    return add_signature
 
 
 def in_keywords(words: str) -> str:
     """Returns words of the command line with Python's keywords in place of its flags."""
-    told = words.replace("--model NAME|FILE", "load(model=NAME)").replace("--vary: ", "sweep: ")
-    told = told.replace("--vary ", "").replace("(repeatable)", "(or a list)")
-    return _OPTION.sub(lambda option: _KEYWORDS.get(option[0], option[0]), told)
+    replaced = words.replace("--model NAME|FILE", "load(model=NAME)").replace("--vary: ", "sweep: ")
+    replaced = replaced.replace("--vary ", "").replace("(repeatable)", "(or a list)")
+    return _OPTION.sub(lambda option: _KEYWORDS.get(option[0], option[0]), replaced)
 
 
 @contextmanager
-def told_in_keywords() -> Iterator[None]:
+def errors_in_keywords() -> Iterator[None]:
     """What is raised inside, or in a function that this decorates, names keywords in place of flags."""
     try:
         yield
@@ -100,7 +100,7 @@ def told_in_keywords() -> Iterator[None]:
         raise
 
 
-def whole(name: str, value: object, least: int = 0) -> int:
+def whole_number(name: str, value: object, least: int = 0) -> int:
     """Returns a whole number, also one of numpy. Raises `UsageError`: a `WrongType` where it is no number."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise WrongType(name, value, "a whole number")
@@ -116,7 +116,7 @@ def text(name: str, value: object, expected: str = "a text") -> str:
     return os.fspath(value)
 
 
-def checked(values: Mapping[str, object]) -> dict[str, Any]:
+def check_values(values: Mapping[str, object]) -> dict[str, Any]:
     """Returns the values of fields of `Parameters`, as these have them.
 
     A list may be a mapping, `slow_rank={77: 1.5}`; None takes a value back. Raises `UsageError` that names
@@ -128,15 +128,17 @@ def checked(values: Mapping[str, object]) -> dict[str, Any]:
 def _value(name: str, value: object) -> Any:
     flag = _BY_FIELD.get(name)
     if flag is None:
-        raise UsageError(f"{printable(name, 40)}: no parameter of this name{meant(name, tuple(_BY_FIELD))}")
+        raise UsageError(
+            f"{printable(name, 40)}: no parameter of this name{did_you_mean(name, tuple(_BY_FIELD))}"
+        )
     if value is None:
         return flag.default
     try:
         return plain_value(flag, _plain(flag, value))
-    except Unfit as unfit:
-        found = printable(repr(unfit.found), 60)
-        said = unfit.said or f"found {found}, expected {unfit.expected}"
-        raise UsageError(f"{name}: {said}") from None
+    except InvalidValue as unfit:
+        quoted = printable(repr(unfit.value), 60)
+        message = unfit.message or f"found {quoted}, expected {unfit.expected}"
+        raise UsageError(f"{name}: {message}") from None
 
 
 def _plain(flag: Flag, value: object) -> object:
@@ -163,8 +165,8 @@ def _plain(flag: Flag, value: object) -> object:
     return value
 
 
-def factors(
-    name: str, given: Mapping[str | int, float], dims: Sequence[Dimension]
+def split_factors(
+    name: str, factor_by_key: Mapping[str | int, float], dims: Sequence[Dimension]
 ) -> tuple[dict[int, float], dict[str, float]]:
     """Returns (by dimension, by group) what factors are on. name: of the keyword.
 
@@ -172,7 +174,7 @@ def factors(
     """
     by_dimension: dict[int, float] = {}
     by_group: dict[str, float] = {}
-    for key, factor in given.items():
+    for key, factor in factor_by_key.items():
         if isinstance(factor, bool) or not isinstance(factor, Real) or not 0 < factor < 1e12:
             raise UsageError(f"{name}[{key!r}]: found {factor!r}, expected a factor above 0")
         if isinstance(key, str):

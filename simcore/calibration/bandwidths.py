@@ -31,7 +31,7 @@ class Target(Struct, frozen=True):
     ns_on: Callable[[Cluster], int]
 
 
-class FittedDimension(Struct, frozen=True):
+class DimensionFit(Struct, frozen=True):
     """What became of a dimension. gbps: its bandwidth, the old one where it could not be fitted. by: names
     of the kinds that decided. together: the dimensions that got one factor, if it is not this one alone.
     why: it was not fitted, "" if it was.
@@ -44,9 +44,9 @@ class FittedDimension(Struct, frozen=True):
     why: str = ""
 
 
-def fit_bandwidths(cluster: Cluster, targets: Sequence[Target]) -> list[FittedDimension]:
+def fit_bandwidths(cluster: Cluster, targets: Sequence[Target]) -> list[DimensionFit]:
     """One entry for each dimension, inner first."""
-    fitted: dict[int, FittedDimension] = {}
+    fitted: dict[int, DimensionFit] = {}
     left = list(targets)
     while left:
         dimensions, deciding = _next(left, fitted)
@@ -58,12 +58,12 @@ def fit_bandwidths(cluster: Cluster, targets: Sequence[Target]) -> list[FittedDi
             cluster = _with(cluster, {fitted_dimension.dimension: fitted_dimension.gbps})
     nothing = "nothing that could be compared crosses it"
     return [
-        fitted.get(index) or FittedDimension(index, dimension.bandwidth, why=nothing)
+        fitted.get(index) or DimensionFit(index, dimension.bandwidth, why=nothing)
         for index, dimension in enumerate(cluster.dims)
     ]
 
 
-def _next(left: list[Target], fitted: Mapping[int, FittedDimension]) -> tuple[tuple[int, ...], list[Target]]:
+def _next(left: list[Target], fitted: Mapping[int, DimensionFit]) -> tuple[tuple[int, ...], list[Target]]:
     """The fewest dimensions that a kind depends on beyond those found, and all kinds that need no others."""
     open_sets = [target.dimensions - fitted.keys() for target in left]
     fewest = min(open_sets, key=lambda open_set: (len(open_set), sorted(open_set)))
@@ -74,7 +74,7 @@ def _next(left: list[Target], fitted: Mapping[int, FittedDimension]) -> tuple[tu
 
 def _fitted(
     cluster: Cluster, dimensions: tuple[int, ...], deciding: Sequence[Target]
-) -> Iterable[FittedDimension]:
+) -> Iterable[DimensionFit]:
     names = tuple(target.name for target in deciding)
     goal = sum(target.measured_ns for target in deciding)
     old = {index: cluster.dims[index].bandwidth for index in dimensions}
@@ -87,12 +87,12 @@ def _fitted(
     least = 2.0**-_MOST_DOUBLINGS
     if ns(least) >= goal:
         why = "latency and other fixed costs alone take as long as was measured, or longer"
-        return [FittedDimension(index, gbps, names, together, why) for index, gbps in old.items()]
+        return [DimensionFit(index, gbps, names, together, why) for index, gbps in old.items()]
     slower = _slowness(ns, goal)
     if slower is None:
         why = "no bandwidth is low enough for what was measured"
-        return [FittedDimension(index, gbps, names, together, why) for index, gbps in old.items()]
-    return [FittedDimension(index, _within(gbps / slower), names, together) for index, gbps in old.items()]
+        return [DimensionFit(index, gbps, names, together, why) for index, gbps in old.items()]
+    return [DimensionFit(index, _within(gbps / slower), names, together) for index, gbps in old.items()]
 
 
 def _slowness(ns: Callable[[float], int], goal: int) -> float | None:

@@ -28,14 +28,14 @@ from simcore.cluster import Cluster
 from simcore.diagnostics import Cancelled, UsageError, printable
 from simcore.layout import Layout
 from simcore.measured import MeasuredRun
-from simcore.measured.places import Degrees
+from simcore.measured.rank_positions import Degrees
 from simcore.networks import Sharing
 from simcore.program.overrides import ANY_ROW, layer_scales
 from simcore.records import NamedTuple, Struct, field, replace
-from simcore.runs.measured import MeasuredResults
+from simcore.runs.measured import RecordedRun
 from simcore.setup import Setup
 from simcore.simulation import Simulation, simulate
-from simcore.units import number, plural
+from simcore.units import format_number, plural
 
 
 class ComputeFit(Struct, frozen=True):
@@ -91,11 +91,11 @@ class RankFit(Struct, frozen=True):
     slow_rank: float
 
 
-def with_slow_ranks(given: Sequence[str], off: Sequence[RankFit]) -> tuple[str, ...]:
+def with_slow_ranks(texts: Sequence[str], off: Sequence[RankFit]) -> tuple[str, ...]:
     """`--slow-rank` as it was given with the ranks that are off as far off: `37=1.3`, each rank once."""
-    numbers = {fit.rank for fit in off}
-    kept = [text for text in given if int(text.partition("=")[0]) not in numbers]
-    return (*kept, *(f"{fit.rank}={number(fit.slow_rank)}" for fit in off))
+    ranks = {fit.rank for fit in off}
+    others = [text for text in texts if int(text.partition("=")[0]) not in ranks]
+    return (*others, *(f"{fit.rank}={format_number(fit.slow_rank)}" for fit in off))
 
 
 class Calibration(Struct, frozen=True):
@@ -107,7 +107,7 @@ class Calibration(Struct, frozen=True):
     sentences on what a comparison of the steps has to mind.
     """
 
-    measured: MeasuredResults
+    measured: RecordedRun
     before: Simulation
     after: Simulation
     ranks: int
@@ -136,7 +136,7 @@ class Calibration(Struct, frozen=True):
         return not self.compute.why or any(not bandwidth.why for bandwidth in self.bandwidths)
 
 
-class MatchedRanks(NamedTuple):
+class RankMatch(NamedTuple):
     """ranks: (index in the trace, rank of the simulation) of every rank of the trace. is_assumed: the trace
     does not say how its ranks are laid out, so they are taken to be as those of the workload.
     """
@@ -145,7 +145,7 @@ class MatchedRanks(NamedTuple):
     is_assumed: bool
 
 
-def matching_ranks(simulation: Simulation, results: MeasuredResults) -> MatchedRanks:
+def match_ranks(simulation: Simulation, results: RecordedRun) -> RankMatch:
     """The ranks of the trace, found by tp, dp and stage.
 
     Raises `UsageError` where the two steps are not the same work on the same layout.
@@ -163,7 +163,7 @@ def matching_ranks(simulation: Simulation, results: MeasuredResults) -> MatchedR
         )
     layout = simulation.layout
     # One rank alone says nothing of how many there are, unless its name does.
-    degrees = results.ties.matches.places.degrees if len(run.ranks) > 1 else run.degrees
+    degrees = results.rendezvous.matches.positions.degrees if len(run.ranks) > 1 else run.degrees
     is_assumed = degrees.tp is None or degrees.dp is None or degrees.pp is None
     if is_assumed:
         degrees = Degrees(layout.world, layout.tp, layout.dp, layout.pp)
@@ -172,23 +172,25 @@ def matching_ranks(simulation: Simulation, results: MeasuredResults) -> MatchedR
     microbatches = program.microbatches * simulation.parameters.passes
     # A profiler knows of none.
     if run.microbatches and microbatches != run.microbatches:
-        counted = [plural(count, "micro-batch") for count in (run.microbatches, microbatches)]
+        count_texts = [plural(count, "micro-batch") for count in (run.microbatches, microbatches)]
         hint = f" (--microbatches {run.microbatches})" if program.pipelined else ""
-        raise UsageError(f"calibrate: the trace has {counted[0]}, the simulated step {counted[1]}{hint}")
-    return MatchedRanks(ranks, is_assumed)
+        raise UsageError(
+            f"calibrate: the trace has {count_texts[0]}, the simulated step {count_texts[1]}{hint}"
+        )
+    return RankMatch(ranks, is_assumed)
 
 
 def _ranks(layout: Layout, degrees: Degrees, run: MeasuredRun, path: str) -> list[tuple[int, int]]:
     ranks = []
     for index, rank in enumerate(run.ranks):
-        position = degrees.position(rank.number)
+        position = degrees.position(rank.rank)
         if position is None:
             raise UsageError(
-                f"calibrate: {path} has rank {rank.number}, the simulated step {plural(layout.world, 'rank')}"
+                f"calibrate: {path} has rank {rank.rank}, the simulated step {plural(layout.world, 'rank')}"
             )
         if rank.stage not in (None, position[2]):
             raise UsageError(
-                f"calibrate: rank {rank.number} of {path} is of stage {rank.stage}; with tp {layout.tp}, "
+                f"calibrate: rank {rank.rank} of {path} is of stage {rank.stage}; with tp {layout.tp}, "
                 f"dp {layout.dp} and pp {layout.pp} it would be of stage {position[2]}"
             )
         ranks.append((index, layout.rank(*position)))
@@ -234,7 +236,7 @@ def calibrate(setup: Setup, measured: MeasuredRun) -> Calibration:
 def calibrate_run(
     before: Simulation,
     measured: MeasuredRun,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda finished, total: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Calibration:
     """As `calibrate`, of a run that is there. progress: gets how many of the runs that it takes are done.
@@ -242,8 +244,8 @@ def calibrate_run(
     Raises `Cancelled` when `cancelled()` becomes true.
     """
     progress(0, _RUNS)
-    results = MeasuredResults(measured)
-    ranks, is_assumed = matching_ranks(before, results)
+    results = RecordedRun(measured)
+    ranks, is_assumed = match_ranks(before, results)
     simulated_ranks = [simulated for _, simulated in ranks]
     times = measured_times(results)
     measured_compute = [times.compute_ns[index] for index, _ in ranks]
@@ -253,26 +255,26 @@ def calibrate_run(
         ratios = _kind_ratios(compute.by, measured_compute, simulated_compute)
         compute = ComputeFit(compute.before, compute.before, tuple(ratios), factors=ratios)
     kinds_before = simulated_kinds(before, simulated_ranks)
-    refused = _refused(times, kinds_before)
+    refused = _unfitted_kinds(times, kinds_before)
     bandwidths = _fit_bandwidths(before, times, kinds_before, refused, cancelled)
     after = _fitted_run(before, compute, bandwidths, cancelled)
-    tried: dict[str, tuple[float, float]] = {}
+    attempts: dict[str, tuple[float, float]] = {}
     for _ in range(_REFITS if compute.factors else 0):
         # What backward runs forward again goes by the factor of forward.
         left = _kind_ratios(compute.by, measured_compute, compute_of_ranks(after, simulated_ranks))
         if all(abs(ratio - 1) < _CLOSE for ratio in left.values()):
             break
         factors = {
-            kind: _next_factor(factor, left.get(kind, 1.0), kind, tried)
+            kind: _next_factor(factor, left.get(kind, 1.0), kind, attempts)
             for kind, factor in compute.factors.items()
         }
         compute = replace(compute, factors=factors)
         after = _fitted_run(before, compute, bandwidths, cancelled)
     progress(1, _RUNS)
-    numbers = [measured.ranks[index].number for index, _ in ranks]
+    rank_ids = [measured.ranks[index].rank for index, _ in ranks]
     slowdowns = [_slowdown(before, rank) for rank in simulated_ranks]
-    off = _off(
-        list(zip(simulated_ranks, numbers, slowdowns, strict=True)),
+    off = _ranks_off(
+        list(zip(simulated_ranks, rank_ids, slowdowns, strict=True)),
         measured_compute,
         compute_of_ranks(after, simulated_ranks),
     )
@@ -299,14 +301,14 @@ def _kind_ratios(
     return kind_ratios
 
 
-def _next_factor(factor: float, ratio: float, kind: str, tried: dict[str, tuple[float, float]]) -> float:
+def _next_factor(factor: float, ratio: float, kind: str, attempts: dict[str, tuple[float, float]]) -> float:
     """A factor with which a kind takes what was measured. ratio: measured over simulated with the last one.
 
     tried: (factor, simulated over measured) of the one before: what a kind takes is a line in its factor.
     """
     share = 1 / ratio
-    before = tried.get(kind)
-    tried[kind] = factor, share
+    before = attempts.get(kind)
+    attempts[kind] = factor, share
     if before is not None and before[1] != share:
         secant = factor + (1 - share) * (factor - before[0]) / (share - before[1])
         if secant > 0:
@@ -314,9 +316,9 @@ def _next_factor(factor: float, ratio: float, kind: str, tried: dict[str, tuple[
     return factor * ratio
 
 
-def _layer_scales(given: Sequence[str], factors: Mapping[str, float]) -> tuple[str, ...]:
+def _layer_scales(texts: Sequence[str], factors: Mapping[str, float]) -> tuple[str, ...]:
     """`--layer-scale` with the factor of each kind on all rows, over what was given."""
-    scales = layer_scales(given)
+    scales = layer_scales(texts)
     for phase, kind in _KIND_OF_PHASE.items():
         if kind in factors:
             scales.setdefault((ANY_ROW, phase), 1.0)
@@ -367,7 +369,7 @@ def _weighted_median(pairs: list[tuple[float, int]]) -> float:
     raise AssertionError("weights are positive")
 
 
-def _refused(times: MeasuredTimes, simulated: dict[str, SimulatedKind]) -> dict[str, str]:
+def _unfitted_kinds(times: MeasuredTimes, simulated: dict[str, SimulatedKind]) -> dict[str, str]:
     """Kinds of communication that decide nothing, and why."""
     refused = {}
     for kind in {*times.kinds, *simulated}.difference(COMPUTE_KINDS):
@@ -477,7 +479,7 @@ def _slowdown(simulation: Simulation, rank: int) -> float:
     return folding.classes[folding.class_of(rank)].slowdown
 
 
-def _off(
+def _ranks_off(
     ranks: Sequence[tuple[int, int, float]],
     measured: Sequence[dict[str, int]],
     after: Sequence[dict[str, int]],
@@ -524,5 +526,7 @@ def _notes(before: Simulation, measured: MeasuredRun, is_assumed: bool) -> tuple
             "bandwidths are fitted to an idle network; what traffic costs is in the simulated times alone"
         )
     if before.parameters.comm_scale != 1.0:
-        notes.append(f"bandwidths are fitted beside --comm-scale {number(before.parameters.comm_scale)}")
+        notes.append(
+            f"bandwidths are fitted beside --comm-scale {format_number(before.parameters.comm_scale)}"
+        )
     return tuple(notes)

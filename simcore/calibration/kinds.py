@@ -28,17 +28,17 @@ from collections.abc import Iterator, Sequence
 
 from simcore.cluster import Cluster
 from simcore.collectives.exact import scaled
-from simcore.measured.columns import MEASURED, PLACED
+from simcore.measured.columns import MEASURED, UNTIMED
 from simcore.measured.matching import Call, is_asynchronous
-from simcore.measured.places import MODEL_PARALLEL
+from simcore.measured.rank_positions import MODEL_PARALLEL
 from simcore.measured.vocabulary import COMPUTE as COMPUTE_CATEGORIES
 from simcore.measured.vocabulary import LAUNCH, POINT_TO_POINT, category_of_group, category_of_op
-from simcore.networks import Network, PlacedCollective
+from simcore.networks import GroupCollective, Network
 from simcore.program.ops import COMPUTE, FWD, OPT, STREAMS, TO_NEXT, CollectiveCost, TransferCost
 from simcore.records import Struct, field
-from simcore.runs.measured import MeasuredResults
+from simcore.runs.measured import RecordedRun
 from simcore.simulation import Simulation
-from simcore.sources.pieces import GAP
+from simcore.sources.segments import GAP
 
 COMPUTE_KINDS = ("forward", "backward", "optimizer")
 OTHER = "other"
@@ -104,25 +104,25 @@ def simulated_kinds(simulation: Simulation, ranks: Sequence[int]) -> dict[str, S
     A collective counts once for each of its ranks, a transfer for the rank that sends it.
     """
     kinds: dict[str, SimulatedKind] = {}
-    for number, count in _classes(simulation, ranks).items():
-        for kind, (calls, total_ns, costs) in _of_class(simulation, number).items():
+    for class_id, count in _count_by_class(simulation, ranks).items():
+        for kind, (calls, total_ns, costs) in _kinds_of_class(simulation, class_id).items():
             simulated = kinds.setdefault(kind, SimulatedKind())
             simulated.calls += count * calls
             simulated.total_ns += count * total_ns
             if kind in COMPUTE_KINDS:
                 continue
             for cost, times in costs.items():
-                simulated.costs[number, cost] += count * times
-                simulated.dimensions |= _crossed(simulation, number, cost)
+                simulated.costs[class_id, cost] += count * times
+                simulated.dimensions |= _crossed_dimensions(simulation, class_id, cost)
     return kinds
 
 
 def compute_of_ranks(simulation: Simulation, ranks: Sequence[int]) -> list[dict[str, int]]:
     """Compute of each of `ranks` by kind, ns; 0 for a kind that it does not have."""
     of_class: dict[int, dict[str, int]] = {}
-    for number in _classes(simulation, ranks):
-        kinds = _of_class(simulation, number)
-        of_class[number] = {kind: kinds[kind][1] if kind in kinds else 0 for kind in COMPUTE_KINDS}
+    for class_id in _count_by_class(simulation, ranks):
+        kinds = _kinds_of_class(simulation, class_id)
+        of_class[class_id] = {kind: kinds[kind][1] if kind in kinds else 0 for kind in COMPUTE_KINDS}
     folding = simulation.timeline.folding
     return [of_class[folding.class_of(rank)] for rank in ranks]
 
@@ -132,21 +132,21 @@ def kind_ns(simulation: Simulation, kind: SimulatedKind, cluster: Cluster) -> in
     network = simulation.setup.open_network(cluster)
     scale = simulation.parameters.comm_scale
     return sum(
-        count * _alone_ns(simulation, network, number, cost, scale)
-        for (number, cost), count in kind.costs.items()
+        count * _alone_ns(simulation, network, class_id, cost, scale)
+        for (class_id, cost), count in kind.costs.items()
     )
 
 
-def _classes(simulation: Simulation, ranks: Sequence[int]) -> Counter[int]:
+def _count_by_class(simulation: Simulation, ranks: Sequence[int]) -> Counter[int]:
     """How many of `ranks` each class has."""
     folding = simulation.timeline.folding
     return Counter(folding.class_of(rank) for rank in ranks)
 
 
-def _of_class(simulation: Simulation, number: int) -> dict[str, tuple[int, int, Counter[int]]]:
+def _kinds_of_class(simulation: Simulation, class_id: int) -> dict[str, tuple[int, int, Counter[int]]]:
     """(calls, ns, calls by cost) of each kind of one rank of a class."""
     program = simulation.program
-    ops, start, end = simulation.timeline.columns(number)
+    ops, start, end = simulation.timeline.columns(class_id)
     totals: dict[tuple[int, int, bool], tuple[int, int, Counter[int]]] = {}
     columns = zip(ops.stream, ops.phase, ops.microbatch, ops.cost, start, end, strict=True)
     for stream, phase, microbatch, cost, begin, over in columns:
@@ -163,40 +163,40 @@ def _of_class(simulation: Simulation, number: int) -> dict[str, tuple[int, int, 
     return kinds
 
 
-def _crossed(simulation: Simulation, number: int, cost: int) -> set[int]:
+def _crossed_dimensions(simulation: Simulation, class_id: int, cost: int) -> set[int]:
     """The dimensions that the group or link of a cost crosses for a class."""
     folding = simulation.timeline.folding
-    rank_class, what = folding.classes[number], simulation.program.costs[cost]
+    rank_class, what = folding.classes[class_id], simulation.program.costs[cost]
     if isinstance(what, CollectiveCost):
-        crossings = folding.group_classes[rank_class.groups[what.group]].shape.crossings
-        return {crossing.dimension for crossing in crossings}
+        group_dimensions = folding.group_classes[rank_class.groups[what.group]].shape.dimensions
+        return {group_dimension.dimension for group_dimension in group_dimensions}
     assert isinstance(what, TransferCost)
     return {dimension for dimension, _ in rank_class.links[what.step].shape}
 
 
-def _alone_ns(simulation: Simulation, network: Network, number: int, cost: int, scale: float) -> int:
+def _alone_ns(simulation: Simulation, network: Network, class_id: int, cost: int, scale: float) -> int:
     """ns of one call on the idle network, with the scale of communication."""
     folding = simulation.timeline.folding
-    rank_class, what = folding.classes[number], simulation.program.costs[cost]
+    rank_class, what = folding.classes[class_id], simulation.program.costs[cost]
     if isinstance(what, CollectiveCost):
         if what.ns:
             return scaled(what.ns, scale)
         group = folding.group_classes[rank_class.groups[what.group]]
-        return what.share_of(network.collective_ns(PlacedCollective.of(group, what), scale))
+        return what.share_of(network.collective_ns(GroupCollective.of(group, what), scale))
     assert isinstance(what, TransferCost)
     link = rank_class.links[what.step]
     return scaled(network.transfer_ns(link.shape, link.ports, what.bytes), scale)
 
 
 # Why the time of a call is not known.
-BESIDE = "beside compute"
+OVERLAPPING = "beside compute"
 NO_PARTNER = "without a partner in the trace"
 NO_TIME = "without a time of their own"
 SENT_FIRST = "sent before the receiver came"
 APART = "of ranks that did not run together"
 
 
-class _Calls(Struct):
+class _ShapeCalls(Struct):
     """Calls of one operation and shape. times_ns: of those whose time is known."""
 
     count: int = 0
@@ -206,7 +206,7 @@ class _Calls(Struct):
 class MeasuredKind(Struct):
     """Calls of one kind of communication, of all ranks. unknown: how many have no known time, by why."""
 
-    classes: dict[tuple[object, ...], _Calls] = field(default_factory=dict)
+    classes: dict[tuple[object, ...], _ShapeCalls] = field(default_factory=dict)
     unknown: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -230,7 +230,7 @@ class MeasuredKind(Struct):
 
     def add(self, key: tuple[object, ...], ns: int | None, why: str = "") -> None:
         """A call; ns: None where its time is not known, `why` says so."""
-        calls = self.classes.setdefault(key, _Calls())
+        calls = self.classes.setdefault(key, _ShapeCalls())
         calls.count += 1
         if ns is None:
             self.unknown[why] += 1
@@ -249,48 +249,48 @@ class MeasuredTimes(Struct, frozen=True):
     host_ns: int
 
 
-def measured_times(results: MeasuredResults) -> MeasuredTimes:
+def measured_times(results: RecordedRun) -> MeasuredTimes:
     """Of a run with the times of its files."""
     compute = [accounts.compute_ns() for accounts in results.accounts]
     kinds: dict[str, MeasuredKind] = {}
     for kind, key, ns, why in (*_collectives(results), *_transfers(results), *_unmatched(results)):
         kinds.setdefault(kind, MeasuredKind()).add(key, ns, why)
     gaps = sum(
-        pieces.end[piece] - pieces.start[piece]
-        for pieces in results.ties.pieces
-        for piece, of in enumerate(pieces.kind)
+        segments.end[segment] - segments.start[segment]
+        for segments in results.rendezvous.segments
+        for segment, of in enumerate(segments.kind)
         # Before its first operation a rank has not begun.
-        if of == GAP and piece
+        if of == GAP and segment
     )
     return MeasuredTimes(compute, kinds, gaps, sum(accounts.ns("host") for accounts in results.accounts))
 
 
 # Kind, what calls have in common that should take as long, ns or None, and why it is None.
-_Found = tuple[str, tuple[object, ...], "int | None", str]
+_KindCall = tuple[str, tuple[object, ...], "int | None", str]
 
 
-def _collectives(results: MeasuredResults) -> Iterator[_Found]:
-    ties, run = results.ties, results.measured
-    for meeting, ns in zip(ties.matches.meetings, ties.meeting_ns, strict=True):
+def _collectives(results: RecordedRun) -> Iterator[_KindCall]:
+    rendezvous, run = results.rendezvous, results.measured
+    for meeting, ns in zip(rendezvous.matches.meetings, rendezvous.meeting_ns, strict=True):
         if meeting.kind == MODEL_PARALLEL:
             continue
-        beside = any(
+        is_overlapping = any(
             call.sub >= 0 and is_asynchronous(run.ranks[call.rank], call.sub) for call in meeting.calls
         )
-        why = BESIDE if beside else "" if run.concurrent else APART
+        why = OVERLAPPING if is_overlapping else "" if run.concurrent else APART
         for call in meeting.calls:
-            yield *_named(results, call), None if why else ns, why
+            yield *_collective_kind_key(results, call), None if why else ns, why
 
 
-def _transfers(results: MeasuredResults) -> Iterator[_Found]:
-    ties, run = results.ties, results.measured
+def _transfers(results: RecordedRun) -> Iterator[_KindCall]:
+    rendezvous, run = results.rendezvous, results.measured
     for message, (send, receive), ns in zip(
-        ties.matches.messages, ties.transfers, ties.message_ns, strict=True
+        rendezvous.matches.messages, rendezvous.transfers, rendezvous.message_ns, strict=True
     ):
         (sender, sending), (receiver, receiving) = send, receive
-        there = ties.pieces[receiver].start[receiving] <= ties.pieces[sender].start[sending]
+        there = rendezvous.segments[receiver].start[receiving] <= rendezvous.segments[sender].start[sending]
         # A send and a receive in one waits for both.
-        alone = ties.pieces[sender].received[sending] < 0
+        alone = rendezvous.segments[sender].received[sending] < 0
         why = "" if there and alone else SENT_FIRST
         ops = run.ranks[message.send.rank].ops
         name = ops.name[message.send.op]
@@ -299,30 +299,30 @@ def _transfers(results: MeasuredResults) -> Iterator[_Found]:
         yield measured_transfer_kind(name), key, None if why else ns, why
 
 
-def _unmatched(results: MeasuredResults) -> Iterator[_Found]:
+def _unmatched(results: RecordedRun) -> Iterator[_KindCall]:
     """Calls without partners, and those without a duration, which nothing could be matched with."""
     run = results.measured
-    for call in results.ties.matches.unmatched:
+    for call in results.rendezvous.matches.unmatched:
         name = run.ranks[call.rank].ops.name[call.op]
         if name not in POINT_TO_POINT:
-            yield *_named(results, call), None, NO_PARTNER
+            yield *_collective_kind_key(results, call), None, NO_PARTNER
         elif name.startswith("send"):
             shape = run.ranks[call.rank].ops.shape[call.op]
             yield measured_transfer_kind(name), (name, shape), None, NO_PARTNER
-    for number, rank in enumerate(run.ranks):
+    for rank_index, rank in enumerate(run.ranks):
         ops, subs = rank.ops, rank.subs
         for op, name in enumerate(ops.name):
             is_call = ops.category(op) not in (*COMPUTE_CATEGORIES, "host", "pp")
             # Profiles of one device have calls without a time: nobody communicated.
-            if is_call and ops.known[op] != PLACED and (ops.known[op] != MEASURED or name == LAUNCH):
-                yield *_named(results, Call(number, op)), None, NO_TIME
-        for sub, known in enumerate(subs.known):
-            if known != MEASURED and subs.group[sub] is not None:
-                call = Call(number, subs.parent[sub], sub)
-                yield *_named(results, call), None, NO_TIME
+            if is_call and ops.timing[op] != UNTIMED and (ops.timing[op] != MEASURED or name == LAUNCH):
+                yield *_collective_kind_key(results, Call(rank_index, op)), None, NO_TIME
+        for sub, status in enumerate(subs.timing):
+            if status != MEASURED and subs.group[sub] is not None:
+                call = Call(rank_index, subs.parent[sub], sub)
+                yield *_collective_kind_key(results, call), None, NO_TIME
 
 
-def _named(results: MeasuredResults, call: Call) -> tuple[str, tuple[object, ...]]:
+def _collective_kind_key(results: RecordedRun, call: Call) -> tuple[str, tuple[object, ...]]:
     """(kind, what calls have in common that should take the same time) of a collective's call."""
     ops, subs = results.measured.ranks[call.rank].ops, results.measured.ranks[call.rank].subs
     name, group = ops.name[call.op], ops.group[call.op]

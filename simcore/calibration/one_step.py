@@ -7,7 +7,7 @@ from collections.abc import Callable
 from simcore.diagnostics import UsageError
 from simcore.records import Struct
 from simcore.setup import Setup
-from simcore.simulation import Simulation, simulate, simulated
+from simcore.simulation import Simulation, simulate, simulate_setup
 from simcore.units import duration
 
 # As a share of the step: nobody measures a step more exactly.
@@ -40,15 +40,15 @@ def fit_step(setup: Setup, measured_ns: int) -> StepFit:
     A step never gets shorter with more compute, so the factor is found between two that enclose it. Raises
     `UsageError` where no factor gives such a step, and what `simulate` raises.
     """
-    given = setup.parameters.compute_scale
+    explicit_scale = setup.parameters.compute_scale
     before = simulate(setup.opened, setup.parameters)
-    known: dict[float, Simulation] = {given: before}
+    runs: dict[float, Simulation] = {explicit_scale: before}
 
     def run(scale: float) -> Simulation:
         scale = round(scale, _DIGITS)
-        if scale not in known:
-            known[scale] = simulated(setup.changed(compute_scale=scale))
-        return known[scale]
+        if scale not in runs:
+            runs[scale] = simulate_setup(setup.with_changes(compute_scale=scale))
+        return runs[scale]
 
     least = run(0.0)
     if least.step_time_ns > measured_ns:
@@ -56,11 +56,11 @@ def fit_step(setup: Setup, measured_ns: int) -> StepFit:
             f"--measured-step {duration(measured_ns)}: communication alone takes "
             f"{duration(least.step_time_ns)}; no factor on compute would fit, a faster network (--dim) may"
         )
-    scale = _found(run, max(given, 0.01), measured_ns)
+    scale = _find_scale(run, max(explicit_scale, 0.01), measured_ns)
     return StepFit(before, run(scale), round(scale, _DIGITS), measured_ns)
 
 
-def _found(run: Callable[[float], Simulation], first: float, measured_ns: int) -> float:
+def _find_scale(run: Callable[[float], Simulation], first: float, measured_ns: int) -> float:
     low, high = 0.0, first
     while run(high).step_time_ns < measured_ns:
         low, high = high, high * max(2.0, measured_ns / max(run(high).step_time_ns, 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from simcore.chakra.wire import WireError, fields, packed
+from simcore.chakra.wire import WireError, parse_fields, parse_packed
 from simcore.records import NamedTuple
 
 # Field number -> kind of the single values; the number behind each is the list of that kind.
@@ -49,23 +49,23 @@ def parse(blobs: tuple[bytes, ...]) -> Attributes:
 
 def _parse_one(blob: bytes) -> tuple[str, Value | None]:
     name, value = "", None
-    for number, wire, raw in fields(blob, 0, len(blob)):
-        if number == 1 and isinstance(raw, bytes):
+    for field_number, wire, raw in parse_fields(blob, 0, len(blob)):
+        if field_number == 1 and isinstance(raw, bytes):
             name = raw.decode("utf-8", "replace")
-        elif number in _KINDS:
-            single = _single(_KINDS[number], wire, raw)
+        elif field_number in _KINDS:
+            single = _single(_KINDS[field_number], wire, raw)
             if single is not None:
-                value = Value(_KINDS[number], single)
-        elif number - 1 in _KINDS and isinstance(raw, bytes):
-            kind = _KINDS[number - 1]
+                value = Value(_KINDS[field_number], single)
+        elif field_number - 1 in _KINDS and isinstance(raw, bytes):
+            kind = _KINDS[field_number - 1]
             value = Value(kind + "_list", tuple(_items(kind, raw)))
     return name, value
 
 
 def _items(kind: str, raw: bytes) -> list[Any]:
     items: list[Any] = []
-    for number, wire, item in fields(raw, 0, len(raw)):
-        if number != 1 or len(items) >= _MOST_ITEMS:
+    for field_number, wire, item in parse_fields(raw, 0, len(raw)):
+        if field_number != 1 or len(items) >= _MOST_ITEMS:
             continue
         if isinstance(item, bytes) and kind not in ("string", "bytes") and wire == 2:
             if kind in _FORMATS:
@@ -73,7 +73,7 @@ def _items(kind: str, raw: bytes) -> list[Any]:
                 values = [item[at : at + width] for at in range(0, len(item) - width + 1, width)]
                 items += (_single(kind, 5, value) for value in values)
             else:
-                items += (_single(kind, 0, number_read) for number_read in packed(item))
+                items += (_single(kind, 0, number_read) for number_read in parse_packed(item))
         else:
             items.append(_single(kind, wire, item))
     return items

@@ -31,7 +31,7 @@ def find_set(path: str) -> SetFiles | None:
     None for anything else. Raises InputError for a directory of several sets.
     """
     if os.path.isdir(path):
-        sets = _sets_in(path, "")
+        sets = _find_sets(path, "")
         if not sets:
             return None
         if len(sets) > 1:
@@ -52,7 +52,7 @@ def find_set(path: str) -> SetFiles | None:
         name = match[1]
     elif not name:
         return None
-    files = _sets_in(folder or ".", name).get(name)
+    files = _find_sets(folder or ".", name).get(name)
     return None if not files else SetFiles(path, os.path.join(folder, name), files)
 
 
@@ -61,7 +61,7 @@ def is_trace_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def _sets_in(folder: str, wanted: str) -> dict[str, dict[int, str]]:
+def _find_sets(folder: str, prefix: str) -> dict[str, dict[int, str]]:
     """prefix -> rank -> file of a folder; with `wanted` that prefix alone, of which .json files count too."""
     sets: dict[str, dict[int, str]] = {}
     try:
@@ -70,7 +70,7 @@ def _sets_in(folder: str, wanted: str) -> dict[str, dict[int, str]]:
         return sets
     for name in names:
         match = _NAME.fullmatch(name)
-        if match is None or (wanted and match[1] != wanted) or (match[3] == "json" and not wanted):
+        if match is None or (prefix and match[1] != prefix) or (match[3] == "json" and not prefix):
             continue
         # The first of wl.0.et and wl.0.et.gz.
         sets.setdefault(match[1], {}).setdefault(int(match[2]), os.path.join(folder, name))

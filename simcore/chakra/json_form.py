@@ -57,10 +57,10 @@ def read_json(path: str, data: bytes, table: TextTable) -> Columns:
         elif "id" in value or "type" in value or "name" in value:
             nodes.append(value)
     columns = Columns()
-    for number, node in enumerate(nodes):
+    for index, node in enumerate(nodes):
         if not isinstance(node, dict):
-            raise _refusal(path, f"entry {number} of the nodes is no object")
-        _add(columns, {_snake(key): value for key, value in node.items()}, number, path, table)
+            raise _refusal(path, f"entry {index} of the nodes is no object")
+        _add(columns, {_snake(key): value for key, value in node.items()}, index, path, table)
     return columns
 
 
@@ -82,19 +82,19 @@ def _snake(key: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key).lstrip("_")
 
 
-def _add(columns: Columns, node: dict[str, Any], number: int, path: str, table: TextTable) -> None:
+def _add(columns: Columns, node: dict[str, Any], index: int, path: str, table: TextTable) -> None:
     def whole(value: Any, what: str) -> int:
         if isinstance(value, str) and value.lstrip("-").isdigit() and len(value) < 21:
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not -(1 << 63) <= value < 1 << 64:
-            raise _refusal(path, f"entry {number} of the nodes: its {what} is no whole number")
+            raise _refusal(path, f"entry {index} of the nodes: its {what} is no whole number")
         return value
 
     kind = node.get("type", node.get("node_type", 0))
     if isinstance(kind, str) and not kind.isdigit():
         if kind not in _TYPES:
             raise _refusal(
-                path, f"entry {number} of the nodes: found type {kind[:40]!r}, expected {', '.join(_TYPES)}"
+                path, f"entry {index} of the nodes: found type {kind[:40]!r}, expected {', '.join(_TYPES)}"
             )
         kind = _TYPES.index(kind)
     attributes = [_attribute(name, node[name]) for name in _FIELDS if name in node]
@@ -111,7 +111,7 @@ def _add(columns: Columns, node: dict[str, Any], number: int, path: str, table: 
     columns.duration.append(max(whole(node.get("duration_micros", node.get("runtime", 0)), "duration"), 0))
     columns.name.append(table.names.setdefault(name, len(table.names)))
     columns.attributes.append(table.attributes.setdefault(key_of, len(table.attributes)))
-    columns.at.append(number)
+    columns.at.append(index)
     for field, column in (("data_deps", columns.data), ("ctrl_deps", columns.ctrl)):
         parents = node.get(field, ())
         for parent in parents if isinstance(parents, list) else ():

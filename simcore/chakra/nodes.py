@@ -49,12 +49,12 @@ class Nodes(Struct):
     def __len__(self) -> int:
         return len(self.id)
 
-    def children_of(self, place: int) -> array[int]:
+    def children_of(self, index: int) -> array[int]:
         """The places of the nodes that wait for a node, ascending."""
-        return self.children[self.children_to[place - 1] if place else 0 : self.children_to[place]]
+        return self.children[self.children_to[index - 1] if index else 0 : self.children_to[index]]
 
 
-def topological(nodes: Nodes) -> list[int]:
+def topological_order(nodes: Nodes) -> list[int]:
     """The places in an order in which each is behind what it waits for, of those free the lowest id first.
 
     Nodes in a circle are left out.
@@ -67,16 +67,16 @@ def topological(nodes: Nodes) -> list[int]:
     in_order = []
     to, children = nodes.children_to, nodes.children
     while free:
-        place = heappop(free)
-        in_order.append(place)
-        for child in children[to[place - 1] if place else 0 : to[place]]:
+        node = heappop(free)
+        in_order.append(node)
+        for child in children[to[node - 1] if node else 0 : to[node]]:
             waits[child] -= 1
             if not waits[child]:
                 heappush(free, child)
     return in_order
 
 
-def order(columns: Columns) -> Nodes:
+def sort_nodes(columns: Columns) -> Nodes:
     """The nodes of a file by id; of several with one id the last one's content and the dependencies of
     all.
     """
@@ -88,20 +88,20 @@ def order(columns: Columns) -> Nodes:
         rows = list(range(count))
     else:
         rows = sorted(range(count), key=ids.__getitem__)
-    place_of: dict[int, int] = {}
+    index_of: dict[int, int] = {}
     parts: list[list[int]] = []
-    kept: list[int] = []
+    kept_rows: list[int] = []
     for row in rows:
-        known = place_of.get(ids[row])
-        if known is None:
-            place_of[ids[row]] = len(kept)
-            kept.append(row)
+        index = index_of.get(ids[row])
+        if index is None:
+            index_of[ids[row]] = len(kept_rows)
+            kept_rows.append(row)
             parts.append([row])
         else:
-            message = f"node {ids[row]} is in the file twice (first at byte {columns.at[kept[known]]})"
+            message = f"node {ids[row]} is in the file twice (first at byte {columns.at[kept_rows[index]]})"
             problems.append(Problem("node-twice", ids[row], columns.at[row], message))
-            kept[known] = row
-            parts[known].append(row)
+            kept_rows[index] = row
+            parts[index].append(row)
     data: list[tuple[int, ...]] = []
     ctrl: list[tuple[int, ...]] = []
     waits: list[list[int]] = []
@@ -111,47 +111,54 @@ def order(columns: Columns) -> Nodes:
             (columns.data, columns.data_to, "data"),
             (columns.ctrl, columns.ctrl_to, "ctrl"),
         ):
-            places: list[int] = []
+            indices: list[int] = []
             for row in rows_of:
                 for parent in flat[to[row - 1] if row else 0 : to[row]]:
-                    place = place_of.get(parent)
-                    if place is None:
+                    node = index_of.get(parent)
+                    if node is None:
                         message = (
                             f"node {ids[row]} waits for node {parent} ({word}_deps), which is not in the file"
                         )
                         problems.append(Problem("node-missing", ids[row], columns.at[row], message))
                     else:
-                        places.append(place)
-            waits_of.append(tuple(places))
+                        indices.append(node)
+            waits_of.append(tuple(indices))
         data.append(waits_of[0])
         ctrl.append(waits_of[1])
         waits.append([*waits_of[0], *waits_of[1]])
-    counts = [0] * len(kept)
+    counts = [0] * len(kept_rows)
     for parents in waits:
         unique = set(parents)
         for parent in unique:
             counts[parent] += 1
     to = array("i", counts)
     total = 0
-    for place, number in enumerate(counts):
-        counts[place] = total
-        total += number
-        to[place] = total
+    for node, child_count in enumerate(counts):
+        counts[node] = total
+        total += child_count
+        to[node] = total
     children = array("i", bytes(4 * total))
-    for place, parents in enumerate(waits):
+    for node, parents in enumerate(waits):
         for parent in set(parents):
-            children[counts[parent]] = place
+            children[counts[parent]] = node
             counts[parent] += 1
     return Nodes(
-        columns, array("Q", (ids[row] for row in kept)), array("i", kept), data, ctrl, children, to, problems
+        columns,
+        array("Q", (ids[row] for row in kept_rows)),
+        array("i", kept_rows),
+        data,
+        ctrl,
+        children,
+        to,
+        problems,
     )
 
 
-def ordered(columns: Columns, by_shape: dict[int, Nodes]) -> Nodes:
+def sort_nodes_once(columns: Columns, by_shape: dict[int, Nodes]) -> Nodes:
     """As `order`; of files of one shape, which `by_shape` is kept of, it is done once."""
     same = by_shape.get(columns.shape)
     if same is None or same.problems:
-        same = order(columns)
+        same = sort_nodes(columns)
         if columns.shape >= 0:
             by_shape[columns.shape] = same
     return same if same.columns is columns else replace(same, columns=columns)
@@ -166,20 +173,20 @@ class Kinds:
         self._names: list[str] = []
         self._parsed: dict[int, Attributes] = {}
 
-    def attributes(self, number: int) -> Attributes:
+    def attributes(self, set_id: int) -> Attributes:
         """The attributes of a number in the table, by name."""
-        attributes = self._parsed.get(number)
+        attributes = self._parsed.get(set_id)
         if attributes is None:
-            if number >= len(self._blobs):
+            if set_id >= len(self._blobs):
                 self._blobs = list(self._table.attributes)
-            attributes = self._parsed[number] = parse(self._blobs[number])
+            attributes = self._parsed[set_id] = parse(self._blobs[set_id])
         return attributes
 
-    def name(self, number: int) -> str:
+    def name(self, name_id: int) -> str:
         """A name of the table."""
-        if number >= len(self._names):
+        if name_id >= len(self._names):
             self._names = [raw.decode("utf-8", "replace") for raw in self._table.names]
-        return self._names[number]
+        return self._names[name_id]
 
 
 def integer(value: Value | None) -> int | None:

@@ -18,9 +18,9 @@ from hashlib import blake2b
 from typing import Literal
 
 from simcore.chakra.files import SetFiles
-from simcore.chakra.nodes import Kinds, Nodes, ordered, topological
-from simcore.chakra.schema import SCHEMAS, schema_of, translated
-from simcore.chakra.wire import Columns, TextTable, WireError, messages, places_of, read_columns
+from simcore.chakra.nodes import Kinds, Nodes, sort_nodes_once, topological_order
+from simcore.chakra.schema import SCHEMAS, schema_of, translate
+from simcore.chakra.wire import Columns, TextTable, WireError, find_field_spans, messages, read_columns
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple, Struct, replace
@@ -32,7 +32,7 @@ from simcore.workload.source import GZIP
 _LONGEST = 16
 _NAMES = b"|".join(re.escape(bytes((size,))) + b".{%d}" % size for size in range(1, _LONGEST + 1))
 # An attribute as protocol buffers write it: its name, then one value; of whole numbers any kind of varint.
-_OWN = re.compile(
+_OWN_VALUE = re.compile(
     b"(\n(?:\x07pg_name\xea\x01(?:" + _NAMES + b")"
     b"|\x08comm_(?:src|dst|tag)[8HXhx][\x80-\xff]{0,9}[\x00-\x7f]))",
     re.DOTALL,
@@ -61,7 +61,7 @@ class Reader:
 
     def columns(self, path: str, data: bytes, first: int) -> Columns:
         """The nodes of a file from its `first`-th message on."""
-        parts = _OWN.split(data)
+        parts = _OWN_VALUE.split(data)
         values: dict[bytes, int] = {}
         pattern = array("i", [values.setdefault(value, len(values)) for value in parts[1::2]])
         rest = parts[::2]
@@ -75,17 +75,17 @@ class Reader:
         unchecked = self._unchecked.pop(key, None)
         if unchecked is not None:
             self._read[key] = unchecked if self._may_share(unchecked) else None
-        known = self._read.get(key)
-        if known is not None:
-            return self._shared(known, own)
+        first_read = self._read.get(key)
+        if first_read is not None:
+            return self._share_columns(first_read, own)
         nodes = self._with_shape(read_columns(data, self._table, first))
         if key not in self._read and nodes.shape >= 0:
-            self._unchecked[key] = _FirstRead(path, first, nodes, own, self._sets(nodes, set(own)))
+            self._unchecked[key] = _FirstRead(path, first, nodes, own, self._used_sets(nodes, set(own)))
         return nodes
 
     def _with_shape(self, columns: Columns) -> Columns:
         """The columns, with those of an earlier file where they are equal; damaged ones stay alone."""
-        if columns.cut is not None or columns.others:
+        if columns.damage is not None or columns.others:
             return columns
         digest = blake2b(digest_size=16)
         for column in (columns.id, columns.type, columns.duration, columns.name, columns.data,
@@ -101,12 +101,12 @@ class Reader:
             return columns
         return replace(same, attributes=columns.attributes, at=columns.at)
 
-    def _sets(self, columns: Columns, own: set[bytes]) -> dict[int, tuple[bytes, ...]]:
-        numbers = set(columns.attributes)
+    def _used_sets(self, columns: Columns, own: set[bytes]) -> dict[int, tuple[bytes, ...]]:
+        used_ids = set(columns.attributes)
         return {
-            number: blobs
-            for blobs, number in self._table.attributes.items()
-            if number in numbers and not own.isdisjoint(blobs)
+            set_id: blobs
+            for blobs, set_id in self._table.attributes.items()
+            if set_id in used_ids and not own.isdisjoint(blobs)
         }
 
     def _may_share(self, read: _FirstRead) -> bool:
@@ -116,7 +116,7 @@ class Reader:
         spans = spans[read.first :]
         index = 0
         there: set[tuple[int, int]] = set()
-        for match in _OWN.finditer(data):
+        for match in _OWN_VALUE.finditer(data):
             begin, end = match.span()
             while index < len(spans) and spans[index][1] < end:
                 index += 1
@@ -125,22 +125,22 @@ class Reader:
                 return False
             if not there:
                 try:
-                    there = set(places_of(data, *spans[index], _ATTRIBUTES))
+                    there = set(find_field_spans(data, *spans[index], _ATTRIBUTES))
                 except WireError:
                     return False
             if (begin, end) not in there:
                 return False
         return True
 
-    def _shared(self, read: _FirstRead, own: tuple[bytes, ...]) -> Columns:
+    def _share_columns(self, read: _FirstRead, own: tuple[bytes, ...]) -> Columns:
         """The columns of a file that has other values than `read`."""
         instead = dict(zip(read.own, own, strict=True))
-        numbers = self._table.attributes
+        set_ids = self._table.attributes
         to: dict[int, int] = {}
-        for number, blobs in read.sets.items():
+        for set_id, blobs in read.sets.items():
             mine = tuple(instead.get(blob, blob) for blob in blobs)
-            to[number] = numbers.setdefault(mine, len(numbers))
-        attributes = array("i", [to.get(number, number) for number in read.columns.attributes])
+            to[set_id] = set_ids.setdefault(mine, len(set_ids))
+        attributes = array("i", [to.get(set_id, set_id) for set_id in read.columns.attributes])
         return replace(read.columns, attributes=attributes)
 
 
@@ -199,17 +199,17 @@ class ExecutionSet(Struct, frozen=True, dict=True):
         """What is cut or damaged in the files, an error each."""
         diagnostics = []
         for file in self.files:
-            if file.columns.cut is None:
+            if file.columns.damage is None:
                 continue
-            at, reason = file.columns.cut
+            at, reason = file.columns.damage
             last = f" (node {file.columns.id[-1]} is the last that was read)" if len(file.columns) else ""
             diagnostics.append(Diagnostic("error", "damaged-trace", f"byte {at}: {reason}{last}", file.path))
         return diagnostics
 
-    def ordered(self) -> list[Nodes]:
+    def nodes_by_rank(self) -> list[Nodes]:
         """The nodes of each rank by id."""
         by_shape: dict[int, Nodes] = {}
-        return [ordered(file.columns, by_shape) for file in self.files]
+        return [sort_nodes_once(file.columns, by_shape) for file in self.files]
 
 
 def open_set(set_files: SetFiles) -> ExecutionSet:
@@ -219,14 +219,13 @@ def open_set(set_files: SetFiles) -> ExecutionSet:
     reader = Reader(table) if len(set_files.by_rank) > 1 else None
     files = [_read(rank, set_files.by_rank[rank], table, reader) for rank in sorted(set_files.by_rank)]
     schema = schema_of([file.columns for file in files])
-    said = []
+    diagnostics = []
     if schema != SCHEMAS[0]:
         files = [
-            _with_columns(file, translated(read_file(file.path), file.headed, table, schema))
-            for file in files
+            _with_columns(file, translate(read_file(file.path), file.headed, table, schema)) for file in files
         ]
         message = f"found schema {schema} by what is on the wire (it says no version), read as such"
-        said.append(Diagnostic("note", "older-schema", message, files[0].path))
+        diagnostics.append(Diagnostic("note", "older-schema", message, files[0].path))
     last = files[-1].rank
     there = {file.rank for file in files}
     absent = RankSet.of(rank for rank in range(last) if rank not in there)
@@ -234,7 +233,7 @@ def open_set(set_files: SetFiles) -> ExecutionSet:
         message = (
             f"rank{'' if len(absent) == 1 else 's'} {absent.text()} below the highest, {last}, have no file"
         )
-        said.append(Diagnostic("warning", "ranks-missing", message, set_files.path))
+        diagnostics.append(Diagnostic("warning", "ranks-missing", message, set_files.path))
     bare = [file for file in files if not file.headed]
     if bare:
         message = (
@@ -242,9 +241,16 @@ def open_set(set_files: SetFiles) -> ExecutionSet:
             f"here): it is "
             "taken as a node; ASTRA-sim loses it"
         )
-        said.append(Diagnostic("warning", "no-metadata", message, bare[0].path))
+        diagnostics.append(Diagnostic("warning", "no-metadata", message, bare[0].path))
     return ExecutionSet(
-        set_files.path, set_files.prefix, tuple(files), absent, table, schema, tuple(said), Kinds(table)
+        set_files.path,
+        set_files.prefix,
+        tuple(files),
+        absent,
+        table,
+        schema,
+        tuple(diagnostics),
+        Kinds(table),
     )
 
 
@@ -307,13 +313,13 @@ class NodeOrder(NamedTuple):
     errors: list[Diagnostic]
 
 
-def structure_of(traces: ExecutionSet) -> NodeOrder:
+def find_structure(traces: ExecutionSet) -> NodeOrder:
     """The nodes of a set, and an error for what is cut, damaged, missing, twice or in a circle."""
     errors = traces.damage()
     if len(traces.missing):
         message = f"rank {traces.missing.text()}: there is no such file"
         errors.append(Diagnostic("error", "ranks-missing", message, traces.path))
-    nodes = traces.ordered()
+    nodes = traces.nodes_by_rank()
     orders: list[list[int]] = []
     by_shape: dict[int, list[int]] = {}
     for file, file_nodes in zip(traces.files, nodes, strict=True):
@@ -326,13 +332,13 @@ def structure_of(traces: ExecutionSet) -> NodeOrder:
         shape = file_nodes.columns.shape
         same = by_shape.get(shape)
         if same is None:
-            same = topological(file_nodes)
+            same = topological_order(file_nodes)
             if shape >= 0 and not file_nodes.problems:
                 by_shape[shape] = same
         orders.append(same)
-        circle = _circle(file_nodes, orders[-1])
+        circle = _find_circle(file_nodes, orders[-1])
         if circle:
-            names = ", ".join(str(file_nodes.id[place]) for place in circle[:_LISTED])
+            names = ", ".join(str(file_nodes.id[node]) for node in circle[:_LISTED])
             names += f" and {len(circle) - _LISTED} more" if len(circle) > _LISTED else ""
             at = file_nodes.columns.at[file_nodes.row[circle[0]]]
             verb = "waits for itself" if len(circle) == 1 else "wait for each other in a circle"
@@ -341,16 +347,16 @@ def structure_of(traces: ExecutionSet) -> NodeOrder:
     return NodeOrder(nodes, orders, errors)
 
 
-def _circle(nodes: Nodes, there: Sequence[int]) -> list[int]:
+def _find_circle(nodes: Nodes, there: Sequence[int]) -> list[int]:
     """The places of a circle of nodes that wait for each other, [] where all are `there`, in some order."""
     if len(there) == len(nodes):
         return []
     left = set(range(len(nodes))).difference(there)
-    place = min(left)
-    seen: dict[int, int] = {}
+    node = min(left)
+    position_of: dict[int, int] = {}
     walk: list[int] = []
-    while place not in seen:
-        seen[place] = len(walk)
-        walk.append(place)
-        place = next(parent for parent in (*nodes.data[place], *nodes.ctrl[place]) if parent in left)
-    return walk[seen[place] :]
+    while node not in position_of:
+        position_of[node] = len(walk)
+        walk.append(node)
+        node = next(parent for parent in (*nodes.data[node], *nodes.ctrl[node]) if parent in left)
+    return walk[position_of[node] :]

@@ -7,7 +7,16 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from simcore.chakra.wire import BYTES, VARINT, Columns, TextTable, WireError, fields, messages, packed
+from simcore.chakra.wire import (
+    BYTES,
+    VARINT,
+    Columns,
+    TextTable,
+    WireError,
+    messages,
+    parse_fields,
+    parse_packed,
+)
 
 # The present one first.
 SCHEMAS = ("0.0.4", "0.0.3", "0.0.2", "0.0.1")
@@ -32,20 +41,20 @@ def schema_of(ranks: Sequence[Columns]) -> str:
     """The schema of files, read as 0.0.4: it has attributes in field 10, the older ones fields that it has
     not.
     """
-    seen = {"0.0.4": 0, "0.0.2": 0, "0.0.1": 0}
+    counts = {"0.0.4": 0, "0.0.2": 0, "0.0.1": 0}
     newer = False
     for columns in ranks[:8]:
-        seen["0.0.4"] += sum(1 for attribute in columns.attributes[:_SAMPLED] if attribute)
+        counts["0.0.4"] += sum(1 for attribute in columns.attributes[:_SAMPLED] if attribute)
         for node in list(columns.others)[:_SAMPLED]:
-            for number, wire, value in columns.others[node]:
-                if number == 11 and wire == BYTES and isinstance(value, bytes):
-                    seen["0.0.2"] += 1
+            for field_number, wire, value in columns.others[node]:
+                if field_number == 11 and wire == BYTES and isinstance(value, bytes):
+                    counts["0.0.2"] += 1
                     newer = newer or _is_newer(value)
-                elif number > 11 and wire == VARINT:
-                    seen["0.0.1"] += 1
-    if seen["0.0.4"] or not (seen["0.0.2"] or seen["0.0.1"]):
+                elif field_number > 11 and wire == VARINT:
+                    counts["0.0.1"] += 1
+    if counts["0.0.4"] or not (counts["0.0.2"] or counts["0.0.1"]):
         return "0.0.4"
-    if seen["0.0.1"] > seen["0.0.2"]:
+    if counts["0.0.1"] > counts["0.0.2"]:
         return "0.0.1"
     return "0.0.3" if newer else "0.0.2"
 
@@ -53,31 +62,33 @@ def schema_of(ranks: Sequence[Columns]) -> str:
 def _is_newer(blob: bytes) -> bool:
     """Whether an attribute is of 0.0.3: its values begin in field 4 with a bool, in 0.0.2 with a float."""
     try:
-        kind_fields = fields(blob, 0, len(blob))
+        kind_fields = parse_fields(blob, 0, len(blob))
     except WireError:
         return False
-    kind = next((value for number, wire, value in kind_fields if number == 2 and wire == VARINT), None)
-    for number, wire, _ in kind_fields:
-        if number == 4 and wire == VARINT:
+    kind = next(
+        (value for field_number, wire, value in kind_fields if field_number == 2 and wire == VARINT), None
+    )
+    for field_number, wire, _ in kind_fields:
+        if field_number == 4 and wire == VARINT:
             return True  # bool_val; a float is 4 bytes
-        if number in (6, 7) and wire == VARINT and kind is not None:
+        if field_number in (6, 7) and wire == VARINT and kind is not None:
             return True  # 0.0.2 has a text in 6 and a list in 7
     return False
 
 
-def translated(data: bytes, headed: bool, table: TextTable, schema: str) -> Columns:
+def translate(data: bytes, headed: bool, table: TextTable, schema: str) -> Columns:
     """The nodes of a file of an older schema as columns of 0.0.4."""
-    spans, cut = messages(data)
-    columns = Columns(cut=cut)
+    spans, damage = messages(data)
+    columns = Columns(damage=damage)
     for begin, end in spans[1 if headed and schema == "0.0.3" and _is_header(data, spans) else 0 :]:
         try:
-            parts = fields(data, begin, end)
+            parts = parse_fields(data, begin, end)
             _add(columns, parts, begin, table, schema)
         except WireError as error:
             # What is wrong within a field has its place in it: the node is told.
             at = max(error.at, begin)
-            if columns.cut is None or at < columns.cut[0]:
-                columns.cut = (at, error.message)
+            if columns.damage is None or at < columns.damage[0]:
+                columns.damage = (at, error.message)
     return columns
 
 
@@ -94,40 +105,40 @@ def _add(
     attributes: list[bytes] = []
     involved: list[int] = []
     ctrl: list[int] = []
-    for number, wire, value in parts:
+    for field_number, wire, value in parts:
         if isinstance(value, int):
-            if number == 1:
+            if field_number == 1:
                 node_id = value
-            elif number == 3:
+            elif field_number == 3:
                 kind = value
-            elif number == 4:
+            elif field_number == 4:
                 ctrl.append(value)
-            elif schema == "0.0.1" and number == 7:
+            elif schema == "0.0.1" and field_number == 7:
                 duration = value
-            elif schema == "0.0.1" and number == 14:
+            elif schema == "0.0.1" and field_number == 14:
                 involved.append(value)
-            elif schema == "0.0.1" and number in _NAMES_OF_0_0_1:
-                if number == 13:
+            elif schema == "0.0.1" and field_number in _NAMES_OF_0_0_1:
+                if field_number == 13:
                     value = _COLLECTIVES[schema].get(value, 255)
-                attributes.append(integer_attribute(_NAMES_OF_0_0_1[number], value))
-            elif schema == "0.0.1" and number == 15:
+                attributes.append(integer_attribute(_NAMES_OF_0_0_1[field_number], value))
+            elif schema == "0.0.1" and field_number == 15:
                 attributes.append(text_attribute("pg_name", str(value)))
-        elif number == 2 and wire == BYTES:
+        elif field_number == 2 and wire == BYTES:
             name = value
-        elif number == 4 and wire == BYTES:
-            ctrl.extend(packed(value))
-        elif number == 14 and schema == "0.0.1":
-            involved.extend(packed(value))
-        elif number == 11 and schema != "0.0.1":
-            key, stated = _attribute(value)
+        elif field_number == 4 and wire == BYTES:
+            ctrl.extend(parse_packed(value))
+        elif field_number == 14 and schema == "0.0.1":
+            involved.extend(parse_packed(value))
+        elif field_number == 11 and schema != "0.0.1":
+            key, attribute_value = _attribute(value)
             if key == "runtime" or key == "simulated_run_time":
-                duration = stated if isinstance(stated, int) else 0
-            elif key == "comm_type" and isinstance(stated, int):
-                attributes.append(integer_attribute(key, _COLLECTIVES[schema].get(stated, 255)))
-            elif isinstance(stated, int):
-                attributes.append(integer_attribute(key, stated))
-            elif isinstance(stated, bytes):
-                attributes.append(text_attribute(key, stated.decode("utf-8", "replace")))
+                duration = attribute_value if isinstance(attribute_value, int) else 0
+            elif key == "comm_type" and isinstance(attribute_value, int):
+                attributes.append(integer_attribute(key, _COLLECTIVES[schema].get(attribute_value, 255)))
+            elif isinstance(attribute_value, int):
+                attributes.append(integer_attribute(key, attribute_value))
+            elif isinstance(attribute_value, bytes):
+                attributes.append(text_attribute(key, attribute_value.decode("utf-8", "replace")))
     if involved:
         attributes.append(bools_attribute("involved_dim", involved))
     kind = kind if schema == "0.0.3" else _OLD_TYPES.get(kind, 0)
@@ -147,14 +158,14 @@ def _attribute(blob: bytes) -> tuple[str, int | bytes | None]:
     """(name, value) of an attribute of 0.0.2 or 0.0.3: whole numbers, bools and texts; None for others."""
     name = ""
     value: int | bytes | None = None
-    for number, wire, field_value in fields(blob, 0, len(blob)):
-        if number == 1 and isinstance(field_value, bytes):
+    for field_number, wire, field_value in parse_fields(blob, 0, len(blob)):
+        if field_number == 1 and isinstance(field_value, bytes):
             name = field_value.decode("utf-8", "replace")
-        elif (number in (4, 5, 6, 7) and wire == VARINT and isinstance(field_value, int)) or (
-            number in (6, 7, 8) and wire == BYTES and isinstance(field_value, bytes) and value is None
+        elif (field_number in (4, 5, 6, 7) and wire == VARINT and isinstance(field_value, int)) or (
+            field_number in (6, 7, 8) and wire == BYTES and isinstance(field_value, bytes) and value is None
         ):
             value = field_value
-        elif wire == 5 and isinstance(field_value, bytes) and value is None and number in (4, 5):
+        elif wire == 5 and isinstance(field_value, bytes) and value is None and field_number in (4, 5):
             number_of = struct.unpack("<f", field_value)[0]
             value = int(number_of) if number_of.is_integer() else None
     return name, value
@@ -171,55 +182,55 @@ def number_bytes(value: int) -> bytes:
     return bytes(encoded)
 
 
-def _named(name: str, kind: bytes) -> bytes:
+def _encode_attribute(name: str, kind: bytes) -> bytes:
     raw = name.encode("utf-8", "replace")
     return b"\x0a" + number_bytes(len(raw)) + raw + kind
 
 
 def integer_attribute(name: str, value: int) -> bytes:
     """An attribute of kind int64."""
-    return _named(name, b"\x48" + number_bytes(value))
+    return _encode_attribute(name, b"\x48" + number_bytes(value))
 
 
 def text_attribute(name: str, value: str) -> bytes:
     """An attribute of kind string."""
     raw = value.encode("utf-8", "replace")
-    return _named(name, b"\xea\x01" + number_bytes(len(raw)) + raw)
+    return _encode_attribute(name, b"\xea\x01" + number_bytes(len(raw)) + raw)
 
 
 def bool_attribute(name: str, value: bool) -> bytes:
     """An attribute of kind bool."""
-    return _named(name, b"\xd8\x01" + bytes((value,)))
+    return _encode_attribute(name, b"\xd8\x01" + bytes((value,)))
 
 
 def bools_attribute(name: str, values: Sequence[int]) -> bytes:
     """An attribute of kind bool_list."""
     flags = bytes(1 if value else 0 for value in values)
     items = b"\x0a" + number_bytes(len(flags)) + flags
-    return _named(name, b"\xe2\x01" + number_bytes(len(items)) + items)
+    return _encode_attribute(name, b"\xe2\x01" + number_bytes(len(items)) + items)
 
 
 SCHEMA = "0.0.4"
 
 
-def framed(message: bytes) -> bytes:
+def frame(message: bytes) -> bytes:
     """A message with its length in front."""
     return number_bytes(len(message)) + message
 
 
 def metadata() -> bytes:
     """The first message of a file, framed."""
-    return framed(b"\x0a" + framed(SCHEMA.encode()))
+    return frame(b"\x0a" + frame(SCHEMA.encode()))
 
 
-def node_head(number: int, name: bytes, kind: int, data: list[int], ctrl: list[int], micros: int) -> bytes:
+def node_head(node_id: int, name: bytes, kind: int, data: list[int], ctrl: list[int], micros: int) -> bytes:
     """A node's fields up to its attributes."""
-    head = b"\x08" + number_bytes(number) if number else b""
-    head += b"\x12" + framed(name) + b"\x18" + number_bytes(kind)
+    head = b"\x08" + number_bytes(node_id) if node_id else b""
+    head += b"\x12" + frame(name) + b"\x18" + number_bytes(kind)
     if ctrl:
-        head += b"\x22" + framed(b"".join(map(number_bytes, ctrl)))
+        head += b"\x22" + frame(b"".join(map(number_bytes, ctrl)))
     if data:
-        head += b"\x2a" + framed(b"".join(map(number_bytes, data)))
+        head += b"\x2a" + frame(b"".join(map(number_bytes, data)))
     return head + (b"\x38" + number_bytes(micros) if micros else b"")
 
 
@@ -232,5 +243,5 @@ def attribute(name: str, value: int | str | bool, kind: str = "int64") -> bytes:
     else:
         tag = {"int32": b"\x38", "int64": b"\x48", "uint64": b"\x68"}[kind]
         raw = name.encode()
-        body = b"\x0a" + framed(raw) + tag + number_bytes(value)
-    return b"\x52" + framed(body)
+        body = b"\x0a" + frame(raw) + tag + number_bytes(value)
+    return b"\x52" + frame(body)

@@ -62,7 +62,7 @@ class Columns(Struct):
     ctrl: array[int] = field(default_factory=lambda: array("Q"))
     ctrl_to: array[int] = field(default_factory=lambda: array("i"))
     others: dict[int, list[tuple[int, int, int | bytes]]] = field(default_factory=dict)
-    cut: tuple[int, str] | None = None
+    damage: tuple[int, str] | None = None
     shape: int = -1
 
     def __len__(self) -> int:
@@ -118,38 +118,40 @@ def messages(
     return spans, None
 
 
-def fields(data: bytes, at: int, end: int) -> list[tuple[int, int, int | bytes]]:
+def parse_fields(data: bytes, at: int, end: int) -> list[tuple[int, int, int | bytes]]:
     """(number, wire type, value) of the fields of a message. Raises `WireError`."""
     read: list[tuple[int, int, int | bytes]] = []
     while at < end:
         begin = at
         tag, at = varint(data, at, end)
-        number, kind = tag >> 3, tag & 7
+        field_number, kind = tag >> 3, tag & 7
         value: int | bytes
         if kind == VARINT:
             value, at = varint(data, at, end)
         elif kind == BYTES:
             length, at = varint(data, at, end)
             if length > end - at:
-                message = f"found {length} bytes of field {number}, expected at most {end - at} up to its end"
+                message = (
+                    f"found {length} bytes of field {field_number}, expected at most {end - at} up to its end"
+                )
                 raise WireError(begin, message)
             value = data[at : at + length]
             at += length
         elif kind in (FIXED64, FIXED32):
             width = 8 if kind == FIXED64 else 4
             if end - at < width:
-                raise WireError(begin, f"field {number} is cut")
+                raise WireError(begin, f"field {field_number} is cut")
             value = data[at : at + width]
             at += width
         else:
             raise WireError(begin, f"found wire type {kind}, expected 0, 1, 2 or 5")
-        if number == 0:
+        if field_number == 0:
             raise WireError(begin, "found a field of number 0")
-        read.append((number, kind, value))
+        read.append((field_number, kind, value))
     return read
 
 
-def places_of(data: bytes, at: int, end: int, number: int) -> list[tuple[int, int]]:
+def find_field_spans(data: bytes, at: int, end: int, field_number: int) -> list[tuple[int, int]]:
     """(first byte, byte behind) of the values of a message's field of bytes. Raises `WireError`."""
     spans: list[tuple[int, int]] = []
     while at < end:
@@ -165,23 +167,23 @@ def places_of(data: bytes, at: int, end: int, number: int) -> list[tuple[int, in
             raise WireError(at, f"found wire type {kind}, expected 0, 1, 2 or 5")
         if length > end - at:
             raise WireError(at, f"field {tag >> 3} is cut")
-        if kind == BYTES and tag >> 3 == number:
+        if kind == BYTES and tag >> 3 == field_number:
             spans.append((at, at + length))
         at += length
     return spans
 
 
-def packed(value: bytes) -> list[int]:
+def parse_packed(value: bytes) -> list[int]:
     """The numbers of a packed list. Raises `WireError`."""
-    numbers: list[int] = []
+    values: list[int] = []
     at, end = 0, len(value)
     while at < end:
-        number = value[at]
+        integer = value[at]
         at += 1
-        if number > 127:
-            number, at = varint(value, at - 1, end)
-        numbers.append(number)
-    return numbers
+        if integer > 127:
+            integer, at = varint(value, at - 1, end)
+        values.append(integer)
+    return values
 
 
 def read_columns(data: bytes, table: TextTable, first: int = 1) -> Columns:
@@ -190,8 +192,8 @@ def read_columns(data: bytes, table: TextTable, first: int = 1) -> Columns:
     A message that is cut or damaged is there as far as it could be read, and `cut` says where the first is
     and what is wrong with it.
     """
-    spans, cut = messages(data)
-    columns = Columns(cut=cut)
+    spans, damage = messages(data)
+    columns = Columns(damage=damage)
     names, attribute_sets = table.names, table.attributes
     add_id, add_type, add_duration = columns.id.append, columns.type.append, columns.duration.append
     add_name, add_attributes, add_at = columns.name.append, columns.attributes.append, columns.at.append
@@ -228,24 +230,24 @@ def read_columns(data: bytes, table: TextTable, first: int = 1) -> Columns:
                         attributes.append(data[at:past])
                     elif tag == 18:
                         raw = data[at:past]
-                        known = names.get(raw)
-                        if known is None:
-                            known = names[raw] = len(names)
-                        name = known
+                        known_id = names.get(raw)
+                        if known_id is None:
+                            known_id = names[raw] = len(names)
+                        name = known_id
                     elif tag == 42:  # data_deps, packed
                         if length == 1 and data[at] < 128:
                             all_data.append(data[at])
                         elif length == 2 and data[at] > 127 and data[at + 1] < 128:
                             all_data.append(data[at] & 127 | data[at + 1] << 7)
                         else:
-                            all_data.extend(packed(data[at:past]))
+                            all_data.extend(parse_packed(data[at:past]))
                     elif tag == 34:
                         if length == 1 and data[at] < 128:
                             all_ctrl.append(data[at])
                         elif length == 2 and data[at] > 127 and data[at + 1] < 128:
                             all_ctrl.append(data[at] & 127 | data[at + 1] << 7)
                         else:
-                            all_ctrl.extend(packed(data[at:past]))
+                            all_ctrl.extend(parse_packed(data[at:past]))
                     elif tag not in (66, 74):  # inputs, outputs
                         others = others or []
                         others.append((tag >> 3, 2, data[at:past]))
@@ -284,24 +286,24 @@ def read_columns(data: bytes, table: TextTable, first: int = 1) -> Columns:
                 else:
                     raise WireError(at - 1, f"found wire type {tag & 7}, expected 0, 1, 2 or 5")
         except WireError as error:
-            if columns.cut is None or error.at < columns.cut[0]:
+            if columns.damage is None or error.at < columns.damage[0]:
                 # Of a message that the end of the file cuts, the place where that was seen comes first.
-                columns.cut = (error.at, error.message)
+                columns.damage = (error.at, error.message)
         if others is not None:
             columns.others[len(columns.id)] = others
         if len(attributes) == 0:
-            number = 0
+            set_id = 0
         else:
             key = tuple(attributes)
-            known = attribute_sets.get(key)
-            if known is None:
-                known = attribute_sets[key] = len(attribute_sets)
-            number = known
+            known_id = attribute_sets.get(key)
+            if known_id is None:
+                known_id = attribute_sets[key] = len(attribute_sets)
+            set_id = known_id
         add_id(node_id)
         add_type(kind)
         add_duration(duration)
         add_name(name)
-        add_attributes(number)
+        add_attributes(set_id)
         add_at(begin)
         add_data_to(len(all_data))
         add_ctrl_to(len(all_ctrl))

@@ -5,15 +5,15 @@ Import from here all that `__all__` names.
 """
 
 from simcore.cluster.choice import (
-    AskedCluster,
     ClusterChoice,
+    ClusterParameters,
     changes_of_default,
     choose_cluster,
     parameter_values,
 )
 from simcore.cluster.model import Cluster, Dimension, direct_window
 from simcore.cluster.parsing import algorithm_words, check_algorithm, parse_algorithm, parse_dimension
-from simcore.cluster.placement import Crossing, GroupShape, TransferShape, group_shape, transfer_shape
+from simcore.cluster.placement import GroupDimension, GroupShape, TransferShape, group_shape, transfer_shape
 from simcore.cluster.presets import DEFAULT_PRESET, PRESETS
 from simcore.names import ALGORITHM_NAMES
 
@@ -21,11 +21,11 @@ __all__ = [
     "ALGORITHM_NAMES",
     "DEFAULT_PRESET",
     "PRESETS",
-    "AskedCluster",
     "Cluster",
     "ClusterChoice",
-    "Crossing",
+    "ClusterParameters",
     "Dimension",
+    "GroupDimension",
     "GroupShape",
     "TransferShape",
     "algorithm_words",

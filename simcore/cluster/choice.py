@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from simcore.cluster.model import Cluster, Dimension
 from simcore.cluster.parsing import Settings, either, parse_algorithm, parse_dimension
 from simcore.cluster.presets import DEFAULT_PRESET, PRESETS
-from simcore.diagnostics import Diagnostic, UsageError, meant, printable
+from simcore.diagnostics import Diagnostic, UsageError, did_you_mean, printable
 from simcore.names import OPTIMIZATIONS, Optimization
 from simcore.records import Struct
-from simcore.units import number
+from simcore.units import format_number
 
 if TYPE_CHECKING:
-    from simcore.workload.model import GivenNetwork
+    from simcore.workload.model import InputNetwork
 
 
 class ClusterChoice(Struct, frozen=True):
@@ -61,7 +61,7 @@ class ClusterChoice(Struct, frozen=True):
         return settings.cluster()
 
 
-class AskedCluster(Struct, frozen=True):
+class ClusterParameters(Struct, frozen=True):
     """What parameters say of the cluster; None and () where nobody gave it."""
 
     cluster: str | None = None
@@ -75,45 +75,45 @@ class AskedCluster(Struct, frozen=True):
     collective_optimization: str | None = None
 
 
-def choose_cluster(asked: AskedCluster, given: GivenNetwork | None = None) -> ClusterChoice:
+def choose_cluster(parameters: ClusterParameters, input_network: InputNetwork | None = None) -> ClusterChoice:
     """The choice that `asked` makes; flags count over the system file, that over the cluster.
 
     given: the network that comes with what is run.
     Raises UsageError for a value that cannot be, InputError for a file that cannot be read.
     """
-    dims = tuple(parse_dimension(text) for text in asked.dim)
-    base, preset = _base(asked.cluster)
-    if given is not None:
-        dims = tuple(parse_dimension(text) for text in given.dims)
-        chosen = [parse_algorithm(text, dims) for text in given.algorithms]
-        base = Settings(local_mem_bandwidth=given.memory).with_algorithms(chosen, len(dims))
-    is_default = asked.cluster is None and not dims
+    dims = tuple(parse_dimension(text) for text in parameters.dim)
+    base, preset = _base_settings(parameters.cluster)
+    if input_network is not None:
+        dims = tuple(parse_dimension(text) for text in input_network.dims)
+        choices = [parse_algorithm(text, dims) for text in input_network.algorithms]
+        base = Settings(local_mem_bandwidth=input_network.memory).with_algorithms(choices, len(dims))
+    is_default = parameters.cluster is None and not dims
     if dims:
         if base.algorithms and len(base.algorithms) != len(dims):
-            file = printable(asked.cluster or "", 60)
+            file = printable(parameters.cluster or "", 60)
             raise UsageError(
                 f"--dim gives {len(dims)} dimensions, and --cluster {file} has algorithms for "
                 f"{len(base.algorithms)}: give as many"
             )
-        if preset is not None and asked.cluster is not None:
+        if preset is not None and parameters.cluster is not None:
             # The dimensions are given, the memory is the preset's.
             base = Settings(local_mem_bandwidth=preset(1).local_mem_bandwidth)
         base = Settings(dims=dims).over(base)
         preset = None
-    known = base.dims if preset is None else preset(1).dims
-    if asked.system is not None:
+    known_dims = base.dims if preset is None else preset(1).dims
+    if parameters.system is not None:
         from simcore.cluster.files import read_system_file
 
-        base = read_system_file(asked.system, len(known)).over(base)
-    algorithms = [parse_algorithm(text, known) for text in asked.algorithm]
+        base = read_system_file(parameters.system, len(known_dims)).over(base)
+    algorithms = [parse_algorithm(text, known_dims) for text in parameters.algorithm]
     flags = Settings(
-        endpoint_delay_ns=asked.endpoint_delay,
-        local_mem_bandwidth=asked.local_mem_bw,
-        splits=asked.splits,
-        active_chunks=asked.active_chunks,
-        optimization=_optimization(asked.collective_optimization),
+        endpoint_delay_ns=parameters.endpoint_delay,
+        local_mem_bandwidth=parameters.local_mem_bw,
+        splits=parameters.splits,
+        active_chunks=parameters.active_chunks,
+        optimization=_parse_optimization(parameters.collective_optimization),
     )
-    settings = flags.over(base).with_algorithms(algorithms, len(known))
+    settings = flags.over(base).with_algorithms(algorithms, len(known_dims))
     return ClusterChoice(settings, preset, is_default)
 
 
@@ -127,9 +127,11 @@ def changes_of_default(dims: Sequence[Dimension], world: int) -> list[str] | Non
     changed = []
     for index, (dimension, other) in enumerate(zip(dims, default, strict=True)):
         if dimension.bandwidth != other.bandwidth:
-            changed.append(f"dim {index} bandwidth {dimension.rate()} (not {number(other.bandwidth)})")
+            changed.append(
+                f"dim {index} bandwidth {dimension.bandwidth_text()} (not {format_number(other.bandwidth)})"
+            )
         if dimension.latency_ns != other.latency_ns:
-            hop, was = number(dimension.latency_ns), number(other.latency_ns)
+            hop, was = format_number(dimension.latency_ns), format_number(other.latency_ns)
             changed.append(f"dim {index} latency {hop} ns a hop (not {was})")
     return None if len(changed) == 2 * len(default) else changed
 
@@ -145,25 +147,25 @@ def parameter_values(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def _base(name: str | None) -> tuple[Settings, Callable[[int], Settings] | None]:
+def _base_settings(name: str | None) -> tuple[Settings, Callable[[int], Settings] | None]:
     """What `--cluster` gives: the settings of a file, or none and a preset."""
     if name is None or name in PRESETS:
         return Settings(), PRESETS[name or DEFAULT_PRESET]
     if not os.path.lexists(name):
         raise UsageError(f"--cluster {printable(name, 60)}: no file, and none of {', '.join(PRESETS)}"
-                         f"{meant(name, PRESETS)}")  # fmt: skip
+                         f"{did_you_mean(name, PRESETS)}")  # fmt: skip
     # Imported here: most runs read no file, and re and json would be start-up time.
     from simcore.cluster.files import read_cluster_file
 
     return read_cluster_file(name), None
 
 
-def _optimization(name: str | None) -> Optimization | None:
+def _parse_optimization(name: str | None) -> Optimization | None:
     if name is None:
         return None
-    for known in OPTIMIZATIONS:
-        if name == known:
-            return known
-    shown = printable(name, 60)
-    raise UsageError(f"--collective-optimization {shown}: {either(OPTIMIZATIONS)} is expected"
-                     f"{meant(name, OPTIMIZATIONS)}")  # fmt: skip
+    for option in OPTIMIZATIONS:
+        if name == option:
+            return option
+    name_text = printable(name, 60)
+    raise UsageError(f"--collective-optimization {name_text}: {either(OPTIMIZATIONS)} is expected"
+                     f"{did_you_mean(name, OPTIMIZATIONS)}")  # fmt: skip

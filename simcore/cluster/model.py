@@ -7,7 +7,7 @@ from typing import Literal
 from simcore.diagnostics import UsageError
 from simcore.names import ALGORITHM_NAMES, Optimization
 from simcore.records import Struct, replace
-from simcore.units import number, short_number
+from simcore.units import format_number, short_number
 
 Kind = Literal["ring", "fully-connected", "switch"]
 KINDS: tuple[Kind, ...] = ("ring", "fully-connected", "switch")
@@ -53,37 +53,37 @@ class Dimension(Struct, frozen=True):
 
     def flag(self) -> str:
         """The dimension as `--dim` takes it: `switch:8:450:500`."""
-        return f"{self.kind}:{self.size}:{number(self.bandwidth)}:{number(self.latency_ns)}"
+        return f"{self.kind}:{self.size}:{format_number(self.bandwidth)}:{format_number(self.latency_ns)}"
 
-    def exact(self) -> str:
+    def exact_flag(self) -> str:
         """As `flag`, to the last digit."""
         return f"{self.kind}:{self.size}:{self.bandwidth!r}:{self.latency_ns!r}"
 
-    def cheaper(self, what: str, factor: float, no_time_gbps: float) -> Dimension:
+    def cheaper(self, attribute: str, factor: float, no_time_gbps: float) -> Dimension:
         """The dimension whose `latency` is times `factor`, or whose `bandwidth` is over it, of which 0 makes
         `no_time_gbps`.
         """
-        if what == "latency":
+        if attribute == "latency":
             return replace(self, latency_ns=self.latency_ns * factor)
         return replace(self, bandwidth=self.bandwidth / factor if factor else no_time_gbps)
 
-    def written(self) -> str:
+    def file_unit_flag(self) -> str:
         """As `flag`, in the unit of the file that it is from: `switch:8:400GiB:300`."""
-        unit = self.rate().partition(" (")[0].removesuffix("/s").replace(" ", "")
+        unit = self.bandwidth_text().partition(" (")[0].removesuffix("/s").replace(" ", "")
         if unit.endswith("GiB") and bytes_per_ns(unit[:-3]) == self.bandwidth:
-            return f"{self.kind}:{self.size}:{unit}:{number(self.latency_ns)}"
+            return f"{self.kind}:{self.size}:{unit}:{format_number(self.latency_ns)}"
         return self.flag()
 
     def text(self) -> str:
         """The dimension in words: `switch 8, 450 GB/s, 500 ns a hop`."""
-        return f"{self.kind} {self.size}, {self.rate()}, {number(self.latency_ns)} ns a hop"
+        return f"{self.kind} {self.size}, {self.bandwidth_text()}, {format_number(self.latency_ns)} ns a hop"
 
-    def rate(self) -> str:
+    def bandwidth_text(self) -> str:
         """The bandwidth in words: `450 GB/s`; of what a file gave in GiB/s `400 GiB/s (429.5 GB/s)`."""
         # 400 GiB/s are 429.4967296 GB/s, and 450 GB/s stand in a network.yml as 419.09515857696533: the
         # shorter figure is what somebody meant, to the twelve digits that survive both ways.
         gbps, gibps = (
-            number(float(f"{rate:.12g}")) for rate in (self.bandwidth, self.bandwidth * 1e9 / 2**30)
+            format_number(float(f"{rate:.12g}")) for rate in (self.bandwidth, self.bandwidth * 1e9 / 2**30)
         )
         if len(gibps) < len(gbps):
             return f"{gibps} GiB/s ({self.bandwidth:.4g} GB/s)"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from simcore.cluster.model import KINDS, Cluster, Dimension, bytes_per_ns, is_algorithm
-from simcore.diagnostics import Diagnostic, UsageError, meant, printable
+from simcore.diagnostics import Diagnostic, UsageError, did_you_mean, printable
 from simcore.names import ALGORITHM_NAMES, COLLECTIVES, Optimization
 from simcore.records import Struct, replace
 from simcore.units import plain_number
@@ -27,24 +27,28 @@ def parse_dimension(text: str) -> Dimension:
     """
     fields = text.split(":")
     if len(fields) != 4:
-        raise _refusal("dim", text, "KIND:SIZE:GBPS:NS is expected, for example switch:8:450:500")
+        raise _make_error("dim", text, "KIND:SIZE:GBPS:NS is expected, for example switch:8:450:500")
     kind_text, size_text, bandwidth_text, latency_text = fields
     for kind in KINDS:
         if kind_text == kind:
             break
     else:
-        raise _refusal("dim", text, f"KIND {_quoted(kind_text)} is not {either(KINDS)}")
+        raise _make_error("dim", text, f"KIND {_quoted(kind_text)} is not {either(KINDS)}")
     if not re.fullmatch("[0-9]{1,7}", size_text) or not 1 <= int(size_text) <= MOST_NPUS:
-        raise _refusal("dim", text, f"SIZE {_quoted(size_text)} is not a whole number from 1 to {MOST_NPUS}")
+        raise _make_error(
+            "dim", text, f"SIZE {_quoted(size_text)} is not a whole number from 1 to {MOST_NPUS}"
+        )
     in_gib = bandwidth_text.removesuffix("GiB")
     bandwidth = number_within(in_gib, BANDWIDTHS)
     if bandwidth is not None and in_gib != bandwidth_text:
         bandwidth = bytes_per_ns(in_gib)
     if bandwidth is None:
-        raise _refusal("dim", text, f"GBPS {_quoted(bandwidth_text)} is not a number from 1e-6 to 1e9 (GB/s)")
+        raise _make_error(
+            "dim", text, f"GBPS {_quoted(bandwidth_text)} is not a number from 1e-6 to 1e9 (GB/s)"
+        )
     latency = number_within(latency_text, LATENCIES)
     if latency is None:
-        raise _refusal("dim", text, f"NS {_quoted(latency_text)} is not a number from 0 to 1e9 (ns a hop)")
+        raise _make_error("dim", text, f"NS {_quoted(latency_text)} is not a number from 0 to 1e9 (ns a hop)")
     return Dimension(kind, int(size_text), bandwidth, latency)
 
 
@@ -58,7 +62,7 @@ def parse_algorithm(text: str, dims: Sequence[Dimension]) -> tuple[str, int, str
     indices = {str(index): index for index in range(len(dims))}
     if index_text not in indices:
         fits = "only 0" if len(dims) == 1 else f"0 to {len(dims) - 1}"
-        raise _refusal("algorithm", text, f"no dimension {_quoted(index_text)} in this cluster, {fits}")
+        raise _make_error("algorithm", text, f"no dimension {_quoted(index_text)} in this cluster, {fits}")
     check_algorithm(text, name)
     return collective, indices[index_text], name
 
@@ -70,7 +74,7 @@ def algorithm_words(text: str) -> tuple[str, str, str]:
     """
     collective, index_text, name = _algorithm_parts(text)
     if not re.fullmatch("[0-9]{1,7}", index_text):
-        raise _refusal("algorithm", text, f"DIM {_quoted(index_text)} is not the number of a dimension")
+        raise _make_error("algorithm", text, f"DIM {_quoted(index_text)} is not the number of a dimension")
     check_algorithm(text, name)
     return collective, index_text, name
 
@@ -78,12 +82,12 @@ def algorithm_words(text: str) -> tuple[str, str, str]:
 def _algorithm_parts(text: str) -> tuple[str, str, str]:
     which, equals, name = text.partition("=")
     if not equals:
-        raise _refusal("algorithm", text, "DIM=NAME is expected, for example 0=ring")
+        raise _make_error("algorithm", text, "DIM=NAME is expected, for example 0=ring")
     word, colon, index_text = which.rpartition(":")
     if colon and word not in COLLECTIVES:
         names = either(list(COLLECTIVES))
-        near = meant(word, list(COLLECTIVES))
-        raise _refusal("algorithm", text, f"COLLECTIVE {_quoted(word)} is not {names}{near}")
+        near = did_you_mean(word, list(COLLECTIVES))
+        raise _make_error("algorithm", text, f"COLLECTIVE {_quoted(word)} is not {names}{near}")
     return COLLECTIVES.get(word, ""), index_text, name
 
 
@@ -91,8 +95,8 @@ def check_algorithm(text: str, name: str, also: Sequence[str] = ()) -> None:
     """Raises UsageError unless the NAME of `text`, `DIM=NAME`, is an algorithm or among the words `also`."""
     if name not in also and not is_algorithm(name):
         names = (*also, *ALGORITHM_NAMES[:2], "direct<W>", *ALGORITHM_NAMES[2:])
-        near = meant(name, names)
-        raise _refusal("algorithm", text, f"NAME {_quoted(name)} is not {either(names)}{near}")
+        near = did_you_mean(name, names)
+        raise _make_error("algorithm", text, f"NAME {_quoted(name)} is not {either(names)}{near}")
 
 
 def number_within(text: str, bounds: tuple[float, float]) -> float | None:
@@ -101,7 +105,7 @@ def number_within(text: str, bounds: tuple[float, float]) -> float | None:
     return value if value is not None and bounds[0] <= value <= bounds[1] else None
 
 
-def _refusal(option: str, text: str, why: str) -> UsageError:
+def _make_error(option: str, text: str, why: str) -> UsageError:
     return UsageError(f"--{option} {printable(text, 60)}: {why}")
 
 
@@ -117,12 +121,12 @@ def either(names: Sequence[str]) -> str:
 Algorithms = tuple[str | None, ...]
 
 
-def _with_names(names: Algorithms, chosen: Sequence[tuple[str, int, str]], dimensions: int) -> Algorithms:
+def _with_names(names: Algorithms, choices: Sequence[tuple[str, int, str]], dimensions: int) -> Algorithms:
     """One name a dimension, those that are chosen in their places."""
-    if not chosen:
+    if not choices:
         return names
     by_dimension = list(names or (None,) * dimensions)
-    for _, index, name in chosen:
+    for _, index, name in choices:
         by_dimension[index] = name
     return tuple(by_dimension)
 
@@ -165,18 +169,18 @@ class Settings(Struct, frozen=True):
             (*other.diagnostics, *self.diagnostics),
         )
 
-    def with_algorithms(self, chosen: Sequence[tuple[str, int, str]], dimensions: int) -> Settings:
+    def with_algorithms(self, choices: Sequence[tuple[str, int, str]], dimensions: int) -> Settings:
         """The settings with other algorithms: (collective, dimension, name), a collective of "" for all.
 
         dimensions: how many there are; of a preset they are not here yet.
         """
-        if not chosen:
+        if not choices:
             return self
-        several = [choice for choice in chosen if not choice[0]]
+        several = [choice for choice in choices if not choice[0]]
         by_collective = dict(self.by_collective)
         algorithms = _with_names(self.algorithms, several, dimensions)
-        for kind in [*by_collective, *dict.fromkeys(kind for kind, *_ in chosen if kind)]:
-            own = [choice for choice in chosen if choice[0] == kind]
+        for kind in [*by_collective, *dict.fromkeys(kind for kind, *_ in choices if kind)]:
+            own = [choice for choice in choices if choice[0] == kind]
             names = by_collective.get(kind, self.algorithms)
             by_collective[kind] = _with_names(names, [*several, *own], dimensions)
         return replace(self, algorithms=algorithms, by_collective=tuple(by_collective.items()))

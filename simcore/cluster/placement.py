@@ -12,7 +12,7 @@ from simcore.records import NamedTuple, Struct
 TransferShape = tuple[tuple[int, int], ...]
 
 
-class Crossing(NamedTuple):
+class GroupDimension(NamedTuple):
     """One dimension that a group crosses.
 
     dimension: its index. members: how many of the group's ranks take part in it. gaps: on a
@@ -32,18 +32,18 @@ class GroupShape(Struct, frozen=True):
     flat: the group is not a grid, so it is priced as one flat group on a single dimension.
     """
 
-    crossings: tuple[Crossing, ...]
-    flat: bool = False
+    dimensions: tuple[GroupDimension, ...]
+    is_flat: bool = False
 
     @property
     def members(self) -> int:
         """How many ranks the group has."""
-        return members_of(self.crossings)
+        return count_members(self.dimensions)
 
 
-def members_of(crossings: Sequence[Crossing]) -> int:
+def count_members(dimensions: Sequence[GroupDimension]) -> int:
     """How many ranks a grid over these dimensions has."""
-    return prod(crossing.members for crossing in crossings)
+    return prod(dimension.members for dimension in dimensions)
 
 
 def group_shape(cluster: Cluster, ranks: Sequence[int]) -> GroupShape:
@@ -57,25 +57,28 @@ def group_shape(cluster: Cluster, ranks: Sequence[int]) -> GroupShape:
         raise ValueError(f"ranks {ranks[0]} to {ranks[-1]} on {cluster.npus} NPUs")
     crossed: list[tuple[int, set[int]]] = []
     cells = 1
-    reach = 1
+    stride = 1
     for index, dimension in enumerate(cluster.dims):
-        places = {rank // reach % dimension.size for rank in ranks}
-        reach *= dimension.size
-        if len(places) > 1:
-            crossed.append((index, places))
-            cells *= len(places)
+        positions = {rank // stride % dimension.size for rank in ranks}
+        stride *= dimension.size
+        if len(positions) > 1:
+            crossed.append((index, positions))
+            cells *= len(positions)
     if cells == len(ranks):
         return GroupShape(
-            tuple(_crossing(cluster.dims[index], index, sorted(places)) for index, places in crossed)
+            tuple(
+                _make_group_dimension(cluster.dims[index], index, sorted(positions))
+                for index, positions in crossed
+            )
         )
-    slowest = max((index for index, _ in crossed), key=lambda index: _slowness(cluster, index))
-    reach = 1
+    slowest = max((index for index, _ in crossed), key=lambda index: _slowness_key(cluster, index))
+    stride = 1
     for dimension in cluster.dims[:slowest]:
-        reach *= dimension.size
+        stride *= dimension.size
     dimension = cluster.dims[slowest]
     # Members that share a place stay in: the flat group has them all.
-    flat_places = sorted([rank // reach % dimension.size for rank in ranks])
-    return GroupShape((_crossing(dimension, slowest, flat_places),), flat=True)
+    flat_positions = sorted([rank // stride % dimension.size for rank in ranks])
+    return GroupShape((_make_group_dimension(dimension, slowest, flat_positions),), is_flat=True)
 
 
 def transfer_shape(cluster: Cluster, source: int, destination: int) -> TransferShape:
@@ -84,10 +87,12 @@ def transfer_shape(cluster: Cluster, source: int, destination: int) -> TransferS
     The same in both directions; () when they are one rank. Raises ValueError when the cluster
     has no such rank.
     """
-    places = zip(cluster.dims, cluster.coordinates(source), cluster.coordinates(destination), strict=True)
+    coordinates = zip(
+        cluster.dims, cluster.coordinates(source), cluster.coordinates(destination), strict=True
+    )
     return tuple(
         (index, hops(dimension, abs(here - there)))
-        for index, (dimension, here, there) in enumerate(places)
+        for index, (dimension, here, there) in enumerate(coordinates)
         if here != there
     )
 
@@ -104,21 +109,21 @@ def hops(dimension: Dimension, steps: int) -> int:
     return max(1, min(steps, dimension.size - steps))
 
 
-def _slowness(cluster: Cluster, index: int) -> tuple[float, float, int]:
+def _slowness_key(cluster: Cluster, index: int) -> tuple[float, float, int]:
     """Sorts dimensions: least bandwidth, then highest latency, then outermost, is slowest."""
     dimension = cluster.dims[index]
     return -dimension.bandwidth, dimension.latency_ns, index
 
 
-def _crossing(dimension: Dimension, index: int, places: list[int]) -> Crossing:
+def _make_group_dimension(dimension: Dimension, index: int, positions: list[int]) -> GroupDimension:
     if dimension.kind != "ring":
-        return Crossing(index, len(places))
-    following = [*places[1:], places[0] + dimension.size]
-    gaps = tuple([after - before for before, after in zip(places, following, strict=True)])
-    return Crossing(index, len(places), _turned(gaps))
+        return GroupDimension(index, len(positions))
+    following = [*positions[1:], positions[0] + dimension.size]
+    gaps = tuple([after - before for before, after in zip(positions, following, strict=True)])
+    return GroupDimension(index, len(positions), _rotate_gaps(gaps))
 
 
-def _turned(gaps: tuple[int, ...]) -> tuple[int, ...]:
+def _rotate_gaps(gaps: tuple[int, ...]) -> tuple[int, ...]:
     """The gaps of a ring, turned so that translates agree: the widest gap comes last.
 
     A contiguous group thus starts at its first member wherever it lies. Among several widest

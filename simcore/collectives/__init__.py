@@ -7,11 +7,11 @@ here all that `__all__` names.
 
 from simcore.collectives.phases import NAMES, WITH_COPIES, cell_name, collectives_of
 from simcore.collectives.pricing import (
-    Done,
+    CompletionTimes,
     algorithm_bandwidth,
     bus_bandwidth,
-    collective_done,
     collective_ns,
+    completion_times,
     explain_collective,
     explain_transfer,
     transfer_ns,
@@ -20,13 +20,13 @@ from simcore.collectives.pricing import (
 __all__ = [
     "NAMES",
     "WITH_COPIES",
-    "Done",
+    "CompletionTimes",
     "algorithm_bandwidth",
     "bus_bandwidth",
     "cell_name",
-    "collective_done",
     "collective_ns",
     "collectives_of",
+    "completion_times",
     "explain_collective",
     "explain_transfer",
     "transfer_ns",

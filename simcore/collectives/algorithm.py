@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from simcore.collectives.reach import Reach, Route
+from simcore.collectives.algorithm_scope import AlgorithmScope, Route
 from simcore.records import NamedTuple
 
 
@@ -41,18 +41,18 @@ class Steps(NamedTuple):
         """How often the endpoint delay is paid: before the first send and after each receive."""
         return 1 + self.receives()
 
-    def messages_ns(self, leg: Reach) -> int:
+    def messages_ns(self, scope: AlgorithmScope) -> int:
         """Time of all messages; each is floored for itself."""
-        return sum([times * leg.message_ns(route, size) for times, route, size in self.messages])
+        return sum([times * scope.message_ns(route, size) for times, route, size in self.messages])
 
-    def reductions_ns(self, leg: Reach) -> int:
+    def reductions_ns(self, scope: AlgorithmScope) -> int:
         """Time of all reductions."""
-        return sum([times * leg.reduction_ns(size) for times, size in self.reductions])
+        return sum([times * scope.reduction_ns(size) for times, size in self.reductions])
 
-    def ns(self, leg: Reach) -> int:
+    def ns(self, scope: AlgorithmScope) -> int:
         """How long the chain takes."""
-        endpoints_ns = self.endpoints() * leg.cluster.endpoint_delay_ns
-        return endpoints_ns + self.messages_ns(leg) + self.reductions_ns(leg)
+        endpoints_ns = self.endpoints() * scope.cluster.endpoint_delay_ns
+        return endpoints_ns + self.messages_ns(scope) + self.reductions_ns(scope)
 
 
 class PortLoad(NamedTuple):
@@ -76,10 +76,10 @@ class Algorithm(NamedTuple):
     of a tree, and it runs an all-reduce of the bytes it is given whatever was asked for.
     """
 
-    steps: Callable[[Reach, str, int], Steps]
-    first_steps: Callable[[Reach, str, int], Steps] | None = None
-    port_loads: Callable[[Reach, str, int], list[PortLoad]] | None = None
+    steps: Callable[[AlgorithmScope, str, int], Steps]
+    first_steps: Callable[[AlgorithmScope, str, int], Steps] | None = None
+    port_loads: Callable[[AlgorithmScope, str, int], list[PortLoad]] | None = None
     power_of_two: bool = False
     has_alltoall: bool = True
-    whole: bool = False
+    takes_flat_group: bool = False
     is_tree: bool = False

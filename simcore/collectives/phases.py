@@ -15,10 +15,10 @@ from typing import Any
 
 from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.collectives.algorithm import Algorithm, PortLoad, Steps
+from simcore.collectives.algorithm_scope import AlgorithmScope
 from simcore.collectives.algorithms import algorithm_named
 from simcore.collectives.algorithms.double_binary_tree import level_ns
 from simcore.collectives.exact import decimal_ratio
-from simcore.collectives.reach import Reach
 from simcore.diagnostics import UsageError
 from simcore.names import COLLECTIVES
 from simcore.records import NamedTuple
@@ -51,7 +51,7 @@ class Phase(NamedTuple):
     one rank puts in. steps: the chain of messages of the last rank when all start together.
     """
 
-    leg: Reach
+    scope: AlgorithmScope
     collective: str
     algorithm: str
     size: int
@@ -59,14 +59,14 @@ class Phase(NamedTuple):
 
     def ns(self) -> int:
         """How long the phase takes alone, until its last rank is done."""
-        return self.steps.ns(self.leg)
+        return self.steps.ns(self.scope)
 
     def first_ns(self) -> int:
         """How long it takes until its first rank is done."""
         first_steps = algorithm_named(self.algorithm).first_steps
         if first_steps is None:
             return self.ns()
-        return first_steps(self.leg, self.collective, self.size).ns(self.leg)
+        return first_steps(self.scope, self.collective, self.size).ns(self.scope)
 
     @property
     def is_tree(self) -> bool:
@@ -114,28 +114,28 @@ def phases(cluster: Cluster, shape: GroupShape, collective: str, size: int) -> l
     """
     if collective not in NAMES:
         raise ValueError(f"no collective {collective}")
-    if not shape.crossings:
+    if not shape.dimensions:
         return []
-    asked = cluster.algorithms_for(collective)
-    whole = _whole(asked)
+    algorithms = cluster.algorithms_for(collective)
+    whole = _find_flat_algorithm(algorithms)
     if whole is not None:
-        name = _fitting(Reach(cluster, shape.crossings), collective, *whole)
-        return [_phase(Reach(cluster, shape.crossings), collective, name, size)]
-    legs = [Reach(cluster, (crossing,)) for crossing in shape.crossings]
-    names = [_algorithm(leg, collective, asked[leg.dimension]) for leg in legs]
+        name = _fit_algorithm(AlgorithmScope(cluster, shape.dimensions), collective, *whole)
+        return [_make_phase(AlgorithmScope(cluster, shape.dimensions), collective, name, size)]
+    scopes = [AlgorithmScope(cluster, (group_dimension,)) for group_dimension in shape.dimensions]
+    names = [_choose_algorithm(scope, collective, algorithms[scope.dimension]) for scope in scopes]
     all_phases = []
-    for part, index in _parts(cluster, collective, len(legs)):
-        leg, name = legs[index], names[index]
-        all_phases.append(_phase(leg, part, name, size))
+    for part, index in _order_parts(cluster, collective, len(scopes)):
+        scope, name = scopes[index], names[index]
+        all_phases.append(_make_phase(scope, part, name, size))
         # A tree runs an all-reduce whatever was asked for: what leaves it is as large as what entered.
         if part == "REDUCESCATTER" and not algorithm_named(name).is_tree:
-            size //= leg.members
+            size //= scope.members
         elif part == "ALLGATHER" and not algorithm_named(name).is_tree:
-            size *= leg.members
+            size *= scope.members
     return all_phases
 
 
-def _parts(cluster: Cluster, collective: str, legs: int) -> list[tuple[str, int]]:
+def _order_parts(cluster: Cluster, collective: str, scope_count: int) -> list[tuple[str, int]]:
     """(collective, leg) of each phase.
 
     An all-reduce is a reduce-scatter on each dimension but the last, which alone sees an all-reduce,
@@ -144,40 +144,44 @@ def _parts(cluster: Cluster, collective: str, legs: int) -> list[tuple[str, int]
     full size.
     """
     if collective == "ALLGATHER":
-        return [(collective, index) for index in reversed(range(legs))]
+        return [(collective, index) for index in reversed(range(scope_count))]
     if collective != "ALLREDUCE" or cluster.optimization == "baseline":
-        return [(collective, index) for index in range(legs)]
+        return [(collective, index) for index in range(scope_count)]
     return [
-        *[("REDUCESCATTER", index) for index in range(legs - 1)],
-        (collective, legs - 1),
-        *[("ALLGATHER", index) for index in reversed(range(legs - 1))],
+        *[("REDUCESCATTER", index) for index in range(scope_count - 1)],
+        (collective, scope_count - 1),
+        *[("ALLGATHER", index) for index in reversed(range(scope_count - 1))],
     ]
 
 
-def _phase(leg: Reach, collective: str, name: str, size: int) -> Phase:
-    return Phase(leg, collective, name, size, algorithm_named(name).steps(leg, collective, size))
+def _make_phase(scope: AlgorithmScope, collective: str, name: str, size: int) -> Phase:
+    return Phase(scope, collective, name, size, algorithm_named(name).steps(scope, collective, size))
 
 
-def _algorithm(leg: Reach, collective: str, asked: str | None) -> str:
+def _choose_algorithm(scope: AlgorithmScope, collective: str, requested_name: str | None) -> str:
     """The name of the algorithm that runs `collective` on the one dimension of `leg`."""
-    if asked is not None:
-        return _fitting(leg, collective, leg.dimension, asked)
+    if requested_name is not None:
+        return _fit_algorithm(scope, collective, scope.dimension, requested_name)
     if collective == "ALLTOALL":
         return "direct"
-    name = _DEFAULT[leg.cluster.dims[leg.dimension].kind]
-    return "ring" if algorithm_named(name).power_of_two and not _is_power_of_two(leg.members) else name
+    name = _DEFAULT[scope.cluster.dims[scope.dimension].kind]
+    return "ring" if algorithm_named(name).power_of_two and not _is_power_of_two(scope.members) else name
 
 
-def _whole(asked: tuple[str | None, ...]) -> tuple[int, str] | None:
+def _find_flat_algorithm(algorithms: tuple[str | None, ...]) -> tuple[int, str] | None:
     """(dimension, name) of the algorithm that takes the group whole, if one was asked for.
 
     Raises UsageError when another algorithm was asked for beside it.
     """
-    wholes = [(index, name) for index, name in enumerate(asked) if name and algorithm_named(name).whole]
+    wholes = [
+        (index, name)
+        for index, name in enumerate(algorithms)
+        if name and algorithm_named(name).takes_flat_group
+    ]
     if not wholes:
         return None
     first, whole = wholes[0]
-    for index, name in enumerate(asked):
+    for index, name in enumerate(algorithms):
         if name not in (None, whole):
             raise UsageError(
                 f"--algorithm {index}={name}: dimension {first} has {whole}, "
@@ -186,19 +190,19 @@ def _whole(asked: tuple[str | None, ...]) -> tuple[int, str] | None:
     return first, whole
 
 
-def _fitting(leg: Reach, collective: str, index: int, asked: str) -> str:
+def _fit_algorithm(scope: AlgorithmScope, collective: str, index: int, requested_name: str) -> str:
     """The algorithm that was asked for on dimension `index`, or what stands in for it."""
-    algorithm: Algorithm = algorithm_named(asked)
-    prefix = "one-" if algorithm.whole else ""
+    algorithm: Algorithm = algorithm_named(requested_name)
+    prefix = "one-" if algorithm.takes_flat_group else ""
     if collective == "ALLTOALL" and not algorithm.has_alltoall:
         return f"{prefix}direct"
-    if algorithm.power_of_two and not _is_power_of_two(leg.members):
-        where = "" if algorithm.whole else f" on dimension {index}"
+    if algorithm.power_of_two and not _is_power_of_two(scope.members):
+        where = "" if algorithm.takes_flat_group else f" on dimension {index}"
         raise UsageError(
-            f"--algorithm {index}={asked}: a group has {leg.members} members{where}, "
-            f"and {asked} needs a power of two; {prefix}ring or {prefix}direct fits"
+            f"--algorithm {index}={requested_name}: a group has {scope.members} members{where}, "
+            f"and {requested_name} needs a power of two; {prefix}ring or {prefix}direct fits"
         )
-    return asked
+    return requested_name
 
 
 def _is_power_of_two(members: int) -> bool:
@@ -216,7 +220,7 @@ def phase_loads(phase: Phase) -> list[PortLoad]:
     """What the ports carry of a phase, one entry a dimension: all messages of its busiest member."""
     port_loads = algorithm_named(phase.algorithm).port_loads
     if port_loads is not None:
-        return port_loads(phase.leg, phase.collective, phase.size)
+        return port_loads(phase.scope, phase.collective, phase.size)
     # The messages of the chain are all there are, on one dimension after another.
     return [PortLoad(index, size, 1) for index, size in chain_bytes(phase).items()]
 
@@ -243,7 +247,7 @@ def collective_loads(
     Every chunk and phase is floored for itself. On a tree the busiest member is an inner one.
     """
     loads: dict[int, DimensionLoad] = {}
-    if not size_bytes or not shape.crossings:
+    if not size_bytes or not shape.dimensions:
         return loads
     if cluster.last_chunk_is_rest:
         chunks, size, rest = rest_bytes(cluster, shape, collective, size_bytes)
@@ -278,7 +282,7 @@ def transfer_loads(cluster: Cluster, shape: TransferShape, size_bytes: int) -> d
 MOST_MESSAGES = 100_000
 
 
-def chunks_done(phases: Sequence[Phase], chunks: int, active_chunks: int) -> tuple[int, int]:
+def chunks_finish_ns(phases: Sequence[Phase], chunks: int, active_chunks: int) -> tuple[int, int]:
     """(first, last): ns until the first and until the last rank has finished `chunks` equal chunks.
 
     phases: of one chunk, in order. active_chunks: how many a dimension serves at a time; the
@@ -287,14 +291,14 @@ def chunks_done(phases: Sequence[Phase], chunks: int, active_chunks: int) -> tup
     if not phases:
         return 0, 0
     trees = [phase for phase in phases if phase.is_tree]
-    if chunks == 1 and len({phase.leg.dimension for phase in trees}) == len(trees):
+    if chunks == 1 and len({phase.scope.dimension for phase in trees}) == len(trees):
         # On its way a rank meets each tree once, with all members of that tree starting together.
         last = sum([phase.ns() for phase in phases])
         return (last + sum(phase.first_ns() - phase.ns() for phase in trees) if trees else last), last
     if len(phases) == 1 and not trees:
         last = -(-chunks // active_chunks) * phases[0].ns()
         return last, last
-    return _Run(phases, chunks, active_chunks).done()
+    return _Run(phases, chunks, active_chunks).run()
 
 
 class _Run:
@@ -303,20 +307,20 @@ class _Run:
     def __init__(self, phases: Sequence[Phase], chunks: int, active_chunks: int) -> None:
         self.chunks = chunks
         self.active_chunks = active_chunks
-        self.places = [phase.leg.dimension for phase in phases]
+        self.dimensions = [phase.scope.dimension for phase in phases]
         self.ns = [phase.ns() for phase in phases]
         self.trees: list[_Tree | None] = [None] * len(phases)
         self.ranks = 1
-        self._plant(phases)
+        self._set_up_trees(phases)
         self.events: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self.order = 0
         self.waiting: dict[tuple[int, int], deque[tuple[int, int]]] = {}
         self.running: dict[tuple[int, int], int] = {}
         self.done_ns = [0] * self.ranks
 
-    def _plant(self, phases: Sequence[Phase]) -> None:
+    def _set_up_trees(self, phases: Sequence[Phase]) -> None:
         """Give each tree phase its tree, unless there are too many ranks to simulate."""
-        sizes = {phase.leg.dimension: phase.leg.members for phase in phases if phase.is_tree}
+        sizes = {phase.scope.dimension: phase.scope.members for phase in phases if phase.is_tree}
         ranks = 1
         strides = {}
         for dimension, members in sizes.items():
@@ -326,20 +330,20 @@ class _Run:
         if 2 * ranks * planted * self.chunks > MOST_MESSAGES:
             return
         self.ranks = ranks
-        seen = dict.fromkeys(sizes, 0)
+        turns_by_dimension = dict.fromkeys(sizes, 0)
         for index, phase in enumerate(phases):
             if phase.is_tree:
-                dimension = phase.leg.dimension
+                dimension = phase.scope.dimension
                 # The trees of a dimension take turns, chunk by chunk and phase by phase.
-                turns = (seen[dimension], self.places.count(dimension))
-                seen[dimension] += 1
+                turns = (turns_by_dimension[dimension], self.dimensions.count(dimension))
+                turns_by_dimension[dimension] += 1
                 self.trees[index] = _Tree(self, index, phase, strides[dimension], turns)
 
-    def done(self) -> tuple[int, int]:
+    def run(self) -> tuple[int, int]:
         for rank in range(self.ranks):
             for chunk in range(self.chunks):
                 self._queue(rank, chunk, 0)
-            self._serve(0, rank, self.places[0])
+            self._serve(0, rank, self.dimensions[0])
         while self.events:
             now, _, action, arguments = heappop(self.events)
             action(now, *arguments)
@@ -351,7 +355,7 @@ class _Run:
         heappush(self.events, (time, self.order, action, arguments))
 
     def _queue(self, rank: int, chunk: int, phase: int) -> None:
-        self.waiting.setdefault((rank, self.places[phase]), deque()).append((chunk, phase))
+        self.waiting.setdefault((rank, self.dimensions[phase]), deque()).append((chunk, phase))
 
     def _serve(self, now: int, rank: int, dimension: int) -> None:
         """Start what waits at a dimension of a rank, as far as active chunks allow."""
@@ -367,16 +371,16 @@ class _Run:
 
     def finish(self, now: int, rank: int, chunk: int, phase: int) -> None:
         """A rank is done with one phase of a chunk: it queues for the next, and the dimension goes on."""
-        dimension = self.places[phase]
+        dimension = self.dimensions[phase]
         self.running[rank, dimension] -= 1
-        last = phase + 1 == len(self.places)
+        last = phase + 1 == len(self.dimensions)
         if last:
             self.done_ns[rank] = now
         else:
             self._queue(rank, chunk, phase + 1)
         self._serve(now, rank, dimension)
         if not last:
-            self._serve(now, rank, self.places[phase + 1])
+            self._serve(now, rank, self.dimensions[phase + 1])
 
 
 class _Tree:
@@ -392,10 +396,10 @@ class _Tree:
         self.index = index
         self.stride = stride
         self.turn, self.turns = turns
-        self.members = phase.leg.members
-        self.up_ns = level_ns(phase.leg, phase.size)
-        self.delay_ns = phase.leg.cluster.endpoint_delay_ns
-        self.reduced_ns = self.delay_ns + phase.leg.reduction_ns(phase.size)
+        self.members = phase.scope.members
+        self.up_ns = level_ns(phase.scope, phase.size)
+        self.delay_ns = phase.scope.cluster.endpoint_delay_ns
+        self.reduced_ns = self.delay_ns + phase.scope.reduction_ns(phase.size)
         self.heard: Counter[tuple[int, int]] = Counter()
         self.started: set[tuple[int, int]] = set()
 
@@ -410,12 +414,12 @@ class _Tree:
     def _listen(self, now: int, rank: int, chunk: int) -> None:
         """All children are in: reduce what the last one sent, then up, or at the root down."""
         if (rank, chunk) in self.started and self.heard[rank, chunk] == len(self._children(rank, chunk)):
-            is_root = self._number(rank, chunk) == self.members
+            is_root = self._node_of(rank, chunk) == self.members
             self.run.after(now + self.reduced_ns, self._send_down if is_root else self._send_up, rank, chunk)
 
     def _send_up(self, now: int, rank: int, chunk: int) -> None:
-        number, height = self._number(rank, chunk), self._height(rank, chunk)
-        parent = self._rank(rank, chunk, (number ^ 1 << height) | 2 << height)
+        node, height = self._node_of(rank, chunk), self._height(rank, chunk)
+        parent = self._rank_of_node(rank, chunk, (node ^ 1 << height) | 2 << height)
         self.run.after(now + self.up_ns[height], self._hear, parent, chunk)
 
     def _hear(self, now: int, rank: int, chunk: int) -> None:
@@ -433,26 +437,26 @@ class _Tree:
         else:
             self.run.after(now + self.reduced_ns, self._send_down, rank, chunk)
 
-    def _number(self, rank: int, chunk: int) -> int:
-        number = rank // self.stride % self.members
+    def _node_of(self, rank: int, chunk: int) -> int:
+        position = rank // self.stride % self.members
         is_twin = (chunk * self.turns + self.turn) % 2
-        return self.members - number if is_twin else number + 1
+        return self.members - position if is_twin else position + 1
 
-    def _rank(self, near: int, chunk: int, number: int) -> int:
+    def _rank_of_node(self, member: int, chunk: int, node: int) -> int:
         """The rank with a number in the tree that `near` is in."""
-        return near + (number - self._number(near, chunk)) * self._direction(chunk) * self.stride
+        return member + (node - self._node_of(member, chunk)) * self._direction(chunk) * self.stride
 
     def _direction(self, chunk: int) -> int:
         return -1 if (chunk * self.turns + self.turn) % 2 else 1
 
     def _height(self, rank: int, chunk: int) -> int:
-        number = self._number(rank, chunk)
-        return (number & -number).bit_length() - 1
+        node = self._node_of(rank, chunk)
+        return (node & -node).bit_length() - 1
 
     def _children(self, rank: int, chunk: int) -> list[int]:
-        number, height = self._number(rank, chunk), self._height(rank, chunk)
+        node, height = self._node_of(rank, chunk), self._height(rank, chunk)
         if height == 0:
             return []
-        beside = 1 << (height - 1)
-        numbers = [number - beside] if number == self.members else [number - beside, number + beside]
-        return [self._rank(rank, chunk, child) for child in numbers]
+        offset = 1 << (height - 1)
+        nodes = [node - offset] if node == self.members else [node - offset, node + offset]
+        return [self._rank_of_node(rank, chunk, child) for child in nodes]

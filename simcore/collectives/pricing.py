@@ -15,11 +15,11 @@ from heapq import heappop, heappush
 
 from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.collectives.algorithm import Messages
+from simcore.collectives.algorithm_scope import AlgorithmScope
 from simcore.collectives.exact import decimal_ratio, floor_ns, scaled
-from simcore.collectives.phases import NAMES, Phase, chunk_bytes, chunks_done, phases, rest_bytes
-from simcore.collectives.reach import Reach
+from simcore.collectives.phases import NAMES, Phase, chunk_bytes, chunks_finish_ns, phases, rest_bytes
 from simcore.records import NamedTuple
-from simcore.units import digits, number, plural
+from simcore.units import format_number, group_digits, plural
 
 
 class QueuedPhase(NamedTuple):
@@ -42,7 +42,7 @@ def queued_phases(
     chunks, size, rest = rest_bytes(cluster, shape, collective, size_bytes)
     walks = [
         tuple(
-            QueuedPhase(phase.leg.dimension, scaled(phase.ns(), scale))
+            QueuedPhase(phase.scope.dimension, scaled(phase.ns(), scale))
             for phase in phases(cluster, shape, collective, part)
         )
         for part in ((size,) if rest == size else (size, rest))
@@ -64,21 +64,21 @@ def queued_ns(chunks: int, each: Walk, last: Walk, active_chunks: int) -> int:
     while True:
         for dimension, queue in waiting.items():
             while queue and serving[dimension] < active_chunks:
-                chunk, place = queue.popleft()
+                chunk, phase_index = queue.popleft()
                 serving[dimension] += 1
                 walk = last if chunk == chunks - 1 else each
-                heappush(events, (now + walk[place].ns, chunk, place))
+                heappush(events, (now + walk[phase_index].ns, chunk, phase_index))
         if not events:
             return now
         now = events[0][0]
         while events and events[0][0] == now:
-            _, chunk, place = heappop(events)
-            serving[each[place].dimension] -= 1
-            if place + 1 < len(each):
-                waiting[each[place + 1].dimension].append((chunk, place + 1))
+            _, chunk, phase_index = heappop(events)
+            serving[each[phase_index].dimension] -= 1
+            if phase_index + 1 < len(each):
+                waiting[each[phase_index + 1].dimension].append((chunk, phase_index + 1))
 
 
-class Done(NamedTuple):
+class CompletionTimes(NamedTuple):
     """When the first and the last rank of a collective are done, ns after all have started it."""
 
     first_ns: int
@@ -96,22 +96,24 @@ def collective_ns(
     the queues of dialect astra-sim-1 for each phase. Formulas: ASTRA-sim 2.0, analytical backend.
     Raises UsageError when an algorithm that was asked for does not fit the group.
     """
-    return collective_done(cluster, shape, collective, size_bytes, scale).last_ns
+    return completion_times(cluster, shape, collective, size_bytes, scale).last_ns
 
 
-def collective_done(
+def completion_times(
     cluster: Cluster, shape: GroupShape, collective: str, size_bytes: int, scale: float = 1.0
-) -> Done:
+) -> CompletionTimes:
     """When the first and the last rank of one collective are done. Takes and raises as `collective_ns`."""
     if not size_bytes:
-        return Done(0, 0)
+        return CompletionTimes(0, 0)
     if cluster.last_chunk_is_rest:
         chunks, each, last = queued_phases(cluster, shape, collective, size_bytes, scale)
         last_ns = queued_ns(chunks, each, last, cluster.active_chunks)
-        return Done(last_ns, last_ns)
+        return CompletionTimes(last_ns, last_ns)
     chunks, size = chunk_bytes(cluster, shape, collective, size_bytes)
-    done = chunks_done(phases(cluster, shape, collective, size), chunks, cluster.active_chunks)
-    return Done(*(scaled(ns, scale) for ns in done))
+    first_and_last_ns = chunks_finish_ns(
+        phases(cluster, shape, collective, size), chunks, cluster.active_chunks
+    )
+    return CompletionTimes(*(scaled(ns, scale) for ns in first_and_last_ns))
 
 
 def transfer_ns(cluster: Cluster, shape: TransferShape, size_bytes: int) -> int:
@@ -133,95 +135,99 @@ def explain_collective(cluster: Cluster, shape: GroupShape, collective: str, siz
     chunk if there are several. One line when the collective is free.
     """
     name = NAMES[collective]
-    if not size_bytes or not shape.crossings:
-        return f"{name}, {_group(shape)}, {digits(size_bytes)} B: free"
+    if not size_bytes or not shape.dimensions:
+        return f"{name}, {_describe_group(shape)}, {group_digits(size_bytes)} B: free"
     if cluster.last_chunk_is_rest:
         chunks, size, rest = rest_bytes(cluster, shape, collective, size_bytes)
     else:
         chunks, size = chunk_bytes(cluster, shape, collective, size_bytes)
         rest = size
     parts = phases(cluster, shape, collective, size)
-    places = " and ".join(
-        f"dimension {crossing.dimension} ({cluster.dims[crossing.dimension].text()})"
-        for crossing in shape.crossings
+    dimensions_text = " and ".join(
+        f"dimension {group_dimension.dimension} ({cluster.dims[group_dimension.dimension].text()})"
+        for group_dimension in shape.dimensions
     )
     gathered = " gathered" if collective == "ALLGATHER" else ""
-    first = f"{_group(shape)} on {places}: {digits(size_bytes)} B{gathered}"
+    first = f"{_describe_group(shape)} on {dimensions_text}: {group_digits(size_bytes)} B{gathered}"
     if chunks > 1:
-        first += f" in {chunks} chunks of {digits(size)} B{' a rank' if gathered else ''}"
-        first += f", the last of {digits(rest)} B" if rest != size else ""
+        first += f" in {chunks} chunks of {group_digits(size)} B{' a rank' if gathered else ''}"
+        first += f", the last of {group_digits(rest)} B" if rest != size else ""
     total = collective_ns(cluster, shape, collective, size_bytes)
     if len(parts) == 1:
         first = f"{parts[0].algorithm}, {first}"
-        second = f"{_sum(parts[0])} = {digits(parts[0].ns())} ns"
+        second = f"{_format_sum(parts[0])} = {group_digits(parts[0].ns())} ns"
     else:
         terms = "; ".join(
-            f"{NAMES[part.collective]} on {part.leg.dimension}, {part.algorithm}: "
-            f"{_sum(part)} = {digits(part.ns())}"
+            f"{NAMES[part.collective]} on {part.scope.dimension}, {part.algorithm}: "
+            f"{_format_sum(part)} = {group_digits(part.ns())}"
             for part in parts
         )
         alone = sum(part.ns() for part in parts)
-        second = f"{terms}; in all {digits(alone)} ns"
+        second = f"{terms}; in all {group_digits(alone)} ns"
         if chunks == 1 and alone != total:
-            second += f", and {digits(total)} ns as each rank goes on by itself"
+            second += f", and {group_digits(total)} ns as each rank goes on by itself"
     if chunks > 1:
         second += f" a chunk; {chunks} chunks, {cluster.active_chunks} at a time on a dimension"
-        second += f" = {digits(total)} ns"
+        second += f" = {group_digits(total)} ns"
     return f"{name}, {first}\n{second}"
 
 
 def explain_transfer(cluster: Cluster, shape: TransferShape, size_bytes: int) -> str:
     """One line of plain text: the price of `transfer_ns` in ns, as a sum that can be redone."""
     if not size_bytes or not shape:
-        return f"{digits(size_bytes)} B: free"
+        return f"{group_digits(size_bytes)} B: free"
     bandwidth = min(cluster.dims[index].bandwidth for index, _ in shape)
     hops = "".join(
-        f", + {plural(count, 'hop')} x {number(cluster.dims[index].latency_ns)} on dimension {index}"
+        f", + {plural(count, 'hop')} x {format_number(cluster.dims[index].latency_ns)} on dimension {index}"
         for index, count in shape
     )
-    bytes_ns = digits(round(size_bytes / bandwidth, 3))
-    total = digits(transfer_ns(cluster, shape, size_bytes))
-    return f"{digits(size_bytes)} B / {number(bandwidth)} GB/s = {bytes_ns}{hops} = {total} ns"
+    bytes_ns = group_digits(round(size_bytes / bandwidth, 3))
+    total = group_digits(transfer_ns(cluster, shape, size_bytes))
+    return f"{group_digits(size_bytes)} B / {format_number(bandwidth)} GB/s = {bytes_ns}{hops} = {total} ns"
 
 
-def _group(shape: GroupShape) -> str:
-    if shape.flat:
+def _describe_group(shape: GroupShape) -> str:
+    if shape.is_flat:
         return f"flat group of {shape.members} (not a grid)"
-    if len(shape.crossings) < 2:
+    if len(shape.dimensions) < 2:
         return f"group of {shape.members}"
-    return f"group of {' x '.join(str(crossing.members) for crossing in shape.crossings)}"
+    return f"group of {' x '.join(str(group_dimension.members) for group_dimension in shape.dimensions)}"
 
 
-def _sum(part: Phase) -> str:
+def _format_sum(part: Phase) -> str:
     """`3 messages of 2 to 8 B: 14 B / 450 GB/s = 0, + 6 hops x 500, + 4 x 10 endpoint`."""
-    steps, leg = part.steps, part.leg
+    steps, scope = part.steps, part.scope
     terms = [
         _bytes_and_hops(
-            leg, dimension, [step for step in steps.messages if step.route.dimension == dimension]
+            scope, dimension, [step for step in steps.messages if step.route.dimension == dimension]
         )
         for dimension in sorted({route.dimension for _, route, _ in steps.messages})
     ]
-    text = f"{', + '.join(terms)}, + {steps.endpoints()} x {leg.cluster.endpoint_delay_ns} endpoint"
-    return f"{text}, + {digits(steps.reductions_ns(leg))} reducing" if steps.reductions else text
+    text = f"{', + '.join(terms)}, + {steps.endpoints()} x {scope.cluster.endpoint_delay_ns} endpoint"
+    return f"{text}, + {group_digits(steps.reductions_ns(scope))} reducing" if steps.reductions else text
 
 
-def _bytes_and_hops(leg: Reach, dimension: int, messages: list[Messages]) -> str:
+def _bytes_and_hops(scope: AlgorithmScope, dimension: int, messages: list[Messages]) -> str:
     """What all messages on one dimension take: their bytes, each message floored, and their hops."""
     sizes = [message.size for message in messages]
-    size = digits(max(sizes)) if min(sizes) == max(sizes) else f"{digits(min(sizes))} to {digits(max(sizes))}"
+    size = (
+        group_digits(max(sizes))
+        if min(sizes) == max(sizes)
+        else f"{group_digits(min(sizes))} to {group_digits(max(sizes))}"
+    )
     count = sum(message.times for message in messages)
     total = sum(message.times * message.size for message in messages)
     hops = sum(message.times * message.route.hops for message in messages)
-    ns = sum(message.times * leg.message_ns(message.route, message.size) for message in messages)
-    network = leg.cluster.dims[dimension]
+    ns = sum(message.times * scope.message_ns(message.route, message.size) for message in messages)
+    network = scope.cluster.dims[dimension]
     latency, unit = decimal_ratio(network.latency_ns)
     value = ns * unit - hops * latency
-    bytes_ns = digits(round(value / unit, 3) if value % unit else value // unit)
-    where = f" on dimension {dimension}" if len(leg.crossings) > 1 else ""
+    bytes_ns = group_digits(round(value / unit, 3) if value % unit else value // unit)
+    where = f" on dimension {dimension}" if len(scope.dimensions) > 1 else ""
     return (
         f"{plural(count, 'message')} of {size} B{where}: "
-        f"{digits(total)} B / {number(network.bandwidth)} GB/s = {bytes_ns}, "
-        f"+ {plural(hops, 'hop')} x {number(network.latency_ns)}"
+        f"{group_digits(total)} B / {format_number(network.bandwidth)} GB/s = {bytes_ns}, "
+        f"+ {plural(hops, 'hop')} x {format_number(network.latency_ns)}"
     )
 
 

@@ -3,22 +3,22 @@
 Import from here: `Comparison` and the values that it consists of.
 """
 
-from simcore.comparison.changes import AccountChange, AccountPart, Alike, Leading, leading_parts
+from simcore.comparison.changes import AccountChange, AccountPart, MainCause, SpanPair, find_main_cause
 from simcore.comparison.comparison import Comparison
-from simcore.comparison.movers import Matched, Mover
+from simcore.comparison.op_changes import OpChange, OpMatches
 from simcore.comparison.ops import OpChanges
 from simcore.comparison.pairs import LanePair, has_rows
 
 __all__ = [
     "AccountChange",
     "AccountPart",
-    "Alike",
     "Comparison",
     "LanePair",
-    "Leading",
-    "Matched",
-    "Mover",
+    "MainCause",
+    "OpChange",
     "OpChanges",
+    "OpMatches",
+    "SpanPair",
+    "find_main_cause",
     "has_rows",
-    "leading_parts",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from simcore.records import NamedTuple
-from simcore.units import signed
+from simcore.units import signed_duration
 
 # All compute as one account, whatever its phase.
 BUSY = "compute"
@@ -24,7 +24,7 @@ class AccountChange(NamedTuple):
         return self.b_ns - self.a_ns
 
 
-class Alike(NamedTuple):
+class SpanPair(NamedTuple):
     """An op, or a pass, that both runs have: when it runs in A and when it starts in B, ns of each step."""
 
     a_start_ns: int
@@ -41,15 +41,15 @@ class AccountPart(NamedTuple):
     @property
     def words(self) -> str:
         """`exposed tp +41.416 ms`."""
-        return f"{self.account} {signed(self.ns)}"
+        return f"{self.account} {signed_duration(self.ns)}"
 
 
 # Beside what explains most, a part is worth a word from this share of it on: 1 / 2.
-_WORTH_SAYING = 2
-_MOST_LEADING = 3
+_LARGE_PART = 2
+_MOST_NAMED = 3
 
 
-class Leading(NamedTuple):
+class MainCause(NamedTuple):
     """What explains that B is longer, or shorter.
 
     most: the largest part that has the sign of B - A. beside: others of that sign, at least half as large.
@@ -57,23 +57,23 @@ class Leading(NamedTuple):
     """
 
     most: AccountPart
-    beside: tuple[AccountPart, ...]
+    others: tuple[AccountPart, ...]
     against: AccountPart | None
 
     @property
-    def said(self) -> tuple[AccountPart, ...]:
+    def named_parts(self) -> tuple[AccountPart, ...]:
         """The parts that `words` names."""
-        return (self.most, *self.beside, *(() if self.against is None else (self.against,)))
+        return (self.most, *self.others, *(() if self.against is None else (self.against,)))
 
     @property
     def words(self) -> str:
         """`exposed tp +41.416 ms, though exposed dp -30.550 ms`."""
-        with_it = [part.words for part in (self.most, *self.beside)]
+        with_it = [part.words for part in (self.most, *self.others)]
         listed = " and ".join([", ".join(with_it[:-1]), with_it[-1]] if with_it[1:] else with_it)
         return listed + ("" if self.against is None else f", though {self.against.words}")
 
 
-def leading_parts(parts: Iterable[AccountPart], difference_ns: int) -> Leading:
+def find_main_cause(parts: Iterable[AccountPart], difference_ns: int) -> MainCause:
     """Returns what explains that B is `difference_ns` longer. Where the steps are equal, or no part has that
     sign (means are rounded), the largest part is most. Raises `ValueError` without parts.
     """
@@ -81,7 +81,7 @@ def leading_parts(parts: Iterable[AccountPart], difference_ns: int) -> Leading:
     if not ordered:
         raise ValueError("found no parts")
     most = next((part for part in ordered if part.ns * difference_ns > 0), ordered[0])
-    worth = [part for part in ordered if part.ns and _WORTH_SAYING * abs(part.ns) >= abs(most.ns)]
-    beside = [part for part in worth if part.ns * most.ns > 0 and part is not most]
-    against = next((part for part in worth if part.ns * most.ns < 0), None)
-    return Leading(most, tuple(beside[: _MOST_LEADING - 1]), against)
+    large_parts = [part for part in ordered if part.ns and _LARGE_PART * abs(part.ns) >= abs(most.ns)]
+    same_sign = [part for part in large_parts if part.ns * most.ns > 0 and part is not most]
+    against = next((part for part in large_parts if part.ns * most.ns < 0), None)
+    return MainCause(most, tuple(same_sign[: _MOST_NAMED - 1]), against)

@@ -30,13 +30,13 @@ class ClassPair(NamedTuple):
     ranks: int
 
 
-def class_pairs(a: Simulation, b: Simulation) -> list[ClassPair]:
+def find_class_pairs(a: Simulation, b: Simulation) -> list[ClassPair]:
     """Every pair of classes with ranks in common, in the order of their lowest places."""
     shared: dict[tuple[int, int], list[int]] = {}
-    if _places(a.layout) == _places(b.layout):
-        overlaps = _common_runs(_runs(a.timeline), _runs(b.timeline))
+    if _layout_key(a.layout) == _layout_key(b.layout):
+        overlaps = _find_common_runs(_list_runs(a.timeline), _list_runs(b.timeline))
     else:
-        overlaps = _common_places(a, b)
+        overlaps = _find_common_positions(a, b)
     for first, count, of_a, of_b in overlaps:
         entry = shared.setdefault((of_a, of_b), [first, 0])
         entry[0] = min(entry[0], first)
@@ -48,22 +48,22 @@ def class_pairs(a: Simulation, b: Simulation) -> list[ClassPair]:
     return sorted(pairs, key=lambda pair: pair.first)
 
 
-def _places(layout: Layout) -> tuple[int, int, int, str]:
+def _layout_key(layout: Layout) -> tuple[int, int, int, str]:
     return layout.tp, layout.dp, layout.pp, layout.rank_order
 
 
-def _runs(timeline: Timeline) -> list[tuple[int, int, int]]:
+def _list_runs(timeline: Timeline) -> list[tuple[int, int, int]]:
     """(first, last, class) of ranks that follow each other, ascending."""
     runs = [
-        (first + step * stride, last + step * stride, number)
-        for number, rank_class in enumerate(timeline.classes)
+        (first + step * stride, last + step * stride, class_id)
+        for class_id, rank_class in enumerate(timeline.classes)
         for first, last, stride, repeats in rank_class.ranks.blocks
         for step in range(repeats)
     ]
     return sorted(runs)
 
 
-def _common_runs(
+def _find_common_runs(
     a: list[tuple[int, int, int]], b: list[tuple[int, int, int]]
 ) -> Iterator[tuple[int, int, int, int]]:
     """(lowest rank, ranks, class, class) of every stretch that both have."""
@@ -78,7 +78,7 @@ def _common_runs(
             right += 1
 
 
-def _common_places(a: Simulation, b: Simulation) -> Iterator[tuple[int, int, int, int]]:
+def _find_common_positions(a: Simulation, b: Simulation) -> Iterator[tuple[int, int, int, int]]:
     """The same where ranks are numbered or arranged in another way: place by place."""
     of_a, of_b = _class_by_rank(a.timeline), _class_by_rank(b.timeline)
     here, there = a.layout, b.layout
@@ -90,45 +90,45 @@ def _common_places(a: Simulation, b: Simulation) -> Iterator[tuple[int, int, int
 
 
 def _class_by_rank(timeline: Timeline) -> list[int]:
-    numbers = [0] * sum(len(rank_class.ranks) for rank_class in timeline.classes)
-    for first, last, number in _runs(timeline):
-        numbers[first : last + 1] = [number] * (last - first + 1)
-    return numbers
+    class_ids = [0] * sum(len(rank_class.ranks) for rank_class in timeline.classes)
+    for first, last, class_id in _list_runs(timeline):
+        class_ids[first : last + 1] = [class_id] * (last - first + 1)
+    return class_ids
 
 
-def row_names(workload: Workload) -> list[tuple[str, int]]:
+def identify_rows(workload: Workload) -> list[tuple[str, int]]:
     """Each row's identity: its name, and how often the name stood before it."""
-    seen: dict[str, int] = {}
-    numbered = []
+    name_counts: dict[str, int] = {}
+    identities = []
     for name in workload.name:
-        numbered.append((name, seen.get(name, 0)))
-        seen[name] = seen.get(name, 0) + 1
-    return numbered
+        identities.append((name, name_counts.get(name, 0)))
+        name_counts[name] = name_counts.get(name, 0) + 1
+    return identities
 
 
-def rows_in(a: Workload, b: Workload) -> list[int]:
+def map_rows(a: Workload, b: Workload) -> list[int]:
     """For each row of `b` the row of `a` that it is; numbers below -1 for rows that `a` has not."""
     if a.name == b.name:
         return list(range(len(b)))
-    number = {identity: row for row, identity in enumerate(row_names(a))}
-    return [number.get(identity, -2 - row) for row, identity in enumerate(row_names(b))]
+    row_of = {identity: row for row, identity in enumerate(identify_rows(a))}
+    return [row_of.get(identity, -2 - row) for row, identity in enumerate(identify_rows(b))]
 
 
 # The micro-batch of ops that have none.
-_OF_THE_STEP = -1
-_ByIdentity = dict[tuple[int, int, int, int], list[int]]
+_NO_MICROBATCH = -1
+_OpGroups = dict[tuple[int, int, int, int], list[int]]
 
 
-class MatchedOps(NamedTuple):
+class OpMatch(NamedTuple):
     """Ops of two runs that are the same. pairs: (op of `a`, op of `b`), in the order of `a`. cut: collectives
     of a row that the one run has in more pieces than the other: (all of `a`, all of `b`) of each.
     """
 
     pairs: list[tuple[int, int]]
-    cut: list[tuple[list[int], list[int]]]
+    split_ops: list[tuple[list[int], list[int]]]
 
 
-def matched_ops(a: Ops, b: Ops, rows: Sequence[int]) -> MatchedOps:
+def match_ops(a: Ops, b: Ops, rows: Sequence[int]) -> OpMatch:
     """All ops of `a` that `b` has, too. rows: see `rows_in`."""
     identical = (
         a.stream == b.stream
@@ -139,41 +139,41 @@ def matched_ops(a: Ops, b: Ops, rows: Sequence[int]) -> MatchedOps:
         )
     )
     if identical:
-        return MatchedOps([(op, op) for op in range(len(a))], [])
-    of_a, of_b = _by_identity(a), _by_identity(b, rows)
-    _of_the_step(of_a, of_b)
-    _of_the_step(of_b, of_a)
+        return OpMatch([(op, op) for op in range(len(a))], [])
+    of_a, of_b = _group_by_identity(a), _group_by_identity(b, rows)
+    _merge_step_collectives(of_a, of_b)
+    _merge_step_collectives(of_b, of_a)
     pairs: list[tuple[int, int]] = []
-    cut: list[tuple[list[int], list[int]]] = []
-    for key, mine in of_a.items():
-        theirs = of_b.get(key, [])
+    split_ops: list[tuple[list[int], list[int]]] = []
+    for key, a_ops in of_a.items():
+        b_ops = of_b.get(key, [])
         row, _, _, stream = key
-        if theirs and len(mine) != len(theirs) and row >= 0 and stream != COMPUTE:
+        if b_ops and len(a_ops) != len(b_ops) and row >= 0 and stream != COMPUTE:
             # The first piece of a collective is not the whole of it.
-            cut.append((mine, theirs))
+            split_ops.append((a_ops, b_ops))
         else:
-            pairs += zip(mine, theirs, strict=False)
-    return MatchedOps(sorted(pairs), cut)
+            pairs += zip(a_ops, b_ops, strict=False)
+    return OpMatch(sorted(pairs), split_ops)
 
 
-def _of_the_step(mine: _ByIdentity, theirs: _ByIdentity) -> None:
+def _merge_step_collectives(mine: _OpGroups, theirs: _OpGroups) -> None:
     """Call the collectives of a row those of no micro-batch where the other run has them behind the last one:
     gradients that are reduced beside a backward are of its micro-batch.
     """
     for key in list(mine):
         row, phase, microbatch, stream = key
-        whole = (row, phase, _OF_THE_STEP, stream)
-        if row < 0 or stream == COMPUTE or microbatch == _OF_THE_STEP:
+        step_key = (row, phase, _NO_MICROBATCH, stream)
+        if row < 0 or stream == COMPUTE or microbatch == _NO_MICROBATCH:
             continue
-        if key not in theirs and whole in theirs:
-            mine.setdefault(whole, []).extend(mine.pop(key))
+        if key not in theirs and step_key in theirs:
+            mine.setdefault(step_key, []).extend(mine.pop(key))
 
 
-def _by_identity(ops: Ops, rows: Sequence[int] | None = None) -> _ByIdentity:
+def _group_by_identity(ops: Ops, rows: Sequence[int] | None = None) -> _OpGroups:
     """(row, phase, micro-batch, stream) -> its ops, in the order of issue."""
-    found: _ByIdentity = {}
+    groups: _OpGroups = {}
     columns = zip(ops.row, ops.phase, ops.microbatch, ops.stream, strict=True)
     for op, (row, phase, microbatch, stream) in enumerate(columns):
         key = (row if rows is None or row < 0 else rows[row], phase, microbatch, stream)
-        found.setdefault(key, []).append(op)
-    return found
+        groups.setdefault(key, []).append(op)
+    return groups

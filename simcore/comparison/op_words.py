@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
 from simcore.parameters import flag_of
-from simcore.units import digits, listed, number, plural
+from simcore.units import format_number, group_digits, join_names, plural
 
 if TYPE_CHECKING:
     from simcore.comparison import OpChanges
-    from simcore.comparison.movers import Mover
+    from simcore.comparison.op_changes import OpChange
 
 _NAME_CELLS = 28
 # Of what B - A consists of, the parts below the largest over this are not worth their figure.
@@ -20,10 +20,10 @@ _SMALL_PART = 1000
 def side_words(ops: OpChanges, side: int) -> str:
     """What is special about A (0) or B (1): its file where they differ, its changed parameters."""
     results = (ops.a, ops.b)[side]
-    parts = [printable(results.path)] if ops.other_file else []
+    parts = [printable(results.path)] if ops.has_other_file else []
     if results.model.rescaled:
         parts.append("--rescale on")
-    for field, values in ops.changed.items():
+    for field, values in ops.changed_parameters.items():
         value = values[side]
         option = flag_of(field).option
         if isinstance(value, bool):
@@ -33,17 +33,17 @@ def side_words(ops: OpChanges, side: int) -> str:
         elif value is None:
             parts.append(f"no {option}")
         else:
-            text = number(value) if isinstance(value, (int, float)) else printable(str(value), 40)
+            text = format_number(value) if isinstance(value, (int, float)) else printable(str(value), 40)
             parts.append(f"{option} {text}")
-    each = [of_side.simulation.parameters.no_fold for of_side in (ops.a, ops.b)]
-    if each[0] != each[1]:
-        parts.append("--no-fold" if each[side] else "equal ranks folded")
+    no_fold = [of_side.simulation.parameters.no_fold for of_side in (ops.a, ops.b)]
+    if no_fold[0] != no_fold[1]:
+        parts.append("--no-fold" if no_fold[side] else "equal ranks folded")
     if results.model.model_figures is not None:
         # Imported here: files have none.
         from simcore.analysis.model_figures import throughput_facts
 
-        facts = throughput_facts(results.model.model_figures)
-        parts += [facts[0], facts[3]]
+        throughput = throughput_facts(results.model.model_figures)
+        parts += [throughput[0], throughput[3]]
     return ", ".join(parts) or "the same parameters"
 
 
@@ -55,81 +55,92 @@ def notices(ops: OpChanges) -> list[str]:
             lines.append(f"{name} is not the model of its file: {results.model.other_model}.")
         if results.model.rescaled and results.model.rescaled != other.model.rescaled:
             lines.append(f"{name}: {results.model.rescaled}.")
-    for field in without_effect(ops):
-        side = next(name for name, of_side in (("B", ops.b), ("A", ops.a)) if field in of_side.ignored)
+    for field in find_ignored(ops):
+        side = next(
+            name for name, of_side in (("B", ops.b), ("A", ops.a)) if field in of_side.ignored_parameters
+        )
         results = ops.b if side == "B" else ops.a
-        lines.append(f"{results.ignored[field][0].upper()}{results.ignored[field][1:]}.")
+        lines.append(
+            f"{results.ignored_parameters[field][0].upper()}{results.ignored_parameters[field][1:]}."
+        )
     return lines
 
 
-def without_effect(ops: OpChanges) -> list[str]:
+def find_ignored(ops: OpChanges) -> list[str]:
     """The changed parameters that the run which has them does not use."""
-    ignored = {*ops.a.ignored, *ops.b.ignored}
-    return [field for field in ops.changed if field in ignored]
+    ignored = {*ops.a.ignored_parameters, *ops.b.ignored_parameters}
+    return [field for field in ops.changed_parameters if field in ignored]
 
 
 def matched_words(ops: OpChanges) -> str:
     """How many ops of the two were matched."""
-    matched = ops.matched
-    if matched.whole:
-        return f"all {digits(matched.ops)} ops of {digits(matched.ranks)} ranks matched"
+    matches = ops.op_matches
+    if matches.is_complete:
+        return f"all {group_digits(matches.ops)} ops of {group_digits(matches.ranks)} ranks matched"
     return (
-        f"{digits(matched.ops)} ops of {digits(matched.ranks)} ranks matched, "
-        f"of {digits(matched.a_ops)} in A and {digits(matched.b_ops)} in B"
+        f"{group_digits(matches.ops)} ops of {group_digits(matches.ranks)} ranks matched, "
+        f"of {group_digits(matches.a_ops)} in A and {group_digits(matches.b_ops)} in B"
     )
 
 
 def parts_words(ops: OpChanges) -> str:
     """What B - A consists of where `Why` does not name all of it; small parts only by how many there are."""
-    parts, leading = ops.parts, ops.leading
-    if leading is None or len(parts) == len(leading.said):
+    parts, leading = ops.parts, ops.main_cause
+    if leading is None or len(parts) == len(leading.named_parts):
         return ""
-    shown = [part for part in parts if abs(part.ns) * _SMALL_PART >= abs(parts[0].ns)]
-    clauses = [account_part.words for account_part in shown]
-    left = len(parts) - len(shown)
-    clauses += [f"{left} below 0.1 % of the largest"] if left else []
+    large_parts = [part for part in parts if abs(part.ns) * _SMALL_PART >= abs(parts[0].ns)]
+    clauses = [account_part.words for account_part in large_parts]
+    small_count = len(parts) - len(large_parts)
+    clauses += [f"{small_count} below 0.1 % of the largest"] if small_count else []
     return f"B - A along the critical paths: {', '.join(clauses)}."
 
 
-def op_words(ops: OpChanges, mover: Mover) -> str:
+def op_words(ops: OpChanges, mover: OpChange) -> str:
     """`stage 15, mlp_row wg, micro-batch 0`, and the collective where it is one."""
-    where = where_words(ops, mover.place, mover.ranks)
-    what = [f"{printable(mover.name, _NAME_CELLS)} {mover.phase}" if mover.name else mover.phase]
-    what += [] if mover.kind == "compute" else [mover.kind]
-    what += [f"micro-batch {mover.microbatch}"] if mover.microbatch >= 0 else []
-    return ", ".join([where, " ".join(what[:2]), *what[2:]] if mover.kind != "compute" else [where, *what])
+    where = where_words(ops, mover.position, mover.ranks)
+    description = [f"{printable(mover.name, _NAME_CELLS)} {mover.phase}" if mover.name else mover.phase]
+    description += [] if mover.kind == "compute" else [mover.kind]
+    description += [f"micro-batch {mover.microbatch}"] if mover.microbatch >= 0 else []
+    return ", ".join(
+        [where, " ".join(description[:2]), *description[2:]]
+        if mover.kind != "compute"
+        else [where, *description]
+    )
 
 
-def pieces_words(ops: OpChanges) -> str:
+def splits_words(ops: OpChanges) -> str:
     """Why what one of the two sends in more pieces takes longer there, a sentence; "" where nothing does."""
     longer: dict[tuple[str, int], dict[str, None]] = {}
-    for mover in ops.movers:
-        a, b = mover.pieces
+    for mover in ops.op_changes:
+        a, b = mover.splits
         if mover.measure == "duration" and a != b and (a < b) == (mover.a_ns < mover.b_ns):
             names = longer.setdefault(("AB"[a < b], max(a, b)), {})
             names[printable(mover.name, _NAME_CELLS)] = None
     if not longer:
         return ""
     # Those in as many pieces as the one that differs most.
-    (side, many), names = next(iter(longer.items()))
-    return f"{side} sends {listed([*names])} in {digits(many)} pieces: each piece has a latency of its own."
+    (side, most_splits), names = next(iter(longer.items()))
+    return (
+        f"{side} sends {join_names([*names])} in {group_digits(most_splits)} pieces: each piece has a "
+        "latency of its own."
+    )
 
 
-def where_words(ops: OpChanges, place: tuple[int, int, int], ranks: int) -> str:
+def where_words(ops: OpChanges, position: tuple[int, int, int], ranks: int) -> str:
     """`stage 3`, or the lowest rank of a pair of classes where that is less than a stage."""
-    stage, dp, tp = place
+    stage, dp, tp = position
     layout = ops.a.simulation.layout
     if layout.pp > 1 and ranks == layout.tp * layout.dp:
         return f"stage {stage}"
-    more = f" and {ranks - 1} more" if ranks > 1 else ""
-    return f"rank {layout.rank(tp, dp, stage)}{more}"
+    others_text = f" and {ranks - 1} more" if ranks > 1 else ""
+    return f"rank {layout.rank(tp, dp, stage)}{others_text}"
 
 
-def short_cost_words(ops: OpChanges) -> str:
+def format_cost_short(ops: OpChanges) -> str:
     """`at most 16 mb in memory, in A 4`, or the stage that differs most where that is no more: one sentence
     of `cost_words` for a small screen.
     """
-    cost = ops.cost
+    cost = ops.memory_change
     if cost is None:
         return ""
     if cost.a_peak == cost.b_peak:
@@ -139,7 +150,7 @@ def short_cost_words(ops: OpChanges) -> str:
 
 def cost_words(ops: OpChanges) -> str:
     """What a stage keeps in memory at most, and where that differs most; "" where it does nowhere."""
-    cost = ops.cost
+    cost = ops.memory_change
     if cost is None:
         return ""
     before = "as in A" if cost.a_peak == cost.b_peak else f"in A {cost.a_peak}"

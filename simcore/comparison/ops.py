@@ -5,19 +5,19 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from simcore.comparison.changes import AccountChange, AccountPart, Alike, Leading, leading_parts
-from simcore.comparison.matching import ClassPair, class_pairs, rows_in
-from simcore.comparison.movers import Matched, Mover, compared_ops, computed_ops
+from simcore.comparison.changes import AccountChange, AccountPart, MainCause, SpanPair, find_main_cause
+from simcore.comparison.matching import ClassPair, find_class_pairs, map_rows
+from simcore.comparison.op_changes import OpChange, OpMatches, compare_ops, find_computed_ops
 from simcore.comparison.pairs import LanePair
-from simcore.comparison.parts import PathChanges, difference_parts, path_changes
-from simcore.comparison.reasons import why
+from simcore.comparison.parts import PathChanges, find_difference_parts, find_path_changes
+from simcore.comparison.reasons import explain_difference
 from simcore.parameters import FLAGS
 from simcore.records import NamedTuple, Struct
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.sources.simulated import ACCOUNTS
 from simcore.trace.run import mean_ns
-from simcore.trace.track import OF_FEW
-from simcore.words.simulated import effective_parameters
+from simcore.trace.track import RARE_ACCOUNTS
+from simcore.words.simulated import find_parameters
 from simcore.workload.model import base_name
 
 # Others say what they have made of a run.
@@ -32,12 +32,12 @@ class LayerChange(NamedTuple):
     exposed: AccountChange
 
     @property
-    def moved_ns(self) -> int:
+    def total_change_ns(self) -> int:
         """What the table is sorted by."""
         return abs(self.compute.ns) + abs(self.exposed.ns)
 
 
-class Cost(NamedTuple):
+class MemoryChange(NamedTuple):
     """Micro-batches in memory at once. a, b: on the stage where they differ most. a_peak, b_peak: on that
     which keeps most.
     """
@@ -52,8 +52,8 @@ class Cost(NamedTuple):
 class OpChanges(Struct, frozen=True, dict=True):
     """Run B against run A. Figures are those of their `Results`; differences are B - A."""
 
-    a: Results
-    b: Results
+    a: SimulatedRun
+    b: SimulatedRun
 
     @property
     def difference_ns(self) -> int:
@@ -61,15 +61,15 @@ class OpChanges(Struct, frozen=True, dict=True):
         return self.b.step_time_ns - self.a.step_time_ns
 
     @property
-    def other_file(self) -> bool:
+    def has_other_file(self) -> bool:
         """Whether the two are runs of different workloads."""
         workload, other = self.a.simulation.workload, self.b.simulation.workload
         return workload.as_written is not other.as_written
 
     @cached_property
-    def changed(self) -> dict[str, tuple[Any, Any]]:
+    def changed_parameters(self) -> dict[str, tuple[Any, Any]]:
         """The parameters that differ, with their values in the two runs, in the order of the flags."""
-        a, b = (effective_parameters(side.simulation) for side in (self.a, self.b))
+        a, b = (find_parameters(side.simulation) for side in (self.a, self.b))
         if all(side.simulation.workload.maker is None for side in (self.a, self.b)):
             # What files alone have is among them where it was given.
             for flag in FLAGS:
@@ -84,80 +84,80 @@ class OpChanges(Struct, frozen=True, dict=True):
     @cached_property
     def pairs(self) -> list[ClassPair]:
         """The classes that have ranks in common."""
-        return class_pairs(self.a.simulation, self.b.simulation)
+        return find_class_pairs(self.a.simulation, self.b.simulation)
 
     @cached_property
-    def _rows(self) -> list[int]:
-        return rows_in(self.a.simulation.workload, self.b.simulation.workload)
+    def _row_map(self) -> list[int]:
+        return map_rows(self.a.simulation.workload, self.b.simulation.workload)
 
     @cached_property
-    def _ops(self) -> tuple[Matched, list[Mover]]:
-        return compared_ops(self.a.simulation, self.b.simulation, self.pairs, self._rows)
+    def _op_comparison(self) -> tuple[OpMatches, list[OpChange]]:
+        return compare_ops(self.a.simulation, self.b.simulation, self.pairs, self._row_map)
 
     @cached_property
     def lane_pairs(self) -> list[LanePair]:
         """The lanes of `pairs`."""
-        a, b = ({track.number: track for track in side.tracks} for side in (self.a, self.b))
+        a, b = ({track.track_id: track for track in side.tracks} for side in (self.a, self.b))
         layout, lanes = self.a.simulation.layout, []
         for (stage, dp, tp), of_a, of_b, ranks in self.pairs:
             lanes.append(LanePair(stage, a[of_a], b[of_b], ranks, layout.rank(tp, dp, stage)))
         return lanes
 
-    def computed_ops(self, pair: LanePair) -> list[Alike]:
+    def computed_ops(self, pair: LanePair) -> list[SpanPair]:
         """The compute ops that the ranks of a pair have in both runs, with when they run in each."""
-        numbers = pair.a.number, pair.b.number
-        return computed_ops(self.a.simulation, self.b.simulation, numbers, self._rows)
+        class_ids = pair.a.track_id, pair.b.track_id
+        return find_computed_ops(self.a.simulation, self.b.simulation, class_ids, self._row_map)
 
     @property
-    def matched(self) -> Matched:
+    def op_matches(self) -> OpMatches:
         """How many ops of the two have their like."""
-        return self._ops[0]
+        return self._op_comparison[0]
 
     @property
-    def movers(self) -> list[Mover]:
+    def op_changes(self) -> list[OpChange]:
         """The ops that differ most: by duration, by the wait before them, by start."""
-        return self._ops[1]
+        return self._op_comparison[1]
 
     @cached_property
     def accounts(self) -> list[AccountChange]:
         """The mean of all ranks. Context parallelism is of models alone, others of runs with time in them."""
         a, b = mean_ns(self.a), mean_ns(self.b)
-        left_out = {name for name in OF_FEW if not (a[name] or b[name])}
+        left_out = {name for name in RARE_ACCOUNTS if not (a[name] or b[name])}
         if all(side.simulation.workload.maker is None for side in (self.a, self.b)):
             left_out.add("exposed cp")
         return [AccountChange(name, a[name], b[name]) for name in ACCOUNTS if name not in left_out]
 
     @cached_property
-    def worst(self) -> ClassPair:
+    def slowest_pair(self) -> ClassPair:
         """The ranks that compute least of both steps, idle at the end left out."""
 
-        def standing(pair: ClassPair) -> int:
+        def idle_ns(pair: ClassPair) -> int:
             a, b = self.a.accounts[pair.a], self.b.accounts[pair.b]
             return sum(accounts.all_exposed_ns + accounts.wait_ns + accounts.bubble_ns for accounts in (a, b))
 
-        return max(self.pairs, key=lambda pair: (standing(pair), [-place for place in pair.first]))
+        return max(self.pairs, key=lambda pair: (idle_ns(pair), [-coordinate for coordinate in pair.first]))
 
     @cached_property
     def worst_accounts(self) -> list[AccountChange]:
         """The same accounts of those ranks."""
-        a, b = self.a.accounts[self.worst.a].total_ns, self.b.accounts[self.worst.b].total_ns
-        places = [(name, ACCOUNTS.index(name)) for name, *_ in self.accounts]
-        return [AccountChange(name, a[place], b[place]) for name, place in places]
+        a, b = self.a.accounts[self.slowest_pair.a].total_ns, self.b.accounts[self.slowest_pair.b].total_ns
+        account_indices = [(name, ACCOUNTS.index(name)) for name, *_ in self.accounts]
+        return [AccountChange(name, a[index], b[index]) for name, index in account_indices]
 
     @cached_property
     def parts(self) -> list[AccountPart]:
         """B - A by account of the critical paths, the largest part first."""
-        return difference_parts(self.a, self.b, self.pairs)
+        return find_difference_parts(self.a, self.b, self.pairs)
 
     @cached_property
-    def leading(self) -> Leading | None:
+    def main_cause(self) -> MainCause | None:
         """The parts that explain most of B - A; None where no account differs."""
-        return leading_parts(self.parts, self.difference_ns) if self.parts else None
+        return find_main_cause(self.parts, self.difference_ns) if self.parts else None
 
     @cached_property
-    def why(self) -> str:
+    def why_text(self) -> str:
         """The parts that explain B - A and what causes them, a sentence without its full stop."""
-        return why(self)
+        return explain_difference(self)
 
     @cached_property
     def layers(self) -> list[LayerChange]:
@@ -173,42 +173,42 @@ class OpChanges(Struct, frozen=True, dict=True):
             LayerChange(name, AccountChange("compute", *ns[:2]), AccountChange("exposed", *ns[2:]))
             for name, ns in sums.items()
         ]
-        return sorted(changes, key=lambda change: (-change.moved_ns, change.name))
+        return sorted(changes, key=lambda change: (-change.total_change_ns, change.name))
 
     @cached_property
     def paths(self) -> PathChanges:
         """The critical paths of the two, by kind, by stage and by layer."""
-        return path_changes(self.a, self.b)
+        return find_path_changes(self.a, self.b)
 
     @cached_property
-    def cost(self) -> Cost | None:
+    def memory_change(self) -> MemoryChange | None:
         """The micro-batches in memory, of a stage that both have and at most; None where none differ."""
         a, b = (dict(enumerate(side.shape.held_microbatches)) for side in (self.a, self.b))
         peaks = max(a.values()), max(b.values())
-        both = [Cost(stage, a[stage], b[stage], *peaks) for stage in a if stage in b]
+        both = [MemoryChange(stage, a[stage], b[stage], *peaks) for stage in a if stage in b]
         most = max(both, key=lambda cost: (abs(cost.b - cost.a), -cost.stage))
         return most if most.a != most.b or peaks[0] != peaks[1] else None
 
     @cached_property
     def unchanged(self) -> list[str]:
         """What is the same in both runs, in words."""
-        matched = self.matched
+        matches = self.op_matches
         durations = {"compute", "collective", "transfer"}
-        kept = []
-        if matched.whole and not matched.differs & durations:
-            kept.append("every op's duration")
+        unchanged_texts = []
+        if matches.is_complete and not matches.different_kinds & durations:
+            unchanged_texts.append("every op's duration")
         else:
-            for kind, what in (
+            for kind, text in (
                 ("compute", "compute of every op"),
                 ("collective", "every collective's duration"),
                 ("transfer", "every pp transfer's duration"),
             ):
-                if kind in matched.compared - matched.differs:
-                    kept.append(what if matched.whole else f"{what} that both have")
-        if matched.whole:
-            ops = "ops" if matched.compared == {"compute"} else "collectives and transfers"
-            kept.append(f"as many {ops}")
-            kept += ["all bytes"] if "bytes" not in matched.differs else []
-        if self.cost is None:
-            kept.append("micro-batches in memory")
-        return kept
+                if kind in matches.compared_kinds - matches.different_kinds:
+                    unchanged_texts.append(text if matches.is_complete else f"{text} that both have")
+        if matches.is_complete:
+            ops = "ops" if matches.compared_kinds == {"compute"} else "collectives and transfers"
+            unchanged_texts.append(f"as many {ops}")
+            unchanged_texts += ["all bytes"] if "bytes" not in matches.different_kinds else []
+        if self.memory_change is None:
+            unchanged_texts.append("micro-batches in memory")
+        return unchanged_texts

@@ -25,18 +25,22 @@ class LanePair(NamedTuple):
     rank: int
 
 
-class Unlike(NamedTuple):
+class LayoutDifference(NamedTuple):
     """What of the layout differs, or is not known (None) of one."""
 
-    what: str
+    degree: str
     a: int | None
     b: int | None
 
 
-def unlike_layouts(a: Run, b: Run) -> list[Unlike]:
+def find_layout_differences(a: Run, b: Run) -> list[LayoutDifference]:
     """Returns what of the layouts of two runs is not alike."""
     figures = zip(a.shape.by_name.items(), b.shape.by_name.values(), strict=True)
-    return [Unlike(_LAYOUT_WORDS[name], here, there) for (name, here), there in figures if here != there]
+    return [
+        LayoutDifference(_LAYOUT_WORDS[name], a_figure, b_figure)
+        for (name, a_figure), b_figure in figures
+        if a_figure != b_figure
+    ]
 
 
 def has_rows(run: Run) -> bool:
@@ -45,48 +49,48 @@ def has_rows(run: Run) -> bool:
     return run.recording is None and "row" in run.trace.columns
 
 
-def numbers_alone(run: Run) -> bool:
+def has_numbers_alone(run: Run) -> bool:
     """Returns whether nothing but numbers tells its ranks, which are those of a network."""
-    return run.recording is None and _stageless(run)
+    return run.recording is None and _is_stageless(run)
 
 
-def are_numbered(a: Run, b: Run) -> bool:
+def pairs_by_number(a: Run, b: Run) -> bool:
     """Returns whether a rank stands beside the one of its number: where one run tells nothing else of them,
     and where neither knows stages.
     """
-    return numbers_alone(a) or numbers_alone(b) or (_stageless(a) and _stageless(b))
+    return has_numbers_alone(a) or has_numbers_alone(b) or (_is_stageless(a) and _is_stageless(b))
 
 
-def are_placed(a: Run, b: Run) -> bool:
+def pairs_by_position(a: Run, b: Run) -> bool:
     """Returns whether a rank stands beside the one of its place in the layout, which is one."""
     measured = [side for side in (a, b) if side.recording is not None]
-    return not unlike_layouts(a, b) and all(_places(side) for side in measured)
+    return not find_layout_differences(a, b) and all(_find_positions(side) for side in measured)
 
 
-def lane_pairs(a: Run, b: Run) -> list[LanePair]:
+def find_lane_pairs(a: Run, b: Run) -> list[LanePair]:
     """Returns the lanes in pairs, by stage and rank: of one number or place each, or of each stage the first
     one.
     """
-    if are_numbered(a, b):
-        return _numbered(a.tracks, b.tracks)
-    if are_placed(a, b):
-        return _by_place(a, b)
-    if _stageless(a) or _stageless(b):
+    if pairs_by_number(a, b):
+        return _pair_by_number(a.tracks, b.tracks)
+    if pairs_by_position(a, b):
+        return _pair_by_position(a, b)
+    if _is_stageless(a) or _is_stageless(b):
         # One that knows no stages stands beside all of the other.
         return [_first_pair(None, a.tracks[0], b.tracks[0])]
     firsts: list[dict[int | None, Track]] = [{}, {}]
     for first, side in zip(firsts, (a, b), strict=True):
         for track in side.tracks:
             first.setdefault(track.stage, track)
-    known = [stage for stage in firsts[0] if stage in firsts[1] and stage is not None]
-    return [_first_pair(stage, firsts[0][stage], firsts[1][stage]) for stage in known]
+    common_stages = [stage for stage in firsts[0] if stage in firsts[1] and stage is not None]
+    return [_first_pair(stage, firsts[0][stage], firsts[1][stage]) for stage in common_stages]
 
 
 def _first_pair(stage: int | None, a: Track, b: Track) -> LanePair:
     return LanePair(stage, a, b, 1, b.first_rank)
 
 
-def _numbered(a: Iterable[Track], b: Iterable[Track]) -> list[LanePair]:
+def _pair_by_number(a: Iterable[Track], b: Iterable[Track]) -> list[LanePair]:
     sides = [{rank: track for track in tracks for rank in track.ranks} for tracks in (a, b)]
     ranks_of: dict[tuple[Track, Track], list[int]] = {}
     for rank in sorted(sides[0].keys() & sides[1].keys()):
@@ -94,10 +98,10 @@ def _numbered(a: Iterable[Track], b: Iterable[Track]) -> list[LanePair]:
     return [LanePair(None, *pair, len(ranks), ranks[0]) for pair, ranks in ranks_of.items()]
 
 
-def _by_place(a: Run, b: Run) -> list[LanePair]:
+def _pair_by_position(a: Run, b: Run) -> list[LanePair]:
     ranks_of: dict[tuple[Track, Track], int] = {}
-    for place in _places(b if a.recording is None else a):
-        of_a, of_b = a.shape.track_at(place), b.shape.track_at(place)
+    for position in _find_positions(b if a.recording is None else a):
+        of_a, of_b = a.shape.track_at(position), b.shape.track_at(position)
         if of_a is not None and of_b is not None:
             ranks_of[of_a, of_b] = ranks_of.get((of_a, of_b), 0) + 1
     return [
@@ -106,12 +110,12 @@ def _by_place(a: Run, b: Run) -> list[LanePair]:
     ]
 
 
-def _places(run: Run) -> list[tuple[int, int, int]]:
+def _find_positions(run: Run) -> list[tuple[int, int, int]]:
     """(stage, dp, tp) of each measured rank; empty where that of one is not known."""
-    known = [track.place for track in run.tracks if track.place is not None]
-    return known if len(known) == len(run.tracks) else []
+    positions = [track.position for track in run.tracks if track.position is not None]
+    return positions if len(positions) == len(run.tracks) else []
 
 
-def _stageless(run: Run) -> bool:
+def _is_stageless(run: Run) -> bool:
     """Whether it knows the stage of no rank."""
     return all(track.stage is None for track in run.tracks)

@@ -14,17 +14,17 @@ from simcore.comparison.changes import BUSY, AccountChange, AccountPart
 from simcore.comparison.matching import ClassPair
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT, Ops
 from simcore.records import NamedTuple, Struct, field
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.sources.simulated import ACCOUNTS, FIRST_EXPOSED
-from simcore.trace.critical_path import sums
-from simcore.units import signed
+from simcore.trace.critical_path import sum_by_part
+from simcore.units import signed_duration
 from simcore.workload.model import base_name
 
-STANDING, FILL, STILL = ACCOUNTS[-3:]
+WAIT_ACCOUNT, BUBBLE_ACCOUNT, IDLE_ACCOUNT = ACCOUNTS[-3:]
 # Compute is one account here, whatever its phase.
 PART_ACCOUNTS = (BUSY, *ACCOUNTS[FIRST_EXPOSED:])
 # What of a path stands where ranks have these accounts.
-_ON_PATHS = {FILL: "fill and drain", STANDING: "compute of slower ranks"}
+_ON_PATHS = {BUBBLE_ACCOUNT: "fill and drain", WAIT_ACCOUNT: "compute of slower ranks"}
 
 
 class PathPart(AccountPart):
@@ -37,7 +37,7 @@ class PathPart(AccountPart):
     @property
     def words(self) -> str:
         """`fill and drain -4.080 s`."""
-        return f"{_ON_PATHS.get(self.account, self.account)} {signed(self.ns)}"
+        return f"{_ON_PATHS.get(self.account, self.account)} {signed_duration(self.ns)}"
 
 
 class OwnCompute(PathPart):
@@ -50,7 +50,7 @@ class OwnCompute(PathPart):
     @property
     def words(self) -> str:
         """`own compute -6.135 ms`."""
-        return f"own {self.account} {signed(self.ns)}"
+        return f"own {self.account} {signed_duration(self.ns)}"
 
 
 class _Cell(NamedTuple):
@@ -61,7 +61,7 @@ class _Cell(NamedTuple):
     phase: int
 
 
-class _Work(Struct):
+class _CellWork(Struct):
     """Ops of a cell, and what they take together, ns."""
 
     ops: int = 0
@@ -77,49 +77,51 @@ class _Work(Struct):
         return self.ns / self.ops if self.ops else 0.0
 
 
-_NOTHING = _Work()
+_NOTHING = _CellWork()
 
 
 class _Path(Struct):
     """A critical path. ns: by account. passes: what it runs of micro-batches. computed: ns by rank class."""
 
     ns: dict[str, int] = field(default_factory=dict)
-    passes: dict[_Cell, _Work] = field(default_factory=dict)
+    passes: dict[_Cell, _CellWork] = field(default_factory=dict)
     computed: dict[int, int] = field(default_factory=dict)
 
 
-def difference_parts(a: Results, b: Results, pairs: list[ClassPair]) -> list[AccountPart]:
+def find_difference_parts(a: SimulatedRun, b: SimulatedRun, pairs: list[ClassPair]) -> list[AccountPart]:
     """Returns B - A by account, what differs most first; the parts sum to it to the nanosecond.
 
     pairs: the classes with ranks in common. Compute has a part only where some rank computes more or less:
     else what the two paths differ by in compute is fill and drain (`bubble`) or, without a pipeline, that one
     of them goes through a slower rank, which the others wait for (`wait`).
     """
-    sides = _path(a), _path(b)
-    piped = is_pipeline(a) or is_pipeline(b)
+    sides = _sum_path(a), _sum_path(b)
+    has_pipeline = is_pipeline(a) or is_pipeline(b)
     ns_of = dict.fromkeys(PART_ACCOUNTS, 0)
     for sign, side in zip((-1, 1), sides, strict=True):
         for account, ns in side.ns.items():
             ns_of[account] += sign * ns
-    elsewhere = _fill_and_drain(a, b, _longest_pair(pairs, sides), sides) if piped else {}
+    fill_ns = _find_fill_and_drain(a, b, _find_longest_pair(pairs, sides), sides) if has_pipeline else {}
     if compute_is_equal(a, b, pairs):
-        elsewhere[BUSY] = ns_of[BUSY]
-    for account, ns in elsewhere.items():
+        fill_ns[BUSY] = ns_of[BUSY]
+    for account, ns in fill_ns.items():
         ns_of[account] -= ns
-        ns_of[FILL if piped else STANDING] += ns
+        ns_of[BUBBLE_ACCOUNT if has_pipeline else WAIT_ACCOUNT] += ns
     # `Why` names both where neither is twice as much as the other.
-    of_own = OwnCompute if 2 * abs(ns_of[FILL]) >= abs(ns_of[BUSY]) else PathPart
-    parts = ((of_own if account == BUSY else PathPart)(account, ns) for account, ns in ns_of.items() if ns)
+    compute_part = OwnCompute if 2 * abs(ns_of[BUBBLE_ACCOUNT]) >= abs(ns_of[BUSY]) else PathPart
+    parts = (
+        (compute_part if account == BUSY else PathPart)(account, ns) for account, ns in ns_of.items() if ns
+    )
     return sorted(parts, key=lambda part: -abs(part.ns))
 
 
-def is_pipeline(results: Results) -> bool:
+def is_pipeline(results: SimulatedRun) -> bool:
     """Whether stages of the run wait for each other."""
     simulation = results.simulation
     return simulation.layout.pp > 1 and simulation.program.has_pipeline_schedule
 
 
-def compute_is_equal(a: Results, b: Results, pairs: list[ClassPair]) -> bool:
+def compute_is_equal(a: SimulatedRun, b: SimulatedRun, pairs: list[ClassPair]) -> bool:
     """Whether each rank computes as long in B as in A: those of one place or, where B has other places,
     all ranks of both.
     """
@@ -129,95 +131,98 @@ def compute_is_equal(a: Results, b: Results, pairs: list[ClassPair]) -> bool:
     return len({account.busy_ns for side in (a, b) for account in side.accounts}) == 1
 
 
-def _path(results: Results) -> _Path:
+def _sum_path(results: SimulatedRun) -> _Path:
     """The critical path by account, and its passes: ops of micro-batches that compute goes or waits for."""
     path, timeline = results.critical_path, results.simulation.timeline
     names = [*map(base_name, results.simulation.workload.name), ""]
     sums = _Path()
     # Whose compute the path went through last: a collective that comes then is named by any of its members.
-    computing = path.track[0] if len(path) else 0
-    for index, (number, op) in enumerate(zip(path.track, path.span, strict=True)):
+    compute_class = path.track[0] if len(path) else 0
+    for index, (class_id, op) in enumerate(zip(path.track, path.span, strict=True)):
         ns = path.edge[index + 1] - path.edge[index]
         if op == IDLE_OP:
-            sums.ns[STILL] = sums.ns.get(STILL, 0) + ns
+            sums.ns[IDLE_ACCOUNT] = sums.ns.get(IDLE_ACCOUNT, 0) + ns
             continue
-        ops = timeline.stage_program(number).ops
-        account = _account(ops.stream[op])
+        ops = timeline.stage_program(class_id).ops
+        account = _account_of_stream(ops.stream[op])
         hidden = 0
         if account == BUSY:
-            computing = number
-            sums.computed[number] = sums.computed.get(number, 0) + ns
+            compute_class = class_id
+            sums.computed[class_id] = sums.computed.get(class_id, 0) + ns
         elif ops.stream[op] < TO_NEXT and not ops.blocking[op]:
-            hidden = _computes(results, computing, path.edge[index], path.edge[index + 1])
+            hidden = _computed_ns(results, compute_class, path.edge[index], path.edge[index + 1])
             sums.ns[BUSY] = sums.ns.get(BUSY, 0) + hidden
         sums.ns[account] = sums.ns.get(account, 0) + ns - hidden
         if _is_of_pass(ops, op):
             cell = _Cell(account, names[ops.row[op]], ops.phase[op])
-            sums.passes.setdefault(cell, _Work()).add(ns)
+            sums.passes.setdefault(cell, _CellWork()).add(ns)
     return sums
 
 
-def _fill_and_drain(a: Results, b: Results, pair: ClassPair, sides: tuple[_Path, _Path]) -> dict[str, int]:
+def _find_fill_and_drain(
+    a: SimulatedRun, b: SimulatedRun, pair: ClassPair, sides: tuple[_Path, _Path]
+) -> dict[str, int]:
     """ns by account that the path of B runs more than that of A in passes other than those of a rank itself.
 
     pair: whose passes are taken off. Counted are the passes that one of the two has more, at what they take
     there: that those which both have take longer is no matter of the pipeline.
     """
-    own = _own_passes(a, pair.a), _own_passes(b, pair.b)
+    own_passes = _find_own_passes(a, pair.a), _find_own_passes(b, pair.b)
     ns_of: dict[str, float] = {}
     # Sorted: sums of floats are the same, with the other sign, the other way round.
     for cell in sorted({*sides[0].passes, *sides[1].passes}):
         works = [
-            (path.passes.get(cell, _NOTHING), mine.get(cell, _NOTHING))
-            for path, mine in zip(sides, own, strict=True)
+            (path.passes.get(cell, _NOTHING), own_work.get(cell, _NOTHING))
+            for path, own_work in zip(sides, own_passes, strict=True)
         ]
-        if any(mine.ops and not mine.ns for _, mine in works):
+        if any(own_work.ops and not own_work.ns for _, own_work in works):
             # What takes no time is on no path, however often it runs.
             continue
-        more = [on_path.ops - mine.ops for on_path, mine in works]
-        both = _in_both(*more)
+        extra_ops = [on_path.ops - own_work.ops for on_path, own_work in works]
+        common_ops = _common_count(*extra_ops)
         a_ns, b_ns = (
-            (row_more - both) * (on_path.each_ns or mine.each_ns)
-            for row_more, (on_path, mine) in zip(more, works, strict=True)
+            (row_more - common_ops) * (on_path.each_ns or own_work.each_ns)
+            for row_more, (on_path, own_work) in zip(extra_ops, works, strict=True)
         )
         ns_of[cell.account] = ns_of.get(cell.account, 0.0) + b_ns - a_ns
     return {account: round(ns) for account, ns in ns_of.items()}
 
 
-def _in_both(a: int, b: int) -> int:
+def _common_count(a: int, b: int) -> int:
     """What two counts, which may be below 0, have in common."""
     if a > 0 < b:
         return min(a, b)
     return max(a, b) if a < 0 > b else 0
 
 
-def _computes(results: Results, number: int, start_ns: int, end_ns: int) -> int:
+def _computed_ns(results: SimulatedRun, class_id: int, start_ns: int, end_ns: int) -> int:
     """How long class `number` computes from start_ns to end_ns."""
-    accounts = results.accounts[number]
-    computes = 0
+    accounts = results.accounts[class_id]
+    computed_ns = 0
     for index in range(accounts.at(start_ns), accounts.at(end_ns) + 1):
         if accounts.account[index] < FIRST_EXPOSED:
-            computes += max(0, min(accounts.edge[index + 1], end_ns) - max(accounts.edge[index], start_ns))
-    return computes
+            computed_ns += max(0, min(accounts.edge[index + 1], end_ns) - max(accounts.edge[index], start_ns))
+    return computed_ns
 
 
-def _own_passes(results: Results, number: int) -> dict[_Cell, _Work]:
+def _find_own_passes(results: SimulatedRun, class_id: int) -> dict[_Cell, _CellWork]:
     """What a rank of class `number` runs of micro-batches."""
-    ops, start, end = results.simulation.timeline.columns(number)
+    ops, start, end = results.simulation.timeline.columns(class_id)
     names = [*map(base_name, results.simulation.workload.name), ""]
-    own_passes: dict[_Cell, _Work] = {}
+    own_passes: dict[_Cell, _CellWork] = {}
     for op in range(len(ops)):
         if _is_of_pass(ops, op):
-            cell = _Cell(_account(ops.stream[op]), names[ops.row[op]], ops.phase[op])
-            own_passes.setdefault(cell, _Work()).add(end[op] - start[op])
+            cell = _Cell(_account_of_stream(ops.stream[op]), names[ops.row[op]], ops.phase[op])
+            own_passes.setdefault(cell, _CellWork()).add(end[op] - start[op])
     return own_passes
 
 
-def _longest_pair(pairs: list[ClassPair], sides: tuple[_Path, _Path]) -> ClassPair:
+def _find_longest_pair(pairs: list[ClassPair], sides: tuple[_Path, _Path]) -> ClassPair:
     """The ranks on which the two paths compute longest."""
     a, b = (side.computed for side in sides)
     return max(
-        pairs, key=lambda pair: (a.get(pair.a, 0) + b.get(pair.b, 0), [-place for place in pair.first])
+        pairs,
+        key=lambda pair: (a.get(pair.a, 0) + b.get(pair.b, 0), [-coordinate for coordinate in pair.first]),
     )
 
 
@@ -228,7 +233,7 @@ def _is_of_pass(ops: Ops, op: int) -> bool:
     )  # fmt: skip
 
 
-def _account(stream: int) -> str:
+def _account_of_stream(stream: int) -> str:
     """The account of a segment of a path, by its op's stream: nothing hides what is on it."""
     if stream == COMPUTE:
         return BUSY
@@ -247,20 +252,20 @@ class PathChanges(NamedTuple):
     layer: list[AccountChange]
 
 
-def path_changes(a: Results, b: Results) -> PathChanges:
+def find_path_changes(a: SimulatedRun, b: SimulatedRun) -> PathChanges:
     """Each sums to the step times of the two runs."""
     return PathChanges(
-        _changes(*(sums(side.critical_path, side.path_source.kind) for side in (a, b))),
-        _changes(*(_by_stage(side) for side in (a, b))),
-        _changes(a.critical_by_layer, b.critical_by_layer),
+        _account_changes(*(sum_by_part(side.critical_path, side.path_source.kind) for side in (a, b))),
+        _account_changes(*(_sum_by_stage(side) for side in (a, b))),
+        _account_changes(a.critical_by_layer, b.critical_by_layer),
     )
 
 
-def _by_stage(results: Results) -> dict[int, int]:
-    return sums(results.critical_path, lambda track, span: results.path_source.stage(track))
+def _sum_by_stage(results: SimulatedRun) -> dict[int, int]:
+    return sum_by_part(results.critical_path, lambda track, span: results.path_source.stage(track))
 
 
-def _changes(
+def _account_changes(
     a: Mapping[str, int] | Mapping[int, int], b: Mapping[str, int] | Mapping[int, int]
 ) -> list[AccountChange]:
     sums = [{str(name): ns for name, ns in side.items()} for side in (a, b)]

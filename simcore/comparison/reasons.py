@@ -10,23 +10,23 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from simcore.collectives import collectives_of
-from simcore.comparison.changes import BUSY, Leading
-from simcore.comparison.op_words import without_effect
-from simcore.comparison.parts import FILL, PART_ACCOUNTS, STANDING, is_pipeline
+from simcore.comparison.changes import BUSY, MainCause
+from simcore.comparison.op_words import find_ignored
+from simcore.comparison.parts import BUBBLE_ACCOUNT, PART_ACCOUNTS, WAIT_ACCOUNT, is_pipeline
 from simcore.diagnostics import printable
 from simcore.parameters import flag_of
 from simcore.program.overrides import time_scales
 from simcore.records import NamedTuple
-from simcore.trace.critical_path import by_rank
-from simcore.trace.run import mean_busy_ns, mean_of_ranks, path_sums
-from simcore.units import duration, number, plural, short_number
+from simcore.trace.critical_path import sum_by_rank
+from simcore.trace.run import mean_busy_ns, mean_of_ranks, sum_path
+from simcore.units import duration, format_number, plural, short_number
 
 if TYPE_CHECKING:
     from simcore.comparison import OpChanges
-    from simcore.runs.simulated import Results
+    from simcore.runs.simulated import SimulatedRun
 
 
-_MOST_SAID = 2
+_MOST_REASONS = 2
 _NAME_CELLS = 40
 # What the parts are of: the accounts that stand beside them are means of ranks.
 _PATH = "on the critical path"
@@ -34,8 +34,8 @@ _PATH = "on the critical path"
 _WORTH_A_REASON = 0.1
 _EXPOSED = tuple(name for name in PART_ACCOUNTS if name.startswith("exposed "))
 # What passes of micro-batches consist of, and what stands between them.
-_PASSES = (BUSY, FILL, "exposed tp", "exposed ep", "exposed pp")
-_PIPELINE = (FILL, STANDING, "exposed pp")
+_PASSES = (BUSY, BUBBLE_ACCOUNT, "exposed tp", "exposed ep", "exposed pp")
+_PIPELINE = (BUBBLE_ACCOUNT, WAIT_ACCOUNT, "exposed pp")
 _GRADIENTS = ("exposed dp", "exposed dp_ep")
 # By kind of group where that does not say it. A transfer counts on two streams: all is counted as one.
 _COLLECTIVES = dict.fromkeys(("", "pp"), "collectives and transfers")
@@ -56,11 +56,11 @@ class Reason(NamedTuple):
         return largest if self.ns is None else min(largest, self.ns(ops))
 
 
-def why(ops: OpChanges) -> str:
+def explain_difference(ops: OpChanges) -> str:
     """Returns the parts that explain most of B - A, then who or what causes them; what is equal where nothing
     changes, and what makes up for each other where the steps are equal.
     """
-    leading = ops.leading
+    leading = ops.main_cause
     if leading is None:
         return "nothing changes: the step times are equal"
     if not ops.difference_ns:
@@ -68,59 +68,65 @@ def why(ops: OpChanges) -> str:
         if against is None:
             return f"the step times are equal: {most.words} {_PATH}, which other accounts make up for"
         return f"the step times are equal: {most.words} and {against.words} {_PATH} make up for each other"
-    reasons, left = _reasons(ops, leading)
+    reasons, left = _find_reasons(ops, leading)
     # One alone is called by its name.
     more = f" (and {left[0] or '1 more change'})" if len(left) == 1 else ""
     more = more or (f" (and {plural(len(left), 'more change')})" if left else "")
     return f"{leading.words} {_PATH}{': ' if reasons else ''}{'; '.join(reasons)}{more}"
 
 
-def _reasons(ops: OpChanges, leading: Leading) -> tuple[list[str], list[str]]:
+def _find_reasons(ops: OpChanges, leading: MainCause) -> tuple[list[str], list[str]]:
     """The reasons for the parts that are named, that for most of them first, and the flag of each
     that is left out, "" where it has none of its own.
 
     A change that has little to do with a part that is named is left out, unless there is no other: the reason
     for the little that it does would be taken for that of the whole.
     """
-    idle = without_effect(ops)
-    reasons = [REASONS[field] for field in REASONS if field in ops.changed and field not in idle]
-    if ops.other_file:
+    without_effect_fields = find_ignored(ops)
+    reasons = [
+        REASONS[field]
+        for field in REASONS
+        if field in ops.changed_parameters and field not in without_effect_fields
+    ]
+    if ops.has_other_file:
         reasons.insert(0, Reason(_other_file))
-    named = {part.account for part in leading.said}
+    named_accounts = {part.account for part in leading.named_parts}
     least = abs(leading.most.ns) * _WORTH_A_REASON
     ns = {reason.words: reason.explains_ns(ops) for reason in reasons}
     explain = [
-        reason for reason in reasons if named.intersection(reason.accounts) and ns[reason.words] >= least
+        reason
+        for reason in reasons
+        if named_accounts.intersection(reason.accounts) and ns[reason.words] >= least
     ] or reasons
     words = dict.fromkeys(reason.words for reason in sorted(explain, key=lambda reason: -ns[reason.words]))
     # Two parameters may have one reason, and what another file does holds that of its parameters.
     texts = list(dict.fromkeys(words_of(ops) for words_of in words))
-    said = [text for text in texts if not any(text in other for other in texts if text != other)]
-    out = [words_of for words_of in ns if words_of not in words]
+    kept_texts = [text for text in texts if not any(text in other for other in texts if text != other)]
+    left_out = [words_of for words_of in ns if words_of not in words]
     # Two with one text count as one.
     by_text = {words_of(ops): words_of for words_of in words}
-    out += [by_text[text] for text in said[_MOST_SAID:]]
-    left = [_flag(ops, words_of) for words_of in out]
-    return said[:_MOST_SAID], left
+    left_out += [by_text[text] for text in kept_texts[_MOST_REASONS:]]
+    left_flags = [_find_flag(ops, words_of) for words_of in left_out]
+    return kept_texts[:_MOST_REASONS], left_flags
 
 
-def _flag(ops: OpChanges, words_of: Callable[[OpChanges], str]) -> str:
+def _find_flag(ops: OpChanges, words_of: Callable[[OpChanges], str]) -> str:
     """`--comm-scale`, of the one changed parameter with this reason; "" where it is not one."""
-    idle = without_effect(ops)
-    fields = [name for name in REASONS if REASONS[name].words is words_of and name in ops.changed]
+    idle = find_ignored(ops)
+    fields = [name for name in REASONS if REASONS[name].words is words_of and name in ops.changed_parameters]
     flags = [flag_of(name).option for name in fields if name not in idle]
     return flags[0] if len(flags) == 1 else ""
 
 
-def _part(ops: OpChanges, account: str) -> int:
+def _part_ns(ops: OpChanges, account: str) -> int:
     return next((part.ns for part in ops.parts if part.account == account), 0)
 
 
 def _schedule(ops: OpChanges) -> str:
-    before, after = ops.changed["schedule"]
+    before, after = ops.changed_parameters["schedule"]
     chunks = ops.b.simulation.program.virtual_stages
     whole = ops.a.simulation.program.virtual_stages
-    shorter = _part(ops, FILL) < 0
+    shorter = _part_ns(ops, BUBBLE_ACCOUNT) < 0
     was_piped, is_piped = is_pipeline(ops.a), is_pipeline(ops.b)
     if not was_piped and not is_piped:
         return f"{after} runs the rows in another order than {before}"
@@ -145,49 +151,51 @@ def _schedule(ops: OpChanges) -> str:
 
 
 def _virtual_stages(ops: OpChanges) -> str:
-    before, after = ops.changed["virtual_stages"]
-    if "schedule" in ops.changed:
+    before, after = ops.changed_parameters["virtual_stages"]
+    if "schedule" in ops.changed_parameters:
         return _schedule(ops)
     return f"{after} virtual stages in place of {before}: an empty slot is 1/{after} of a stage"
 
 
 def _microbatches(ops: OpChanges) -> str:
-    before, after = ops.changed["microbatches"]
-    leading = ops.leading
+    before, after = ops.changed_parameters["microbatches"]
+    leading = ops.main_cause
     stages = ops.b.simulation.layout.pp
-    if leading is not None and leading.most.account == FILL and min(stages, after) > 1:
+    if leading is not None and leading.most.account == BUBBLE_ACCOUNT and min(stages, after) > 1:
         return f"{after} micro-batches share the {stages - 1} empty slots of the pipeline, before {before}"
     return f"a step has {plural(after, 'micro-batch')} in place of {before}"
 
 
 def _communication(ops: OpChanges) -> str:
     """What collectives of the kind that explains most take a rank, and what of the network is why."""
-    leading = ops.leading
+    leading = ops.main_cause
     kinds = (
         []
         if leading is None
-        else [account_part.account for account_part in leading.said if account_part.account in _EXPOSED]
+        else [
+            account_part.account for account_part in leading.named_parts if account_part.account in _EXPOSED
+        ]
     )
     kind = kinds[0].removeprefix("exposed ") if kinds else ""
     what = _COLLECTIVES.get(kind, collectives_of(kind))
-    before, after = (_communicates(side, kind) for side in (ops.a, ops.b))
+    before, after = (_communication_ns(side, kind) for side in (ops.a, ops.b))
     if before == after:
         return f"{what} take {duration(after)} a rank in both"
     return f"{what} take {duration(after)} a rank, before {duration(before)}{_bandwidth(ops)}"
 
 
-def _communicates(results: Results, kind: str) -> int:
+def _communication_ns(results: SimulatedRun, kind: str) -> int:
     """What a rank communicates in groups of a kind, or in all and between stages, the mean of all, ns."""
     if kind in ("", "pp"):
         return mean_of_ranks(results, (used.comm_ns for used in results.figures.streams))
     return sum(use.busy_ns for use, _ in results.figures.mean_streams if use.kind == kind)
 
 
-def _communicated_ns(ops: OpChanges) -> float:
+def _communication_change_ns(ops: OpChanges) -> float:
     """How much longer or shorter a rank communicates in groups of each kind, all kinds together."""
     kinds = [account.removeprefix("exposed ") for account in _EXPOSED if account != "exposed pp"]
     sides = (ops.a, ops.b)
-    return sum(abs(_communicates(sides[1], kind) - _communicates(sides[0], kind)) for kind in kinds)
+    return sum(abs(_communication_ns(sides[1], kind) - _communication_ns(sides[0], kind)) for kind in kinds)
 
 
 def _bandwidth(ops: OpChanges) -> str:
@@ -210,9 +218,9 @@ def _bandwidth(ops: OpChanges) -> str:
 
 def _compute(ops: OpChanges) -> str:
     sides = (ops.a, ops.b)
-    alike = all(len({account.busy_ns for account in side.accounts}) == 1 for side in sides)
+    has_equal_ranks = all(len({account.busy_ns for account in side.accounts}) == 1 for side in sides)
     before, after = (mean_busy_ns(side) for side in sides)
-    who = "each rank" if alike else "the mean rank"
+    who = "each rank" if has_equal_ranks else "the mean rank"
     return f"{who} computes {duration(after)}, before {duration(before)}"
 
 
@@ -221,16 +229,16 @@ def _time_scale(ops: OpChanges) -> str:
     before, after = (dict(time_scales(side.parameters.time_scale)) for side in (ops.a, ops.b))
     changed = [part for part in {**before, **after} if before.get(part, 1.0) != after.get(part, 1.0)]
     part = changed[0]
-    factor = number(after.get(part, 1.0) / before[part] if before.get(part) else after.get(part, 1.0))
+    factor = format_number(after.get(part, 1.0) / before[part] if before.get(part) else after.get(part, 1.0))
     more = f", and {plural(len(changed) - 1, 'other part')}" if len(changed) > 1 else ""
     return f"{printable(part, _NAME_CELLS)} takes {factor} times as long{more}"
 
 
-def _computed_ns(ops: OpChanges) -> float:
+def _compute_change_ns(ops: OpChanges) -> float:
     """How much more a path computes as its ranks do, on the mean rank: fill and drain grow with it."""
     a, b = mean_busy_ns(ops.a), mean_busy_ns(ops.b)
     on_path = (
-        sum(ns for kind, ns in path_sums(side, "kind") if kind.startswith(BUSY)) for side in (ops.a, ops.b)
+        sum(ns for kind, ns in sum_path(side, "kind") if kind.startswith(BUSY)) for side in (ops.a, ops.b)
     )
     longer = max(on_path) / max(a, b, 1)
     return abs(b - a) * max(longer, 1.0)
@@ -238,29 +246,29 @@ def _computed_ns(ops: OpChanges) -> float:
 
 def _slow_rank(ops: OpChanges) -> str:
     """The slow rank that the critical path goes through longest; where none is left, that which was slow."""
-    before, after = (_factors(texts) for texts in ops.changed["slow_rank"])
-    given = {rank: factor for rank, factor in after.items() if before.get(rank) != factor}
-    if not given:
-        gone, _ = _longest_on_path(ops.a, before)
-        return f"rank {gone} no longer computes {before[gone]} times as long"
-    rank, on_path = _longest_on_path(ops.b, given)
-    more = f" (and {len(given) - 1} more)" if len(given) > 1 else ""
-    was = f", before {before[rank]} times" if rank in before else ""
-    what = f"rank {rank}{more} computes {given[rank]} times as long{was}"
+    before, after = (_parse_factors(texts) for texts in ops.changed_parameters["slow_rank"])
+    new_factors = {rank: factor for rank, factor in after.items() if before.get(rank) != factor}
+    if not new_factors:
+        former_rank, _ = _find_longest_rank(ops.a, before)
+        return f"rank {former_rank} no longer computes {before[former_rank]} times as long"
+    rank, on_path = _find_longest_rank(ops.b, new_factors)
+    more = f" (and {len(new_factors) - 1} more)" if len(new_factors) > 1 else ""
+    before_text = f", before {before[rank]} times" if rank in before else ""
+    text = f"rank {rank}{more} computes {new_factors[rank]} times as long{before_text}"
     if not on_path:
-        return f"{what}, off the critical path"
-    return f"{what}, and the ranks that work with it wait" if _part(ops, BUSY) > 0 else what
+        return f"{text}, off the critical path"
+    return f"{text}, and the ranks that work with it wait" if _part_ns(ops, BUSY) > 0 else text
 
 
-def _slow_ns(ops: OpChanges) -> float:
+def _slowdown_ns(ops: OpChanges) -> float:
     """How much longer the path of B is on ranks that are slower than in A; that of A on those of A where the
     path of B is not on such a rank.
     """
-    texts_a, texts_b = ops.changed["slow_rank"]
+    texts_a, texts_b = ops.changed_parameters["slow_rank"]
     ns = 0.0
     for results, own, other in ((ops.b, texts_b, texts_a), (ops.a, texts_a, texts_b)):
-        was, on_rank = _factors(other), by_rank(results.critical_path)
-        for rank, factor in _factors(own).items():
+        was, on_rank = _parse_factors(other), sum_by_rank(results.critical_path)
+        for rank, factor in _parse_factors(own).items():
             slower = float(factor) / (float(was.get(rank, 1)) or 1) or 1
             ns += abs(1 - 1 / slower) * on_rank.get(int(rank), 0)
         if ns:
@@ -268,41 +276,41 @@ def _slow_ns(ops: OpChanges) -> float:
     return ns
 
 
-def _factors(texts: tuple[str, ...]) -> dict[str, str]:
+def _parse_factors(texts: tuple[str, ...]) -> dict[str, str]:
     """Rank -> factor, both as they were given: `37=1.3`."""
     pairs = [printable(text, _NAME_CELLS).partition("=") for text in texts]
     return {rank.strip(): factor.strip() for rank, _, factor in pairs}
 
 
-def _longest_on_path(results: Results, ranks: Mapping[str, str]) -> tuple[str, int]:
+def _find_longest_rank(results: SimulatedRun, ranks: Mapping[str, str]) -> tuple[str, int]:
     """Of some ranks the one on which the critical path is longest, else the first; ns of the path there."""
-    on_path = {str(rank): ns for rank, ns in by_rank(results.critical_path).items()}
+    on_path = {str(rank): ns for rank, ns in sum_by_rank(results.critical_path).items()}
     longest = max(ranks, key=lambda rank: on_path.get(rank, 0))
     return longest, on_path.get(longest, 0)
 
 
 def _slow_link(ops: OpChanges) -> str:
-    before, after = ops.changed["slow_link"]
-    given = [text for text in after if text not in before]
-    if given:
-        return f"port {printable(given[0], _NAME_CELLS)} slows down what goes through it"
+    before, after = ops.changed_parameters["slow_link"]
+    new_links = [text for text in after if text not in before]
+    if new_links:
+        return f"port {printable(new_links[0], _NAME_CELLS)} slows down what goes through it"
     return "nothing waits for a slow port any more"
 
 
 def _grad_reduce(ops: OpChanges) -> str:
-    if ops.changed["overlap_grad_reduce"][1]:
+    if ops.changed_parameters["overlap_grad_reduce"][1]:
         return "gradients are reduced beside the last backward"
     return "gradients are reduced after the last backward"
 
 
 def _param_gather(ops: OpChanges) -> str:
-    if ops.changed["overlap_param_gather"][1]:
+    if ops.changed_parameters["overlap_param_gather"][1]:
         return "parameters are gathered beside the first forward"
     return "parameters are gathered at the end of the step"
 
 
 def _stage_layout(ops: OpChanges) -> str:
-    if ops.changed["stage_layout"][1] == "megatron":
+    if ops.changed_parameters["stage_layout"][1] == "megatron":
         return "embedding rows run on the first stage alone, final and loss rows on the last"
     return "every stage runs the embedding, final and loss rows too"
 
@@ -312,9 +320,9 @@ def _degrees(ops: OpChanges) -> str:
     return f"tp {b.tp} x dp {b.dp} x pp {b.pp}, before tp {a.tp} x dp {a.dp} x pp {a.pp}"
 
 
-def _forward_beside_backward(ops: OpChanges) -> str:
+def _overlapped_passes(ops: OpChanges) -> str:
     """Whether forwards and backwards take turns in B."""
-    if ops.changed["overlap_fwd_bwd"][1]:
+    if ops.changed_parameters["overlap_fwd_bwd"][1]:
         return "collectives of a forward run beside a backward, and the other way round"
     return "a forward and a backward no longer take turns"
 
@@ -350,17 +358,17 @@ def _other_file(ops: OpChanges) -> str:
     maker = ops.a.simulation.workload.maker
     same = maker is not None and maker is ops.b.simulation.workload.maker
     what = "other rows of the model" if same else "another file"
-    leading = ops.leading
+    leading = ops.main_cause
     account = leading.most.account if leading is not None else ""
     if account == BUSY:
         return f"{what}, in which {_compute(ops)}"
     if account in _EXPOSED:
         return f"{what}, in which {_communication(ops)}"
-    a, b = (_pipeline(side) for side in (ops.a, ops.b))
-    return what if a == b or account != FILL else f"{what}, with {b}, before {a}"
+    a, b = (_pipeline_text(side) for side in (ops.a, ops.b))
+    return what if a == b or account != BUBBLE_ACCOUNT else f"{what}, with {b}, before {a}"
 
 
-def _pipeline(results: Results) -> str:
+def _pipeline_text(results: SimulatedRun) -> str:
     if not is_pipeline(results):
         return "no pipeline"
     microbatches = plural(results.simulation.program.microbatches, "micro-batch")
@@ -376,20 +384,20 @@ REASONS: dict[str, Reason] = {
     "tp": Reason(_degrees),
     "ep": Reason(_degrees),
     "world": Reason(_degrees),
-    "rank_order": Reason(_rank_order, _EXPOSED, _communicated_ns),
+    "rank_order": Reason(_rank_order, _EXPOSED, _communication_change_ns),
     "microbatches": Reason(_microbatches, _PASSES),
     "passes": Reason(_work),
     "steps": Reason(_work),
     "layers": Reason(_work),
     "without_lines": Reason(_lines),
     "stage_layout": Reason(_stage_layout, _PASSES),
-    "overlap_fwd_bwd": Reason(_forward_beside_backward),
+    "overlap_fwd_bwd": Reason(_overlapped_passes),
     "overlap_grad_reduce": Reason(_grad_reduce, _GRADIENTS),
     "overlap_param_gather": Reason(_param_gather, _GRADIENTS),
-    "slow_rank": Reason(_slow_rank, (BUSY, STANDING), _slow_ns),
-    "slow_link": Reason(_slow_link, (*_EXPOSED, STANDING)),
-    "compute_scale": Reason(_compute, (BUSY,), _computed_ns),
-    "layer_scale": Reason(_compute, (BUSY,), _computed_ns),
+    "slow_rank": Reason(_slow_rank, (BUSY, WAIT_ACCOUNT), _slowdown_ns),
+    "slow_link": Reason(_slow_link, (*_EXPOSED, WAIT_ACCOUNT)),
+    "compute_scale": Reason(_compute, (BUSY,), _compute_change_ns),
+    "layer_scale": Reason(_compute, (BUSY,), _compute_change_ns),
     "time_scale": Reason(_time_scale, (BUSY, *_EXPOSED)),
     "jitter": Reason(_jitter),
     "seed": Reason(_jitter),

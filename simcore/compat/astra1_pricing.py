@@ -30,7 +30,7 @@ MOST_CHUNK_PHASES = 10_000_000
 class Chunks(NamedTuple):
     """A collective in the queues: so many chunks, the phases of each and those of the last."""
 
-    number: int
+    chunk_count: int
     each: Walk
     last: Walk
 
@@ -43,7 +43,7 @@ class Chunks(NamedTuple):
         each, last = (
             tuple(phase._replace(ns=ns(phase.ns)) for phase in walk) for walk in (self.each, self.last)
         )
-        return Chunks(self.number, each, last)
+        return Chunks(self.chunk_count, each, last)
 
 
 def queue_of(folding: Folding, dims: int, group: GroupClass, dimension: int) -> int:
@@ -55,10 +55,10 @@ def queue_of(folding: Folding, dims: int, group: GroupClass, dimension: int) -> 
     if group.kind != "dp":
         return dimension
     crossed = {
-        crossing.dimension
+        group_dimension.dimension
         for other in folding.group_classes
         if other.kind == "tp"
-        for crossing in other.shape.crossings
+        for group_dimension in other.shape.dimensions
     }
     return dimension + (dims if dimension in crossed else 0)
 
@@ -71,12 +71,12 @@ class QueuePrices(Struct):
     jitter: Jitter | None
     program: Program
     folding: Folding
-    _known: dict[tuple[int, int], Chunks] = field(default_factory=dict)
+    _cache: dict[tuple[int, int], Chunks] = field(default_factory=dict)
 
     def compute(self) -> list[list[int]]:
         """Per rank class, ns of each op; 0 for collectives."""
         durations = []
-        for number, rank_class in enumerate(self.folding.classes):
+        for class_id, rank_class in enumerate(self.folding.classes):
             ops = self.program.stages[rank_class.stage].ops
             scale = self.overrides.compute_scale
             table = [
@@ -89,7 +89,7 @@ class QueuePrices(Struct):
                 by_cost = [scaled(ns, factor) for ns, factor in table]
                 durations.append(list(map(by_cost.__getitem__, ops.cost)))
                 continue
-            factors = self.jitter.factors(number, self.program, self.folding)
+            factors = self.jitter.factors(class_id, self.program, self.folding)
             durations.append(
                 [
                     round(table[cost][0] * (table[cost][1] * factor))
@@ -115,7 +115,7 @@ class QueuePrices(Struct):
             for cost, count in times.items():
                 if getattr(self.program.costs[cost], "group", None) == self.folding.group_classes[group].kind:
                     chunks = self._chunks(group, cost)
-                    phases += count * chunks.number * len(chunks.each)
+                    phases += count * chunks.chunk_count * len(chunks.each)
         if phases > MOST_CHUNK_PHASES:
             raise UsageError(
                 f"{phases} phases of chunks are to be simulated, at most {MOST_CHUNK_PHASES}: "
@@ -125,14 +125,14 @@ class QueuePrices(Struct):
     def _chunks(self, group: int, cost_number: int) -> Chunks:
         """The chunks of a cost in the groups of a group class; scaled, unless there is jitter."""
         key = (group, cost_number)
-        chunks = self._known.get(key)
+        chunks = self._cache.get(key)
         if chunks is None:
             cost = self.program.costs[cost_number]
             assert isinstance(cost, CollectiveCost)
-            chunks = self._known[key] = self._priced(self.folding.group_classes[group], cost)
+            chunks = self._cache[key] = self._price_chunks(self.folding.group_classes[group], cost)
         return chunks
 
-    def _priced(self, group: GroupClass, cost: CollectiveCost) -> Chunks:
+    def _price_chunks(self, group: GroupClass, cost: CollectiveCost) -> Chunks:
         cluster = self.cluster.slowed(group.ports)
         # With jitter a phase is rounded after its jitter.
         scale = self.overrides.comm_scale if self.jitter is None else 1.0

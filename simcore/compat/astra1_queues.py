@@ -30,7 +30,7 @@ from simcore.workload.model import LARGEST
 _INSTANTS_BETWEEN_CANCEL_CHECKS = 256
 
 
-class NumberedPhase(Protocol):
+class QueuePhase(Protocol):
     """One phase of a chunk: the number of the queue it waits in, and its ns once it is served."""
 
     @property
@@ -39,21 +39,21 @@ class NumberedPhase(Protocol):
     def ns(self) -> int: ...
 
 
-class Chunked(Protocol):
+class QueueChunks(Protocol):
     """A collective in the queues: so many chunks, the phases of each and those of the last."""
 
     @property
-    def number(self) -> int: ...
+    def chunk_count(self) -> int: ...
     @property
-    def each(self) -> Sequence[NumberedPhase]: ...
+    def each(self) -> Sequence[QueuePhase]: ...
     @property
-    def last(self) -> Sequence[NumberedPhase]: ...
+    def last(self) -> Sequence[QueuePhase]: ...
 
 
 class _Rank:
     """A rank class while it is simulated: where it is in its program. Times are ns."""
 
-    __slots__ = ("end", "finish", "groups", "index", "next_op", "parked", "passed", "program", "run",
+    __slots__ = ("end", "finish", "groups", "index", "next_op", "parked", "pass_end_times", "program", "run",
                  "start", "wait")  # fmt: skip
 
     def __init__(self, index: int, program: StageProgram, groups: dict[int, int]) -> None:
@@ -66,7 +66,7 @@ class _Rank:
         self.parked = NOT_YET
         self.finish = NOT_YET
         # By run at whose beginning a pass ends, when that was.
-        self.passed = dict.fromkeys(program.pass_ends, NOT_YET)
+        self.pass_end_times = dict.fromkeys(program.pass_ends, NOT_YET)
 
 
 class _Collective:
@@ -74,13 +74,13 @@ class _Collective:
 
     __slots__ = ("chunks", "group", "left", "missing", "op", "priority", "start")
 
-    def __init__(self, group: int, op: int, priority: int, members: int, chunks: Chunked) -> None:
+    def __init__(self, group: int, op: int, priority: int, members: int, chunks: QueueChunks) -> None:
         self.group = group
         self.op = op
         self.priority = priority
         self.missing = members
         self.chunks = chunks
-        self.left = chunks.number
+        self.left = chunks.chunk_count
         self.start = NOT_YET
 
 
@@ -91,12 +91,12 @@ class _Waiting(NamedTuple):
     arrival: int
     op: int
     chunk: int
-    place: int
+    phase_index: int
     group: int
 
 
 # (group class, queue): the phases there wait for the same ranks.
-_Place = tuple[int, int]
+_QueueKey = tuple[int, int]
 
 
 class DimensionQueues:
@@ -107,7 +107,7 @@ class DimensionQueues:
         program: Program,
         folding: Folding,
         compute: Sequence[Sequence[int]],
-        price: Callable[[int, int], Chunked],
+        price: Callable[[int, int], QueueChunks],
         active_chunks: int,
     ) -> None:
         self._folding = folding
@@ -120,11 +120,11 @@ class DimensionQueues:
             self._ranks.append(_Rank(index, program.stages[rank_class.stage], groups))
         self._now = 0
         self._awake: list[tuple[int, int]] = []
-        self._served: list[tuple[int, _Place, _Waiting]] = []
+        self._served: list[tuple[int, _QueueKey, _Waiting]] = []
         self._collectives: dict[tuple[int, int], _Collective] = {}
-        self._waiting: dict[_Place, list[_Waiting]] = {}
+        self._waiting: dict[_QueueKey, list[_Waiting]] = {}
         self._serving: dict[tuple[int, int], int] = {}
-        self._changed: set[_Place] = set()
+        self._changed: set[_QueueKey] = set()
 
     def run(self, cancelled: Callable[[], bool] = lambda: False) -> Times:
         """All times. Raises `Cancelled` when `cancelled()` becomes true, OverflowError beyond 2^63 ns."""
@@ -136,8 +136,8 @@ class DimensionQueues:
                 raise Cancelled
             self._now = min(queue[0][0] for queue in (self._awake, self._served) if queue)
             while self._served and self._served[0][0] == self._now:
-                _, place, phase = heappop(self._served)
-                self._end_phase(place, phase)
+                _, queue_key, phase = heappop(self._served)
+                self._end_phase(queue_key, phase)
             while self._awake and self._awake[0][0] == self._now:
                 self._advance(self._ranks[heappop(self._awake)[1]])
             self._serve()
@@ -150,7 +150,7 @@ class DimensionQueues:
         return Times(
             tuple(rank.start for rank in self._ranks),
             tuple(rank.end for rank in self._ranks),
-            tuple(tuple(rank.passed[run] for run in rank.program.pass_ends) for rank in self._ranks),
+            tuple(tuple(rank.pass_end_times[run] for run in rank.program.pass_ends) for rank in self._ranks),
             tuple(rank.finish for rank in self._ranks),
         )
 
@@ -162,8 +162,8 @@ class DimensionQueues:
         runs = rank.program.packed
         while rank.run < len(runs):
             run = runs[rank.run]
-            if rank.wait == 0 and rank.passed.get(rank.run) == NOT_YET:
-                rank.passed[rank.run] = self._now
+            if rank.wait == 0 and rank.pass_end_times.get(rank.run) == NOT_YET:
+                rank.pass_end_times[rank.run] = self._now
             while rank.wait < len(run.waits):
                 wait = run.waits[rank.wait]
                 if isinstance(wait, Pause):
@@ -206,7 +206,7 @@ class DimensionQueues:
             self._collectives[key] = collective
         collective.missing -= 1
         if not collective.missing:
-            for chunk in range(collective.chunks.number):
+            for chunk in range(collective.chunks.chunk_count):
                 self._queue(collective, chunk, 0)
 
     def _finish(self, collective: _Collective) -> None:
@@ -222,28 +222,28 @@ class DimensionQueues:
 
     # -- queues ----------------------------------------------------------------------
 
-    def _walk(self, collective: _Collective, chunk: int) -> Sequence[NumberedPhase]:
+    def _walk(self, collective: _Collective, chunk: int) -> Sequence[QueuePhase]:
         chunks = collective.chunks
-        return chunks.last if chunk == chunks.number - 1 else chunks.each
+        return chunks.last if chunk == chunks.chunk_count - 1 else chunks.each
 
-    def _queue(self, collective: _Collective, chunk: int, place: int) -> None:
+    def _queue(self, collective: _Collective, chunk: int, phase_index: int) -> None:
         """A chunk comes to the queue of its next phase."""
-        where = (collective.group, self._walk(collective, chunk)[place].dimension)
-        phase = _Waiting(-collective.priority, self._now, collective.op, chunk, place, collective.group)
-        heappush(self._waiting.setdefault(where, []), phase)
-        self._changed.add(where)
+        queue_key = (collective.group, self._walk(collective, chunk)[phase_index].dimension)
+        phase = _Waiting(-collective.priority, self._now, collective.op, chunk, phase_index, collective.group)
+        heappush(self._waiting.setdefault(queue_key, []), phase)
+        self._changed.add(queue_key)
 
-    def _end_phase(self, where: _Place, phase: _Waiting) -> None:
+    def _end_phase(self, queue_key: _QueueKey, phase: _Waiting) -> None:
         """A phase has ended: there is room in its dimension, and the chunk goes on."""
-        group, dimension = where
+        group, dimension = queue_key
         for member in self._folding.group_classes[group].members:
             self._serving[member, dimension] -= 1
             for other in self._ranks[member].groups.values():
                 if (other, dimension) in self._waiting:
                     self._changed.add((other, dimension))
         collective = self._collectives[group, phase.op]
-        if phase.place + 1 < len(self._walk(collective, phase.chunk)):
-            self._queue(collective, phase.chunk, phase.place + 1)
+        if phase.phase_index + 1 < len(self._walk(collective, phase.chunk)):
+            self._queue(collective, phase.chunk, phase.phase_index + 1)
             return
         collective.left -= 1
         if not collective.left:
@@ -268,7 +268,7 @@ class DimensionQueues:
             collective = self._collectives[group, phase.op]
             if collective.start == NOT_YET:
                 collective.start = self._now
-            over = self._now + self._walk(collective, phase.chunk)[phase.place].ns
+            over = self._now + self._walk(collective, phase.chunk)[phase.phase_index].ns
             heappush(self._served, (over, queue, phase))
             if waiting:
                 heappush(first, (waiting[0], queue))

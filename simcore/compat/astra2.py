@@ -28,8 +28,8 @@ from simcore.chakra.nodes import (
     Nodes,
 )
 from simcore.executing.custom import CustomCollective
-from simcore.messages.clock import Clock, Fault, Stop
-from simcore.messages.collectives import Communicator, RankCollectives, Rules, chunks_of
+from simcore.messages.clock import Clock, Fault, ForbiddenExit
+from simcore.messages.collectives import Communicator, RankCollectives, Rules, split_into_chunks
 from simcore.messages.network import TAGS, TRANSFER_TAG, Matching
 from simcore.records import NamedTuple
 
@@ -70,15 +70,15 @@ class AstraOutcome(NamedTuple):
     finished: list[tuple[int, int, int]]
     fault: Fault | None
     swallowed: list[Fault]
-    held: dict[int, str]
+    wait_reasons: dict[int, str]
     causes: list[dict[int, int]]
 
 
 class _Rank:
     """One rank: its free nodes, slots, and figures."""
 
-    def __init__(self, number: int, nodes: Nodes, run: AstraRun) -> None:
-        self.number = number
+    def __init__(self, rank_id: int, nodes: Nodes, run: AstraRun) -> None:
+        self.rank_id = rank_id
         self.nodes = nodes
         self.run = run
         count = len(nodes)
@@ -88,7 +88,7 @@ class _Rank:
         self.waits = waits
         self.free: tuple[list[int], ...] = ([], [], [], [])
         self.slot_of = run.slots(nodes)
-        self.taken = [NEVER, NEVER, NEVER]
+        self.slot_nodes = [NEVER, NEVER, NEVER]
         self.running = 0
         self.gpu_ns = 0
         self.is_done = False
@@ -97,22 +97,22 @@ class _Rank:
         self.late: list[int] = []
         # Of each node that waited for its slot the node that held it.
         self.behind: dict[int, int] = {}
-        for place, wait in enumerate(waits):
+        for index, wait in enumerate(waits):
             if not wait:
-                self.free[self.slot_of[place]].append(place)
+                self.free[self.slot_of[index]].append(index)
 
     def walk(self) -> None:
         """R2.2: starts the free nodes, in ascending id, whose slot is empty."""
-        free, taken = self.free, self.taken
+        free, slot_nodes = self.free, self.slot_nodes
         cpu, gpu, comm, none = free
         while True:
             slot = NEVER
             least = 1 << 62
-            if cpu and taken[CPU] == NEVER:
+            if cpu and slot_nodes[CPU] == NEVER:
                 slot, least = CPU, cpu[0]
-            if gpu and taken[GPU] == NEVER and gpu[0] < least:
+            if gpu and slot_nodes[GPU] == NEVER and gpu[0] < least:
                 slot, least = GPU, gpu[0]
-            if comm and taken[COMM] == NEVER and comm[0] < least:
+            if comm and slot_nodes[COMM] == NEVER and comm[0] < least:
                 slot, least = COMM, comm[0]
             if none and none[0] < least:
                 slot, least = FREE, none[0]
@@ -120,7 +120,7 @@ class _Rank:
                 break
             heappop(free[slot])
             if slot != FREE:
-                taken[slot] = least
+                slot_nodes[slot] = least
             self.running += 1
             try:
                 self.run.issue(self, least)
@@ -133,21 +133,21 @@ class _Rank:
 
     def _free_late(self) -> None:
         # Nodes that were freed inside the walk wait for the next one.
-        for place in self.late:
-            heappush(self.free[self.slot_of[place]], place)
+        for index in self.late:
+            heappush(self.free[self.slot_of[index]], index)
         self.late = []
 
-    def release(self, place: int, skipped: bool = False) -> None:
+    def release(self, index: int, skipped: bool = False) -> None:
         """A node has ended: its slot is empty, its children may be free."""
         now = self.run.clock.now
-        self.end[place] = now
+        self.end[index] = now
         self.running -= 1
-        slot = self.slot_of[place]
+        slot = self.slot_of[index]
         if slot != FREE:
-            self.taken[slot] = NEVER
+            self.slot_nodes[slot] = NEVER
         nodes, waits = self.nodes, self.waits
         to = nodes.children_to
-        for child in nodes.children[to[place - 1] if place else 0 : to[place]]:
+        for child in nodes.children[to[index - 1] if index else 0 : to[index]]:
             waits[child] -= 1
             if not waits[child]:
                 if skipped:
@@ -155,9 +155,9 @@ class _Rank:
                 else:
                     heappush(self.free[self.slot_of[child]], child)
 
-    def ended(self, place: int) -> None:
+    def end_node(self, index: int) -> None:
         """A node has ended by an event."""
-        self.release(place)
+        self.release(index)
         self.walk()
         self.check_done()
 
@@ -196,11 +196,11 @@ class AstraRun:
         self._slots: dict[tuple[int, int], int] = {}
         self._memory_free: dict[int, int] = {}
         self._never: dict[int, str] = {}
-        self.ranks = [_Rank(number, node, self) for number, node in enumerate(nodes)]
-        self.collectives = [RankCollectives(rank.number, clock, network, rules) for rank in self.ranks]
+        self.ranks = [_Rank(rank_id, node, self) for rank_id, node in enumerate(nodes)]
+        self.collectives = [RankCollectives(rank.rank_id, clock, network, rules) for rank in self.ranks]
         self._group_of: dict[str, Communicator] = {}
 
-    def outcome(self) -> AstraOutcome:
+    def run(self) -> AstraOutcome:
         """Runs to the end and gives what became of it."""
         fault = None
         try:
@@ -208,37 +208,41 @@ class AstraRun:
                 if rank.nodes.problems:
                     self._refuse_missing(rank)
                 if not any(rank.free):
-                    raise Stop(rank.number, None, "no node is free of dependencies", "aborts")
+                    raise ForbiddenExit(rank.rank_id, None, "no node is free of dependencies", "aborts")
             for rank in self.ranks:
                 rank.walk()
             self.clock.run()
         except Fault as stop:
             fault = stop
-        held = {} if fault else {rank.number: self._why(rank) for rank in self.ranks if not rank.is_done}
+        wait_reasons = (
+            {}
+            if fault
+            else {rank.rank_id: self._explain_wait(rank) for rank in self.ranks if not rank.is_done}
+        )
         return AstraOutcome(
             [rank.start for rank in self.ranks], [rank.end for rank in self.ranks], self.finished, fault,
-            self.clock.swallowed, held, [rank.behind for rank in self.ranks],
+            self.clock.swallowed, wait_reasons, [rank.behind for rank in self.ranks],
         )  # fmt: skip
 
     def _refuse_missing(self, rank: _Rank) -> None:
         """R1.5: a dependency on a node that is not there."""
         for problem in rank.nodes.problems:
             if problem.code == "node-missing":
-                raise Stop(rank.number, problem.node, problem.message + " (R1.5)", "aborts")
+                raise ForbiddenExit(rank.rank_id, problem.node, problem.message + " (R1.5)", "aborts")
 
     # -- what a node is ------------------------------------------------------------------
 
     def slots(self, nodes: Nodes) -> bytearray:
         """The slot of each node of a rank (R2.3)."""
-        columns, known = nodes.columns, self._slots
+        columns, cache = nodes.columns, self._slots
         kinds, sets = columns.type, columns.attributes
         slot_of = bytearray(len(nodes))
-        for place, row in enumerate(nodes.row):
+        for index, row in enumerate(nodes.row):
             key = (kinds[row], sets[row])
-            slot = known.get(key)
+            slot = cache.get(key)
             if slot is None:
-                slot = known[key] = self._slot(*key)
-            slot_of[place] = slot
+                slot = cache[key] = self._slot(*key)
+            slot_of[index] = slot
         return slot_of
 
     def _slot(self, kind: int, attributes: int) -> int:
@@ -251,21 +255,21 @@ class AstraRun:
 
     # -- starting a node -----------------------------------------------------------------
 
-    def issue(self, rank: _Rank, place: int) -> None:
+    def issue(self, rank: _Rank, index: int) -> None:
         """Starts a node whose slot it has. Raises `Fault`."""
         nodes = rank.nodes
-        row = nodes.row[place]
+        row = nodes.row[index]
         kind = nodes.columns.type[row]
-        node = nodes.id[place]
+        node = nodes.id[index]
         attributes = self.kinds.attributes(nodes.columns.attributes[row])
         if kind == METADATA or kind > COLL:
             what = "a METADATA node" if kind == METADATA else f"a node of type {kind}"
-            raise Stop(rank.number, node, f"{what} cannot be run (R2.6)", "aborts")
-        rank.start[place] = self.clock.now
+            raise ForbiddenExit(rank.rank_id, node, f"{what} cannot be run (R2.6)", "aborts")
+        rank.start[index] = self.clock.now
         on_cpu = attributes.get("is_cpu_op")
         if on_cpu is not None and on_cpu.kind not in INTEGERS:
             raise Fault(
-                rank.number, node, f"is_cpu_op is {on_cpu.kind}, expected a whole number or bool (R1.7)"
+                rank.rank_id, node, f"is_cpu_op is {on_cpu.kind}, expected a whole number or bool (R1.7)"
             )
         is_cpu = on_cpu is not None and bool(on_cpu.value)
         duration = nodes.columns.duration[row] * 1000 or 1
@@ -274,38 +278,38 @@ class AstraRun:
         if self.system.replay:
             if not is_cpu:
                 rank.gpu_ns += duration
-            self.clock.put_own(rank.number, duration, rank.ended, place)
+            self.clock.schedule_own(rank.rank_id, duration, rank.end_node, index)
         elif kind == COMP:
-            self._compute(rank, place, node, attributes, duration, is_cpu)
+            self._compute(rank, index, node, attributes, duration, is_cpu)
         elif kind == INVALID:
-            rank.release(place, skipped=True)
+            rank.release(index, skipped=True)
         elif kind in (MEM_LOAD, MEM_STORE):
-            self._remote(rank, place, node, attributes)
+            self._remote(rank, index, node, attributes)
         elif is_cpu:
-            raise Fault(rank.number, node, "a node of communication is marked as a CPU operation (R2.4)")
+            raise Fault(rank.rank_id, node, "a node of communication is marked as a CPU operation (R2.4)")
         elif kind == COLL:
-            self._collective(rank, place, node, attributes, duration)
+            self._collective(rank, index, node, attributes, duration)
         else:
-            self._transfer(rank, place, node, attributes, kind)
+            self._transfer(rank, index, node, attributes, kind)
 
     def _compute(
-        self, rank: _Rank, place: int, node: int, attributes: Attributes, duration: int, is_cpu: bool
+        self, rank: _Rank, index: int, node: int, attributes: Attributes, duration: int, is_cpu: bool
     ) -> None:
         if not is_cpu and self.system.roofline:
             size = self._integer(rank, node, attributes, "tensor_size")
             operations = self._integer(rank, node, attributes, "num_ops")
             if not size:
-                rank.release(place, skipped=True)
+                rank.release(index, skipped=True)
                 return
             duration = self._roofline_ns(operations, size)
         if not is_cpu:
             rank.gpu_ns += duration
         if duration >= _HUGE:
-            self._never[rank.number] = (
+            self._never[rank.rank_id] = (
                 f"node {node} computes 0 operations, which is 0/0 by the roofline (R3.5)"
             )
             return
-        self.clock.put_own(rank.number, duration, rank.ended, place)
+        self.clock.schedule_own(rank.rank_id, duration, rank.end_node, index)
 
     def _roofline_ns(self, operations: int, size: int) -> int:
         """R3.3, in doubles and in this order."""
@@ -316,64 +320,66 @@ class AstraRun:
             return _HUGE
         return int(operations / rate * 1e9)
 
-    def _remote(self, rank: _Rank, place: int, node: int, attributes: Attributes) -> None:
+    def _remote(self, rank: _Rank, index: int, node: int, attributes: Attributes) -> None:
         size = self._integer(rank, node, attributes, "tensor_size")
         memory = self.memory
         if memory.kind == "NO_MEMORY_EXPANSION":
-            raise Stop(
-                rank.number, node, "remote memory is used, and the memory file has none (R3.9)", "exits"
+            raise ForbiddenExit(
+                rank.rank_id, node, "remote memory is used, and the memory file has none (R3.9)", "exits"
             )
         ns = memory.latency_ns + int(size / memory.bandwidth)
-        shared = {"PER_NODE_MEMORY_EXPANSION": rank.number // memory.per_node, "MEMORY_POOL": 0}.get(
+        shared = {"PER_NODE_MEMORY_EXPANSION": rank.rank_id // memory.per_node, "MEMORY_POOL": 0}.get(
             memory.kind
         )
         begin = self.clock.now
         if shared is not None:
             begin = max(begin, self._memory_free.get(shared, 0))
             self._memory_free[shared] = begin + ns
-        self.clock.put_own(rank.number, begin + ns - self.clock.now, rank.ended, place)
+        self.clock.schedule_own(rank.rank_id, begin + ns - self.clock.now, rank.end_node, index)
 
-    def _collective(self, rank: _Rank, place: int, node: int, attributes: Attributes, duration: int) -> None:
-        number = self._integer(rank, node, attributes, "comm_type")
+    def _collective(self, rank: _Rank, index: int, node: int, attributes: Attributes, duration: int) -> None:
+        comm_type = self._integer(rank, node, attributes, "comm_type")
         size = self._integer(rank, node, attributes, "comm_size")
         group = self._group(rank, node, attributes)
         involved: Sequence[bool] = ()
         dims = attributes.get("involved_dim")
         if dims is not None:
             if dims.kind != "bool_list":
-                raise Stop(
-                    rank.number, node, f"involved_dim is {dims.kind}, expected a bool_list (R1.7)", "exits"
+                raise ForbiddenExit(
+                    rank.rank_id, node, f"involved_dim is {dims.kind}, expected a bool_list (R1.7)", "exits"
                 )
             involved = dims.value
-        if number == BROADCAST:
-            self.clock.put_own(rank.number, duration, rank.ended, place)
+        if comm_type == BROADCAST:
+            self.clock.schedule_own(rank.rank_id, duration, rank.end_node, index)
             return
-        kind = COLLECTIVES.get(number)
+        kind = COLLECTIVES.get(comm_type)
         if kind is None:
-            word = COLLECTIVE_WORDS[number] if 0 <= number < len(COLLECTIVE_WORDS) else f"type {number}"
-            raise Fault(rank.number, node, f"a collective {word} cannot be run (R4.2)")
+            word = (
+                COLLECTIVE_WORDS[comm_type] if 0 <= comm_type < len(COLLECTIVE_WORDS) else f"type {comm_type}"
+            )
+            raise Fault(rank.rank_id, node, f"a collective {word} cannot be run (R4.2)")
         if kind in self.system.custom:
-            why = self._custom_collective(rank, place, node, kind, size, group)
+            why = self._custom_collective(rank, index, node, kind, size, group)
         else:
             # R5.5: a group of all ranks takes all dimensions.
-            why = self.collectives[rank.number].start(
-                kind, size, group, () if group.number else involved, lambda: rank.ended(place)
+            why = self.collectives[rank.rank_id].start(
+                kind, size, group, () if group.group_id else involved, lambda: rank.end_node(index)
             )
         if why is not None:
-            self._never[rank.number] = f"node {node}: {why}"
+            self._never[rank.rank_id] = f"node {node}: {why}"
 
     def _custom_collective(
-        self, rank: _Rank, place: int, node: int, kind: str, size: int, group: Communicator
+        self, rank: _Rank, index: int, node: int, kind: str, size: int, group: Communicator
     ) -> str | None:
         """R4.17: its own file of nodes; gives why it never ends, None when it may."""
         ranks = range(len(self.ranks)) if group.ranks is None else group.ranks
         if self.custom is None:
-            raise Stop(rank.number, node, f"the file of its custom {kind} is not there", "exits")
-        nodes = self.custom(kind, ranks.index(rank.number))
-        _, chunks = chunks_of(size, kind, self.rules, rank.number)
+            raise ForbiddenExit(rank.rank_id, node, f"the file of its custom {kind} is not there", "exits")
+        nodes = self.custom(kind, ranks.index(rank.rank_id))
+        _, chunks = split_into_chunks(size, kind, self.rules, rank.rank_id)
         why = None if chunks == 1 else f"a custom collective ends only with one chunk, found {chunks} (R4.17)"
-        over = self._nothing if why else lambda: rank.ended(place)
-        CustomCollective(rank.number, node, nodes, self.kinds, self.clock, self.network, ranks, over).begin()
+        over = self._nothing if why else lambda: rank.end_node(index)
+        CustomCollective(rank.rank_id, node, nodes, self.kinds, self.clock, self.network, ranks, over).begin()
         return why
 
     def _nothing(self) -> None:
@@ -383,60 +389,60 @@ class AstraRun:
         """R5.1 to R5.6."""
         value = attributes.get("pg_name")
         if value is not None and value.kind != "string":
-            raise Fault(rank.number, node, f"pg_name is {value.kind}, expected a string (R1.7)")
+            raise Fault(rank.rank_id, node, f"pg_name is {value.kind}, expected a string (R1.7)")
         name = "" if value is None else value.value
         group = self._group_of.get(name)
         if group is None:
             group = self._group_of[name] = self._open_group(rank, node, name)
-        if group.ranks is not None and rank.number not in group.ranks:
-            raise Stop(
-                rank.number, node, f"the rank is not in its communicator group {name} (R5.6)", "aborts"
+        if group.ranks is not None and rank.rank_id not in group.ranks:
+            raise ForbiddenExit(
+                rank.rank_id, node, f"the rank is not in its communicator group {name} (R5.6)", "aborts"
             )
         return group
 
     def _open_group(self, rank: _Rank, node: int, name: str) -> Communicator:
         if name in ("", "0"):
             return Communicator(0, None)
-        number = leading_number(name)
-        if number is None:
-            raise Fault(rank.number, node, f"pg_name {name!r} is no number (R5.4)")
-        if number == 0:
+        group_id = leading_number(name)
+        if group_id is None:
+            raise Fault(rank.rank_id, node, f"pg_name {name!r} is no number (R5.4)")
+        if group_id == 0:
             return Communicator(0, None)
-        ranks = None if self.groups is None else self.groups.get(number)
+        ranks = None if self.groups is None else self.groups.get(group_id)
         if ranks is None:
             none = self.groups is None
             where = "there is no --comm-groups FILE" if none else "not in that of --comm-groups"
-            message = f"communicator group {number} is in no file of groups (R5.4): {where}"
-            raise Stop(rank.number, node, message, "exits")
-        return Communicator(number, None if len(ranks) == len(self.ranks) else ranks)
+            message = f"communicator group {group_id} is in no file of groups (R5.4): {where}"
+            raise ForbiddenExit(rank.rank_id, node, message, "exits")
+        return Communicator(group_id, None if len(ranks) == len(self.ranks) else ranks)
 
-    def _transfer(self, rank: _Rank, place: int, node: int, attributes: Attributes, kind: int) -> None:
+    def _transfer(self, rank: _Rank, index: int, node: int, attributes: Attributes, kind: int) -> None:
         """R4.12 to R4.14."""
         own, other = ("comm_src", "comm_dst") if kind == SEND else ("comm_dst", "comm_src")
-        here = rank.number
+        here = rank.rank_id
         if own in attributes:
             here = self._integer(rank, node, attributes, own)
         peer = self._integer(rank, node, attributes, other)
         tag = self._integer(rank, node, attributes, "comm_tag")
         size = self._integer(rank, node, attributes, "comm_size")
-        if here != rank.number:
-            raise Fault(rank.number, node, f"{own} is {here}, and the node is rank {rank.number}'s (R4.14)")
+        if here != rank.rank_id:
+            raise Fault(rank.rank_id, node, f"{own} is {here}, and the node is rank {rank.rank_id}'s (R4.14)")
         if peer == here or not size or tag < 0 or not 0 <= peer < len(self.ranks):
             what = ("the rank itself is the partner" if peer == here else "it has 0 bytes" if not size
                     else f"comm_tag is {tag}" if tag < 0 else f"there is no rank {peer}")  # fmt: skip
-            raise Stop(rank.number, node, f"a transfer of which {what} (R4.14)", "aborts")
+            raise ForbiddenExit(rank.rank_id, node, f"a transfer of which {what} (R4.14)", "aborts")
         tag = TRANSFER_TAG + tag % TAGS
         if kind == SEND:
-            self.network.send((tag, here, peer, size), rank.ended, place)
+            self.network.send((tag, here, peer, size), rank.end_node, index)
         else:
-            self.network.receive((tag, peer, here, size), rank.ended, place)
+            self.network.receive((tag, peer, here, size), rank.end_node, index)
 
     def _integer(self, rank: _Rank, node: int, attributes: Attributes, name: str) -> int:
         value = attributes.get(name)
         if value is None:
-            raise Fault(rank.number, node, f"it has no {name}")
+            raise Fault(rank.rank_id, node, f"it has no {name}")
         if value.kind not in INTEGERS:
-            raise Fault(rank.number, node, f"its {name} is {value.kind}, expected a whole number (R1.7)")
+            raise Fault(rank.rank_id, node, f"its {name} is {value.kind}, expected a whole number (R1.7)")
         return int(value.value)
 
     # -- ends ------------------------------------------------------------------------------
@@ -444,30 +450,30 @@ class AstraRun:
     def finish(self, rank: _Rank) -> None:
         """R6.1, and R7.4: the statistics of some ranks throw after they have finished."""
         now = self.clock.now
-        self.finished.append((rank.number, now, (now - rank.gpu_ns) & (1 << 64) - 1))
+        self.finished.append((rank.rank_id, now, (now - rank.gpu_ns) & (1 << 64) - 1))
         if rank.no_statistics:
             raise Fault(
-                rank.number,
+                rank.rank_id,
                 None,
                 "the rank has finished; its statistics know only GPU and communication nodes (R7.4)",
             )
 
-    def _why(self, rank: _Rank) -> str:
-        known = self._never.get(rank.number)
-        if known is not None:
-            return known
-        never = self.collectives[rank.number].never
-        if never and rank.taken[COMM] != NEVER:
-            return f"node {rank.nodes.id[rank.taken[COMM]]}: {never}"
+    def _explain_wait(self, rank: _Rank) -> str:
+        reason = self._never.get(rank.rank_id)
+        if reason is not None:
+            return reason
+        never = self.collectives[rank.rank_id].never
+        if never and rank.slot_nodes[COMM] != NEVER:
+            return f"node {rank.nodes.id[rank.slot_nodes[COMM]]}: {never}"
         nodes = rank.nodes
-        waiting = [f"node {nodes.id[place]} in the {SLOT_WORDS[slot]} slot"
-                   for slot, place in enumerate(rank.taken) if place != NEVER]  # fmt: skip
-        receives = [nodes.id[place] for place, slot in enumerate(rank.slot_of)
-                    if slot == FREE and rank.start[place] != NEVER and rank.end[place] == NEVER]  # fmt: skip
+        waiting = [f"node {nodes.id[index]} in the {SLOT_WORDS[slot]} slot"
+                   for slot, index in enumerate(rank.slot_nodes) if index != NEVER]  # fmt: skip
+        receives = [nodes.id[index] for index, slot in enumerate(rank.slot_of)
+                    if slot == FREE and rank.start[index] != NEVER and rank.end[index] == NEVER]  # fmt: skip
         if receives:
             waiting.append(f"{'node' if len(receives) == 1 else 'nodes'} "
                            f"{', '.join(map(str, receives[:8]))}, a receive without its message")  # fmt: skip
-        free = sorted(nodes.id[place] for places in rank.free for place in places)
+        free = sorted(nodes.id[index] for indices in rank.free for index in indices)
         if not waiting and free:
             waiting.append(f"node {free[0]}, free and never looked at again (R2.5)")
         return "; ".join(waiting) or "nothing"

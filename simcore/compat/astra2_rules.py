@@ -13,21 +13,28 @@ from simcore.chakra.nodes import (
     COLL,
     Nodes,
     integer,
-    order,
-    ordered,
+    sort_nodes,
+    sort_nodes_once,
 )
 from simcore.chakra.opening import ExecutionFile, ExecutionSet, first_errors
 from simcore.chakra.wire import Columns, read_columns
-from simcore.cluster import AskedCluster, Cluster, choose_cluster
+from simcore.cluster import Cluster, ClusterParameters, choose_cluster
 from simcore.compat.astra2 import FREE, AstraOutcome, AstraRun, RemoteMemory, System
 from simcore.compat.astra2_system import AstraSystem, read_astra_system, read_groups, read_memory
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.executing.executed import Executed, Execution, alone, group_name, sends_of, without_times
+from simcore.executing.execution_result import (
+    Execution,
+    ExecutionResult,
+    group_name,
+    make_rank_units,
+    match_sends,
+    note_missing_times,
+)
 from simcore.executing.fifo import NEVER
-from simcore.executing.folded import units_of
+from simcore.executing.folded import find_units
 from simcore.messages.clock import Clock, Fault
 from simcore.messages.collectives import Rules
-from simcore.messages.network import LinkByLink, Unshared
+from simcore.messages.network import FullBandwidth, LinkByLink
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import flag_of
 from simcore.ranks import RankSet
@@ -36,12 +43,16 @@ from simcore.units import plural
 from simcore.workload.opening import read_file
 
 
-def by_astra(setup: Execution) -> Executed:
+def run_by_astra(setup: Execution) -> ExecutionResult:
     traces, parameters = setup.opened, setup.parameters
     scales = ("compute_scale", "comm_scale", "slow_rank")
-    given = [flag_of(name).option for name in scales if getattr(parameters, name) != flag_of(name).default]
-    if given:
-        raise UsageError(f"{', '.join(given)}: not under --dialect {ASTRA_SIM_2}, which has no such factors")
+    scale_flags = [
+        flag_of(name).option for name in scales if getattr(parameters, name) != flag_of(name).default
+    ]
+    if scale_flags:
+        raise UsageError(
+            f"{', '.join(scale_flags)}: not under --dialect {ASTRA_SIM_2}, which has no such factors"
+        )
     world = _world_of(setup)
     cluster = choose_cluster(_network_of(setup)).cluster(world)
     dims = cluster.dims
@@ -63,9 +74,9 @@ def by_astra(setup: Execution) -> Executed:
                 f"rank {rank}: there is no such file; the network has {plural(cluster.npus, 'NPU')} (R1.1)"
             )
             raise InputError(Diagnostic("error", "ranks-missing", message, path))
-        nodes.append(ordered(_as_there(file, traces), by_shape))
-        if file.columns.cut is not None:
-            at, reason = file.columns.cut
+        nodes.append(sort_nodes_once(_read_like_astra(file, traces), by_shape))
+        if file.columns.damage is not None:
+            at, reason = file.columns.damage
             message = f"byte {at}: {reason}; what there is of it is taken, as in ASTRA-sim (R1.3)"
             diagnostics.append(Diagnostic("warning", "damaged-trace", message, file.path))
         diagnostics += [
@@ -88,17 +99,19 @@ def by_astra(setup: Execution) -> Executed:
     groups = read_groups(parameters.comm_groups, cluster.npus) if parameters.comm_groups else None
     memory = read_memory(parameters.remote_memory) if parameters.remote_memory else RemoteMemory()
     clock = Clock(cluster.npus)
-    rendezvous = _truth(parameters.rendezvous_protocol)
+    rendezvous = _parse_bool(parameters.rendezvous_protocol)
     links = LinkByLink(clock, dims, rendezvous) if parameters.network == "links" else None
-    network = links or Unshared(clock, dims, rendezvous)
+    network = links or FullBandwidth(clock, dims, rendezvous)
     custom = _Custom(astra.custom, parameters.system or "", traces)
     run = AstraRun(nodes, traces.kinds, clock, network, rules, astra, memory, groups, custom.nodes)
-    outcome = run.outcome()
+    outcome = run.run()
     world = cluster.npus
     if len(outcome.finished) < world:
-        raise _unfinished(outcome, traces, world)
+        raise _make_unfinished_error(outcome, traces, world)
     if outcome.fault is not None:
-        message = f"all ranks have finished; then ASTRA-sim {outcome.fault.there}: {_told(outcome.fault)}"
+        message = (
+            f"all ranks have finished; then ASTRA-sim {outcome.fault.there}: {_format_fault(outcome.fault)}"
+        )
         diagnostics.append(Diagnostic("warning", "crash-behind-end", message, traces.path))
     statistics = [fault for fault in outcome.swallowed if fault.node is None]
     if statistics:
@@ -107,9 +120,9 @@ def by_astra(setup: Execution) -> Executed:
             f"rank {ranks}: ASTRA-sim prints no statistics of ranks with CPU, memory or invalid nodes (R7.4)"
         )
         diagnostics.append(Diagnostic("note", "no-statistics", message, traces.path))
-    diagnostics += without_times(traces, nodes, astra, ASTRA_SIM_2)
-    said = tuple(diagnostics)
-    return _astra_executed(setup, cluster, run, outcome, links, groups, said, astra, used)
+    diagnostics += note_missing_times(traces, nodes, astra, ASTRA_SIM_2)
+    all_diagnostics = tuple(diagnostics)
+    return _make_result(setup, cluster, run, outcome, links, groups, all_diagnostics, astra, used)
 
 
 def astra_values(setup: Execution, world: int) -> tuple[Cluster, dict[str, Any]]:
@@ -123,15 +136,15 @@ def collective_rules(setup: Execution, cluster: Cluster) -> Rules:
     return _astra_rules(setup, cluster)[1]
 
 
-def _truth(word: str) -> bool:
+def _parse_bool(word: str) -> bool:
     if word not in ("true", "false"):
         raise UsageError(f"--rendezvous-protocol {printable(word, 60)}: true or false is expected")
     return word == "true"
 
 
-def _network_of(setup: Execution) -> AskedCluster:
+def _network_of(setup: Execution) -> ClusterParameters:
     """The system file is read as ASTRA-sim reads it."""
-    return replace(setup.parameters.part(AskedCluster), system=None)
+    return replace(setup.parameters.part(ClusterParameters), system=None)
 
 
 def _world_of(setup: Execution) -> int:
@@ -140,7 +153,7 @@ def _world_of(setup: Execution) -> int:
     return choice.npus or highest + 1
 
 
-def _as_there(file: ExecutionFile, traces: ExecutionSet) -> Columns:
+def _read_like_astra(file: ExecutionFile, traces: ExecutionSet) -> Columns:
     """The columns as ASTRA-sim reads them: the first message is lost, whatever it is, and gzip is not
     opened.
     """
@@ -171,8 +184,10 @@ def _astra_rules(setup: Execution, cluster: Cluster) -> tuple[System, Rules, dic
     algorithms = dict(read.algorithms)
     if parameters.algorithm:
         for kind, names in algorithms.items():
-            asked = cluster.algorithms_for(kind)
-            algorithms[kind] = tuple(mine or there for mine, there in zip(asked, names, strict=False))
+            explicit_names = cluster.algorithms_for(kind)
+            algorithms[kind] = tuple(
+                mine or there for mine, there in zip(explicit_names, names, strict=False)
+            )
     memory = read.system.memory_bandwidth if parameters.local_mem_bw is None else parameters.local_mem_bw
     delay = read.endpoint_delay_ns if parameters.endpoint_delay is None else parameters.endpoint_delay
     baseline = read.baseline
@@ -200,56 +215,59 @@ class _Custom:
         self._prefixes = prefixes
         self._folder = os.path.dirname(system)
         self._traces = traces
-        self._known: dict[tuple[str, int], Nodes] = {}
+        self._cache: dict[tuple[str, int], Nodes] = {}
 
     def nodes(self, kind: str, position: int) -> Nodes:
         """The nodes of a position's file: from where wltui runs, else beside the system file. Raises
         InputError.
         """
-        known = self._known.get((kind, position))
-        if known is None:
+        file_nodes = self._cache.get((kind, position))
+        if file_nodes is None:
             name = f"{self._prefixes[kind]}.{position}.et"
             path = name if os.path.exists(name) else os.path.join(self._folder, name)
             data = read_file(path)
-            known = order(read_columns(data, self._traces.table, 1))
-            self._known[kind, position] = known
-        return known
+            file_nodes = sort_nodes(read_columns(data, self._traces.table, 1))
+            self._cache[kind, position] = file_nodes
+        return file_nodes
 
 
-def _told(fault: Fault) -> str:
+def _format_fault(fault: Fault) -> str:
     where = f"rank {fault.rank}" + (f", node {fault.node}" if fault.node is not None else "")
     return f"{where}: {fault.rule}"
 
 
-def _unfinished(outcome: AstraOutcome, traces: ExecutionSet, world: int) -> InputError:
+def _make_unfinished_error(outcome: AstraOutcome, traces: ExecutionSet, world: int) -> InputError:
     """What stopped the run, or why each rank that did not finish waits."""
     paths = {file.rank: file.path for file in traces.files}
-    done = len(outcome.finished)
+    finished_count = len(outcome.finished)
     errors = []
     if outcome.fault is not None:
         fault = outcome.fault
         message = (
-            f"{_told(fault)}; ASTRA-sim {fault.there} at this ({done} of {plural(world, 'rank')} had "
+            f"{_format_fault(fault)}; ASTRA-sim {fault.there} at this ({finished_count} of "
+            f"{plural(world, 'rank')} had "
             f"finished)"
         )
         errors.append(Diagnostic("error", "execution-stopped", message, paths.get(fault.rank, traces.path)))
         return InputError(*errors)
     swallowed = {fault.rank: fault for fault in outcome.swallowed if fault.node is not None}
-    for rank, why in sorted(outcome.held.items()):
+    for rank, why in sorted(outcome.wait_reasons.items()):
         cut_off = swallowed.get(rank)
         if cut_off is not None:
-            message = f"{_told(cut_off)}; ASTRA-sim swallows the exception, and the rank never ends (R6.4)"
+            message = (
+                f"{_format_fault(cut_off)}; ASTRA-sim swallows the exception, and the rank never ends (R6.4)"
+            )
         else:
             message = f"rank {rank} never ends: it waits in {why}; ASTRA-sim ends without a word (R6.3)"
         errors.append(Diagnostic("error", "execution-stopped", message, paths.get(rank, traces.path)))
     return first_errors(errors)
 
 
-def _astra_executed(
+def _make_result(
     setup: Execution, cluster: Cluster, run: AstraRun, outcome: AstraOutcome,
     links: LinkByLink | None, groups: Mapping[int, tuple[int, ...]] | None,
     diagnostics: tuple[Diagnostic, ...], astra: System, used: Mapping[str, Any],
-) -> Executed:  # fmt: skip
+) -> ExecutionResult:  # fmt: skip
     traces = setup.opened
     nodes = [rank.nodes for rank in run.ranks]
     world = tuple(range(cluster.npus))
@@ -259,60 +277,76 @@ def _astra_executed(
         return world if name in ("", "0") or listed is None else listed
 
     # Which ranks ran alike is seen by their times: what is computed of the run is computed once for them.
-    apart = {
+    extra_keys = {
         rank: blake2b(start.tobytes() + end.tobytes(), digest_size=16).digest()
         for rank, (start, end) in enumerate(zip(outcome.start, outcome.end, strict=True))
     }
-    units = alone(len(nodes))
+    units = make_rank_units(len(nodes))
     if not setup.parameters.no_fold:
-        units = units_of(nodes, traces.kinds, cluster, apart, members, outcome.start) or units
+        units = find_units(nodes, traces.kinds, cluster, extra_keys, members, outcome.start) or units
     firsts = [nodes[rank] for rank in units.first]
     starts, ends = ([times[rank] for rank in units.first] for times in (outcome.start, outcome.end))
     meetings = [array("i", (NEVER,)) * len(unit_nodes) for unit_nodes in firsts]
-    numbers: dict[tuple[str | int, int], int] = {}
-    named: dict[str, tuple[int, ...]] = {name: members(name, ()) for name in units.groups}
+    meeting_ids: dict[tuple[str | int, int], int] = {}
+    group_ranks: dict[str, tuple[int, ...]] = {name: members(name, ()) for name in units.groups}
     sends = [array("q", (NEVER,)) * len(unit_nodes) for unit_nodes in firsts]
     if not astra.replay:
         for unit, unit_nodes in enumerate(firsts):
             counts: dict[str, int] = {}
             # Collectives are matched in the order in which a rank starts them (R4.7).
-            for place in sorted(range(len(unit_nodes)), key=starts[unit].__getitem__):
-                row = unit_nodes.row[place]
-                if unit_nodes.columns.type[row] != COLL or starts[unit][place] < 0:
+            for index in sorted(range(len(unit_nodes)), key=starts[unit].__getitem__):
+                row = unit_nodes.row[index]
+                if unit_nodes.columns.type[row] != COLL or starts[unit][index] < 0:
                     continue
                 attributes = traces.kinds.attributes(unit_nodes.columns.attributes[row])
                 if integer(attributes.get("comm_type")) == BROADCAST:
                     continue
                 name = group_name(attributes)
-                named.setdefault(name, members(name, ()))
-                number = counts.get(name, 0)
-                counts[name] = number + 1
-                key = (units.groups.get(name, name), number)
-                meetings[unit][place] = numbers.setdefault(key, len(numbers))
-        sends = sends_of(nodes, traces.kinds, outcome.start, units)
+                group_ranks.setdefault(name, members(name, ()))
+                occurrence = counts.get(name, 0)
+                counts[name] = occurrence + 1
+                key = (units.groups.get(name, name), occurrence)
+                meetings[unit][index] = meeting_ids.setdefault(key, len(meeting_ids))
+        sends = match_sends(nodes, traces.kinds, outcome.start, units)
     order_of = [
-        (unit, place)
-        for _, unit, place in sorted(
-            (end, unit, place)
+        (unit, index)
+        for _, unit, index in sorted(
+            (end, unit, index)
             for unit, column in enumerate(ends)
-            for place, end in enumerate(column)
+            for index, end in enumerate(column)
             if end >= 0
         )
     ]
-    order_of = _behind_parents(firsts, ends, order_of, sends)
-    begin = _begins(starts, ends, meetings, sends, len(numbers))
+    order_of = _order_by_ends(firsts, ends, order_of, sends)
+    begin = _find_begins(starts, ends, meetings, sends, len(meeting_ids))
     lanes = [
         bytearray(255 if slot == FREE else slot for slot in run.ranks[rank].slot_of) for rank in units.first
     ]
-    return Executed(
-        setup, cluster, ASTRA_SIM_2, nodes, units.spread(starts), units.spread(begin),
-        units.spread(ends), units, order_of, units.spread(lanes), units.spread(meetings), None, sends, named,
-        sorted(outcome.finished), links.uses() if links is not None else None, diagnostics, astra,
-        used, None if links is None else links.heat(),
-    )  # fmt: skip
+    return ExecutionResult(
+        setup,
+        cluster,
+        ASTRA_SIM_2,
+        nodes,
+        units.spread(starts),
+        units.spread(begin),
+        units.spread(ends),
+        units,
+        order_of,
+        units.spread(lanes),
+        units.spread(meetings),
+        None,
+        sends,
+        group_ranks,
+        sorted(outcome.finished),
+        links.uses() if links is not None else None,
+        diagnostics,
+        astra,
+        used,
+        None if links is None else links.heat(),
+    )
 
 
-def _behind_parents(
+def _order_by_ends(
     nodes: Sequence[Nodes],
     ends: Sequence[array[int]],
     ended: list[tuple[int, int]],
@@ -320,52 +354,52 @@ def _behind_parents(
 ) -> list[tuple[int, int]]:
     """Nodes by their ends; of those that end at one instant what others wait for comes first."""
     behind_parents: list[tuple[int, int]] = []
-    done = [bytearray(len(node)) for node in nodes]
+    is_listed = [bytearray(len(node)) for node in nodes]
     for item in ended:
         stack = [item]
         while stack:
-            rank, place = stack[-1]
-            if done[rank][place]:
+            rank, index = stack[-1]
+            if is_listed[rank][index]:
                 stack.pop()
                 continue
-            asked = [
-                (rank, parent) for parent in (*nodes[rank].data[place], *nodes[rank].ctrl[place])
-                if not done[rank][parent] and ends[rank][parent] >= 0
+            blockers = [
+                (rank, parent) for parent in (*nodes[rank].data[index], *nodes[rank].ctrl[index])
+                if not is_listed[rank][parent] and ends[rank][parent] >= 0
             ]  # fmt: skip
-            sent = sends[rank][place]
+            send = sends[rank][index]
             if (
-                sent >= 0
-                and not done[sent >> 32][sent & 0xFFFFFFFF]
-                and ends[sent >> 32][sent & 0xFFFFFFFF] >= 0
+                send >= 0
+                and not is_listed[send >> 32][send & 0xFFFFFFFF]
+                and ends[send >> 32][send & 0xFFFFFFFF] >= 0
             ):
-                asked.append((sent >> 32, sent & 0xFFFFFFFF))
-            if asked:
-                stack += asked
+                blockers.append((send >> 32, send & 0xFFFFFFFF))
+            if blockers:
+                stack += blockers
             else:
-                done[rank][place] = 1
+                is_listed[rank][index] = 1
                 behind_parents.append(stack.pop())
     return behind_parents
 
 
-def _begins(
+def _find_begins(
     start: Sequence[array[int]], end: Sequence[array[int]], meetings: Sequence[array[int]],
     sends: Sequence[array[int]], count: int,
 ) -> list[array[int]]:  # fmt: skip
     """When what each node waited for was there: the last member had come, the message was on its way."""
     come = [0] * count
     for rank, column in enumerate(meetings):
-        for place, number in enumerate(column):
-            if number >= 0 and start[rank][place] > come[number]:
-                come[number] = start[rank][place]
+        for index, meeting in enumerate(column):
+            if meeting >= 0 and start[rank][index] > come[meeting]:
+                come[meeting] = start[rank][index]
     begins = []
     for rank, column in enumerate(meetings):
         begin = array("q", start[rank])
-        for place, number in enumerate(column):
-            if number >= 0:
-                begin[place] = min(max(begin[place], come[number]), max(end[rank][place], begin[place]))
-            elif sends[rank][place] >= 0:
-                sent = sends[rank][place]
-                there = start[sent >> 32][sent & 0xFFFFFFFF]
-                begin[place] = min(max(begin[place], there), max(end[rank][place], begin[place]))
+        for index, meeting in enumerate(column):
+            if meeting >= 0:
+                begin[index] = min(max(begin[index], come[meeting]), max(end[rank][index], begin[index]))
+            elif sends[rank][index] >= 0:
+                send = sends[rank][index]
+                there = start[send >> 32][send & 0xFFFFFFFF]
+                begin[index] = min(max(begin[index], there), max(end[rank][index], begin[index]))
         begins.append(begin)
     return begins

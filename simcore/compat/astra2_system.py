@@ -41,20 +41,20 @@ def read_astra_system(path: str, dimensions: int) -> AstraSystem:
     for word, kind in COLLECTIVES.items():
         key = f"{word}-implementation"
         if key in by_key:
-            algorithms[kind] = _algorithms(entries, key, dimensions)
+            algorithms[kind] = _read_algorithms(entries, key, dimensions)
         key += "-custom"
         if key in by_key:
             names = by_key[key].value
             if not isinstance(names, list) or len(names) != 1 or not isinstance(names[0], str):
-                raise entries.wrong(key, "a list of one prefix of files")
+                raise entries.make_error(key, "a list of one prefix of files")
             custom[kind] = names[0]
     splits = entries.count("preferred-dataset-splits", 0, 1, MOST_CHUNKS) or None
     optimization = by_key.get("collective-optimization")
     if optimization is not None and optimization.value not in ("localBWAware", "baseline"):
-        raise entries.wrong("collective-optimization", "localBWAware or baseline")
-    memory = _number(entries, "local-mem-bw")
+        raise entries.make_error("collective-optimization", "localBWAware or baseline")
+    memory = _read_number(entries, "local-mem-bw")
     system = System(
-        bool(entries.count("roofline-enabled", 0, 0, 1)), _number(entries, "peak-perf"), memory,
+        bool(entries.count("roofline-enabled", 0, 0, 1)), _read_number(entries, "peak-perf"), memory,
         bool(entries.count("replay-only", 0, 0, 1)), custom,
     )  # fmt: skip
     return AstraSystem(
@@ -64,34 +64,34 @@ def read_astra_system(path: str, dimensions: int) -> AstraSystem:
     )  # fmt: skip
 
 
-def _number(entries: Entries, key: str) -> float | None:
+def _read_number(entries: Entries, key: str) -> float | None:
     if key not in entries.by_key:
         return None
     value = entries.by_key[key].value
     if not is_number(value) or value < 0:
-        raise entries.wrong(key, "a number of 0 or more")
+        raise entries.make_error(key, "a number of 0 or more")
     return float(value)
 
 
-def _algorithms(entries: Entries, key: str, dimensions: int) -> tuple[str, ...]:
+def _read_algorithms(entries: Entries, key: str, dimensions: int) -> tuple[str, ...]:
     """One algorithm a dimension, fewer leave the higher ones out (R4.11)."""
     entry = entries.by_key[key]
     if not isinstance(entry.value, list):
-        raise entries.wrong(key, "a list of one algorithm a dimension")
+        raise entries.make_error(key, "a list of one algorithm a dimension")
     if len(entry.value) > dimensions:
         message = (
             f"found {len(entry.value)} in {key}, expected at most {dimensions}, one a dimension of the "
             f"network "
             "(ASTRA-sim aborts, R4.11)"
         )
-        raise entries.source.refusal(_CODE, message, entries.source.place(entry.at))
+        raise entries.source.make_error(_CODE, message, entries.source.locate(entry.at))
     names = []
     for index, name in enumerate(entry.value):
-        known = algorithm_named(name)
-        if known is None:
+        algorithm = algorithm_named(name)
+        if algorithm is None:
             message = f"found {quoted(str(name))} in {key}, expected {ALGORITHMS_EXPECTED}"
-            raise entries.source.refusal(_CODE, message, entries.source.place(entry.items_at[index]))
-        names.append(known)
+            raise entries.source.make_error(_CODE, message, entries.source.locate(entry.items_at[index]))
+        names.append(algorithm)
     return tuple(names)
 
 
@@ -100,21 +100,21 @@ def read_memory(path: str) -> RemoteMemory:
     entries = json_entries(ClusterText(path), "remote-memory", "a remote memory file of ASTRA-sim")
     kind = entries.by_key.get("memory-type")
     if kind is None:
-        raise entries.source.refusal(
+        raise entries.source.make_error(
             "remote-memory", f"found no memory-type, expected {either(list(_MEMORIES))}"
         )
     if kind.value not in _MEMORIES:
-        raise entries.wrong("memory-type", either(list(_MEMORIES)))
+        raise entries.make_error("memory-type", either(list(_MEMORIES)))
     if kind.value == _MEMORIES[0]:
         return RemoteMemory()
-    bandwidth = _number(entries, "remote-mem-bw")
+    bandwidth = _read_number(entries, "remote-mem-bw")
     if not bandwidth:
-        raise entries.source.refusal(
+        raise entries.source.make_error(
             "remote-memory", "found no remote-mem-bw above 0, expected bytes per ns (GB/s)"
         )
     per_node = entries.count("num-npus-per-node", 0, 1, 1 << 24)
     if kind.value == _MEMORIES[2] and not per_node:
-        raise entries.source.refusal(
+        raise entries.source.make_error(
             "remote-memory", "found no num-npus-per-node, expected it with this memory-type"
         )
     return RemoteMemory(
@@ -131,20 +131,20 @@ def read_groups(path: str, world: int, with_zero: bool = False) -> dict[int, tup
     try:
         root: Any = json.loads(source.text)
     except (ValueError, RecursionError) as error:
-        raise source.refusal("comm-groups", f"this is not JSON: {str(error)[:80]}") from None
+        raise source.make_error("comm-groups", f"this is not JSON: {str(error)[:80]}") from None
     if not isinstance(root, dict):
-        raise source.refusal("comm-groups", 'found no object, expected {"1": [0, 1], ...}')
+        raise source.make_error("comm-groups", 'found no object, expected {"1": [0, 1], ...}')
     groups: dict[int, tuple[int, ...]] = {}
     for key, ranks in root.items():
         if not (key.isascii() and key.isdigit() and len(key) < 10) or (int(key) == 0 and not with_zero):
             message = f"found group {quoted(key)}, expected a number from 1 (ASTRA-sim aborts, R5.4)"
-            raise source.refusal("comm-groups", message)
+            raise source.make_error("comm-groups", message)
         fits = isinstance(ranks, list) and all(type(rank) is int and 0 <= rank < world for rank in ranks)
         if not fits or not ranks or len(set(ranks)) != len(ranks):
             message = (
                 f"found the ranks {quoted(json.dumps(ranks))} of group {key}, expected different ranks below "
                 f"{world}"
             )
-            raise source.refusal("comm-groups", message)
+            raise source.make_error("comm-groups", message)
         groups[int(key)] = tuple(ranks)
     return groups

@@ -16,9 +16,9 @@ from simcore.cluster import Cluster, TransferShape
 from simcore.compat.simai_network import BusBandwidth, SimaiNetwork, simai_bandwidths
 from simcore.diagnostics import Diagnostic, UsageError
 from simcore.layout import Layout
-from simcore.networks.model import AskedNetwork, Network
+from simcore.networks.model import Network, NetworkParameters
 from simcore.records import NamedTuple
-from simcore.units import number
+from simcore.units import format_number
 from simcore.workload.model import GroupKind
 
 # The columns: numbers of nodes, and one for expert groups whose tensor groups fill a server.
@@ -93,11 +93,11 @@ class SimaiAuto(SimaiNetwork):
 
     name = "simai-auto"
 
-    def __init__(self, asked: AskedNetwork, layout: Layout) -> None:
-        super().__init__(asked, layout)
-        figures = simai_bandwidths(asked)
+    def __init__(self, parameters: NetworkParameters, layout: Layout) -> None:
+        super().__init__(parameters, layout)
+        figures = simai_bandwidths(parameters)
         self.nvlink, self.nic = figures["nvlink"], figures["nic"]
-        self.nics = asked.nics_per_server
+        self.nics = parameters.nics_per_server
 
     def bandwidth(self, kind: GroupKind, collective: str, size: int) -> BusBandwidth:
         group = self._nodes(kind)
@@ -145,7 +145,7 @@ class SimaiAuto(SimaiNetwork):
         if group.nodes == 1:
             return BusBandwidth(self.nvlink, "NVLink in one node")
         through = group.nics * self.nic
-        nics = f"{group.nics} x {number(self.nic)} of NICs over {group.nodes} nodes"
+        nics = f"{group.nics} x {format_number(self.nic)} of NICs over {group.nodes} nodes"
         if group.gpus > 1 and through > self.nvlink:
             within = self.nvlink * group.gpus / (group.gpus - 1)
             if within < through:
@@ -158,7 +158,7 @@ class SimaiAuto(SimaiNetwork):
         peers = group.nodes * group.gpus - 1
         outside = (group.nodes - 1) * group.gpus
         each = group.nics * self.nic / group.gpus
-        origin = f"{group.nics} x {number(self.nic)} / {group.gpus} of NICs x {peers}/{outside} peers"
+        origin = f"{group.nics} x {format_number(self.nic)} / {group.gpus} of NICs x {peers}/{outside} peers"
         return BusBandwidth(each * peers / outside, origin)
 
     def fixed_ns(self, kind: GroupKind, size: int) -> int | None:
@@ -171,8 +171,8 @@ class SimaiAuto(SimaiNetwork):
 
     def words(self) -> str:
         return (
-            f"servers of {self.server} GPUs, NVLink {number(self.nvlink)} GiB/s, "
-            f"{self.nics} NICs of {number(self.nic)} GiB/s"
+            f"servers of {self.server} GPUs, NVLink {format_number(self.nvlink)} GiB/s, "
+            f"{self.nics} NICs of {format_number(self.nic)} GiB/s"
         )
 
     def assumptions(self) -> list[Diagnostic]:
@@ -182,6 +182,6 @@ class SimaiAuto(SimaiNetwork):
         return [Diagnostic("note", "simai-tp-1", message)]
 
 
-def opened(asked: AskedNetwork, layout: Layout, cluster: Cluster) -> Network:
+def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> Network:
     """The network of a run: see `NetworkModel`."""
-    return SimaiAuto(asked, layout)
+    return SimaiAuto(parameters, layout)

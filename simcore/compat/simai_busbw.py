@@ -22,7 +22,7 @@ from simcore.collectives import NAMES
 from simcore.compat.simai_network import BusBandwidth, SimaiNetwork
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.layout import Layout
-from simcore.networks.model import AskedNetwork, Network
+from simcore.networks.model import Network, NetworkParameters
 from simcore.records import NamedTuple
 from simcore.workload.model import GroupKind
 
@@ -37,7 +37,7 @@ class BusbwEntry(NamedTuple):
     """One entry of the file. gibps: None for `null`. place: its (line, column)."""
 
     gibps: float | None
-    place: tuple[int, int]
+    location: tuple[int, int]
 
 
 class BusbwFile:
@@ -53,7 +53,7 @@ class BusbwFile:
         self._ignored: list[tuple[str, tuple[int, int]]] = []
         self.diagnostics: tuple[Diagnostic, ...] = ()
         self._read()
-        self.diagnostics += self._source.ignored(self._ignored)
+        self.diagnostics += self._source.note_ignored(self._ignored)
         self._note_unused()
 
     def get(self, name: str) -> float | None:
@@ -61,72 +61,74 @@ class BusbwFile:
         entry = self._entries.get(name)
         return entry.gibps if entry else None
 
-    def needed(self, name: str, what: str) -> float:
+    def require(self, name: str, what: str) -> float:
         """GiB/s of an entry. Raises InputError, with `what` it is needed for, where the file has none."""
         value = self.get(name)
         if value is not None:
             return value
         entry = self._entries.get(name)
-        place = entry.place if entry else self._sections.get(name.partition(".")[0])
-        found = f"null for {name}" if entry else f"no {name}"
-        message = f"found {found}, expected its bandwidth in GiB/s: {what}"
-        raise self._source.refusal("busbw-missing", message, place)
+        location = entry.location if entry else self._sections.get(name.partition(".")[0])
+        actual = f"null for {name}" if entry else f"no {name}"
+        message = f"found {actual}, expected its bandwidth in GiB/s: {what}"
+        raise self._source.make_error("busbw-missing", message, location)
 
     def _read(self) -> None:
         section = ""
-        for number, line in enumerate(self._source.text.split("\n"), 1):
+        for line_number, line in enumerate(self._source.text.split("\n"), 1):
             text = line.partition("#")[0].strip()
-            place = (number, len(line) - len(line.lstrip()) + 1)
-            if number == 1 and not self._is_section(text):
+            location = (line_number, len(line) - len(line.lstrip()) + 1)
+            if line_number == 1 and not self._is_section(text):
                 continue
             if not text:
                 continue
-            if number == 1:
+            if line_number == 1:
                 message = f"found {quoted(text)} on line 1, which SimAI takes for a title; read as a section"
-                self.diagnostics = (self._said("warning", "busbw-title", message, place),)
+                self.diagnostics = (self._make_diagnostic("warning", "busbw-title", message, location),)
             key, colon, value = (part.strip() for part in text.partition(":"))
             if not colon:
-                raise self._wrong(
-                    f"found {quoted(text)}, expected a section ({_SECTIONS}) or KEY: GIBPS", place
+                raise self._make_error(
+                    f"found {quoted(text)}, expected a section ({_SECTIONS}) or KEY: GIBPS", location
                 )
             key = key.rstrip(",").rstrip()
             if self._is_section(text) or (not value and key not in (*_COLLECTIVES, "busbw")):
                 section = key
                 if section in _FILE_KEYS:
-                    self._sections[section] = place
+                    self._sections[section] = location
                 else:
-                    self._ignored.append((section, place))
+                    self._ignored.append((section, location))
             elif key in _FILE_KEYS:
-                at = (number, line.index(value, line.index(":")) + 1)
-                raise self._wrong(f"found {quoted(value)} after {key}:, expected its entries below it", at)
+                at = (line_number, line.index(value, line.index(":")) + 1)
+                raise self._make_error(
+                    f"found {quoted(value)} after {key}:, expected its entries below it", at
+                )
             elif section in _FILE_KEYS:
-                self._take(section, key, value.rstrip(",").rstrip(), place, line)
+                self._add_entry(section, key, value.rstrip(",").rstrip(), location, line)
             elif not section:
-                raise self._wrong(
-                    f"found {quoted(key)} before any section, expected one of {_SECTIONS}", place
+                raise self._make_error(
+                    f"found {quoted(key)} before any section, expected one of {_SECTIONS}", location
                 )
         if not self._sections:
-            raise self._wrong(f"found no section, expected {_SECTIONS} after a title", (1, 1))
+            raise self._make_error(f"found no section, expected {_SECTIONS} after a title", (1, 1))
 
     @staticmethod
     def _is_section(text: str) -> bool:
         return text.endswith(":") and text[:-1].strip() in _FILE_KEYS
 
-    def _take(self, section: str, key: str, value: str, place: tuple[int, int], line: str) -> None:
+    def _add_entry(self, section: str, key: str, value: str, location: tuple[int, int], line: str) -> None:
         """An entry of a known section; the last of two of a name counts, as in SimAI."""
         name = f"{section}.{key}"
         if key not in _FILE_KEYS[section]:
-            self._ignored.append((name, place))
+            self._ignored.append((name, location))
             return
         if name in self._entries:
-            message = f"found {name} again, after line {self._entries[name].place[0]}; the last one counts"
-            self.diagnostics += (self._said("warning", "busbw-repeated", message, place),)
+            message = f"found {name} again, after line {self._entries[name].location[0]}; the last one counts"
+            self.diagnostics += (self._make_diagnostic("warning", "busbw-repeated", message, location),)
         gibps = None if value in _EMPTY else number_within(value, BANDWIDTHS)
         if gibps is None and value not in _EMPTY:
-            at = (place[0], line.index(value, line.index(":")) + 1)
+            at = (location[0], line.index(value, line.index(":")) + 1)
             expected = "a number from 1e-6 to 1e9 (GiB/s) or null"
-            raise self._wrong(f"found {quoted(value)} for {name}, expected {expected}", at)
-        self._entries[name] = BusbwEntry(gibps, place)
+            raise self._make_error(f"found {quoted(value)} for {name}, expected {expected}", at)
+        self._entries[name] = BusbwEntry(gibps, location)
 
     def _note_unused(self) -> None:
         """SimAI takes the bandwidth of a reduce-scatter from `allgather`: said where the two differ."""
@@ -134,13 +136,17 @@ class BusbwFile:
             entry = self._entries.get(f"{section}.reducescatter")
             if entry and entry.gibps is not None and entry.gibps != self.get(f"{section}.allgather"):
                 message = f"{section}.reducescatter is ignored: SimAI takes {section}.allgather in its place"
-                self.diagnostics += (self._said("note", "cluster-key-ignored", message, entry.place),)
+                self.diagnostics += (
+                    self._make_diagnostic("note", "cluster-key-ignored", message, entry.location),
+                )
 
-    def _said(self, severity: str, code: str, message: str, place: tuple[int, int]) -> Diagnostic:
-        return Diagnostic(severity, code, message, self._source.path, *place)  # type: ignore[arg-type]
+    def _make_diagnostic(
+        self, severity: str, code: str, message: str, location: tuple[int, int]
+    ) -> Diagnostic:
+        return Diagnostic(severity, code, message, self._source.path, *location)  # type: ignore[arg-type]
 
-    def _wrong(self, message: str, place: tuple[int, int]) -> InputError:
-        return self._source.refusal(_CODE, message, place)
+    def _make_error(self, message: str, location: tuple[int, int]) -> InputError:
+        return self._source.make_error(_CODE, message, location)
 
 
 _KEYS = {
@@ -156,9 +162,9 @@ class Busbw(SimaiNetwork):
 
     name = "busbw"
 
-    def __init__(self, asked: AskedNetwork, layout: Layout) -> None:
-        super().__init__(asked, layout)
-        self.path = asked.argument
+    def __init__(self, parameters: NetworkParameters, layout: Layout) -> None:
+        super().__init__(parameters, layout)
+        self.path = parameters.argument
         self._file = BusbwFile(self.path)
         self.pp_gibps = self._file.get("PP.busbw")
 
@@ -169,7 +175,7 @@ class Busbw(SimaiNetwork):
         what = (
             f"{NAMES[collective]} of {kind} groups needs it, and SimAI's own time wraps to 2^64 ns without it"
         )
-        return BusBandwidth(self._file.needed(entry, what), f"{entry} of the file")
+        return BusBandwidth(self._file.require(entry, what), f"{entry} of the file")
 
     def _entry(self, kind: GroupKind, key: str) -> tuple[str | None, str]:
         """The entry that SimAI takes; None, and why, where it takes none."""
@@ -189,7 +195,7 @@ class Busbw(SimaiNetwork):
         return f"{section}.{'allreduce' if key == 'allreduce' else 'allgather'}", ""
 
     def transfer_gibps(self, shape: TransferShape) -> float:
-        return self._file.needed("PP.busbw", "a transfer between pipeline stages needs it")
+        return self._file.require("PP.busbw", "a transfer between pipeline stages needs it")
 
     def words(self) -> str:
         return f"bus bandwidths of SimAI, servers of {self.server} GPUs"
@@ -198,6 +204,6 @@ class Busbw(SimaiNetwork):
         return list(self._file.diagnostics)
 
 
-def opened(asked: AskedNetwork, layout: Layout, cluster: Cluster) -> Network:
+def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> Network:
     """The network of a run: see `NetworkModel`."""
-    return Busbw(asked, layout)
+    return Busbw(parameters, layout)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from simcore.analysis.finished import Finished
+from simcore.analysis.simulation_figures import SimulationFigures
 from simcore.compat.simai_network import (
     SimaiNetwork,
     accumulations,
@@ -23,7 +23,15 @@ from simcore.diagnostics import InputError, UsageError
 from simcore.simulation import Simulation
 from simcore.trace.contexts import EstimateLine, SimaiEstimate
 from simcore.trace.figures import StreamUse
-from simcore.units import duration, how_much, largest, listed_with, number, plural, signed
+from simcore.units import (
+    duration,
+    format_number,
+    join_with_figures,
+    largest_keys,
+    plural,
+    share_word,
+    signed_duration,
+)
 from simcore.workload import Workload
 from simcore.workload.model import PHASES
 
@@ -107,7 +115,7 @@ def _recomputed(workload: Workload) -> dict[int, int]:
 _KINDS = ("dp", "dp_ep", "tp", "ep")
 
 
-def beside_estimate(results: Finished) -> tuple[int, list[EstimateLine]]:
+def compare_estimate(results: SimulationFigures) -> tuple[int, list[EstimateLine]]:
     """(rank class, lines): SimAI's estimate beside the class that is idle least, the first of them.
 
     No lines where there is no estimate.
@@ -115,12 +123,12 @@ def beside_estimate(results: Finished) -> tuple[int, list[EstimateLine]]:
     estimate = None if results.simulation.has_dimensions else simai_estimate(results.simulation)
     if estimate is None:
         return 0, []
-    number_ = min(
+    class_id = min(
         range(len(results.accounts)), key=lambda class_number: results.accounts[class_number].idle_ns
     )
-    accounts = results.accounts[number_]
+    accounts = results.accounts[class_id]
     exposed = accounts.exposed_ns()
-    streams = results.figures.streams[number_].streams
+    streams = results.figures.streams[class_id].streams
     lines = [_compute(results, estimate, accounts.busy_ns)]
     lines += [
         _collectives(results, kind, getattr(estimate, f"{kind}_us"), exposed[kind], streams)
@@ -135,24 +143,24 @@ def beside_estimate(results: Finished) -> tuple[int, list[EstimateLine]]:
     text = "the lines of collectives, added up"
     lines.append(EstimateLine("exposed", estimate.exposed_us, ours, text))
     lines.append(_total(results, estimate, lines))
-    return number_, lines
+    return class_id, lines
 
 
 def _ns(us: float) -> int:
     return round(us * 1000)
 
 
-def _compute(results: Finished, estimate: SimaiEstimate, ours: int) -> EstimateLine:
+def _compute(results: SimulationFigures, estimate: SimaiEstimate, ours: int) -> EstimateLine:
     difference = ours - _ns(estimate.compute_us)
     if not difference:
         text = "both add up the same cells"
     else:
-        reasons = _work_differs(results)
-        text = f"{signed(difference)} here: {'; '.join(reasons) or 'other rows run'}"
+        reasons = _explain_work(results)
+        text = f"{signed_duration(difference)} here: {'; '.join(reasons) or 'other rows run'}"
     return EstimateLine("compute", estimate.compute_us, ours, text)
 
 
-def _work_differs(results: Finished, kind: str | None = None) -> list[str]:
+def _explain_work(results: SimulationFigures, kind: str | None = None) -> list[str]:
     """Why a rank of this run does other work than SimAI adds up, as far as the run says it.
 
     kind: of the collectives that are asked about (None: compute); only rows that have one are a reason.
@@ -161,14 +169,14 @@ def _work_differs(results: Finished, kind: str | None = None) -> list[str]:
     workload, program, parameters = simulation.workload, simulation.program, simulation.parameters
     structure = program.structure
     reasons = []
-    counted = estimated_rows(workload)
+    estimated_count = estimated_rows(workload)
 
     def takes_part(rows: Iterable[int]) -> bool:
         return any(kind is None or kind in _kinds_of(workload, row) for row in rows)
 
-    if takes_part(range(counted, len(workload))):
-        left = plural(len(workload) - counted, "row")
-        reasons.append(f"SimAI leaves out the {left} behind the {counted} of line 2")
+    if takes_part(range(estimated_count, len(workload))):
+        left = plural(len(workload) - estimated_count, "row")
+        reasons.append(f"SimAI leaves out the {left} behind the {estimated_count} of line 2")
     if program.pipelined:
         in_blocks = takes_part(row for block in structure.blocks for row in block)
         if in_blocks and program.microbatches != len(structure.blocks):
@@ -196,7 +204,7 @@ def _kinds_of(workload: Workload, row: int) -> set[str | None]:
     return {cells.group[row] for cells in columns if cells.collective[row] and cells.bytes[row]}
 
 
-def _rounding(results: Finished, kind: str, simai_ns: int) -> float:
+def _rounding(results: SimulationFigures, kind: str, simai_ns: int) -> float:
     """How far SimAI's sum for a kind may be from ours by rounding alone, ns.
 
     Each of its collectives is cut to whole ns, and before that has the 24 bits of a single-precision number.
@@ -208,33 +216,35 @@ def _rounding(results: Finished, kind: str, simai_ns: int) -> float:
 
 
 def _collectives(
-    results: Finished, kind: str, simai_us: float, ours: int, streams: Sequence[StreamUse]
+    results: SimulationFigures, kind: str, simai_us: float, ours: int, streams: Sequence[StreamUse]
 ) -> EstimateLine:
-    busy, beside, _ = _sums(streams, kind)
+    busy, overlapped, _ = _sums(streams, kind)
     simai_ns = _ns(simai_us)
     if not busy and not simai_ns:
         return EstimateLine(kind, simai_us, ours, f"no {kind} collective takes time in either")
     hidden = _hidden(results, kind)
-    taken = "every one as exposed and in sequence" if not hidden else (
-        f"them in sequence and {number(100 * hidden)} % of each as hidden"
+    counting_text = "every one as exposed and in sequence" if not hidden else (
+        f"them in sequence and {format_number(100 * hidden)} % of each as hidden"
     )  # fmt: skip
-    text = f"SimAI counts {taken}; "
+    text = f"SimAI counts {counting_text}; "
     if not busy:
         text += f"here no {kind} collective runs"
-    elif beside:
-        text += f"here {duration(beside)} of {duration(busy)} runs beside compute"
+    elif overlapped:
+        text += f"here {duration(overlapped)} of {duration(busy)} runs beside compute"
     elif busy == ours:
         text += f"here too all {duration(busy)} holds compute back"
     else:
         text += f"here {duration(ours)} of {duration(busy)} holds compute back"
     if busy and not hidden and busy != simai_ns:
         rounded = abs(busy - simai_ns) <= _rounding(results, kind, simai_ns)
-        reasons = ["rounding"] if rounded else _work_differs(results, kind)
-        text += f", {signed(busy - simai_ns)} of them" + (f" ({'; '.join(reasons)})" if reasons else "")
+        reasons = ["rounding"] if rounded else _explain_work(results, kind)
+        text += f", {signed_duration(busy - simai_ns)} of them" + (
+            f" ({'; '.join(reasons)})" if reasons else ""
+        )
     return EstimateLine(kind, simai_us, ours, text)
 
 
-def _hidden(results: Finished, kind: str) -> float:
+def _hidden(results: SimulationFigures, kind: str) -> float:
     network = results.simulation.network
     assert isinstance(network, SimaiNetwork)
     return network.overlap["dp" if kind == "dp_ep" else kind]
@@ -251,7 +261,7 @@ def _sums(streams: Sequence[StreamUse], kind: str) -> tuple[int, int, int]:
 
 
 def _transfers(
-    results: Finished, estimate: SimaiEstimate, ours: int, streams: Sequence[StreamUse]
+    results: SimulationFigures, estimate: SimaiEstimate, ours: int, streams: Sequence[StreamUse]
 ) -> EstimateLine:
     busy = _sums(streams, "pp")[0]
     if not busy:
@@ -261,12 +271,12 @@ def _transfers(
     if estimate.pp_us is None:
         text = f"SimAI has no bandwidth for transfers; {text}"
     elif busy or estimate.pp_us:
-        hidden = number(100 * _hidden(results, "pp"))
+        hidden = format_number(100 * _hidden(results, "pp"))
         text = f"SimAI takes {hidden} % of all transfers as hidden; {text}"
     return EstimateLine("pp", estimate.pp_us, ours, text)
 
 
-def _bubble(results: Finished, estimate: SimaiEstimate, ours: int) -> EstimateLine:
+def _bubble(results: SimulationFigures, estimate: SimaiEstimate, ours: int) -> EstimateLine:
     simulation = results.simulation
     workload, program, stages = simulation.workload, simulation.program, simulation.layout.pp
     if stages == 1:
@@ -290,19 +300,21 @@ def _bubble(results: Finished, estimate: SimaiEstimate, ours: int) -> EstimateLi
     return EstimateLine("bubble", estimate.bubble_us, ours, text)
 
 
-def _total(results: Finished, estimate: SimaiEstimate, lines: list[EstimateLine]) -> EstimateLine:
+def _total(results: SimulationFigures, estimate: SimaiEstimate, lines: list[EstimateLine]) -> EstimateLine:
     step, total = results.step_time_ns, _ns(estimate.total_us)
     differences = {
         line.line: line.ours_ns - _ns(line.simai_us or 0) for line in lines if line.line != "exposed"
     }
-    near = largest({line: abs(ns) for line, ns in differences.items()})
-    if not near:
+    largest_lines = largest_keys({line: abs(ns) for line, ns in differences.items()})
+    if not largest_lines:
         text = "no line differs"
     else:
-        words = listed_with(near, [signed(differences[line]) for line in near])
-        whole, part = step - total, sum(differences[line] for line in near)
+        words = join_with_figures(
+            largest_lines, [signed_duration(differences[line]) for line in largest_lines]
+        )
+        whole, part = step - total, sum(differences[line] for line in largest_lines)
         # A line that differs by more than the total is made up for by others.
         is_part = whole * part > 0 and abs(whole) < 2 * abs(part) <= 2 * abs(whole)
-        of_it = f", {how_much(abs(part), abs(whole))} of it by" if is_part else "; the largest difference:"
-        text = f"{signed(whole)} here{of_it} {words}"
+        of_it = f", {share_word(abs(part), abs(whole))} of it by" if is_part else "; the largest difference:"
+        text = f"{signed_duration(whole)} here{of_it} {words}"
     return EstimateLine("total", estimate.total_us, step, text)

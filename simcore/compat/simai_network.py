@@ -20,14 +20,14 @@ from simcore.cluster import TransferShape
 from simcore.cluster.parsing import BANDWIDTHS
 from simcore.collectives import NAMES
 from simcore.collectives.exact import scaled
-from simcore.diagnostics import Diagnostic, InputError, UsageError, meant, printable
+from simcore.diagnostics import Diagnostic, InputError, UsageError, did_you_mean, printable
 from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
 from simcore.names import GPU_TYPES, NIC_TYPES
-from simcore.networks.model import AskedNetwork, PlacedCollective
+from simcore.networks.model import GroupCollective, NetworkParameters
 from simcore.program.blocks import Structure
 from simcore.records import NamedTuple
-from simcore.units import digits, plain_number, plural
+from simcore.units import group_digits, plain_number, plural
 from simcore.workload import Workload
 from simcore.workload.model import PHASES, GroupKind, Phase
 from simcore.workload.policies import TRANSFORMER
@@ -75,15 +75,18 @@ def simai_notes(workload: Workload, structure: Structure) -> list[Diagnostic]:
     missing = [key for key, value in keys.items() if value is None]
     if missing:
         note(f"crashes on this file: the header has no {', '.join(missing)}", header.line)
-    for key, value, taken in (
+    for key, value, fallback in (
         ("vpp", header.vpp, plural(layers_per_stage(workload, structure), "layer") + " a stage"),
         ("ga", header.ga, plural(accumulations(workload, structure), "micro-batch")),
     ):
         if not value and not missing:
-            found = "no" if value is None else "0 for"
-            note(f"prints Inf for bubble and total: {found} {key} in the header; {taken} taken", header.line)
+            actual = "no" if value is None else "0 for"
+            note(
+                f"prints Inf for bubble and total: {actual} {key} in the header; {fallback} taken",
+                header.line,
+            )
     comment = next(
-        (diagnostic for diagnostic in workload.diagnostics if _empties(workload, diagnostic)), None
+        (diagnostic for diagnostic in workload.diagnostics if _stops_simai(workload, diagnostic)), None
     )
     if comment is not None:
         what = "a comment" if comment.code == "comment" else "a number with a point or exponent"
@@ -99,7 +102,7 @@ def simai_notes(workload: Workload, structure: Structure) -> list[Diagnostic]:
     return notes
 
 
-def _empties(workload: Workload, diagnostic: Diagnostic) -> bool:
+def _stops_simai(workload: Workload, diagnostic: Diagnostic) -> bool:
     """Whether SimAI stops reading at what was found."""
     return diagnostic.code == "comment" or (
         diagnostic.code == "float-value" and diagnostic.line != workload.header.line
@@ -112,22 +115,22 @@ _LIFTING_POLICY = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"
 _OVERLAPS = {"dp": 0.0, "tp": 0.0, "ep": 0.0, "pp": 1.0}
 
 
-def simai_bandwidths(asked: AskedNetwork) -> dict[str, float]:
+def simai_bandwidths(parameters: NetworkParameters) -> dict[str, float]:
     """GiB/s of NVLink (`nvlink`) and of one NIC (`nic`): as given, else of the type.
 
     Raises UsageError for a type that SimAI does not know and a figure that cannot be.
     """
     figures = {}
     for field, of_type, types in (("nvlink", "gpu_type", GPU_TYPES), ("nic", "nic_type", NIC_TYPES)):
-        name = getattr(asked, of_type)
+        name = getattr(parameters, of_type)
         if name not in types:
             flag = "--" + of_type.replace("_", "-")
             raise UsageError(f"{flag} {printable(name, 60)}: one of {', '.join(types)} is expected"
-                             f"{meant(name, types)}")  # fmt: skip
-        given = getattr(asked, field)
-        if given is not None and not BANDWIDTHS[0] <= given <= BANDWIDTHS[1]:
-            raise UsageError(f"--{field} {given!r}: a number from 1e-6 to 1e9 (GiB/s) is expected")
-        figures[field] = types[name] if given is None else given
+                             f"{did_you_mean(name, types)}")  # fmt: skip
+        value = getattr(parameters, field)
+        if value is not None and not BANDWIDTHS[0] <= value <= BANDWIDTHS[1]:
+            raise UsageError(f"--{field} {value!r}: a number from 1e-6 to 1e9 (GiB/s) is expected")
+        figures[field] = types[name] if value is None else value
     return figures
 
 
@@ -194,11 +197,11 @@ class SimaiNetwork(ABC):
     name: str
     pp_gibps: float | None = None
 
-    def __init__(self, asked: AskedNetwork, layout: Layout) -> None:
+    def __init__(self, parameters: NetworkParameters, layout: Layout) -> None:
         self.layout = layout
-        self.server = asked.gpus_per_server
-        self.overlap = overlap_ratios(asked.overlap)
-        self._known: dict[tuple[GroupKind, str, int], int] = {}
+        self.server = parameters.gpus_per_server
+        self.overlap = overlap_ratios(parameters.overlap)
+        self._cache: dict[tuple[GroupKind, str, int], int] = {}
         self._free: dict[tuple[GroupKind, str], Diagnostic] = {}
 
     @abstractmethod
@@ -247,17 +250,17 @@ class SimaiNetwork(ABC):
         Raises InputError or UsageError as `bandwidth` does.
         """
         key = (kind, collective, size)
-        if key not in self._known:
-            self._known[key] = self._ns(kind, collective, size)
-        return self._known[key]
+        if key not in self._cache:
+            self._cache[key] = self._ns(kind, collective, size)
+        return self._cache[key]
 
     def _ns(self, kind: GroupKind, collective: str, size: int) -> int:
         members = self.members(kind)
         if members == 1 or not size:
             return 0
-        fixed = self.fixed_ns(kind, size)
-        if fixed is not None:
-            return fixed
+        constant_ns = self.fixed_ns(kind, size)
+        if constant_ns is not None:
+            return constant_ns
         bus_bandwidth = self.bandwidth(kind, collective, size)
         if not bus_bandwidth.gibps:
             return 0
@@ -269,18 +272,20 @@ class SimaiNetwork(ABC):
     def transfer_ns(self, shape: TransferShape, ports: PortFactors, size: int) -> int:
         return transfer_ns(size, self.transfer_gibps(shape)) if size else 0
 
-    def collective_ns(self, placed: PlacedCollective, scale: float = 1.0) -> int:
-        return scaled(self.ns(placed.group, placed.collective, placed.size), scale)
+    def collective_ns(self, group_collective: GroupCollective, scale: float = 1.0) -> int:
+        return scaled(
+            self.ns(group_collective.group, group_collective.collective, group_collective.size), scale
+        )
 
     def explain_transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> str:
         gibps, ns = self.transfer_gibps(shape), self.transfer_ns(shape, ports, size)
-        return f"{digits(size)} B / 2^30 / {gibps:.8g} GiB/s x 1e9 = {digits(ns)} ns"
+        return f"{group_digits(size)} B / 2^30 / {gibps:.8g} GiB/s x 1e9 = {group_digits(ns)} ns"
 
-    def explain_collective(self, placed: PlacedCollective) -> str:
-        group, _, _, collective, size = placed
+    def explain_collective(self, group_collective: GroupCollective) -> str:
+        group, _, _, collective, size = group_collective
         members = self.members(group)
-        ns = f"{digits(self.ns(group, collective, size))} ns"
-        head = f"{NAMES[collective]}, {group} group of {members}: {digits(size)} B"
+        ns = f"{group_digits(self.ns(group, collective, size))} ns"
+        head = f"{NAMES[collective]}, {group} group of {members}: {group_digits(size)} B"
         if members == 1 or not size:
             return f"{head}: free"
         if self.fixed_ns(group, size) is not None:
@@ -301,7 +306,7 @@ class SimaiNetwork(ABC):
         factor = " x 2" if collective == "ALLREDUCE" else ""
         return (
             f"{head} at {bus_bandwidth.gibps:.8g} GiB/s ({bus_bandwidth.origin}){ratio}\n"
-            f"{digits(size)} B / 2^30 / {rate} x 1e9{factor} x {members - 1}/{members} = {ns}"
+            f"{group_digits(size)} B / 2^30 / {rate} x 1e9{factor} x {members - 1}/{members} = {ns}"
         )
 
     def diagnostics(self, workload: Workload, structure: Structure) -> tuple[Diagnostic, ...]:
@@ -316,8 +321,8 @@ class SimaiNetwork(ABC):
         lifted = sum(1 for collective, size in forward if collective and 0 < size < least)
         for phase in PHASES:
             cells = workload.cells(phase)
-            asked = dict.fromkeys(zip(cells.collective, cells.group, cells.bytes, strict=True))
-            for collective, group, size in asked:
+            collectives = dict.fromkeys(zip(cells.collective, cells.group, cells.bytes, strict=True))
+            for collective, group, size in collectives:
                 # A send-recv is a transfer, which every network prices.
                 if collective is None or group in (None, "pp") or not size:
                     continue

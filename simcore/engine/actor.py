@@ -72,7 +72,7 @@ class Actor:
         "index",
         "parked_message",
         "parked_op",
-        "passed",
+        "pass_end_times",
         "peers",
         "program",
         "queued",
@@ -111,13 +111,13 @@ class Actor:
         self.parked_op = NOT_YET
         self.time = 0
         # By run at whose beginning a pass ends, when that was.
-        self.passed = dict.fromkeys(program.pass_ends, NOT_YET)
+        self.pass_end_times = dict.fromkeys(program.pass_ends, NOT_YET)
         self.run = 0
         self.step: Iterator[None] = iter(())
 
     def pass_ends(self) -> tuple[int, ...]:
         """When each pass ended."""
-        return tuple(self.passed[run] for run in self.program.pass_ends)
+        return tuple(self.pass_end_times[run] for run in self.program.pass_ends)
 
     def current_run(self) -> OpRun | None:
         """The run that the actor is in, None after its last."""

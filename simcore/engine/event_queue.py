@@ -32,12 +32,12 @@ from simcore.folding import Folding
 from simcore.program import Program
 from simcore.program.ops import STREAM_OF_GROUP, InnerJoins, Join, OpRun, Receive, TransferCost
 from simcore.records import NamedTuple, Struct
-from simcore.units import shifted
+from simcore.units import add_to_column
 from simcore.workload.model import LARGEST
 
 EVENTS_BETWEEN_CANCEL_CHECKS = 256
 # Of those that are not alike there may be millions.
-KEPT_STRETCHES = 1000
+MOST_STRETCHES = 1000
 
 
 class Times(Struct, frozen=True):
@@ -54,16 +54,16 @@ class Times(Struct, frozen=True):
     finish: tuple[int, ...]
 
 
-class JoinedTimes(NamedTuple):
+class JoinTimes(NamedTuple):
     """What happens in a run that waits inside, ns from its begin. start, end: of its ops. over: when compute
     is done; free: when the streams of `InnerJoins.ends` are; longest: the last end of all.
     """
 
     start: array[int]
     end: array[int]
-    over: int
-    free: tuple[int, ...]
-    longest: int
+    compute_end: int
+    streams_free: tuple[int, ...]
+    last_end: int
 
 
 class GroupMeeting:
@@ -100,19 +100,19 @@ class Engine:
         # By the durations of a stretch when its ops are over: micro-batches, and stages, repeat each other.
         self.offsets: dict[tuple[int, ...], array[int]] = {}
         # What runs that wait inside take, by all that says it: they repeat each other as well.
-        self.joined: dict[object, JoinedTimes] = {}
+        self.join_times: dict[object, JoinTimes] = {}
         self.actors: list[Actor] = []
-        known: dict[tuple[int, frozenset[int]], Codes] = {}
+        codes_by_stage: dict[tuple[int, frozenset[int]], Codes] = {}
         for index, rank_class in enumerate(folding.classes):
             groups = {STREAM_OF_GROUP[kind]: group for kind, group in rank_class.groups.items()}
             local = self._local_streams(folding, groups)
             peers = {step: link.neighbour for step, link in rank_class.links.items()}
             stage_program = program.stages[rank_class.stage]
             key = (id(stage_program), local)
-            if key not in known:
-                known[key] = Codes.of(stage_program, local)
+            if key not in codes_by_stage:
+                codes_by_stage[key] = Codes.of(stage_program, local)
             self.actors.append(
-                Actor(index, stage_program, known[key], durations[index], groups, local, peers)
+                Actor(index, stage_program, codes_by_stage[key], durations[index], groups, local, peers)
             )
         for actor in self.actors:
             actor.step = self._step(actor)
@@ -151,10 +151,10 @@ class Engine:
 
     def _step(self, actor: Actor) -> Iterator[None]:
         """The actor's whole step. Yields where it must wait for another, which wakes it."""
-        for number, run in enumerate(actor.program.packed):
-            actor.run = number
-            if number in actor.passed:
-                actor.passed[number] = actor.time
+        for run_index, run in enumerate(actor.program.packed):
+            actor.run = run_index
+            if run_index in actor.pass_end_times:
+                actor.pass_end_times[run_index] = actor.time
             for wait in run.waits:
                 if isinstance(wait, Receive):
                     if wait.message not in actor.inbox:
@@ -172,41 +172,41 @@ class Engine:
             if run.inner is None:
                 yield from self._run_ops(actor, run.first, run.last)
             else:
-                yield from self._run_joined(actor, run, run.inner)
+                yield from self._run_with_joins(actor, run, run.inner)
         actor.run += 1
 
-    def _run_joined(self, actor: Actor, run: OpRun, inner: InnerJoins) -> Iterator[None]:
+    def _run_with_joins(self, actor: Actor, run: OpRun, inner: InnerJoins) -> Iterator[None]:
         """Issues the ops of a run that waits inside. Yields as `_run_ops`, and where it waits for others."""
         codes = actor.codes.of_op[run.first : run.last]
         if max(codes) > LOCAL_ASYNCHRONOUS:
-            yield from self._run_each(actor, run, inner)
+            yield from self._run_op_by_op(actor, run, inner)
             return
-        begun, free = actor.time, actor.free
+        begin, free = actor.time, actor.free
         # Nobody else has a say: all goes by the durations, and by how long streams are still busy.
-        busy = tuple([free[lane] - begun if free[lane] > begun else 0 for lane, _, _ in inner.ends])
+        busy = tuple([free[lane] - begin if free[lane] > begin else 0 for lane, _, _ in inner.ends])
         key = (inner, codes, busy, tuple(actor.durations[run.first : run.last]))
-        known = self.joined.get(key)
-        if known is not None and begun + known.longest <= LARGEST:
-            actor.start[run.first : run.last] = shifted(known.start, begun)
-            actor.end[run.first : run.last] = shifted(known.end, begun)
-            actor.time = begun + known.over
-            for (lane, _, _), until in zip(inner.ends, known.free, strict=True):
-                free[lane] = begun + until
+        cached = self.join_times.get(key)
+        if cached is not None and begin + cached.last_end <= LARGEST:
+            actor.start[run.first : run.last] = add_to_column(cached.start, begin)
+            actor.end[run.first : run.last] = add_to_column(cached.end, begin)
+            actor.time = begin + cached.compute_end
+            for (lane, _, _), until in zip(inner.ends, cached.streams_free, strict=True):
+                free[lane] = begin + until
             return
-        yield from self._run_each(actor, run, inner)
-        if len(self.joined) < KEPT_STRETCHES:
+        yield from self._run_op_by_op(actor, run, inner)
+        if len(self.join_times) < MOST_STRETCHES:
             start, end = (
-                shifted(column[run.first : run.last], -begun) for column in (actor.start, actor.end)
+                add_to_column(column[run.first : run.last], -begin) for column in (actor.start, actor.end)
             )
-            free_at = tuple([free[lane] - begun for lane, _, _ in inner.ends])
-            self.joined[key] = JoinedTimes(start, end, actor.time - begun, free_at, max(end))
+            free_at = tuple([free[lane] - begin for lane, _, _ in inner.ends])
+            self.join_times[key] = JoinTimes(start, end, actor.time - begin, free_at, max(end))
 
-    def _run_each(self, actor: Actor, run: OpRun, inner: InnerJoins) -> Iterator[None]:
+    def _run_op_by_op(self, actor: Actor, run: OpRun, inner: InnerJoins) -> Iterator[None]:
         """The same, op by op."""
         first = run.first
-        for place, op in inner.pairs:
-            yield from self._run_ops(actor, first, run.first + place)
-            first = run.first + place
+        for position, op in inner.pairs:
+            yield from self._run_ops(actor, first, run.first + position)
+            first = run.first + position
             if actor.end[run.first + op] == NOT_YET:
                 actor.parked_op = run.first + op
                 yield
@@ -219,20 +219,20 @@ class Engine:
         durations, stream, start, end = actor.durations, actor.program.ops.stream, actor.start, actor.end
         free, queued = actor.free, actor.queued
         codes, firsts, lasts = actor.codes
-        piece = bisect_right(lasts, first)
+        stretch = bisect_right(lasts, first)
         while first < last:
             until = last
-            if piece < len(firsts) and firsts[piece] <= first:
-                until = min(lasts[piece], last)
-                piece += 1
+            if stretch < len(firsts) and firsts[stretch] <= first:
+                until = min(lasts[stretch], last)
+                stretch += 1
                 if all(free[lane] <= time for lane in {*stream[first:until]}):
                     # One after another, each stream idle when its collective comes: it is so again behind it.
                     times = self._one_after_another(time, tuple(durations[first:until]))
                     start[first:until], end[first:until], time = times[:-1], times[1:], times[-1]
                     first = until
                     continue
-            elif piece < len(firsts) and firsts[piece] < last:
-                until = firsts[piece]
+            elif stretch < len(firsts) and firsts[stretch] < last:
+                until = firsts[stretch]
             for op in range(first, until):
                 code = codes[op]
                 if code == RUN_COMPUTE:
@@ -258,7 +258,7 @@ class Engine:
                     queue = queued[lane]
                     queue.append((op, time))
                     if len(queue) == 1:
-                        self._come(actor, lane)
+                        self._arrive(actor, lane)
                     if code == MEET_BLOCKING:
                         if end[op] == NOT_YET:
                             actor.parked_op = op
@@ -272,11 +272,11 @@ class Engine:
         offsets = self.offsets.get(durations)
         if offsets is None:
             offsets = array("q", [*accumulate(durations, initial=0)])
-            if len(self.offsets) < KEPT_STRETCHES:
+            if len(self.offsets) < MOST_STRETCHES:
                 self.offsets[durations] = offsets
         if time + offsets[-1] > LARGEST:
             raise OverflowError
-        return shifted(offsets, time)
+        return add_to_column(offsets, time)
 
     def _send(self, actor: Actor, op: int, time: int) -> None:
         """Start a pipeline transfer, as soon as its channel is free."""
@@ -299,7 +299,7 @@ class Engine:
         """The actor has what it waited for."""
         self.awake.append(actor)
 
-    def _come(self, member: Actor, lane: int) -> None:
+    def _arrive(self, member: Actor, lane: int) -> None:
         """A member has come to the head of its queue on a stream; the last one starts that collective.
 
         With its end the stream of every member is free, and whoever has queued another one there

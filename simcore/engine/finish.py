@@ -79,7 +79,7 @@ def _of_one_stream(cost: PartCost, ns_of: Callable[[AnyCost], int]) -> tuple[tup
 # What a step of a script does: (code, slot, stream or message, op or transfer's step). Of collectives the
 # stream, and the op where somebody waits for its end (else -1). The price of a PART is its number; IDLE waits
 # for all that was begun on a stream, SENT for all that was sent.
-RUN, BLOCK, BEGIN, SEND, RECEIVE, JOIN, PART, IDLE, SENT = range(9)
+RUN, BLOCK, BEGIN, SEND, RECEIVE, JOIN, PART, WAIT_STREAM, WAIT_SENDS = range(9)
 ScriptStep = tuple[int, int, int, int, int]
 _NOBODY = -1
 
@@ -94,7 +94,7 @@ class Script(NamedTuple):
     offsets: array[int]
 
 
-def script_of(
+def make_script(
     stage: StageProgram, slots: Sequence[int], steps: Mapping[int, int], parts: Collection[int] = ()
 ) -> tuple[list[ScriptStep], list[int]]:
     """The script of a stage as one stretch, and where in it each op stands.
@@ -106,11 +106,11 @@ def script_of(
     awaited: set[int] = set()
     waits: list[list[Join | Receive]] = []
     for run in stage.runs:
-        kept: list[Join | Receive] = []
+        kept_waits: list[Join | Receive] = []
         last: dict[tuple[int, int], int] = {}
         for wait in run.waits:
             if isinstance(wait, Receive):
-                kept.append(wait)
+                kept_waits.append(wait)
                 continue
             assert isinstance(wait, Join)
             stream = ops.stream[wait.op]
@@ -119,28 +119,28 @@ def script_of(
                 continue
             lane = (stream, steps.get(wait.op, 0))
             last[lane] = max(last.get(lane, -1), wait.op)
-        kept += [Join(op) for op in last.values()]
+        kept_waits += [Join(op) for op in last.values()]
         awaited |= {*last.values()}
-        waits.append(kept)
+        waits.append(kept_waits)
     script: list[ScriptStep] = []
-    places: list[int] = []
-    for run, kept in zip(stage.runs, waits, strict=True):
-        for wait in kept:
+    step_indices: list[int] = []
+    for run, kept_waits in zip(stage.runs, waits, strict=True):
+        for wait in kept_waits:
             if isinstance(wait, Receive):
                 script.append((RECEIVE, 0, wait.message, 0, 0))
             else:
                 script.append((JOIN, 0, wait.op, 0, 0))
         for op in range(run.first, run.last):
             stream, slot = ops.stream[op], slots[op]
-            places.append(len(script))
-            told = op if op in awaited else _NOBODY
+            step_indices.append(len(script))
+            awaited_op = op if op in awaited else _NOBODY
             if stream == COMPUTE:
                 script.append((PART if slot in parts else RUN, slot, 0, 0, 0))
             elif stream >= TO_NEXT:
-                script.append((SEND, slot, ops.message[op], steps[op], told))
+                script.append((SEND, slot, ops.message[op], steps[op], awaited_op))
             else:
-                script.append((BLOCK if ops.blocking[op] else BEGIN, slot, stream, told, 0))
-    return script, places
+                script.append((BLOCK if ops.blocking[op] else BEGIN, slot, stream, awaited_op, 0))
+    return script, step_indices
 
 
 def whole_script(steps: Sequence[ScriptStep]) -> Script:
@@ -166,33 +166,33 @@ def finish_ns(
     finish = [_NOBODY for _ in classes]
     awake = [*classes]
 
-    def walk(number: int) -> Iterator[None]:
+    def walk(class_id: int) -> Iterator[None]:
         time = 0
-        table, inbox, mine = prices[number], inboxes[number], peers[number]
+        table, inbox, mine = prices[class_id], inboxes[class_id], peers[class_id]
         free: dict[int, int] = {}
         channel: dict[int, int] = {}
         ends: dict[int, int] = {}
-        stretches, order, offsets = scripts[number]
+        stretches, order, offsets = scripts[class_id]
         for stretch, offset in zip(order, offsets, strict=True):
-            for code, slot, what, other, told in stretches[stretch]:
+            for code, slot, operand, second, awaited_op in stretches[stretch]:
                 if code == RUN:
                     time += table[slot]
                 elif code == RECEIVE:
-                    message = what + offset
+                    message = operand + offset
                     if message not in inbox:
-                        parked[number] = message
+                        parked[class_id] = message
                         yield
                     over = inbox.pop(message)
                     if over > time:
                         time = over
                 elif code == SEND:
-                    peer = mine[other]
+                    peer = mine[second]
                     begin = channel.get(peer, 0)
                     over = (begin if begin > time else time) + table[slot]
                     channel[peer] = over
-                    if told >= 0:
-                        ends[told] = over
-                    message = what + offset
+                    if awaited_op >= 0:
+                        ends[awaited_op] = over
+                    message = operand + offset
                     inboxes[peer][message] = over
                     if parked[peer] == message:
                         parked[peer] = _NOBODY
@@ -210,22 +210,22 @@ def finish_ns(
                         time = over_all[0]
                         free.update(zip(streams, over_all[1:], strict=True))
                 elif code == JOIN:
-                    time = max(time, ends[what])
-                elif code == IDLE:
-                    time = max(time, free.get(what, 0))
-                elif code == SENT:
+                    time = max(time, ends[operand])
+                elif code == WAIT_STREAM:
+                    time = max(time, free.get(operand, 0))
+                elif code == WAIT_SENDS:
                     time = max(time, *channel.values())
                 else:
-                    begin = free.get(what, 0)
+                    begin = free.get(operand, 0)
                     over = (begin if begin > time else time) + table[slot]
-                    free[what] = over
+                    free[operand] = over
                     if code == BLOCK:
                         time = over
-                    elif other >= 0:
-                        ends[other] = over
-        finish[number] = time
+                    elif second >= 0:
+                        ends[second] = over
+        finish[class_id] = time
 
-    walks = [walk(number) for number in classes]
+    walks = [walk(class_id) for class_id in classes]
     while awake:
         next(walks[awake.pop()], None)
     if _NOBODY in finish:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 
 from simcore.folding import Folding
-from simcore.model.hashed import OF_GROUP, OF_RANK, OF_SENDER, normal
+from simcore.model.hashed import OF_GROUP, OF_RANK, OF_SENDER, hashed_normal
 from simcore.program import Program
 from simcore.program.ops import COMPUTE, STREAM_OF_GROUP, TO_NEXT
 
@@ -23,17 +23,17 @@ class Jitter:
     def __init__(self, sigma: float, seed: int) -> None:
         self.sigma = sigma
         self.seed = seed
-        self._known: dict[int, array[float]] = {}
+        self._cache: dict[int, array[float]] = {}
 
-    def factors(self, number: int, program: Program, folding: Folding) -> array[float]:
+    def factors(self, class_id: int, program: Program, folding: Folding) -> array[float]:
         """The factor on each op of class `number`, of one program and folding for all calls."""
-        factors = self._known.get(number)
+        factors = self._cache.get(class_id)
         if factors is None:
-            factors = self._known[number] = self._factors(number, program, folding)
+            factors = self._cache[class_id] = self._compute_factors(class_id, program, folding)
         return factors
 
-    def _factors(self, number: int, program: Program, folding: Folding) -> array[float]:
-        rank_class = folding.classes[number]
+    def _compute_factors(self, class_id: int, program: Program, folding: Folding) -> array[float]:
+        rank_class = folding.classes[class_id]
         rank = rank_class.ranks.first
         # Every rank is a class of its own here, so a group's lowest class has its lowest rank.
         who = {
@@ -47,7 +47,7 @@ class Jitter:
         return array(
             "d",
             (
-                max(0.0, 1.0 + sigma * normal(seed, *(who[lane] if lane < TO_NEXT else of_sender), op))
+                max(0.0, 1.0 + sigma * hashed_normal(seed, *(who[lane] if lane < TO_NEXT else of_sender), op))
                 for op, lane in enumerate(program.stages[rank_class.stage].ops.stream)
             ),
         )

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 
 from simcore.collectives.exact import scaled
 from simcore.folding import Folding, RankClass
-from simcore.networks import Network, PlacedCollective, Sharing
+from simcore.networks import GroupCollective, Network, Sharing
 from simcore.program import Ops, Program
 from simcore.program.ops import (
     AnyCost,
-    BesideCost,
     CollectiveCost,
     ComputeCost,
-    JoinedCost,
+    OverlapCost,
+    SequenceCost,
     TransferCost,
 )
 from simcore.records import Struct, field
 
 if TYPE_CHECKING:
     from simcore.engine.jitter import Jitter
-    from simcore.networks.model import Moved
+    from simcore.networks.model import OpTraffic
 
 
 class Prices(Struct):
@@ -37,13 +37,13 @@ class Prices(Struct):
     compute_scale: float
     comm_scale: float
     jitter: Jitter | None = None
-    _known: dict[object, int] = field(default_factory=dict)
+    _cache: dict[object, int] = field(default_factory=dict)
 
     def durations(self, program: Program, folding: Folding) -> list[list[int]]:
         """Per rank class, ns of each op. Equal classes share one list, unless there is jitter."""
         tables: dict[object, list[int]] = {}
         durations = []
-        for number, rank_class in enumerate(folding.classes):
+        for class_id, rank_class in enumerate(folding.classes):
             ops = program.stages[rank_class.stage].ops
             signature = tuple(
                 (kind, folding.group_classes[group].shape, folding.group_classes[group].ports)
@@ -53,13 +53,13 @@ class Prices(Struct):
             stage = rank_class.stage if program.pipelined else 0
             key = (stage, rank_class.slowdown, rank_class.expert, signature, links)
             if self.jitter is not None:
-                durations.append(self._jittered(number, program, folding, ops))
+                durations.append(self._jittered_ns(class_id, program, folding, ops))
                 continue
             if key not in tables:
-                priced = [self._price(cost, folding, rank_class) for cost in program.costs]
-                table = [scaled(ns, scale) for ns, scale in priced]
+                prices = [self._price(cost, folding, rank_class) for cost in program.costs]
+                table = [scaled(ns, scale) for ns, scale in prices]
                 for index, cost in enumerate(program.costs):
-                    if isinstance(cost, CollectiveCost) and cost.pieces > 1:
+                    if isinstance(cost, CollectiveCost) and cost.split_count > 1:
                         table[index] = cost.share_of(table[index])
                 tables[key] = list(map(table.__getitem__, ops.cost))
             durations.append(tables[key])
@@ -73,13 +73,13 @@ class Prices(Struct):
         """(ns, factor on it) of a cost for a class; 0 for a transfer to a neighbour it does not have."""
         if isinstance(cost, ComputeCost):
             return cost.ns_of(rank_class.expert), self.compute_scale * cost.scale * rank_class.slowdown
-        if isinstance(cost, JoinedCost | BesideCost):
+        if isinstance(cost, SequenceCost | OverlapCost):
             each = (
-                (scaled(*self._price(beside_cost, folding, rank_class)), count)
-                for beside_cost, count in cost.costs
+                (scaled(*self._price(part_cost, folding, rank_class)), count)
+                for part_cost, count in cost.costs
             )
             ns = sum(ns * count for ns, count in each)
-            if isinstance(cost, BesideCost):
+            if isinstance(cost, OverlapCost):
                 ns = max(ns, scaled(*self._price(cost.collective, folding, rank_class)))
             return ns, 1.0
         if isinstance(cost, CollectiveCost):
@@ -88,64 +88,66 @@ class Prices(Struct):
             if cost.group not in rank_class.groups:
                 return 0, 1.0
             group = folding.group_classes[rank_class.groups[cost.group]]
-            placed = PlacedCollective.of(group, cost)
-            if placed not in self._known:
-                self._known[placed] = self.network.collective_ns(placed)
-            return self._known[placed], self.comm_scale
+            group_collective = GroupCollective.of(group, cost)
+            if group_collective not in self._cache:
+                self._cache[group_collective] = self.network.collective_ns(group_collective)
+            return self._cache[group_collective], self.comm_scale
         assert isinstance(cost, TransferCost)
         if cost.step not in rank_class.links:
             return 0, 1.0
         link = rank_class.links[cost.step]
         key = (link.shape, link.ports, cost.bytes)
-        if key not in self._known:
-            self._known[key] = self.network.transfer_ns(link.shape, link.ports, cost.bytes)
-        return self._known[key], self.comm_scale
+        if key not in self._cache:
+            self._cache[key] = self.network.transfer_ns(link.shape, link.ports, cost.bytes)
+        return self._cache[key], self.comm_scale
 
-    def _jittered(self, number: int, program: Program, folding: Folding, ops: Ops) -> list[int]:
+    def _jittered_ns(self, class_id: int, program: Program, folding: Folding, ops: Ops) -> list[int]:
         """ns of each op of a class of one rank, each multiplied by its own hashed factor."""
-        rank_class = folding.classes[number]
-        priced = [self._price(cost, folding, rank_class) for cost in program.costs]
+        rank_class = folding.classes[class_id]
+        prices = [self._price(cost, folding, rank_class) for cost in program.costs]
         assert self.jitter is not None
-        factors = self.jitter.factors(number, program, folding)
+        factors = self.jitter.factors(class_id, program, folding)
         for index, cost in enumerate(program.costs):
-            if isinstance(cost, CollectiveCost) and cost.pieces > 1:
-                priced[index] = cost.share_of(priced[index][0]), priced[index][1]
+            if isinstance(cost, CollectiveCost) and cost.split_count > 1:
+                prices[index] = cost.share_of(prices[index][0]), prices[index][1]
         return [
-            round(priced[number][0] * (priced[number][1] * factor))
-            for number, factor in zip(ops.cost, factors, strict=True)
+            round(prices[cost_index][0] * (prices[cost_index][1] * factor))
+            for cost_index, factor in zip(ops.cost, factors, strict=True)
         ]
 
     def transmissions(
         self, program: Program, folding: Folding, sharing: Sharing
-    ) -> Callable[[int, int], Moved]:
+    ) -> Callable[[int, int], OpTraffic]:
         """What an op (rank class, op) that communicates puts on the ports, with its scale and jitter."""
-        known: dict[object, Moved] = {}
+        cache: dict[object, OpTraffic] = {}
         jitter = self.jitter
 
-        def transmission(number: int, op: int) -> Moved:
-            rank_class = folding.classes[number]
+        def transmission(class_id: int, op: int) -> OpTraffic:
+            rank_class = folding.classes[class_id]
             cost = program.costs[program.stages[rank_class.stage].ops.cost[op]]
             key: object
             if isinstance(cost, CollectiveCost):
                 group = folding.group_classes[rank_class.groups[cost.group]]
                 size = cost.priced_bytes
-                key = (group.shape, group.ports, cost.collective, size, cost.pieces)
-                if key not in known:
-                    known[key] = sharing.collective(group.shape, group.ports, cost.collective, size)
-                    if cost.pieces > 1:
-                        known[key] = known[key].scaled(1 / cost.pieces)
+                key = (group.shape, group.ports, cost.collective, size, cost.split_count)
+                if key not in cache:
+                    cache[key] = sharing.collective(group.shape, group.ports, cost.collective, size)
+                    if cost.split_count > 1:
+                        cache[key] = cache[key].scaled(1 / cost.split_count)
             else:
                 assert isinstance(cost, TransferCost)
                 link = rank_class.links[cost.step]
                 key = (link.shape, link.ports, cost.bytes)
-                if key not in known:
-                    known[key] = sharing.transfer(link.shape, link.ports, cost.bytes)
-            noise = 1.0 if jitter is None else jitter.factors(number, program, folding)[op]
-            return known[key].scaled(self.comm_scale * noise)
+                if key not in cache:
+                    cache[key] = sharing.transfer(link.shape, link.ports, cost.bytes)
+            noise = 1.0 if jitter is None else jitter.factors(class_id, program, folding)[op]
+            return cache[key].scaled(self.comm_scale * noise)
 
         return transmission
 
 
-def rounds_phases(network: Network, placed: PlacedCollective, scale: float) -> bool:
+def rounds_phases(network: Network, group_collective: GroupCollective, scale: float) -> bool:
     """Whether a scaled collective takes another time than its price times the scale, rounded once."""
-    return network.collective_ns(placed, scale) != scaled(network.collective_ns(placed), scale)
+    return network.collective_ns(group_collective, scale) != scaled(
+        network.collective_ns(group_collective), scale
+    )

@@ -17,7 +17,7 @@ from simcore.records import NamedTuple
 if TYPE_CHECKING:
     from simcore.cluster import Cluster
     from simcore.engine.jitter import Jitter
-    from simcore.networks.model import Carrier
+    from simcore.networks.model import PortTransport
 
 
 class DurationChange(NamedTuple):
@@ -41,7 +41,7 @@ def jitter_of(overrides: Overrides) -> Jitter | None:
     return Jitter(overrides.jitter, overrides.seed)
 
 
-class PricedRun:
+class RunPricing:
     """A program with its prices, which runs as often as it is asked to, with a change of them or without.
 
     Raises `UsageError` for more chunks than the queues of dialect astra-sim-1 can have.
@@ -64,47 +64,47 @@ class PricedRun:
         self._folding = folding
         self._active_chunks = cluster.active_chunks
         # What carried the last run, of a network that has ports or links.
-        self.carrier: Carrier | None = None
+        self.transport: PortTransport | None = None
         self._sharing = network if isinstance(network, Sharing) and not program.queued else None
         jitter = jitter or jitter_of(overrides)
         # What an op of a rank class, in queues of a group, puts on ports or into queues.
-        self._moved: Callable[[int, int], Any]
+        self._traffic_of: Callable[[int, int], Any]
         if program.queued:
             # Imported here and below: most runs take the first engine alone.
             from simcore.compat.astra1_pricing import QueuePrices
 
             queued = QueuePrices(cluster, overrides, jitter, program, folding)
             queued.check_size()
-            self._durations, self._moved = queued.compute(), queued.collective
+            self._durations, self._traffic_of = queued.compute(), queued.collective
             self._begin_with(changes)
             return
         prices = Prices(network, overrides.compute_scale, overrides.comm_scale, jitter)
         self._durations = prices.durations(program, folding)
         if self._sharing is not None:
             self._sharing.check_size(program, folding)
-            self._moved = prices.transmissions(program, folding, self._sharing)
+            self._traffic_of = prices.transmissions(program, folding, self._sharing)
         self._begin_with(changes)
 
     def _begin_with(self, changes: Sequence[DurationChange]) -> None:
         for change in changes:
             self._durations = self.durations(change)
             if self._program.queued or self._sharing is not None:
-                self._moved = self._changed(change)
+                self._traffic_of = self._changed_traffic(change)
 
     def durations(self, change: DurationChange | None = None) -> list[list[int]]:
         """Per rank class, ns of each op on an idle network; 0 for collectives that go through queues."""
         if change is None:
             return self._durations
-        known: dict[tuple[int, int], list[int]] = {}
+        cache: dict[tuple[int, int], list[int]] = {}
         changed = []
         for rank_class, column in zip(self._folding.classes, self._durations, strict=True):
             # Equal classes of a stage share one column.
             key = (rank_class.stage, id(column))
-            if key not in known:
+            if key not in cache:
                 other = {ns: scaled(ns, change.factor) for ns in set(column)}
                 mask = change.masks[rank_class.stage]
-                known[key] = [other[ns] if changed else ns for ns, changed in zip(column, mask, strict=True)]
-            changed.append(known[key])
+                cache[key] = [other[ns] if changed else ns for ns, changed in zip(column, mask, strict=True)]
+            changed.append(cache[key])
         return changed
 
     def times(self, cancelled: Callable[[], bool], change: DurationChange | None = None) -> Times:
@@ -113,22 +113,22 @@ class PricedRun:
         if program.queued:
             from simcore.compat.astra1_queues import DimensionQueues
 
-            chunks = self._changed(change)
+            chunks = self._changed_traffic(change)
             return DimensionQueues(program, folding, durations, chunks, self._active_chunks).run(cancelled)
         if self._sharing is not None:
-            from simcore.engine.shared_queue import SharedEngine, Traffic
+            from simcore.engine.shared_queue import SharedNetworkEngine, Traffic
 
-            transmissions = self._changed(change)
-            traffic = Traffic(transmissions, self._sharing.carrier(folding))
-            self.carrier = traffic.carrier
-            return SharedEngine(program, folding, durations, traffic, cancelled).run()
+            transmissions = self._changed_traffic(change)
+            traffic = Traffic(transmissions, self._sharing.make_transport(folding))
+            self.transport = traffic.transport
+            return SharedNetworkEngine(program, folding, durations, traffic, cancelled).run()
         return Engine(program, folding, durations, cancelled).run()
 
-    def _changed(self, change: DurationChange | None) -> Callable[[int, int], Any]:
+    def _changed_traffic(self, change: DurationChange | None) -> Callable[[int, int], Any]:
         """What op `op` of a class, in queues of a group, moves."""
-        whole, folding = self._moved, self._folding
+        unchanged, folding = self._traffic_of, self._folding
         if change is None:
-            return whole
+            return unchanged
         # In queues one program, whatever the rank.
         queued = self._program.queued
         stages = (
@@ -138,8 +138,8 @@ class PricedRun:
         )
         masks = [change.masks[stage] for stage in stages]
 
-        def moved(number: int, op: int) -> Any:
-            built = whole(number, op)
-            return built.scaled(change.factor) if masks[number][op] else built
+        def changed_traffic(index: int, op: int) -> Any:
+            built = unchanged(index, op)
+            return built.scaled(change.factor) if masks[index][op] else built
 
-        return moved
+        return changed_traffic

@@ -20,7 +20,7 @@ from simcore.program.ops import OFFLOAD
 from simcore.records import NamedTuple
 
 if TYPE_CHECKING:
-    from simcore.networks.model import Carrier
+    from simcore.networks.model import PortTransport
 
 
 class Traffic(NamedTuple):
@@ -30,7 +30,7 @@ class Traffic(NamedTuple):
     """
 
     transmission: Callable[[int, int], Any]
-    carrier: Carrier
+    transport: PortTransport
 
 
 class _Collective(NamedTuple):
@@ -44,7 +44,7 @@ class _Transfer(NamedTuple):
     receiver: Actor
 
 
-class SharedEngine(Engine):
+class SharedNetworkEngine(Engine):
     """One run on a network whose transmissions share ports."""
 
     def __init__(
@@ -59,7 +59,7 @@ class SharedEngine(Engine):
         self.transmission = traffic.transmission
         # By time, then class: who goes on when.
         self.events: list[tuple[int, int]] = []
-        self.network = traffic.carrier
+        self.network = traffic.transport
         self.channels: dict[tuple[int, int], deque[_Transfer]] = {}
         self.now = 0
 
@@ -121,7 +121,7 @@ class SharedEngine(Engine):
                 continue
             actor.queued[lane].append((op, time))
             if len(actor.queued[lane]) == 1:
-                self._come(actor, lane)
+                self._arrive(actor, lane)
             if code == MEET_BLOCKING:
                 actor.parked_op = op
                 yield
@@ -130,9 +130,9 @@ class SharedEngine(Engine):
 
     def _begin_collective(self, meeting: GroupMeeting, lane: int) -> list[Actor]:
         member, op = min(meeting.members, key=lambda pair: pair[0].index)
-        places = [actor.index for actor, _ in meeting.members]
+        class_ids = [actor.index for actor, _ in meeting.members]
         token = _Collective(meeting, lane)
-        self.network.start(self.now, token, self.transmission(member.index, op), places, places, lane)
+        self.network.start(self.now, token, self.transmission(member.index, op), class_ids, class_ids, lane)
         return []
 
     def _send(self, actor: Actor, op: int, time: int) -> None:
@@ -155,7 +155,7 @@ class SharedEngine(Engine):
             following = self._end_collective(token.meeting, token.lane, self.now)
             # In the order of classes: what starts at one instant is named in one order.
             for member in sorted(following, key=lambda actor: actor.index):
-                self._come(member, token.lane)
+                self._arrive(member, token.lane)
             return
         assert isinstance(token, _Transfer)
         sender, op, receiver = token

@@ -13,7 +13,7 @@ from simcore.diagnostics import UsageError, printable
 from simcore.engine.running import DurationChange
 from simcore.program import Program, StageProgram
 from simcore.program.ops import COMPUTE, PHASES, STREAM_OF_GROUP, STREAMS, TO_NEXT, TO_PREVIOUS, Ops
-from simcore.program.overrides import factors_on
+from simcore.program.overrides import find_factors
 from simcore.workload.model import base_name
 
 _MOST_LISTED = 12
@@ -40,20 +40,23 @@ class TimeParts:
         yield from (f"compute {name}" for phase, name in enumerate(PHASES) if phase in used)
 
     def _layers(self) -> Iterator[str]:
-        of_row, numbers = self._numbers
+        of_row, layer_ids = self._layer_ids
         used = {of_row[row] for stage in self._stages for row in set(stage.ops.row)}
-        yield from (f"layer {name}" for name, number in numbers.items() if number in used)
+        yield from (f"layer {name}" for name, layer_id in layer_ids.items() if layer_id in used)
 
     def _streams(self) -> Iterator[str]:
         used = {stream for stage in self._stages for stream in stage.ops.stream}
         yield from (f"stream {name}" for name, codes in _STREAMS.items() if not used.isdisjoint(codes))
 
     @cached_property
-    def _numbers(self) -> tuple[list[int], dict[str, int]]:
+    def _layer_ids(self) -> tuple[list[int], dict[str, int]]:
         """Of each row the number of its layer, and the numbers by name without digits."""
-        numbers: dict[str, int] = {}
+        layer_ids: dict[str, int] = {}
         # One entry more: transfers are of row -1.
-        return [*[numbers.setdefault(base_name(name), len(numbers)) for name in self._names], -1], numbers
+        return [
+            *[layer_ids.setdefault(base_name(name), len(layer_ids)) for name in self._names],
+            -1,
+        ], layer_ids
 
     def mask(self, part: str, stage: StageProgram) -> bytes:
         """1 for each op of a stage that the part is of. part: one of `words`."""
@@ -64,9 +67,9 @@ class TimeParts:
             pairs = zip(ops.stream, ops.phase, strict=True)
             return bytes(stream == COMPUTE and of == phase for stream, of in pairs)
         if kind == "layer":
-            of_row, numbers = self._numbers
-            number = numbers[name]
-            return bytes(of_row[row] == number for row in ops.row)
+            of_row, layer_ids = self._layer_ids
+            layer_id = layer_ids[name]
+            return bytes(of_row[row] == layer_id for row in ops.row)
         codes = _STREAMS[name]
         return bytes(ops.stream).translate(bytes(code in codes for code in range(256)))
 
@@ -78,7 +81,7 @@ def factors_of(scales: Sequence[tuple[str, float]], ops: Ops, op: int, names: Se
     if stream == COMPUTE:
         part = f"compute {PHASES[ops.phase[op]]}"
     # A transfer between stages is of no row.
-    return factors_on(scales, part, base_name(names[row]) if row >= 0 else "")
+    return find_factors(scales, part, base_name(names[row]) if row >= 0 else "")
 
 
 def time_changes(

@@ -64,39 +64,39 @@ class Timeline(Struct, frozen=True, dict=True):
     @property
     def ops_simulated(self) -> int:
         """Ops that the engine timed: those of one rank of each class."""
-        return sum(len(self.stage_program(number).ops) for number in range(len(self.classes)))
+        return sum(len(self.stage_program(class_id).ops) for class_id in range(len(self.classes)))
 
     @property
     def spans(self) -> int:
         """Spans of all ranks: every op of every rank has one."""
         return sum(
-            len(self.stage_program(number).ops) * len(rank_class.ranks)
-            for number, rank_class in enumerate(self.classes)
+            len(self.stage_program(class_id).ops) * len(rank_class.ranks)
+            for class_id, rank_class in enumerate(self.classes)
         )
 
-    def stage_of(self, number: int) -> int:
+    def stage_of(self, class_id: int) -> int:
         """The pipeline stage of class `number`."""
-        return self.classes[number].stage
+        return self.classes[class_id].stage
 
-    def ranks_of(self, number: int) -> RankSet:
+    def ranks_of(self, class_id: int) -> RankSet:
         """The ranks of class `number`."""
-        return self.classes[number].ranks
+        return self.classes[class_id].ranks
 
-    def groups_of(self, number: int) -> dict[GroupKind, int]:
+    def groups_of(self, class_id: int) -> dict[GroupKind, int]:
         """By kind of group, the group class that the ranks of class `number` are in."""
-        return self.classes[number].groups
+        return self.classes[class_id].groups
 
-    def stage_program(self, number: int) -> StageProgram:
+    def stage_program(self, class_id: int) -> StageProgram:
         """The program that the ranks of class `number` run."""
-        return self.program.stages[self.stage_of(number)]
+        return self.program.stages[self.stage_of(class_id)]
 
-    def columns(self, number: int) -> tuple[Ops, array[int], array[int]]:
+    def columns(self, class_id: int) -> tuple[Ops, array[int], array[int]]:
         """(ops, start, end) of class `number`: columns of equal length, in issue order."""
-        return self.stage_program(number).ops, self.times.start[number], self.times.end[number]
+        return self.stage_program(class_id).ops, self.times.start[class_id], self.times.end[class_id]
 
-    def span(self, number: int, op: int) -> Span:
+    def span(self, class_id: int, op: int) -> Span:
         """Op `op` of class `number`."""
-        ops, start, end = self.columns(number)
+        ops, start, end = self.columns(class_id)
         return Span(
             op,
             start[op],
@@ -107,13 +107,13 @@ class Timeline(Struct, frozen=True, dict=True):
             ops.microbatch[op],
         )
 
-    def streams(self, number: int) -> list[str]:
+    def streams(self, class_id: int) -> list[str]:
         """The streams that class `number` has ops on, compute first."""
-        present = set(self.stage_program(number).ops.stream) | {COMPUTE}
+        present = set(self.stage_program(class_id).ops.stream) | {COMPUTE}
         return [name for code, name in enumerate(STREAMS) if code in present]
 
     @cached_property
-    def first_alike(self) -> list[int]:
+    def first_equal_class(self) -> list[int]:
         """Per class the first class whose ops, and what it receives, have the same times: itself, if none.
 
         Where ranks are not folded most are like another one: what is asked of one holds for all.
@@ -122,17 +122,17 @@ class Timeline(Struct, frozen=True, dict=True):
             return list(range(len(self.classes)))
         own: dict[tuple[int, bytes, bytes], int] = {}
         first = [
-            own.setdefault((rank_class.stage, start.tobytes(), end.tobytes()), number)
-            for number, (rank_class, start, end) in enumerate(
+            own.setdefault((rank_class.stage, start.tobytes(), end.tobytes()), class_id)
+            for class_id, (rank_class, start, end) in enumerate(
                 zip(self.classes, self.times.start, self.times.end, strict=True)
             )
         ]
         from_same: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
-        alike = []
-        for number, rank_class in enumerate(self.classes):
+        first_equal = []
+        for class_id, rank_class in enumerate(self.classes):
             senders = tuple((step, first[link.neighbour]) for step, link in sorted(rank_class.links.items()))
-            alike.append(from_same.setdefault((first[number], senders), number))
-        return alike
+            first_equal.append(from_same.setdefault((first[class_id], senders), class_id))
+        return first_equal
 
     @cached_property
     def senders(self) -> list[tuple[int, int]]:
@@ -149,22 +149,22 @@ class Timeline(Struct, frozen=True, dict=True):
                     op = column.find(lane, op + 1)
         return senders
 
-    def received(self, number: int, message: int) -> tuple[int, int]:
+    def find_transfer(self, class_id: int, message: int) -> tuple[int, int]:
         """(class, op) of the transfer that arrives at class `number` as `message`."""
         stage, op = self.senders[message]
-        rank_class = self.classes[number]
+        rank_class = self.classes[class_id]
         return rank_class.links[stage - rank_class.stage].neighbour, op
 
-    def arrivals(self, number: int) -> Iterator[Arrival]:
+    def arrivals(self, class_id: int) -> Iterator[Arrival]:
         """The transfers that class `number` receives, in the order in which it waits for them."""
-        for run in self.stage_program(number).packed:
+        for run in self.stage_program(class_id).packed:
             last = run.last if run.inner is None else run.first + run.inner.pairs[0][0]
             for wait in run.waits:
                 if isinstance(wait, Receive):
-                    sender, op = self.received(number, wait.message)
+                    sender, op = self.find_transfer(class_id, wait.message)
                     yield Arrival(wait.message, sender, op, wait.source, run.first, last)
 
-    def received_times(self, number: int, message: int) -> tuple[int, int]:
+    def transfer_times(self, class_id: int, message: int) -> tuple[int, int]:
         """(start, end) of the transfer that arrives at class `number` as `message`, ns."""
-        sender, op = self.received(number, message)
+        sender, op = self.find_transfer(class_id, message)
         return self.times.start[sender][op], self.times.end[sender][op]

@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 
 from simcore.chakra.attributes import INTEGERS, Attributes
 from simcore.chakra.nodes import COMP, RECV, SEND, Kinds, Nodes
-from simcore.messages.clock import Clock, Fault, Stop
+from simcore.messages.clock import Clock, Fault, ForbiddenExit
 from simcore.messages.network import TAGS, Matching
 
 
@@ -37,7 +37,7 @@ class CustomCollective:
         self.ranks = ranks
         self.over = over
         self._waits = [len({*data, *ctrl}) for data, ctrl in zip(nodes.data, nodes.ctrl, strict=True)]
-        self._free = [place for place, waits in enumerate(self._waits) if not waits]
+        self._free = [index for index, waits in enumerate(self._waits) if not waits]
         self._running = 0
         heapify(self._free)
 
@@ -48,9 +48,9 @@ class CustomCollective:
             self._running += 1
             self._issue(heappop(free))
 
-    def _ended(self, place: int) -> None:
+    def _end_node(self, index: int) -> None:
         self._running -= 1
-        for child in self.nodes.children_of(place):
+        for child in self.nodes.children_of(index):
             self._waits[child] -= 1
             if not self._waits[child]:
                 heappush(self._free, child)
@@ -58,18 +58,18 @@ class CustomCollective:
         if not self._running:
             self.over()
 
-    def _issue(self, place: int) -> None:
+    def _issue(self, index: int) -> None:
         nodes = self.nodes
-        row = nodes.row[place]
+        row = nodes.row[index]
         kind = nodes.columns.type[row]
         if kind == COMP:
-            self.clock.put_own(self.rank, nodes.columns.duration[row] * 1000 or 1, self._ended, place)
+            self.clock.schedule_own(self.rank, nodes.columns.duration[row] * 1000 or 1, self._end_node, index)
             return
         if kind not in (SEND, RECV):
-            raise Stop(
+            raise ForbiddenExit(
                 self.rank,
                 self.node,
-                f"node {nodes.id[place]} of its custom collective is of type {kind}, "
+                f"node {nodes.id[index]} of its custom collective is of type {kind}, "
                 "expected COMP, SEND or RECV (R4.17)",
                 "aborts",
             )
@@ -78,18 +78,18 @@ class CustomCollective:
         tag = self._integer(attributes, "comm_tag") % TAGS
         size = self._integer(attributes, "comm_size")
         if not 0 <= position < len(self.ranks) or self.ranks[position] == self.rank or size <= 0:
-            raise Stop(
+            raise ForbiddenExit(
                 self.rank,
                 self.node,
-                f"node {nodes.id[place]} of its custom collective has no partner "
+                f"node {nodes.id[index]} of its custom collective has no partner "
                 f"{position} or 0 bytes (R4.17)",
                 "aborts",
             )
         peer = self.ranks[position]
         if kind == SEND:
-            self.network.send((tag, self.rank, peer, size), self._ended, place)
+            self.network.send((tag, self.rank, peer, size), self._end_node, index)
         else:
-            self.network.receive((tag, peer, self.rank, size), self._ended, place)
+            self.network.receive((tag, peer, self.rank, size), self._end_node, index)
 
     def _integer(self, attributes: Attributes, name: str) -> int:
         value = attributes.get(name)

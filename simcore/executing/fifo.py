@@ -23,7 +23,7 @@ NEVER = -1
 STREAM, MEETING, MESSAGE, RECEIVE = range(4)
 
 
-class Work(NamedTuple):
+class EngineInput(NamedTuple):
     """What the engine runs. Columns of each rank over its nodes by id.
 
     kind: of the words above. stream: of STREAM, a small number a rank. duration: ns. partner: of MEETING its
@@ -43,12 +43,12 @@ class Work(NamedTuple):
     channel: array[int]
 
 
-class OnLinks(NamedTuple):
+class LinkTransport(NamedTuple):
     """What carries messages where no duration is known beforehand. meetings: of each collective what it
     moves and its ranks, None for one that takes `meeting_ns`. messages: of each message its bytes and ranks.
     """
 
-    carrier: LinkTraffic
+    transport: LinkTraffic
     meetings: list[tuple[Payload, tuple[int, ...]] | None]
     messages: list[tuple[Payload, int, int]]
 
@@ -67,13 +67,13 @@ class NodeTimes(NamedTuple):
     before: array[int]
 
 
-def run_fifo(work: Work, links: OnLinks | None = None) -> NodeTimes:
+def run_fifo(work: EngineInput, links: LinkTransport | None = None) -> NodeTimes:
     """The times of all nodes; those that wait for ever have none. links: of `--network links`."""
     return _Engine(work, links).run()
 
 
 class _Engine:
-    def __init__(self, work: Work, links: OnLinks | None) -> None:
+    def __init__(self, work: EngineInput, links: LinkTransport | None) -> None:
         self.work = work
         self.links = links
         ranks = range(len(work.nodes))
@@ -86,7 +86,7 @@ class _Engine:
             bytearray(min(len({*data, *ctrl}), 255) for data, ctrl in zip(node.data, node.ctrl, strict=True))
             for node in work.nodes
         ]
-        self._many = [self._beyond(rank) for rank in ranks]
+        self._many = [self._large_counts(rank) for rank in ranks]
         streams = [max(streams_of_unit, default=0) + 1 for streams_of_unit in work.stream]
         self._free: list[list[list[int]]] = [[[] for _ in range(count)] for count in streams]
         self._busy = [bytearray(count) for count in streams]
@@ -99,7 +99,7 @@ class _Engine:
         self._last = array("i", (NEVER,)) * groups
         self._complete: list[list[int]] = [[] for _ in range(groups)]
         messages = len(work.channel)
-        self._sent = bytearray(messages)
+        self._is_sent = bytearray(messages)
         self._receiver: dict[int, tuple[int, int]] = {}
         self._channel_busy: set[int] = set()
         self._channel_queue: dict[int, list[tuple[int, int]]] = {}
@@ -108,27 +108,27 @@ class _Engine:
         self._puts = 0
         self.now = 0
 
-    def _beyond(self, rank: int) -> dict[int, int]:
+    def _large_counts(self, rank: int) -> dict[int, int]:
         """The counts of nodes that wait for 255 or more."""
         nodes = self.work.nodes[rank]
         return {
-            place: len({*nodes.data[place], *nodes.ctrl[place]})
-            for place, count in enumerate(self.waits[rank])
+            index: len({*nodes.data[index], *nodes.ctrl[index]})
+            for index, count in enumerate(self.waits[rank])
             if count == 255
         }
 
     def run(self) -> NodeTimes:
         ready = [
-            (rank, place)
+            (rank, index)
             for rank, waits in enumerate(self.waits)
-            for place, count in enumerate(waits)
+            for index, count in enumerate(waits)
             if not count
         ]
         heapify(ready)
         self._start(ready)
-        events, carrier = self._events, None if self.links is None else self.links.carrier
+        events, transport = self._events, None if self.links is None else self.links.transport
         while True:
-            coming = None if carrier is None else carrier.next_ns()
+            coming = None if transport is None else transport.next_ns()
             if events and (coming is None or events[0][0] < coming):
                 coming = events[0][0]
             if coming is None:
@@ -137,55 +137,55 @@ class _Engine:
             freed: list[tuple[int, int]] = []
             # All that ends at an instant ends before anything starts at it.
             while events and events[0][0] == self.now:
-                _, _, what, rank, place = heappop(events)
-                self._finish(what, rank, place, freed)
-            if carrier is not None:
-                for token in carrier.finished(self.now):
-                    what, rank, place = token  # type: ignore[misc]
-                    self._finish(what, rank, place, freed)
+                _, _, kind, rank, index = heappop(events)
+                self._finish(kind, rank, index, freed)
+            if transport is not None:
+                for token in transport.finished(self.now):
+                    kind, rank, index = token  # type: ignore[misc]
+                    self._finish(kind, rank, index, freed)
             self._start(freed)
-            if carrier is not None:
-                carrier.settle(self.now)
+            if transport is not None:
+                transport.settle(self.now)
         return NodeTimes(self.start, self.begin, self.end, self.order, self.before)
 
-    def _put(self, delay: int, what: int, rank: int, place: int) -> None:
+    def _schedule(self, delay: int, kind: int, rank: int, index: int) -> None:
         self._puts += 1
-        heappush(self._events, (self.now + delay, self._puts, what, rank, place))
+        heappush(self._events, (self.now + delay, self._puts, kind, rank, index))
 
-    def _finish(self, what: int, rank: int, place: int, freed: list[tuple[int, int]]) -> None:
-        if what == MEETING:
+    def _finish(self, kind: int, rank: int, index: int, freed: list[tuple[int, int]]) -> None:
+        if kind == MEETING:
             # rank is the number of the collective.
             group = self.work.group[rank]
             self._group_busy[group] = 0
             for member, at in sorted(self._came[rank]):
-                self._ended(member, at, freed)
+                self._end_node(member, at, freed)
             if self._complete[group]:
-                self._meet(heappop(self._complete[group]))
+                self._start_meeting(heappop(self._complete[group]))
             return
-        if what == STREAM:
-            self._busy[rank][self.work.stream[rank][place]] = 0
-            freed.append((rank, -1 - self.work.stream[rank][place]))
-        elif what == MESSAGE:
-            number = self.work.partner[rank][place]
-            channel = self.work.channel[number]
-            self._sent[number] = 1
+        if kind == STREAM:
+            self._busy[rank][self.work.stream[rank][index]] = 0
+            freed.append((rank, -1 - self.work.stream[rank][index]))
+        elif kind == MESSAGE:
+            message_id = self.work.partner[rank][index]
+            channel = self.work.channel[message_id]
+            self._is_sent[message_id] = 1
             self._channel_busy.discard(channel)
-            self._ended(rank, place, freed)
-            receiver = self._receiver.pop(number, None)
+            self._end_node(rank, index, freed)
+            receiver = self._receiver.pop(message_id, None)
             if receiver is not None:
-                self._ended(*receiver, freed)
+                self._end_node(*receiver, freed)
             queue = self._channel_queue.get(channel)
             if queue:
                 self._transmit(*heappop(queue))
             return
-        self._ended(rank, place, freed)
+        self._end_node(rank, index, freed)
 
-    def _ended(self, rank: int, place: int, freed: list[tuple[int, int]]) -> None:
-        self.end[rank][place] = self.now
-        self.order.append((rank, place))
+    def _end_node(self, rank: int, index: int, freed: list[tuple[int, int]]) -> None:
+        self.end[rank][index] = self.now
+        self.order.append((rank, index))
         nodes, waits, many = self.work.nodes[rank], self.waits[rank], self._many[rank]
         to = nodes.children_to
-        for child in nodes.children[to[place - 1] if place else 0 : to[place]]:
+        for child in nodes.children[to[index - 1] if index else 0 : to[index]]:
             if many and child in many:
                 many[child] -= 1
                 if not many[child]:
@@ -202,85 +202,85 @@ class _Engine:
         while freed:
             freed.sort()
             later: list[tuple[int, int]] = []
-            for rank, place in freed:
-                if place < 0:
-                    served.add((rank, -1 - place))
+            for rank, index in freed:
+                if index < 0:
+                    served.add((rank, -1 - index))
                     continue
-                kind = work.kind[rank][place]
+                kind = work.kind[rank][index]
                 if kind == STREAM:
-                    stream = work.stream[rank][place]
-                    heappush(self._free[rank][stream], place)
+                    stream = work.stream[rank][index]
+                    heappush(self._free[rank][stream], index)
                     served.add((rank, stream))
                     continue
-                self.start[rank][place] = self.now
+                self.start[rank][index] = self.now
                 if kind == MEETING:
-                    self._come(rank, place)
+                    self._join_meeting(rank, index)
                 elif kind == MESSAGE:
-                    self._send(rank, place)
+                    self._send(rank, index)
                 else:
-                    self._receive(rank, place, later)
+                    self._receive(rank, index, later)
             freed = later
         for rank, stream in sorted(served):
             free = self._free[rank][stream]
             if free and not self._busy[rank][stream]:
                 self._busy[rank][stream] = 1
-                place = heappop(free)
-                self.start[rank][place] = self.begin[rank][place] = self.now
-                self._put(work.duration[rank][place], STREAM, rank, place)
+                index = heappop(free)
+                self.start[rank][index] = self.begin[rank][index] = self.now
+                self._schedule(work.duration[rank][index], STREAM, rank, index)
 
-    def _come(self, rank: int, place: int) -> None:
-        number = self.work.partner[rank][place]
-        self._came[number].append((rank, place))
-        self._left[number] -= 1
-        if not self._left[number]:
-            group = self.work.group[number]
+    def _join_meeting(self, rank: int, index: int) -> None:
+        meeting = self.work.partner[rank][index]
+        self._came[meeting].append((rank, index))
+        self._left[meeting] -= 1
+        if not self._left[meeting]:
+            group = self.work.group[meeting]
             if self._group_busy[group]:
-                heappush(self._complete[group], number)
+                heappush(self._complete[group], meeting)
             else:
-                self._meet(number)
+                self._start_meeting(meeting)
 
-    def _meet(self, number: int) -> None:
-        group = self.work.group[number]
+    def _start_meeting(self, meeting: int) -> None:
+        group = self.work.group[meeting]
         self._group_busy[group] = 1
-        self.before[number] = self._last[group]
-        self._last[group] = number
-        for rank, place in self._came[number]:
-            self.begin[rank][place] = self.now
-        moved = None if self.links is None else self.links.meetings[number]
-        if self.links is None or moved is None:
-            self._put(self.work.meeting_ns[number], MEETING, number, 0)
+        self.before[meeting] = self._last[group]
+        self._last[group] = meeting
+        for rank, index in self._came[meeting]:
+            self.begin[rank][index] = self.now
+        traffic = None if self.links is None else self.links.meetings[meeting]
+        if self.links is None or traffic is None:
+            self._schedule(self.work.meeting_ns[meeting], MEETING, meeting, 0)
         else:
-            sent, ranks = moved
-            self.links.carrier.start(self.now, (MEETING, number, 0), sent, ranks, ranks, group)
+            payload, ranks = traffic
+            self.links.transport.start(self.now, (MEETING, meeting, 0), payload, ranks, ranks, group)
 
-    def _send(self, rank: int, place: int) -> None:
-        channel = self.work.channel[self.work.partner[rank][place]]
+    def _send(self, rank: int, index: int) -> None:
+        channel = self.work.channel[self.work.partner[rank][index]]
         if channel in self._channel_busy:
-            heappush(self._channel_queue.setdefault(channel, []), (rank, place))
+            heappush(self._channel_queue.setdefault(channel, []), (rank, index))
         else:
-            self._transmit(rank, place)
+            self._transmit(rank, index)
 
-    def _transmit(self, rank: int, place: int) -> None:
-        number = self.work.partner[rank][place]
-        self._channel_busy.add(self.work.channel[number])
-        self.begin[rank][place] = self.now
-        receiver = self._receiver.get(number)
+    def _transmit(self, rank: int, index: int) -> None:
+        message_id = self.work.partner[rank][index]
+        self._channel_busy.add(self.work.channel[message_id])
+        self.begin[rank][index] = self.now
+        receiver = self._receiver.get(message_id)
         if receiver is not None:
             self.begin[receiver[0]][receiver[1]] = self.now
         if self.links is None:
-            self._put(self.work.duration[rank][place], MESSAGE, rank, place)
+            self._schedule(self.work.duration[rank][index], MESSAGE, rank, index)
         else:
-            sent, source, target = self.links.messages[number]
-            self.links.carrier.start(self.now, (MESSAGE, rank, place), sent, (source,), (target,), 0)
+            payload, source, target = self.links.messages[message_id]
+            self.links.transport.start(self.now, (MESSAGE, rank, index), payload, (source,), (target,), 0)
 
-    def _receive(self, rank: int, place: int, later: list[tuple[int, int]]) -> None:
-        number = self.work.partner[rank][place]
-        if number == NEVER:
+    def _receive(self, rank: int, index: int, later: list[tuple[int, int]]) -> None:
+        message_id = self.work.partner[rank][index]
+        if message_id == NEVER:
             return
-        if self._sent[number]:
-            self.begin[rank][place] = self.now
-            self._ended(rank, place, later)
+        if self._is_sent[message_id]:
+            self.begin[rank][index] = self.now
+            self._end_node(rank, index, later)
             return
-        self._receiver[number] = (rank, place)
+        self._receiver[message_id] = (rank, index)
         # The message may be on its way already.
-        self.begin[rank][place] = self.now
+        self.begin[rank][index] = self.now

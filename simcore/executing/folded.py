@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from simcore.chakra.nodes import COLL, RECV, SEND, Kinds, Nodes, integer
 from simcore.cluster import Cluster, GroupShape, group_shape, transfer_shape
-from simcore.executing.executed import Units, group_name, message_key
+from simcore.executing.execution_result import Units, group_name, message_key
 from simcore.records import NamedTuple
 
 NEVER = -1
@@ -30,11 +30,11 @@ class _Content(NamedTuple):
     messages: tuple[tuple[int, int], ...]
 
 
-def units_of(
+def find_units(
     nodes: Sequence[Nodes],
     kinds: Kinds,
     cluster: Cluster,
-    apart: Mapping[int, Hashable],
+    extra_keys: Mapping[int, Hashable],
     members: Callable[[str, Sequence[int]], tuple[int, ...]],
     start: Sequence[array[int]] | None = None,
 ) -> Units | None:
@@ -48,7 +48,7 @@ def units_of(
     world = len(nodes)
     if world < 2 or all(node.columns.shape == NEVER for node in nodes):
         return None
-    contents, content_of, own = _contents(nodes, kinds, apart, start)
+    contents, content_of, own = _contents(nodes, kinds, extra_keys, start)
     if len(contents) == world:
         return None
     colour = [content_of[rank] for rank in range(world)]
@@ -60,68 +60,70 @@ def units_of(
     for rank, mine in enumerate(names):
         for slot, name in enumerate(mine):
             of_name.setdefault(name, {})[rank] = slot
-    group_number = {name: number for number, name in enumerate(of_name)}
+    group_number = {name: ident for ident, name in enumerate(of_name)}
     shapes: dict[GroupShape | int, int] = {}
-    fixed: list[int] = []
+    shape_ids: list[int] = []
     slots: list[list[tuple[int, int]]] = []
     for name, there in of_name.items():
         ranks = members(name, sorted(there))
         if set(ranks) != set(there):
             return None
         shape = group_shape(cluster, sorted(ranks)) if len(ranks) > 1 else 1
-        fixed.append(shapes.setdefault(shape, len(shapes)))
+        shape_ids.append(shapes.setdefault(shape, len(shapes)))
         slots.append(list(there.items()))
     groups_of = [[group_number[name] for name in mine] for mine in names]
     paired = _partners(kinds, cluster, contents, colour, own)
     if paired is None:
         return None
     static, partners = paired
-    colour = _numbered([(colour_before, there) for colour_before, there in zip(colour, static, strict=True)])
+    colour = _assign_ids(
+        [(colour_before, there) for colour_before, there in zip(colour, static, strict=True)]
+    )
     count = 0
     while True:
-        group_colour = _numbered([
+        group_colour = _assign_ids([
             (shape, tuple(sorted([(colour[rank], slot) for rank, slot in there])))
-            for shape, there in zip(fixed, slots, strict=True)
+            for shape, there in zip(shape_ids, slots, strict=True)
         ])  # fmt: skip
         colours = len(set(colour))
         if colours == count:
             break
         count = colours
-        colour = _numbered([
-            (own, tuple([group_colour[number] for number in groups]), tuple([colour[who] for who in whom]))
+        colour = _assign_ids([
+            (own, tuple([group_colour[ident] for ident in groups]), tuple([colour[who] for who in whom]))
             for own, groups, whom in zip(colour, groups_of, partners, strict=True)
         ])  # fmt: skip
     if count == world:
         return None
     first: dict[int, int] = {}
-    for rank, number in enumerate(colour):
-        first.setdefault(number, rank)
+    for rank, ident in enumerate(colour):
+        first.setdefault(ident, rank)
     for rank in first.values():
-        alike = [group_colour[number] for number in groups_of[rank]]
-        if len(set(alike)) < len(alike):
+        group_colours = [group_colour[ident] for ident in groups_of[rank]]
+        if len(set(group_colours)) < len(group_colours):
             return None  # two groups of a rank that are alike would become one
-    unit = {of_colour: number for number, of_colour in enumerate(first)}
+    unit = {of_colour: ident for ident, of_colour in enumerate(first)}
     return Units(
         tuple(first.values()), array("i", (unit[of_colour] for of_colour in colour)),
         dict(zip(of_name, group_colour, strict=True)),
     )  # fmt: skip
 
 
-def _numbered(keys: Sequence[Hashable]) -> list[int]:
-    known: dict[Hashable, int] = {}
-    return [known.setdefault(key, len(known)) for key in keys]
+def _assign_ids(keys: Sequence[Hashable]) -> list[int]:
+    ids: dict[Hashable, int] = {}
+    return [ids.setdefault(key, len(ids)) for key in keys]
 
 
 def _contents(
     nodes: Sequence[Nodes],
     kinds: Kinds,
-    apart: Mapping[int, Hashable],
+    extra_keys: Mapping[int, Hashable],
     start: Sequence[array[int]] | None,
 ) -> tuple[list[_Content], list[int], list[tuple[int, ...]]]:
     """(what each class of ranks with equal nodes has, of each rank its class, the attributes it has each
     once).
     """
-    alike: dict[int, int] = {}
+    set_ids: dict[int, int] = {}
     known_sets: dict[tuple[tuple[str, object], ...], int] = {}
     classes: dict[Hashable, int] = {}
     contents: list[_Content] = []
@@ -130,45 +132,45 @@ def _contents(
     for rank, node in enumerate(nodes):
         index: dict[int, int] = {}
         sets = node.columns.attributes
-        pattern = array("i", [index.setdefault(number, len(index)) for number in sets])
+        pattern = array("i", [index.setdefault(ident, len(index)) for ident in sets])
         mine = tuple(index)
-        for number in mine:
-            if number not in alike:
-                values = kinds.attributes(number)
+        for ident in mine:
+            if ident not in set_ids:
+                values = kinds.attributes(ident)
                 rest = tuple((name, repr(value)) for name, value in values.items() if name not in _OWN)
-                alike[number] = known_sets.setdefault(rest, len(known_sets))
+                set_ids[ident] = known_sets.setdefault(rest, len(known_sets))
         own.append(mine)
         key: Hashable
         if node.columns.shape == NEVER or node.problems:
             key = ("alone", rank)
         else:
             names: dict[str, int] = {}
-            which = tuple([names.setdefault(group_name(kinds.attributes(number)), len(names))
-                           for number in mine])  # fmt: skip
-            key = (node.columns.shape, pattern.tobytes(), tuple([alike[number] for number in mine]), which,
-                   apart.get(rank))  # fmt: skip
-        number = classes.get(key, NEVER)
-        if number == NEVER:
-            number = classes[key] = len(contents)
-            contents.append(_content(node, kinds, pattern, mine, None if start is None else start[rank]))
-        content_of.append(number)
+            which = tuple([names.setdefault(group_name(kinds.attributes(ident)), len(names))
+                           for ident in mine])  # fmt: skip
+            key = (node.columns.shape, pattern.tobytes(), tuple([set_ids[ident] for ident in mine]), which,
+                   extra_keys.get(rank))  # fmt: skip
+        ident = classes.get(key, NEVER)
+        if ident == NEVER:
+            ident = classes[key] = len(contents)
+            contents.append(_make_content(node, kinds, pattern, mine, None if start is None else start[rank]))
+        content_of.append(ident)
     return contents, content_of, own
 
 
-def _content(
+def _make_content(
     nodes: Nodes, kinds: Kinds, pattern: array[int], mine: tuple[int, ...], start: array[int] | None
 ) -> _Content:
     slots: dict[str, int] = {}
     messages = []
     types = nodes.columns.type
-    for place, row in enumerate(nodes.row):
+    for index, row in enumerate(nodes.row):
         kind = types[row]
         if kind == COLL:
             values = kinds.attributes(mine[pattern[row]])
             if integer(values.get("comm_type")) is not None:
                 slots.setdefault(group_name(values), pattern[row])
         elif kind in (SEND, RECV):
-            messages.append((place, pattern[row] << 1 | (kind == RECV)))
+            messages.append((index, pattern[row] << 1 | (kind == RECV)))
     if start is not None:
         messages.sort(key=lambda message: start[message[0]])
     return _Content(tuple(slots.values()), tuple(messages))
@@ -186,25 +188,25 @@ def _partners(
     """
     waiting: dict[tuple[int, int, int, int], tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {}
     keys: dict[tuple[int, int, bool], tuple[int, int, int, int] | None] = {}
-    for rank, number in enumerate(content_of):
+    for rank, content_id in enumerate(content_of):
         mine = own[rank]
-        for order, (_, code) in enumerate(contents[number].messages):
-            asked = (rank, mine[code >> 1], bool(code & 1))
-            if asked in keys:
-                key = keys[asked]
+        for order, (_, code) in enumerate(contents[content_id].messages):
+            query = (rank, mine[code >> 1], bool(code & 1))
+            if query in keys:
+                key = keys[query]
             else:
-                key = keys[asked] = message_key(rank, kinds.attributes(asked[1]), asked[2])
+                key = keys[query] = message_key(rank, kinds.attributes(query[1]), query[2])
             if key is None or not 0 <= key[2] < len(content_of) or not 0 <= key[1] < len(content_of):
                 return None
             lists = waiting.setdefault(key, ([], []))
             lists[code & 1].append((rank, order))
     ends: list[list[tuple[int, int]]] = [
-        [(NEVER, NEVER)] * len(contents[number].messages) for number in content_of
+        [(NEVER, NEVER)] * len(contents[content_id].messages) for content_id in content_of
     ]
-    for sent, received in waiting.values():
-        if len(sent) != len(received):
+    for sends, receives in waiting.values():
+        if len(sends) != len(receives):
             return None
-        for here, there in zip(sent, received, strict=True):
+        for here, there in zip(sends, receives, strict=True):
             ends[here[0]][here[1]] = there
             ends[there[0]][there[1]] = here
     static: list[Hashable] = []
@@ -212,8 +214,8 @@ def _partners(
     for rank, mine_ends in enumerate(ends):
         whom: dict[int, int] = {}
         turns = [whom.setdefault(other, len(whom)) for other, _ in mine_ends]
-        places = [contents[content_of[other]].messages[order][0] for other, order in mine_ends]
+        indices = [contents[content_of[other]].messages[order][0] for other, order in mine_ends]
         hops = tuple(transfer_shape(cluster, rank, other) for other in whom)
-        static.append((tuple(turns), tuple(places), hops))
+        static.append((tuple(turns), tuple(indices), hops))
         partners.append(list(whom))
     return static, partners

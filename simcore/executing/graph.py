@@ -10,14 +10,14 @@ from array import array
 from collections.abc import Sequence
 
 from simcore.chakra.nodes import Nodes
-from simcore.trace.graph import BUSY, JOINED, RECEIVED, START, Graph
+from simcore.trace.graph import BUSY, JOINS, RECEIVED, START, Graph
 
 NONE = -1
 # What a duration of the graph is of.
 OWN, COLLECTIVE, MESSAGE, GAP = range(4)
 
 
-class ExecutedGraph:
+class ExecutionGraph:
     """The graph of a run, and which node of which rank each of its nodes is.
 
     over: of each rank and place the node at which it is over. came: that at which it has waited for what
@@ -29,8 +29,8 @@ class ExecutedGraph:
     def __init__(self, nodes: Sequence[Nodes]) -> None:
         self.nodes = nodes
         self.graph = Graph(len(nodes), self.ranks_of)
-        self.over = [array("i", (NONE,)) * len(node) for node in nodes]
-        self.came = [array("i", (NONE,)) * len(node) for node in nodes]
+        self.end_nodes = [array("i", (NONE,)) * len(node) for node in nodes]
+        self.ready_nodes = [array("i", (NONE,)) * len(node) for node in nodes]
         self.durations: list[int] = []
         self.kinds = bytearray()
         self.of: list[tuple[int, int]] = []
@@ -58,7 +58,7 @@ class ExecutedGraph:
     def join(self, rank: int, now: int, other: int, why: int) -> int:
         """The node at which a rank has also waited for `other`."""
         count = len(self.graph)
-        node = self.graph.join(rank, now, other, why)
+        node = self.graph.add_join(rank, now, other, why)
         if len(self.graph) > count:
             self.ends.append(max(self.ends[now], self.ends[other]))
         return node
@@ -73,7 +73,7 @@ def build_graph(
     meetings: Sequence[array[int]],
     messages: Sequence[array[int]],
     before: Sequence[int] | None,
-) -> ExecutedGraph:
+) -> ExecutionGraph:
     """The graph of a run that has times.
 
     order: (rank, place) by their ends. lanes: of each node what it held, 255 for nothing. meetings: of each
@@ -81,91 +81,91 @@ def build_graph(
     (`rank << 32 | place`), -1 for all others. before: of each collective the one before it in its group, -1
     for none; None where the members of a collective end by themselves.
     """
-    built = ExecutedGraph(nodes)
+    built = ExecutionGraph(nodes)
     last: list[dict[int, int]] = [{} for _ in nodes]
     # The nodes at which members came to a collective, by the collective: made when its first member ends.
     members: dict[int, list[tuple[int, int]]] = {}
     for rank, column in enumerate(meetings):
-        for place, number in enumerate(column):
-            if number != NONE and start[rank][place] >= 0:
-                members.setdefault(number, []).append((rank, place))
+        for index, meeting in enumerate(column):
+            if meeting != NONE and start[rank][index] >= 0:
+                members.setdefault(meeting, []).append((rank, index))
     met: dict[int, int] = {}
     common: dict[int, int] = {}
-    over, ends = built.over, built.ends
+    over, ends = built.end_nodes, built.ends
 
-    def arrival(rank: int, place: int) -> int:
+    def arrival(rank: int, index: int) -> int:
         """The node at which a rank has waited for all that a node of it waits for."""
         rank_nodes = nodes[rank]
-        lane = lanes[rank][place]
+        lane = lanes[rank][index]
         now = last[rank].get(lane, START) if lane != 255 else START
-        if ends[now] > start[rank][place]:
+        if ends[now] > start[rank][index]:
             now = START  # it held the lane beside it
-        for parent in rank_nodes.data[place]:
+        for parent in rank_nodes.data[index]:
             now = _behind(built, rank, now, over[rank][parent])
-        for parent in rank_nodes.ctrl[place]:
+        for parent in rank_nodes.ctrl[index]:
             now = _behind(built, rank, now, over[rank][parent])
-        late = start[rank][place] - ends[now]
+        late = start[rank][index] - ends[now]
         if late > 0:
             # What is not known to have held it: the walk that ASTRA-sim makes only with the next event.
-            now = built.add(late, GAP, (rank, place), now)
-        built.came[rank][place] = now
+            now = built.add(late, GAP, (rank, index), now)
+        built.ready_nodes[rank][index] = now
         return now
 
-    for rank, place in order:
-        number = meetings[rank][place]
-        begin, finish = start[rank][place], end[rank][place]
-        if number != NONE:
-            if number not in met:
-                came = [(who, arrival(who, at)) for who, at in sorted(members[number])]
-                met[number] = built.graph.meet(came)
+    for rank, index in order:
+        meeting = meetings[rank][index]
+        begin, finish = start[rank][index], end[rank][index]
+        if meeting != NONE:
+            if meeting not in met:
+                came = [(who, arrival(who, at)) for who, at in sorted(members[meeting])]
+                met[meeting] = built.graph.add_rendezvous(came)
                 while len(ends) <= len(built.graph):
                     node = len(ends)
                     graph = built.graph
                     ends.append(max(ends[graph.first[node - 1]], ends[graph.second[node - 1]]))
-            at = met[number]
+            at = met[meeting]
             if before is None:
                 if finish < ends[at]:
-                    node = built.add(finish - begin, COLLECTIVE, (rank, place), arrival(rank, place))
+                    node = built.add(finish - begin, COLLECTIVE, (rank, index), arrival(rank, index))
                 else:
-                    node = built.add(finish - ends[at], COLLECTIVE, (rank, place), at)
+                    node = built.add(finish - ends[at], COLLECTIVE, (rank, index), at)
             else:
-                if number not in common:
-                    earlier = common.get(before[number], START)
+                if meeting not in common:
+                    earlier = common.get(before[meeting], START)
                     ns = finish - max(ends[at], ends[earlier])
-                    common[number] = built.add(ns, COLLECTIVE, (rank, place), at, earlier)
-                    built.members[len(built.durations)] = tuple(who for who, _ in sorted(members[number]))
-                node = common[number]
+                    common[meeting] = built.add(ns, COLLECTIVE, (rank, index), at, earlier)
+                    built.members[len(built.durations)] = tuple(who for who, _ in sorted(members[meeting]))
+                node = common[meeting]
         else:
-            now = arrival(rank, place)
-            message = messages[rank][place]
+            now = arrival(rank, index)
+            message = messages[rank][index]
             if message != NONE:
-                sent = over[message >> 32][message & 0xFFFFFFFF]
-                node = built.join(rank, now, sent, RECEIVED) if sent > 0 else now
+                send_node = over[message >> 32][message & 0xFFFFFFFF]
+                node = built.join(rank, now, send_node, RECEIVED) if send_node > 0 else now
                 if node == START or finish > ends[node]:
-                    node = built.add(max(finish - ends[node], 0), GAP, (rank, place), node)
+                    node = built.add(max(finish - ends[node], 0), GAP, (rank, index), node)
             else:
-                node = built.add(finish - begin, OWN, (rank, place), now)
-        over[rank][place] = node
-        if lanes[rank][place] != 255:
-            last[rank][lanes[rank][place]] = node
+                node = built.add(finish - begin, OWN, (rank, index), now)
+        over[rank][index] = node
+        if lanes[rank][index] != 255:
+            last[rank][lanes[rank][index]] = node
     _join_all(built)
     return built
 
 
-def _join_all(built: ExecutedGraph) -> None:
+def _join_all(built: ExecutionGraph) -> None:
     """Adds to each rank the node at which all is over that no other node of it waits for."""
-    for rank, (nodes, over) in enumerate(zip(built.nodes, built.over, strict=True)):
+    for rank, (nodes, over) in enumerate(zip(built.nodes, built.end_nodes, strict=True)):
         now = START
-        for place, node in enumerate(over):
-            if node != NONE and all(over[child] == NONE for child in nodes.children_of(place)):
+        for index, node in enumerate(over):
+            if node != NONE and all(over[child] == NONE for child in nodes.children_of(index)):
                 now = _behind(built, rank, now, node)
         built.last.append(now)
 
 
-def _behind(graph: ExecutedGraph, rank: int, now: int, other: int) -> int:
+def _behind(graph: ExecutionGraph, rank: int, now: int, other: int) -> int:
     """The node at which a rank that was at `now` has also waited for `other`; what is earlier adds no
     node.
     """
     if now == START or other in (now, START):
         return other if now == START else now
-    return graph.join(rank, now, other, JOINED)
+    return graph.join(rank, now, other, JOINS)

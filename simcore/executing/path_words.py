@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 
 from simcore.chakra.nodes import COMP, RECV, SEND, integer
-from simcore.diagnostics import in_short
+from simcore.diagnostics import printable_within
 from simcore.executing.columns import node_name, node_stream, pattern_of
-from simcore.executing.executed import Executed
+from simcore.executing.execution_result import ExecutionResult
 from simcore.executing.trace import ACCOUNTS, account_of, phase_of_node
 from simcore.records import replace
-from simcore.trace.critical_path import CriticalPath, LegOf, PathSource
+from simcore.trace.critical_path import CriticalPath, MergeFacts, PathSource
 from simcore.trace.figures import PathSegment
 from simcore.trace.graph import BUSY, RECEIVED
-from simcore.trace.reasons import Facts, graph_facts
+from simcore.trace.reasons import Facts, make_graph_facts
 
 # What a receive waits for.
 MESSAGE = "the message"
@@ -27,13 +27,13 @@ _MICROBATCH = re.compile(r"(?:^|[ .])mb(\d{1,9})(?:$|[ .])")
 _OF_SIMAI = 1000
 
 
-class ExecutedPath(PathSource):
+class ExecutionPath(PathSource):
     """Of execution traces: a track is a class of ranks, whose lowest rank stands for it."""
 
-    def __init__(self, executed: Executed) -> None:
+    def __init__(self, executed: ExecutionResult) -> None:
         self._executed, self._first = executed, executed.units.first
 
-    def number(self, track: int, rank: int) -> int:
+    def track_id(self, track: int, rank: int) -> int:
         return rank
 
     def kind(self, track: int, span: int) -> str:
@@ -46,54 +46,54 @@ class ExecutedPath(PathSource):
         """The name of the node, raw text of the file."""
         return node_name(self._executed, self._first[track], span)
 
-    def part(self, by: str, track: int, span: int) -> str:
+    def part_name(self, by: str, track: int, span: int) -> str:
         """By `op`: nodes by name, `#` for each number; by `group`: the stream."""
         if by == "group":
             return node_stream(self._executed, self._first[track], span)
         return pattern_of(self.name(track, span))
 
-    def leg(self, track: int, span: int) -> LegOf:
+    def merge_facts(self, track: int, span: int) -> MergeFacts:
         """`forward`, `backward`, `optimizer` or `pp` of a micro-batch where the names of nodes tell one, as
         on simulated runs; else the name of the nodes with `#` for each number, raw text of the file.
         """
         name, rank = self.name(track, span), self._first[track]
-        told = _MICROBATCH.search(name)
+        match = _MICROBATCH.search(name)
         nodes = self._executed.nodes[rank]
         kind = nodes.columns.type[nodes.row[span]]
-        if told is None:
+        if match is None:
             is_unknown = kind == COMP and self._is_placeholder(rank, span)
-            return LegOf(pattern_of(name), -1, is_placeholder=is_unknown)
+            return MergeFacts(pattern_of(name), -1, is_placeholder=is_unknown)
         if kind in (SEND, RECV):
-            return LegOf("pp", int(told[1]))
+            return MergeFacts("pp", int(match[1]))
         if self.kind(track, span) == "host":
-            return LegOf("host", int(told[1]))
+            return MergeFacts("host", int(match[1]))
         phase = phase_of_node(self._executed, rank, span)
-        return LegOf(ACCOUNTS[phase].removeprefix("compute "), int(told[1]))
+        return MergeFacts(ACCOUNTS[phase].removeprefix("compute "), int(match[1]))
 
-    def _is_placeholder(self, rank: int, place: int) -> bool:
+    def _is_placeholder(self, rank: int, index: int) -> bool:
         """Whether compute is such of which the traces know nothing."""
         executed = self._executed
-        ns = executed.end[rank][place] - executed.start[rank][place]
-        stated = executed.attributes(rank, place).get("wltui_ns")
-        return ns <= 1 or (ns == _OF_SIMAI and integer(stated) == ns)
+        ns = executed.end[rank][index] - executed.start[rank][index]
+        stated_ns = executed.attributes(rank, index).get("wltui_ns")
+        return ns <= 1 or (ns == _OF_SIMAI and integer(stated_ns) == ns)
 
-    def facts(self, path: CriticalPath, index: int) -> Facts:
+    def wait_facts(self, path: CriticalPath, index: int) -> Facts:
         of, pair = path.of, path.neighbours(index)
-        facts = graph_facts(of, pair)
+        facts = make_graph_facts(of, pair)
         if pair.cause is None or facts.is_late:
             return facts
         if facts.how == RECEIVED:
-            return replace(facts, sent=MESSAGE)
-        own, place = self._first[pair.track], of.span_at(pair.node, pair.track)
-        track, before = of.ended(pair.cause)
+            return replace(facts, payload=MESSAGE)
+        own, node_index = self._first[pair.track], of.span_at(pair.node, pair.track)
+        track, before = of.span_of_cause(pair.cause)
         rank = self._first[track]
         # What it neither needs nor names was on what it runs on.
         nodes = self._executed.nodes[own]
         return replace(
-            facts, how=BUSY, where=taken_by(self._executed, own, place),
-            what=in_short(node_name(self._executed, rank, before), _NAME_CELLS),
-            is_needed=rank == own and before in nodes.data[place],
-            is_named=rank == own and before in nodes.ctrl[place],
+            facts, how=BUSY, where=describe_resource(self._executed, own, node_index),
+            what=printable_within(node_name(self._executed, rank, before), _NAME_CELLS),
+            is_needed=rank == own and before in nodes.data[node_index],
+            is_named=rank == own and before in nodes.ctrl[node_index],
         )  # fmt: skip
 
     def segment(self, path: CriticalPath, index: int) -> PathSegment:
@@ -105,7 +105,7 @@ class ExecutedPath(PathSource):
         )  # fmt: skip
 
 
-def taken_by(executed: Executed, rank: int, place: int) -> str:
+def describe_resource(executed: ExecutionResult, rank: int, index: int) -> str:
     """What a node runs on, one at a time: under ASTRA-sim's rules one of three, else a stream."""
-    held = executed.lanes[rank][place]
-    return "its stream" if not executed.is_astra else _SLOTS[held] if held < len(_SLOTS) else "its rank"
+    lane = executed.lanes[rank][index]
+    return "its stream" if not executed.is_astra else _SLOTS[lane] if lane < len(_SLOTS) else "its rank"

@@ -13,14 +13,14 @@ from collections.abc import Callable
 from functools import cached_property
 
 from simcore.chakra.nodes import COMP, RECV
-from simcore.diagnostics import UsageError, never, printable
+from simcore.diagnostics import UsageError, never_cancelled, printable
 from simcore.executing.columns import pattern_of
-from simcore.executing.executed import Executed, Execution
-from simcore.executing.graph import COLLECTIVE, GAP, MESSAGE, OWN, ExecutedGraph
-from simcore.executing.ran import RanTraces
+from simcore.executing.execution_analysis import ExecutionAnalysis
+from simcore.executing.execution_result import Execution, ExecutionResult
+from simcore.executing.graph import COLLECTIVE, GAP, MESSAGE, OWN, ExecutionGraph
 from simcore.program.overrides import time_scales
 from simcore.records import replace
-from simcore.trace.trace_graph import retimed
+from simcore.trace.trace_graph import scale_durations
 
 _MOST_LISTED = 12
 ALL_COMPUTE, ALL_COMMUNICATION, ALL_CPU = "all compute", "all communication", "all cpu"
@@ -33,34 +33,36 @@ class TraceParts:
     graph. ns: what the durations of each part of `nodes` sum to.
     """
 
-    def __init__(self, ran: RanTraces) -> None:
+    def __init__(self, ran: ExecutionAnalysis) -> None:
         self._ran = ran
 
     @cached_property
     def by_words(self) -> dict[str, list[int]]:
         built, ran = self._ran.graph, self._ran
-        numbers: dict[str, list[int]] = {}
+        duration_ids: dict[str, list[int]] = {}
         first = ran.executed.units.first
-        for number, (kind, (unit, place)) in enumerate(zip(built.kinds, built.of, strict=True), 1):
+        for duration_id, (kind, (unit, index)) in enumerate(zip(built.kinds, built.of, strict=True), 1):
             if kind == GAP:
                 continue
             rank = first[unit]
-            stream = ran.stream_of(rank, place)
+            stream = ran.stream_of(rank, index)
             is_compute = kind == OWN and stream == "compute"
             whole = ALL_COMPUTE if is_compute else ALL_CPU if stream == "cpu" else ALL_COMMUNICATION
-            numbers.setdefault(whole, []).append(number)
+            duration_ids.setdefault(whole, []).append(duration_id)
             if kind in (COLLECTIVE, MESSAGE) or stream in ("messages", "memory"):
-                numbers.setdefault(f"stream {stream}", []).append(number)
-            numbers.setdefault(f"nodes {pattern_of(ran.name_of(rank, place))}", []).append(number)
-        return numbers
+                duration_ids.setdefault(f"stream {stream}", []).append(duration_id)
+            duration_ids.setdefault(f"nodes {pattern_of(ran.name_of(rank, index))}", []).append(duration_id)
+        return duration_ids
 
     def ns(self, part: str) -> int:
         """What the durations of a part sum to."""
         durations = self._ran.graph.durations
-        return sum(durations[number - 1] for number in self.by_words[part])
+        return sum(durations[duration_id - 1] for duration_id in self.by_words[part])
 
 
-def run_at_scales(ran: RanTraces, setup: Execution, cancelled: Callable[[], bool] = never) -> Executed:
+def run_at_scales(
+    ran: ExecutionAnalysis, setup: Execution, cancelled: Callable[[], bool] = never_cancelled
+) -> ExecutionResult:
     """A run with the factors of `--time-scale` on its durations.
 
     Raises `UsageError` for a part that this run does not have, `Cancelled`.
@@ -69,26 +71,26 @@ def run_at_scales(ran: RanTraces, setup: Execution, cancelled: Callable[[], bool
     built, flat = ran.graph, ran.trace_graph.durations
     for part, factor in time_scales(setup.parameters.time_scale):
         if part not in parts.by_words:
-            raise UsageError(_none_such(part, list(parts.by_words)))
-        flat = retimed(flat, parts.by_words[part], factor)
+            raise UsageError(_format_unknown_part(part, list(parts.by_words)))
+        flat = scale_durations(flat, parts.by_words[part], factor)
     other = copy.copy(built)
     other.durations = list(flat[1 : len(built.durations) + 1])
     other.ends = list(built.graph.ends(flat, cancelled))
-    return _at_other_times(ran.executed, other, setup)
+    return _with_other_times(ran.executed, other, setup)
 
 
-def _none_such(part: str, there: list[str]) -> str:
+def _format_unknown_part(part: str, there: list[str]) -> str:
     kind = part.partition(" ")[0]
-    alike = [name for name in there if name.startswith(f"{kind} ")] or [
+    candidates = [name for name in there if name.startswith(f"{kind} ")] or [
         name for name in there if not name.startswith("nodes ")
     ]
-    left = len(alike) - _MOST_LISTED
-    listed = ", ".join(printable(name, 40) for name in alike[:_MOST_LISTED])
+    left = len(candidates) - _MOST_LISTED
+    listed = ", ".join(printable(name, 40) for name in candidates[:_MOST_LISTED])
     more = f" and {left} more" if left > 0 else ""
     return f"--time-scale: no {printable(part, 60)} in this run, only {listed}{more}"
 
 
-def _at_other_times(executed: Executed, built: ExecutedGraph, setup: Execution) -> Executed:
+def _with_other_times(executed: ExecutionResult, built: ExecutionGraph, setup: Execution) -> ExecutionResult:
     """The run as it is when the nodes of its graph end as `built` has them.
 
     What links carried is left out: nothing was sent anew.
@@ -97,78 +99,103 @@ def _at_other_times(executed: Executed, built: ExecutedGraph, setup: Execution) 
     starts, overs = [], []
     for unit, rank in enumerate(units.first):
         old_start, old_end = executed.start[rank], executed.end[rank]
-        starts.append(array("q", (
-            ends[node] if node >= 0 else was for node, was in zip(built.came[unit], old_start, strict=True)
-        )))  # fmt: skip
-        overs.append(array("q", (
-            ends[node] if node >= 0 else was for node, was in zip(built.over[unit], old_end, strict=True)
-        )))  # fmt: skip
+        starts.append(
+            array(
+                "q",
+                (
+                    ends[node] if node >= 0 else was
+                    for node, was in zip(built.ready_nodes[unit], old_start, strict=True)
+                ),
+            )
+        )
+        overs.append(
+            array(
+                "q",
+                (
+                    ends[node] if node >= 0 else was
+                    for node, was in zip(built.end_nodes[unit], old_end, strict=True)
+                ),
+            )
+        )
     met: dict[int, int] = {}
     for unit, rank in enumerate(units.first):
-        for place, number in enumerate(executed.meetings[rank]):
-            if number >= 0 and built.came[unit][place] >= 0:
-                met[number] = max(met.get(number, 0), starts[unit][place])
-    begins = [_begins(executed, built, unit, starts, overs, met) for unit in range(len(units.first))]
+        for index, meeting in enumerate(executed.meetings[rank]):
+            if meeting >= 0 and built.ready_nodes[unit][index] >= 0:
+                met[meeting] = max(met.get(meeting, 0), starts[unit][index])
+    begins = [_find_begins(executed, built, unit, starts, overs, met) for unit in range(len(units.first))]
     ranks = []
     for rank, end, exposed in executed.ranks:
         unit = units.of[rank]
         later = max(overs[unit], default=0) - max(executed.end[rank], default=0)
-        longer = _computed(executed, rank, starts[unit], overs[unit]) - _computed(
+        longer = _compute_ns(executed, rank, starts[unit], overs[unit]) - _compute_ns(
             executed, rank, executed.start[rank], executed.end[rank]
         )
         ranks.append((rank, end + later, exposed + later - longer))
     return replace(
-        executed, setup=setup, start=units.spread(starts), begin=units.spread(begins),
-        end=units.spread(overs), ranks=ranks, links=None, link_heat=None, graph=built,
-    )  # fmt: skip
+        executed,
+        setup=setup,
+        start=units.spread(starts),
+        begin=units.spread(begins),
+        end=units.spread(overs),
+        ranks=ranks,
+        links=None,
+        link_heat=None,
+        graph=built,
+    )
 
 
-def _begins(
-    executed: Executed, built: ExecutedGraph, unit: int, starts: list[array[int]], overs: list[array[int]],
+def _find_begins(
+    executed: ExecutionResult,
+    built: ExecutionGraph,
+    unit: int,
+    starts: list[array[int]],
+    overs: list[array[int]],
     met: dict[int, int],
-) -> array[int]:  # fmt: skip
+) -> array[int]:
     """When what each node of a class waited for was there."""
     rank = executed.units.first[unit]
     nodes = executed.nodes[rank]
     old_start, old_begin = executed.start[rank], executed.begin[rank]
     begins = array("q", old_begin)
-    for place, start in enumerate(starts[unit]):
-        if built.came[unit][place] < 0:
+    for index, start in enumerate(starts[unit]):
+        if built.ready_nodes[unit][index] < 0:
             continue
-        end, sent = overs[unit][place], executed.sends[unit][place]
-        number = executed.meetings[rank][place]
-        if number >= 0:
-            there = met[number] if executed.before is None else built.graph.start(
-                built.over[unit][place], built.ends
+        end, send = overs[unit][index], executed.sends[unit][index]
+        meeting = executed.meetings[rank][index]
+        if meeting >= 0:
+            there = met[meeting] if executed.before is None else built.graph.start(
+                built.end_nodes[unit][index], built.ends
             )  # fmt: skip
-        elif sent >= 0 and nodes.columns.type[nodes.row[place]] == RECV:
-            there = _sent(executed, sent, starts, overs)
+        elif send >= 0 and nodes.columns.type[nodes.row[index]] == RECV:
+            there = _departure_ns(executed, send, starts, overs)
         else:
-            there = start + old_begin[place] - old_start[place]
-        begins[place] = min(max(start, there), max(end, start))
+            there = start + old_begin[index] - old_start[index]
+        begins[index] = min(max(start, there), max(end, start))
     return begins
 
 
-def _sent(executed: Executed, sent: int, starts: list[array[int]], overs: list[array[int]]) -> int:
+def _departure_ns(
+    executed: ExecutionResult, send: int, starts: list[array[int]], overs: list[array[int]]
+) -> int:
     """When a message was on its way: ASTRA-sim's as its send began, wltui's when the channel was free."""
-    unit, place = sent >> 32, sent & 0xFFFFFFFF
-    start = starts[unit][place]
+    unit, index = send >> 32, send & 0xFFFFFFFF
+    start = starts[unit][index]
     if executed.before is None:
         return start
     rank = executed.units.first[unit]
-    waited = executed.begin[rank][place] - executed.start[rank][place]
-    return min(start + waited, max(overs[unit][place], start))
+    waited = executed.begin[rank][index] - executed.start[rank][index]
+    return min(start + waited, max(overs[unit][index], start))
 
 
-def _computed(executed: Executed, rank: int, start: array[int], end: array[int]) -> int:
+def _compute_ns(executed: ExecutionResult, rank: int, start: array[int], end: array[int]) -> int:
     """ns of compute on the GPU."""
     nodes = executed.nodes[rank]
     types, sets, rows = nodes.columns.type, nodes.columns.attributes, nodes.row
     computed = 0
-    for place, over in enumerate(end):
-        row = rows[place]
-        if types[row] == COMP and over >= 0 and start[place] >= 0:
+    for index, over in enumerate(end):
+        row = rows[index]
+        if types[row] == COMP and over >= 0 and start[index] >= 0:
             is_cpu = executed.kinds.attributes(sets[row]).get("is_cpu_op")
             if is_cpu is None or not is_cpu.value:
-                computed += over - start[place]
+                computed += over - start[index]
     return computed

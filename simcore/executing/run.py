@@ -19,10 +19,10 @@ from simcore.chakra.nodes import (
     Nodes,
     integer,
 )
-from simcore.chakra.opening import first_errors, structure_of
+from simcore.chakra.opening import find_structure, first_errors
 from simcore.cluster import (
-    AskedCluster,
     Cluster,
+    ClusterParameters,
     GroupShape,
     choose_cluster,
     group_shape,
@@ -33,16 +33,16 @@ from simcore.collectives import collective_ns, transfer_ns
 from simcore.compat.astra2 import RemoteMemory, System
 from simcore.compat.astra2_system import read_astra_system, read_groups, read_memory
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.executing.executed import (
+from simcore.executing.execution_result import (
     WLTUI,
-    Executed,
     Execution,
+    ExecutionResult,
     Units,
-    alone,
     group_name,
-    sends_of,
-    without_prices,
-    without_times,
+    make_rank_units,
+    match_sends,
+    note_missing_prices,
+    note_missing_times,
 )
 from simcore.executing.fifo import (
     MEETING,
@@ -50,12 +50,12 @@ from simcore.executing.fifo import (
     NEVER,
     RECEIVE,
     STREAM,
+    EngineInput,
+    LinkTransport,
     NodeTimes,
-    OnLinks,
-    Work,
     run_fifo,
 )
-from simcore.executing.folded import units_of
+from simcore.executing.folded import find_units
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import flag_of
 from simcore.program.overrides import slow_ranks_of
@@ -77,7 +77,7 @@ _KIND_OF = {
 _GPU_STREAM, _CPU_STREAM, _MEMORY_STREAM = 0, 1, 2
 
 
-def execute(setup: Execution) -> Executed:
+def execute(setup: Execution) -> ExecutionResult:
     """Runs a set. Raises `UsageError` for parameters that it does not have, InputError for what cannot be
     run.
     """
@@ -85,19 +85,20 @@ def execute(setup: Execution) -> Executed:
     parameters.refuse_others("execution")
     network = parameters.network
     if network not in ("analytical", "links"):
-        shown = printable(network, 60)
-        raise UsageError(f"--network {shown}: execution traces run on analytical or links")
+        value_text = printable(network, 60)
+        raise UsageError(f"--network {value_text}: execution traces run on analytical or links")
     if parameters.dialect == ASTRA_SIM_2:
         # Imported here: wltui's rules send no messages.
-        from simcore.compat.astra2_rules import by_astra
+        from simcore.compat.astra2_rules import run_by_astra
 
-        return by_astra(setup)
+        return run_by_astra(setup)
     if parameters.dialect is not None:
-        shown = printable(parameters.dialect, 60)
+        value_text = printable(parameters.dialect, 60)
         raise UsageError(
-            f"--dialect {shown}: execution traces run by {ASTRA_SIM_2}, or without --dialect by wltui's rules"
+            f"--dialect {value_text}: execution traces run by {ASTRA_SIM_2}, or without --dialect by "
+            "wltui's rules"
         )
-    return _by_wltui(setup)
+    return _run_by_wltui(setup)
 
 
 def values_in_force(setup: Execution, world: int) -> tuple[Cluster, Mapping[str, Any]]:
@@ -108,32 +109,32 @@ def values_in_force(setup: Execution, world: int) -> tuple[Cluster, Mapping[str,
         from simcore.compat.astra2_rules import astra_values
 
         return astra_values(setup, world)
-    cluster = choose_cluster(setup.parameters.part(AskedCluster)).cluster(world)
+    cluster = choose_cluster(setup.parameters.part(ClusterParameters)).cluster(world)
     return cluster, parameter_values(cluster)
 
 
-def _by_wltui(setup: Execution) -> Executed:
+def _run_by_wltui(setup: Execution) -> ExecutionResult:
     parameters = setup.parameters
     _refuse_astra_flags(setup)
-    node_order = structure_of(setup.opened)
+    node_order = find_structure(setup.opened)
     if node_order.errors:
         raise first_errors(node_order.errors)
     pricing = _Pricing(setup, node_order.nodes, node_order.orders)
     on_links = parameters.network == "links"
-    units = None if parameters.no_fold or on_links else pricing.units()
+    units = None if parameters.no_fold or on_links else pricing.find_units()
     if units is not None:
         try:
-            return pricing.executed(units)
+            return pricing.run(units)
         except InputError:
             pass  # Rank by rank the error names all ranks that it is of.
-    return pricing.executed(alone(len(node_order.nodes)))
+    return pricing.run(make_rank_units(len(node_order.nodes)))
 
 
 def _refuse_astra_flags(setup: Execution) -> None:
     names = ("injection_scale", "rendezvous_protocol", "num_queues_per_dim")
-    given = [flag_of(name).option for name in names if name in setup.parameters.given]
-    if given:
-        raise UsageError(f"{', '.join(given)}: of --dialect {ASTRA_SIM_2}")
+    astra_flags = [flag_of(name).option for name in names if name in setup.parameters.explicit_names]
+    if astra_flags:
+        raise UsageError(f"{', '.join(astra_flags)}: of --dialect {ASTRA_SIM_2}")
 
 
 class _What(NamedTuple):
@@ -160,31 +161,31 @@ class _Pricing:
         self.traces = traces
         self.nodes = nodes
         self.world = len(nodes)
-        self.cluster = choose_cluster(parameters.part(AskedCluster)).cluster(self.world)
-        self.found: list[Diagnostic] = [*traces.diagnostics]
+        self.cluster = choose_cluster(parameters.part(ClusterParameters)).cluster(self.world)
+        self.diagnostics: list[Diagnostic] = [*traces.diagnostics]
         groups = read_groups(parameters.comm_groups, self.world, True) if parameters.comm_groups else {}
-        self.group_ranks = {str(number): ranks for number, ranks in groups.items()}
+        self.group_ranks = {str(group_id): ranks for group_id, ranks in groups.items()}
         self.memory = read_memory(parameters.remote_memory) if parameters.remote_memory else RemoteMemory()
         self.system = System()
         if parameters.system is not None:
             self.system = read_astra_system(parameters.system, len(self.cluster.dims)).system
-        self.found += without_times(traces, nodes, self.system, WLTUI)
+        self.diagnostics += note_missing_times(traces, nodes, self.system, WLTUI)
         networked = ("cluster", "dim", "system", "algorithm", "splits", "active_chunks", "endpoint_delay",
                      "local_mem_bw", "collective_optimization")  # fmt: skip
         # What a file says of a collective's own time counts as long as nobody says another network.
-        self.keeps_times = not any(flag.field in networked for flag in parameters.stated())
+        self.keeps_times = not any(flag.field in networked for flag in parameters.explicit_flags())
         if parameters.network == "links":
             self.keeps_times = False
             if parameters.comm_scale != 1:
                 raise UsageError("--comm-scale: not under --network links, where durations of messages are "
                                  "found as they go")  # fmt: skip
         # What each collective and each message moves, for links: its bytes of the whole buffer.
-        self._moved: list[tuple[str, int] | None] = []
-        self._sent: list[tuple[int, int, int]] = []
+        self._meeting_traffic: list[tuple[str, int] | None] = []
+        self._message_traffic: list[tuple[int, int, int]] = []
         self.slow = slow_ranks_of(parameters.slow_rank, self.world)
         self._what: dict[tuple[int, int], _What] = {}
         # The first node of a rank that names a group.
-        self._names_it: dict[tuple[str, int], int] = {}
+        self._naming_node: dict[tuple[str, int], int] = {}
         self.ranks: tuple[int, ...] = ()
         self._shapes: dict[tuple[int, ...], GroupShape] = {}
         # Whether the files state the time of any, and no network is named.
@@ -192,15 +193,15 @@ class _Pricing:
         # Collectives whose times the files state and the network that was named prices.
         self._priced_anew = 0
 
-    def units(self) -> Units | None:
+    def find_units(self) -> Units | None:
         """The classes of ranks that run alike, None where every rank is run."""
 
         def members(name: str, there: Sequence[int]) -> tuple[int, ...]:
             return tuple(range(self.world)) if name == "" else self.group_ranks.get(name, tuple(there))
 
-        return units_of(self.nodes, self.traces.kinds, self.cluster, self.slow, members)
+        return find_units(self.nodes, self.traces.kinds, self.cluster, self.slow, members)
 
-    def executed(self, units: Units) -> Executed:
+    def run(self, units: Units) -> ExecutionResult:
         """The run, one rank of each class. Raises InputError for what waits for ever."""
         self.ranks = units.first
         nodes = [self.nodes[rank] for rank in units.first]
@@ -214,34 +215,36 @@ class _Pricing:
             types, sets, micros = node.columns.type, node.columns.attributes, node.columns.duration
             kinds_of, streams_of, times_of = kind[unit], stream[unit], took[unit]
             rows = node.row
-            for place in self.orders[units.first[unit]]:
-                row = rows[place]
+            for index in self.orders[units.first[unit]]:
+                row = rows[index]
                 key = (types[row], sets[row])
                 what = self._what.get(key)
                 if what is None:
-                    what = self._what[key] = self._of(*key)
-                kinds_of[place] = what.kind
+                    what = self._what[key] = self._classify(*key)
+                kinds_of[index] = what.kind
                 if what.kind == STREAM:
-                    streams_of[place] = what.stream
+                    streams_of[index] = what.stream
                     ns = what.ns if what.ns >= 0 else micros[row] * 1000
                     if what.stream != _MEMORY_STREAM and factor != 1.0:
                         ns = round(ns * factor)
-                    times_of[place] = ns
+                    times_of[index] = ns
                 elif what.kind == MEETING:
-                    lists.setdefault(what.group, {}).setdefault(unit, []).append(place)
+                    lists.setdefault(what.group, {}).setdefault(unit, []).append(index)
         groups = self._groups(units)
-        meetings, named, group, meeting_ns, members = self._meetings(lists, partner, groups, units)
-        sends = sends_of(self.nodes, self.traces.kinds, None, units)
-        channel = self._messages(kind, took, partner, sends)
-        work = Work(nodes, kind, stream, took, partner, members, meeting_ns, group, channel)
-        links = self._on_links(named) if self.setup.parameters.network == "links" else None
+        meetings, meeting_groups, group, meeting_ns, members = self._match_meetings(
+            lists, partner, groups, units
+        )
+        sends = match_sends(self.nodes, self.traces.kinds, None, units)
+        channel = self._number_messages(kind, took, partner, sends)
+        work = EngineInput(nodes, kind, stream, took, partner, members, meeting_ns, group, channel)
+        links = self._on_links(meeting_groups) if self.setup.parameters.network == "links" else None
         timed = run_fifo(work, links)
-        self._check_ended(timed, work, named)
+        self._check_ended(timed, work, meeting_groups)
         lanes = [
             bytearray(line if lane == STREAM else 255 for lane, line in zip(kinds_of, lines, strict=True))
             for kinds_of, lines in zip(kind, stream, strict=True)
         ]
-        return Executed(
+        return ExecutionResult(
             self.setup,
             self.cluster,
             WLTUI,
@@ -256,20 +259,20 @@ class _Pricing:
             timed.before,
             sends,
             groups,
-            self._ended(timed, units),
-            None if links is None else links.carrier.uses(),
-            (*self.found, *self._without_prices(units), *self._anew()),
+            self._rank_ends(timed, units),
+            None if links is None else links.transport.uses(),
+            (*self.diagnostics, *self._without_prices(units), *self._note_repriced()),
             self.system,
             parameter_values(self.cluster),
-            None if links is None else links.carrier.heat(),
+            None if links is None else links.transport.heat(),
             states_times=self._states_times,
         )
 
     def _without_prices(self, units: Units) -> list[Diagnostic]:
         has_file = self.setup.parameters.remote_memory is not None
-        return without_prices(self.traces, self.nodes, units, self.memory, has_file, self._what)
+        return note_missing_prices(self.traces, self.nodes, units, self.memory, has_file, self._what)
 
-    def _anew(self) -> list[Diagnostic]:
+    def _note_repriced(self) -> list[Diagnostic]:
         """What is said where a network that was named prices collectives whose times the files state."""
         if not self._priced_anew:
             return []
@@ -278,7 +281,7 @@ class _Pricing:
         )
         return [Diagnostic("note", "priced-anew", message, self.traces.path)]
 
-    def _ended(self, timed: NodeTimes, units: Units) -> list[tuple[int, int, int]]:
+    def _rank_ends(self, timed: NodeTimes, units: Units) -> list[tuple[int, int, int]]:
         """(rank, end, exposed) of all ranks."""
         ends = []
         for unit, rank in enumerate(units.first):
@@ -286,42 +289,47 @@ class _Pricing:
             end = max(timed.end[unit], default=0)
             types, sets = nodes.columns.type, nodes.columns.attributes
             computed = 0
-            for place, row in enumerate(nodes.row):
+            for index, row in enumerate(nodes.row):
                 if types[row] == COMP and not self._what[types[row], sets[row]].is_cpu:
-                    computed += timed.end[unit][place] - timed.start[unit][place]
+                    computed += timed.end[unit][index] - timed.start[unit][index]
             ends.append((end, end - computed))
         return [(rank, *ends[unit]) for rank, unit in enumerate(units.of)]
 
     def _groups(self, units: Units) -> dict[str, tuple[int, ...]]:
         """The ranks of each group that a node of a collective names. Raises InputError."""
         by_name: dict[str, list[int]] = {}
-        self._names_it.clear()
+        self._naming_node.clear()
         # Of each class the places at which its ranks name their groups.
-        places: list[list[int]] = []
+        indices: list[list[int]] = []
         for rank in units.first:
             nodes = self.nodes[rank]
             types, sets = nodes.columns.type, nodes.columns.attributes
-            seen: dict[int, int] = {}
-            for place, row in enumerate(nodes.row):
-                if types[row] == COLL and sets[row] not in seen:
-                    seen[sets[row]] = place
+            first_indices: dict[int, int] = {}
+            for index, row in enumerate(nodes.row):
+                if types[row] == COLL and sets[row] not in first_indices:
+                    first_indices[sets[row]] = index
             kinds = self.traces.kinds
-            places.append([place for number, place in seen.items()
-                           if integer(kinds.attributes(number).get("comm_type")) is not None])  # fmt: skip
+            indices.append(
+                [
+                    index
+                    for attributes_id, index in first_indices.items()
+                    if integer(kinds.attributes(attributes_id).get("comm_type")) is not None
+                ]
+            )
         for rank, unit in enumerate(units.of):
             nodes = self.nodes[rank]
             sets, rows = nodes.columns.attributes, nodes.row
-            for place in places[unit]:
-                name = group_name(self.traces.kinds.attributes(sets[rows[place]]))
-                if (name, rank) not in self._names_it:
-                    self._names_it[name, rank] = place
+            for index in indices[unit]:
+                name = group_name(self.traces.kinds.attributes(sets[rows[index]]))
+                if (name, rank) not in self._naming_node:
+                    self._naming_node[name, rank] = index
                     by_name.setdefault(name, []).append(rank)
         return {name: self._members(name, ranks) for name, ranks in sorted(by_name.items())}
 
     # -- nodes -------------------------------------------------------------------------
 
-    def _of(self, kind: int, number: int) -> _What:
-        attributes = self.traces.kinds.attributes(number)
+    def _classify(self, kind: int, attributes_id: int) -> _What:
+        attributes = self.traces.kinds.attributes(attributes_id)
         exact = integer(attributes.get("wltui_ns"))
         is_cpu = bool(integer(attributes.get("is_cpu_op")) or 0)
         size = integer(attributes.get("comm_size")) or 0
@@ -358,7 +366,7 @@ class _Pricing:
 
     # -- collectives -------------------------------------------------------------------
 
-    def _meetings(
+    def _match_meetings(
         self,
         lists: Mapping[str, Mapping[int, list[int]]],
         partner: list[array[int]],
@@ -371,30 +379,30 @@ class _Pricing:
         classes in it come to that one.
         """
         meetings = [array("i", (NEVER,)) * len(self.nodes[rank]) for rank in units.first]
-        named: list[tuple[str, tuple[int, ...]]] = []
+        meeting_groups: list[tuple[str, tuple[int, ...]]] = []
         group, took, members = array("i"), array("q"), array("i")
-        done: set[tuple[int, str]] = set()
+        finished_pairs: set[tuple[int, str]] = set()
         for index, name in enumerate(sorted(lists)):
-            if any((unit, name) in done for unit in lists[name]):
+            if any((unit, name) in finished_pairs for unit in lists[name]):
                 continue
             ranks = groups[name]
             members_of, absent = self._classes_in(name, ranks, units)
-            done.update(members_of.items())
+            finished_pairs.update(members_of.items())
             most = max(len(lists[mine][unit]) for unit, mine in members_of.items())
-            for number in range(most):
+            for occurrence in range(most):
                 there = [
-                    (unit, lists[mine][unit][number])
+                    (unit, lists[mine][unit][occurrence])
                     for unit, mine in members_of.items()
-                    if number < len(lists[mine][unit])
+                    if occurrence < len(lists[mine][unit])
                 ]
-                for unit, place in there:
-                    meetings[unit][place] = partner[unit][place] = len(named)
-                named.append((name, ranks))
+                for unit, node_index in there:
+                    meetings[unit][node_index] = partner[unit][node_index] = len(meeting_groups)
+                meeting_groups.append((name, ranks))
                 members.append(len(members_of) + absent)
-                there = [(units.first[unit], place) for unit, place in there]
+                there = [(units.first[unit], node_index) for unit, node_index in there]
                 took.append(self._meeting_ns(there, name, ranks))
                 group.append(index)
-        return meetings, named, group, took, members
+        return meetings, meeting_groups, group, took, members
 
     def _classes_in(self, name: str, ranks: tuple[int, ...], units: Units) -> tuple[dict[int, str], int]:
         """(of each class in a group what its lowest rank calls its own such group, how many ranks are not
@@ -403,15 +411,15 @@ class _Pricing:
         classes: dict[int, str] = {}
         absent = 0
         for rank in ranks:
-            place = self._names_it.get((name, rank))
-            if place is None:
+            index = self._naming_node.get((name, rank))
+            if index is None:
                 absent += 1
                 continue
             unit = units.of[rank]
             if unit not in classes:
                 first = self.nodes[units.first[unit]]
                 sets = first.columns.attributes
-                classes[unit] = group_name(self.traces.kinds.attributes(sets[first.row[place]]))
+                classes[unit] = group_name(self.traces.kinds.attributes(sets[first.row[index]]))
         return classes, absent
 
     def _members(self, name: str, there: list[int]) -> tuple[int, ...]:
@@ -425,37 +433,41 @@ class _Pricing:
                 raise InputError(
                     Diagnostic("error", "group-missing", message, self.setup.parameters.comm_groups)
                 )
-            self._say_derived()
+            self._note_derived_groups()
             return ranks
         outside = sorted(set(there) - set(ranks))
         if outside:
             file = self.traces.files[outside[0]]
-            node = self.nodes[outside[0]].id[self._names_it[name, outside[0]]]
+            node = self.nodes[outside[0]].id[self._naming_node[name, outside[0]]]
             message = (
                 f"rank {outside[0]}, node {node}: it is not in its communicator group {printable(name, 40)}"
             )
             raise InputError(Diagnostic("error", "not-a-member", message, file.path))
         return ranks
 
-    def _say_derived(self) -> None:
-        if not any(diagnostic.code == "groups-assumed" for diagnostic in self.found):
+    def _note_derived_groups(self) -> None:
+        if not any(diagnostic.code == "groups-assumed" for diagnostic in self.diagnostics):
             message = "no --comm-groups: a group is taken to be the ranks whose traces name it"
             brief = "groups: the ranks that name them"
-            self.found.append(Diagnostic("note", "groups-assumed", message, self.traces.path, brief=brief))
+            self.diagnostics.append(
+                Diagnostic("note", "groups-assumed", message, self.traces.path, brief=brief)
+            )
 
     def _meeting_ns(self, there: list[tuple[int, int]], name: str, ranks: tuple[int, ...]) -> int:
         whats = []
-        for rank, place in there:
+        for rank, index in there:
             nodes = self.nodes[rank]
-            row = nodes.row[place]
+            row = nodes.row[index]
             whats.append(self._what[nodes.columns.type[row], nodes.columns.attributes[row]])
         first = whats[0]
-        for (rank, place), what in zip(there, whats, strict=True):
+        for (rank, index), what in zip(there, whats, strict=True):
             if what.collective != first.collective:
-                operations = [COLLECTIVE_WORDS[number] if 0 <= number < len(COLLECTIVE_WORDS) else str(number)
-                         for number in (first.collective, what.collective)]  # fmt: skip
+                operations = [
+                    COLLECTIVE_WORDS[comm_type] if 0 <= comm_type < len(COLLECTIVE_WORDS) else str(comm_type)
+                    for comm_type in (first.collective, what.collective)
+                ]
                 message = (
-                    f"rank {rank}, node {self.nodes[rank].id[place]}: found {operations[1]} where rank "
+                    f"rank {rank}, node {self.nodes[rank].id[index]}: found {operations[1]} where rank "
                     f"{there[0][0]} has "
                     f"{operations[0]} (node {self.nodes[there[0][0]].id[there[0][1]]}) in group "
                     f"{printable(name, 40) or 'all'}"
@@ -467,28 +479,28 @@ class _Pricing:
         if first.ns >= 0 and self.keeps_times:
             self._states_times = True
             return round(max(what.ns for what in whats) * scale)
-        self._moved.append(None)
-        alone = len(ranks) < 2
-        if first.ns >= 0 and (alone or first.collective not in COLLECTIVES):
+        self._meeting_traffic.append(None)
+        is_alone = len(ranks) < 2
+        if first.ns >= 0 and (is_alone or first.collective not in COLLECTIVES):
             # Nothing of it goes over a network, whichever is named.
             return round(max(what.ns for what in whats) * scale)
         self._priced_anew += first.ns >= 0
-        if alone:
+        if is_alone:
             return 0
         kind = _KIND_OF.get(first.collective, "ALLREDUCE")
-        rank, place = there[0]
+        rank, index = there[0]
         nodes = self.nodes[rank]
-        micros = nodes.columns.duration[nodes.row[place]]
+        micros = nodes.columns.duration[nodes.row[index]]
         if first.collective not in COLLECTIVES and micros:
             return round(micros * 1000 * scale)
         size = max(what.size for what in whats)
         if kind == "ALLGATHER" and first.collective == 2:
             whole = integer(
-                self.traces.kinds.attributes(nodes.columns.attributes[nodes.row[place]]).get("wltui_bytes")
+                self.traces.kinds.attributes(nodes.columns.attributes[nodes.row[index]]).get("wltui_bytes")
             )
             size = size * len(ranks) if whole is None else size
         if self.setup.parameters.network == "links":
-            self._moved[-1] = (kind, size)
+            self._meeting_traffic[-1] = (kind, size)
             return 0
         key = tuple(sorted(ranks))
         shape = self._shapes.get(key)
@@ -498,7 +510,7 @@ class _Pricing:
 
     # -- messages ----------------------------------------------------------------------
 
-    def _messages(
+    def _number_messages(
         self,
         kind: list[bytearray],
         took: list[array[int]],
@@ -513,29 +525,32 @@ class _Pricing:
         errors = []
         for unit, rank in enumerate(self.ranks):
             nodes = self.nodes[rank]
-            for place, what in enumerate(kind[unit]):
+            for index, what in enumerate(kind[unit]):
                 if what != MESSAGE:
                     continue
-                row = nodes.row[place]
+                row = nodes.row[index]
                 attributes = self.traces.kinds.attributes(nodes.columns.attributes[row])
                 peer = integer(attributes.get("comm_dst"))
                 if peer is None or not 0 <= peer < self.world or peer == rank:
-                    shown = "no comm_dst" if peer is None else f"comm_dst {peer}"
+                    peer_text = "no comm_dst" if peer is None else f"comm_dst {peer}"
                     message = (
-                        f"rank {rank}, node {nodes.id[place]}: found {shown}, expected another rank below "
+                        f"rank {rank}, node {nodes.id[index]}: found {peer_text}, expected another rank "
+                        "below "
                         f"{self.world}"
                     )
                     errors.append(Diagnostic("error", "no-partner", message, self.traces.files[rank].path))
                     continue
-                known = self._what[nodes.columns.type[row], nodes.columns.attributes[row]]
-                partner[unit][place] = len(channel)
+                message_facts = self._what[nodes.columns.type[row], nodes.columns.attributes[row]]
+                partner[unit][index] = len(channel)
                 channel.append(channels.setdefault((rank, peer), len(channels)))
-                self._sent.append((known.size, rank, peer))
-                ns = known.ns
+                self._message_traffic.append((message_facts.size, rank, peer))
+                ns = message_facts.ns
                 self._states_times |= ns >= 0 and self.keeps_times
                 if ns < 0 or not self.keeps_times:
-                    ns = transfer_ns(self.cluster, transfer_shape(self.cluster, rank, peer), known.size)
-                took[unit][place] = (
+                    ns = transfer_ns(
+                        self.cluster, transfer_shape(self.cluster, rank, peer), message_facts.size
+                    )
+                took[unit][index] = (
                     round(ns * self.setup.parameters.comm_scale)
                     if self.setup.parameters.comm_scale != 1
                     else ns
@@ -543,52 +558,54 @@ class _Pricing:
         if errors:
             raise first_errors(errors)
         for unit, column in enumerate(sends):
-            for place, sent in enumerate(column):
-                if sent >= 0:
-                    partner[unit][place] = partner[sent >> 32][sent & 0xFFFFFFFF]
+            for index, send_code in enumerate(column):
+                if send_code >= 0:
+                    partner[unit][index] = partner[send_code >> 32][send_code & 0xFFFFFFFF]
         return channel
 
-    def _on_links(self, named: list[tuple[str, tuple[int, ...]]]) -> OnLinks:
+    def _on_links(self, meeting_groups: list[tuple[str, tuple[int, ...]]]) -> LinkTransport:
         """What carries the collectives and messages of all ranks. Raises `UsageError` for too many."""
         # Imported here: closed forms send no messages.
-        from simcore.messages.alone import check_messages, estimate, rules_of
+        from simcore.messages.alone import check_messages, estimate_messages, make_rules
         from simcore.messages.traffic import LinkTraffic, Payload
 
-        rules = rules_of(self.cluster)
+        rules = make_rules(self.cluster)
         total = 0
         meetings: list[tuple[Payload, tuple[int, ...]] | None] = []
-        for moved, (_, ranks) in zip(self._moved, named, strict=True):
-            meetings.append(None if moved is None else (Payload(*moved), ranks))
-            if moved is not None:
-                total += estimate(self.cluster, len(ranks), moved[0], rules)
-        for _, source, target in self._sent:
+        for traffic, (_, ranks) in zip(self._meeting_traffic, meeting_groups, strict=True):
+            meetings.append(None if traffic is None else (Payload(*traffic), ranks))
+            if traffic is not None:
+                total += estimate_messages(self.cluster, len(ranks), traffic[0], rules)
+        for _, source, target in self._message_traffic:
             total += sum(hops for _, hops in transfer_shape(self.cluster, source, target))
         check_messages(total, "the step")
-        messages = [(Payload(None, size), source, target) for size, source, target in self._sent]
-        return OnLinks(LinkTraffic(self.cluster, range(self.world)), meetings, messages)
+        messages = [(Payload(None, size), source, target) for size, source, target in self._message_traffic]
+        return LinkTransport(LinkTraffic(self.cluster, range(self.world)), meetings, messages)
 
-    def _check_ended(self, timed: NodeTimes, work: Work, groups: list[tuple[str, tuple[int, ...]]]) -> None:
+    def _check_ended(
+        self, timed: NodeTimes, work: EngineInput, groups: list[tuple[str, tuple[int, ...]]]
+    ) -> None:
         """Raises InputError that names, of each rank, the first node that waits for ever and for what."""
         errors = []
         for unit, ends in enumerate(timed.end):
-            stuck = [place for place, end in enumerate(ends) if end < 0]
+            stuck = [index for index, end in enumerate(ends) if end < 0]
             if not stuck:
                 continue
-            place = next((at for at in stuck if timed.start[unit][at] >= 0), stuck[0])
+            index = next((at for at in stuck if timed.start[unit][at] >= 0), stuck[0])
             rank = self.ranks[unit]
             rank_nodes = self.nodes[rank]
-            what = work.kind[unit][place]
-            why = f"a {TYPE_WORDS[min(rank_nodes.columns.type[rank_nodes.row[place]], 7)]}"
+            what = work.kind[unit][index]
+            why = f"a {TYPE_WORDS[min(rank_nodes.columns.type[rank_nodes.row[index]], 7)]}"
             if what == MEETING:
-                name, ranks = groups[work.partner[unit][place]]
-                number = work.partner[unit][place]
-                came = {self.ranks[who] for who, column in enumerate(work.partner) if number in column}
+                name, ranks = groups[work.partner[unit][index]]
+                meeting = work.partner[unit][index]
+                came = {self.ranks[who] for who, column in enumerate(work.partner) if meeting in column}
                 absent = RankSet.of(sorted(set(ranks) - came)).text()
                 why = f"a collective of group {printable(name, 40) or 'all'}"
                 why += f" that rank {absent} has not" if absent else " that not all of its members come to"
             elif what == RECEIVE:
                 why = "a receive without a send of the same tag, partner and size"
-            message = f"rank {rank} never ends: node {rank_nodes.id[place]}, {why}, waits for ever"
+            message = f"rank {rank} never ends: node {rank_nodes.id[index]}, {why}, waits for ever"
             errors.append(Diagnostic("error", "never-ends", message, self.traces.files[rank].path))
         if errors:
             raise first_errors(errors)

@@ -20,19 +20,19 @@ from array import array
 from collections.abc import Callable, Mapping
 
 from simcore.chakra.nodes import COLL, COMP, RECV, SEND, integer
-from simcore.executing.executed import Executed
-from simcore.executing.graph import ExecutedGraph
+from simcore.executing.execution_result import ExecutionResult
+from simcore.executing.graph import ExecutionGraph
 from simcore.names import GROUP_KINDS
 from simcore.records import NamedTuple
 from simcore.trace.accounts import account_names
 from simcore.trace.spans import (
-    BESIDE,
     COMMUNICATES,
     COMPUTES,
     COPIES,
     HOSTS,
     NEVER,
     NONE,
+    OVERLAPS,
     SENDS,
     UNDER,
     Column,
@@ -60,23 +60,25 @@ _OF_CPU = {"idle": IDLE, "copy": COMM}
 _OF_STAGE = re.compile(r"(?:^|[._])d(?:_\w+|[wxyqkv]\w*|attn|norm|res)\d*@\d+_")
 
 
-def account_of(executed: Executed, rank: int, place: int) -> int:
+def account_of(executed: ExecutionResult, rank: int, index: int) -> int:
     """The account that a node's own time goes to."""
     nodes = executed.nodes[rank]
-    row = nodes.row[place]
-    return _account(executed, nodes.columns.type[row], nodes.columns.name[row], nodes.columns.attributes[row])
+    row = nodes.row[index]
+    return _cached_account(
+        executed, nodes.columns.type[row], nodes.columns.name[row], nodes.columns.attributes[row]
+    )
 
 
-def _account(executed: Executed, kind: int, name: int, number: int) -> int:
-    known = executed.known_accounts
-    account = known.get((kind, name, number))
+def _cached_account(executed: ExecutionResult, kind: int, name: int, attributes_id: int) -> int:
+    cache = executed.known_accounts
+    account = cache.get((kind, name, attributes_id))
     if account is None:
-        account = known[kind, name, number] = _find(executed, kind, name, number)
+        account = cache[kind, name, attributes_id] = _find_account(executed, kind, name, attributes_id)
     return account
 
 
-def _find(executed: Executed, kind: int, name: int, number: int) -> int:
-    attributes = executed.kinds.attributes(number)
+def _find_account(executed: ExecutionResult, kind: int, name: int, attributes_id: int) -> int:
+    attributes = executed.kinds.attributes(attributes_id)
     if kind in (SEND, RECV):
         return PP
     if kind == COLL or kind != COMP:
@@ -84,31 +86,31 @@ def _find(executed: Executed, kind: int, name: int, number: int) -> int:
         text = word.value if word is not None and word.kind == "string" else "comm"
         kind_of = _OF_KIND.get(text, text if text in GROUP_KINDS else "comm")
         return ACCOUNTS.index(f"exposed {kind_of}")
-    said = _stated_phase(executed, number)
+    phase_name = _stated_phase(executed, attributes_id)
     if integer(attributes.get("is_cpu_op")):
-        return _OF_CPU.get(said or "", HOST)
-    return phase_of(executed.kinds.name(name) if said is None else said)
+        return _OF_CPU.get(phase_name or "", HOST)
+    return phase_of(executed.kinds.name(name) if phase_name is None else phase_name)
 
 
-def phase_of_node(executed: Executed, rank: int, place: int) -> int:
+def phase_of_node(executed: ExecutionResult, rank: int, index: int) -> int:
     """The account of the compute that a node is a part of, communication too: by its phase, else its name."""
     nodes = executed.nodes[rank]
-    row = nodes.row[place]
-    said = _stated_phase(executed, nodes.columns.attributes[row])
-    return phase_of(executed.kinds.name(nodes.columns.name[row]) if said is None else said)
+    row = nodes.row[index]
+    phase_name = _stated_phase(executed, nodes.columns.attributes[row])
+    return phase_of(executed.kinds.name(nodes.columns.name[row]) if phase_name is None else phase_name)
 
 
-def _stated_phase(executed: Executed, number: int) -> str | None:
-    phase = executed.kinds.attributes(number).get("wltui_phase")
+def _stated_phase(executed: ExecutionResult, attributes_id: int) -> str | None:
+    phase = executed.kinds.attributes(attributes_id).get("wltui_phase")
     return str(phase.value) if phase is not None and phase.kind == "string" else None
 
 
-def _is_exported(executed: Executed, number: int) -> bool:
-    return integer(executed.kinds.attributes(number).get("wltui_ns")) is not None
+def _is_exported(executed: ExecutionResult, attributes_id: int) -> bool:
+    return integer(executed.kinds.attributes(attributes_id).get("wltui_ns")) is not None
 
 
-def _is_beside(executed: Executed, number: int) -> bool:
-    return bool(integer(executed.kinds.attributes(number).get("wltui_beside")) or 0)
+def _is_overlapping(executed: ExecutionResult, attributes_id: int) -> bool:
+    return bool(integer(executed.kinds.attributes(attributes_id).get("wltui_beside")) or 0)
 
 
 def phase_of(text: str) -> int:
@@ -125,12 +127,12 @@ def phase_of(text: str) -> int:
 _FORWARD = re.compile(r"fwd|forward|@\d+_", re.IGNORECASE)
 
 
-def says_phases(executed: Executed) -> bool:
+def states_phases(executed: ExecutionResult) -> bool:
     """Whether each compute node that was accounted as forward says so, by its attributes or by its name."""
     return all(
-        account or kind != COMP or _stated_phase(executed, number) is not None
+        account or kind != COMP or _stated_phase(executed, attributes_id) is not None
         or _FORWARD.search(executed.kinds.name(name)) is not None
-        for (kind, name, number), account in executed.known_accounts.items()
+        for (kind, name, attributes_id), account in executed.known_accounts.items()
     )  # fmt: skip
 
 
@@ -144,54 +146,60 @@ class _What(NamedTuple):
     is_stated: bool
 
 
-def executed_trace(executed: Executed, columns: Mapping[str, Callable[[], Column]]) -> Trace:
+def executed_trace(executed: ExecutionResult, columns: Mapping[str, Callable[[], Column]]) -> Trace:
     """Returns the trace of a set that has run; its tracks are the classes of ranks in their order."""
     sizes = [0] * len(executed.units.first)
     for unit in executed.units.of:
         sizes[unit] += 1
-    spans = [_spans_of(executed, rank) for rank in executed.units.first]
+    spans = [_make_spans(executed, rank) for rank in executed.units.first]
     waits = [Waits() for _ in sizes]
     return Trace(
         spans, waits, executed.step_time_ns, NAMES, sizes, PP, True, columns, executed.units.of
     )  # fmt: skip
 
 
-def executed_graph(executed: Executed, built: ExecutedGraph) -> TraceGraph:
+def executed_graph(executed: ExecutionResult, built: ExecutionGraph) -> TraceGraph:
     """Returns the graph of a trace."""
-    units, first = executed.units.first, first_rows(map(len, built.over))
+    units, first = executed.units.first, first_rows(map(len, built.end_nodes))
     # Of each class of ranks the node that each collective is there.
-    places = [
-        {number: place for place, number in enumerate(executed.meetings[rank]) if number != NONE}
+    indices = [
+        {meeting: index for index, meeting in enumerate(executed.meetings[rank]) if meeting != NONE}
         for rank in units
     ]
 
-    def member(unit: int, place: int, other: int) -> int:
-        return places[other].get(executed.meetings[units[unit]][place], place)
+    def member(unit: int, index: int, other: int) -> int:
+        return indices[other].get(executed.meetings[units[unit]][index], index)
 
     return TraceGraph(
-        built.graph, built.ends, executed.step_time_ns, built.last, ranks=units, nodes=built.over,
-        row_of=array("i", (NONE, *(first[unit] + place for unit, place in built.of))), met=member,
-        taken=lambda: built.graph.flat([built.durations]),
-    )  # fmt: skip
+        built.graph,
+        built.ends,
+        executed.step_time_ns,
+        built.last,
+        ranks=units,
+        nodes=built.end_nodes,
+        row_of=array("i", (NONE, *(first[unit] + index for unit, index in built.of))),
+        find_member_span=member,
+        make_durations=lambda: built.graph.flatten([built.durations]),
+    )
 
 
-def _spans_of(executed: Executed, rank: int) -> Spans:
+def _make_spans(executed: ExecutionResult, rank: int) -> Spans:
     """The nodes of a rank; those that have not run take no time."""
     nodes = executed.nodes[rank]
     types, names, sets = nodes.columns.type, nodes.columns.name, nodes.columns.attributes
-    known: dict[tuple[int, int, int], _What] = {}
+    cache: dict[tuple[int, int, int], _What] = {}
     spans = Spans()
     columns = nodes.row, executed.start[rank], executed.begin[rank], executed.end[rank]
-    for place, (row, start, begin, end) in enumerate(zip(*columns, strict=True)):
+    for index, (row, start, begin, end) in enumerate(zip(*columns, strict=True)):
         key = types[row], names[row], sets[row]
-        what = known.get(key)
+        what = cache.get(key)
         if what is None:
-            what = known[key] = _what(executed, *key)
+            what = cache[key] = _classify(executed, *key)
         level = what.level
         if start < 0 or end < 0:
             start = begin = end = 0
             level = NEVER
-        elif what.is_stated and not len(nodes.children_of(place)):
+        elif what.is_stated and not len(nodes.children_of(index)):
             level = NEVER
         spans.start.append(start)
         spans.ready.append(max(begin, start))
@@ -201,14 +209,14 @@ def _spans_of(executed: Executed, rank: int) -> Spans:
     return spans
 
 
-def _what(executed: Executed, kind: int, name: int, number: int) -> _What:
+def _classify(executed: ExecutionResult, kind: int, name: int, attributes_id: int) -> _What:
     """What all nodes of one type, name and set of attributes are."""
-    account = _account(executed, kind, name, number)
+    account = _cached_account(executed, kind, name, attributes_id)
     if kind == SEND and executed.before is not None:
-        return _What(account, SENDS, _is_exported(executed, number))
+        return _What(account, SENDS, _is_exported(executed, attributes_id))
     level = COMPUTES if account < FIRST_EXPOSED else {HOST: HOSTS, IDLE: UNDER}.get(account, COMMUNICATES)
     if account == COMM and kind == COMP:
         level = COPIES
-    elif kind == COLL and _is_beside(executed, number):
-        level = BESIDE
+    elif kind == COLL and _is_overlapping(executed, attributes_id):
+        level = OVERLAPS
     return _What(account, level, False)

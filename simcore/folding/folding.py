@@ -45,7 +45,7 @@ def fold(
     every_rank = every_rank or overrides.jitter > 0
     kinds: list[GroupKind] = []
     steps: list[int] = []
-    experts = _experts_alike(program)
+    experts = _equal_experts(program)
     for cost in program.costs:
         if isinstance(cost, CollectiveCost) and cost.group not in kinds:
             kinds.append(cost.group)
@@ -62,10 +62,10 @@ def fold(
             )
         _check_memory(layout, program, overrides, every_rank)
         graph = listed_graph(layout, cluster, kinds, steps, overrides, experts)
-    return _classes(graph, _refined(graph, every_rank))
+    return _classes(graph, _refine(graph, every_rank))
 
 
-def _experts_alike(program: Program) -> tuple[int, ...]:
+def _equal_experts(program: Program) -> tuple[int, ...]:
     """By place in an expert group the first place of the same loads; () where ranks of one do not differ."""
     loads = [
         load
@@ -79,16 +79,25 @@ def _experts_alike(program: Program) -> tuple[int, ...]:
     if not loads:
         return ()
     first: dict[tuple[int, ...], int] = {}
-    return tuple(first.setdefault(of_place, index) for index, of_place in enumerate(zip(*loads, strict=True)))
+    return tuple(
+        first.setdefault(expert_loads, index) for index, expert_loads in enumerate(zip(*loads, strict=True))
+    )
 
 
 def _check_memory(layout: Layout, program: Program, overrides: Overrides, every_rank: bool) -> None:
     """Raises `UsageError` where there is not the memory for ranks that are listed, and timed one by one."""
     stages = [len(stage.ops) for stage in program.stages]
-    own = layout.world if every_rank else 0
-    class_ops = own // len(stages) * sum(stages)
-    alike = every_rank and overrides.jitter == 0
-    needed = run_bytes(program.stage_ops, class_ops, own, layout.world, queued=program.queued, alike=alike)
+    own_classes = layout.world if every_rank else 0
+    class_ops = own_classes // len(stages) * sum(stages)
+    has_equal_ranks = every_rank and overrides.jitter == 0
+    needed = run_bytes(
+        program.stage_ops,
+        class_ops,
+        own_classes,
+        layout.world,
+        queued=program.queued,
+        has_equal_ranks=has_equal_ranks,
+    )
     what = f"{plural(layout.world, 'rank')} one by one"
     if every_rank:
         what += f" have {class_ops} ops"
@@ -100,24 +109,24 @@ def _check_memory(layout: Layout, program: Program, overrides: Overrides, every_
     check_memory(needed, what, hint)
 
 
-def _refined(graph: CellGraph, every_rank: bool) -> list[int]:
+def _refine(graph: CellGraph, every_rank: bool) -> list[int]:
     """The colour of each cell when nothing splits any more."""
     if every_rank:
         return list(range(len(graph.cells)))
-    colours = _numbered([(cell.stage, cell.slowdown, cell.expert, cell.ports) for cell in graph.cells])
+    colours = _number_keys([(cell.stage, cell.slowdown, cell.expert, cell.ports) for cell in graph.cells])
     while True:
         group_colours = _group_colours(graph.groups, colours)
-        refined = _numbered(
+        refined = _number_keys(
             [
                 (
-                    colours[number],
+                    colours[index],
                     *[group_colours[group] for group in cell.groups.values()],
                     *[
                         (step, colours[other], shape, ports)
                         for step, (other, shape, ports) in cell.links.items()
                     ],
                 )
-                for number, cell in enumerate(graph.cells)
+                for index, cell in enumerate(graph.cells)
             ]
         )
         if max(refined) == max(colours):
@@ -129,44 +138,44 @@ def _group_colours(groups: list[CellGroup], colours: list[int]) -> list[int]:
     keys = []
     for group in groups:
         counts: dict[int, int] = {}
-        for number, count in group.members.items():
-            counts[colours[number]] = counts.get(colours[number], 0) + count
+        for cell_index, count in group.members.items():
+            counts[colours[cell_index]] = counts.get(colours[cell_index], 0) + count
         keys.append((group.kind, group.shape, group.ports, tuple(sorted(counts.items()))))
-    return _numbered(keys)
+    return _number_keys(keys)
 
 
-def _numbered(keys: Sequence[Hashable]) -> list[int]:
+def _number_keys(keys: Sequence[Hashable]) -> list[int]:
     """Each key's number by first appearance: rank order decides, never a hash."""
-    numbers: dict[Hashable, int] = {}
-    return [numbers.setdefault(key, len(numbers)) for key in keys]
+    number_of: dict[Hashable, int] = {}
+    return [number_of.setdefault(key, len(number_of)) for key in keys]
 
 
 def _classes(graph: CellGraph, colours: list[int]) -> Folding:
     """Classes in the order of their lowest rank, so that a class's number says where it lies."""
     members: dict[int, list[int]] = {}
-    for number, colour in enumerate(colours):
-        members.setdefault(colour, []).append(number)
-    order = sorted(members, key=lambda colour: min(graph.cells[number].first for number in members[colour]))
-    number_of = {colour: number for number, colour in enumerate(order)}
+    for cell_index, colour in enumerate(colours):
+        members.setdefault(colour, []).append(cell_index)
+    order = sorted(members, key=lambda colour: min(graph.cells[index].first for index in members[colour]))
+    number_of = {colour: index for index, colour in enumerate(order)}
     classes_of = [number_of[colour] for colour in colours]
     group_colours = _group_colours(graph.groups, classes_of)
     group_classes: dict[int, GroupClass] = {}
     for group, colour in zip(graph.groups, group_colours, strict=True):
         if colour not in group_classes:
-            taking_part = tuple(sorted({classes_of[number] for number in group.members}))
+            taking_part = tuple(sorted({classes_of[index] for index in group.members}))
             group_classes[colour] = GroupClass(group.kind, group.shape, group.ports, taking_part)
     classes = []
     for colour in order:
-        cell = graph.cells[min(members[colour], key=lambda number: graph.cells[number].first)]
+        cell = graph.cells[min(members[colour], key=lambda index: graph.cells[index].first)]
         groups = {kind: group_colours[group] for kind, group in cell.groups.items()}
         links = {
             step: Link(classes_of[other], shape, ports) for step, (other, shape, ports) in cell.links.items()
         }
-        ranks = [graph.cells[number].ranks for number in members[colour]]
+        ranks = [graph.cells[index].ranks for index in members[colour]]
         classes.append(
             RankClass(_union(ranks), cell.stage, cell.slowdown, cell.ports, groups, links, cell.expert)
         )
-    return Folding(tuple(classes), tuple(group_classes[number] for number in range(len(group_classes))))
+    return Folding(tuple(classes), tuple(group_classes[index] for index in range(len(group_classes))))
 
 
 def _union(sets: list[RankSet]) -> RankSet:

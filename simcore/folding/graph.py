@@ -17,7 +17,7 @@ from simcore.records import NamedTuple, Struct, field
 from simcore.workload.model import GroupKind
 
 # The kinds whose groups cut the ranks of a stage.
-_CUT: tuple[GroupKind, ...] = ("tp", "cp", "ep", "dp", "dp_ep", "dp_shard", "dp_replicate")
+_STAGE_KINDS: tuple[GroupKind, ...] = ("tp", "cp", "ep", "dp", "dp_ep", "dp_shard", "dp_replicate")
 # Per dimension of the cluster, the factor on the bandwidth of a port; () when all are whole.
 PortFactors = tuple[float, ...]
 
@@ -72,9 +72,9 @@ class Folding(Struct, frozen=True):
         # Where ranks are not folded, a class has the number of its rank.
         if 0 <= rank < len(self.classes) and rank in self.classes[rank].ranks:
             return rank
-        for number, rank_class in enumerate(self.classes):
+        for class_id, rank_class in enumerate(self.classes):
             if rank in rank_class.ranks:
-                return number
+                return class_id
         raise ValueError(f"no rank {rank}")
 
 
@@ -126,7 +126,7 @@ def listed_graph(
         stage = layout.position(rank)[2]
         slowdown = overrides.slow_ranks.get(rank, 1.0)
         ports = ports_of(overrides, cluster, (rank,))
-        expert = experts[layout.expert_place(rank)] if experts else 0
+        expert = experts[layout.expert_group_index(rank)] if experts else 0
         cells.append(Cell(RankSet([Block(rank, rank)]), rank, stage, slowdown, ports, expert))
     groups: list[CellGroup] = []
     for kind in kinds:
@@ -168,17 +168,17 @@ def is_aligned(layout: Layout, cluster: Cluster) -> bool:
         return False
     tp, dp, pp = layout.tp, layout.dp, layout.pp
     order = (tp, pp, dp) if layout.rank_order == "tp-pp-dp" else (tp, dp, pp)
-    axes = axes_of(layout)
+    axes = find_axes(layout)
     if axes is None:
         return False
     # Where dp is cut, as ranks are numbered.
     step = tp * pp if layout.rank_order == "tp-pp-dp" else tp
     boundaries = {tp, order[0] * order[1], layout.world}
-    boundaries |= {cut if cut < tp else step * (cut // tp) for cut in axes.cuts}
-    reach = 1
+    boundaries |= {boundary if boundary < tp else step * (boundary // tp) for boundary in axes.cuts}
+    extent = 1
     for dimension in cluster.dims[:-1]:
-        reach *= dimension.size
-        boundaries.add(min(reach, layout.world))
+        extent *= dimension.size
+        boundaries.add(min(extent, layout.world))
     # The last dimension may be larger than the world uses; only what lies below cuts ranks.
     ascending = sorted(boundaries)
     return all(high % low == 0 for low, high in itertools.pairwise(ascending))
@@ -197,27 +197,27 @@ class Axes(NamedTuple):
     varied: dict[GroupKind, tuple[int, ...]]
     of_tp: int
 
-    def digits(self, number: int) -> tuple[int, ...]:
+    def digits(self, position: int) -> tuple[int, ...]:
         """Those of a q."""
         reversed_digits = []
         for size in self.sizes:
-            number, digit = divmod(number, size)
+            position, digit = divmod(position, size)
             reversed_digits.append(digit)
         return tuple(reversed_digits)
 
 
-def axes_of(layout: Layout) -> Axes | None:
+def find_axes(layout: Layout) -> Axes | None:
     """The digits of a layout; None where groups of two kinds overlap in part."""
     ends: dict[GroupKind, tuple[int, int]] = {}
     whole = layout.tp * layout.dp
-    for kind in _CUT:
+    for kind in _STAGE_KINDS:
         step, count = layout.steps(kind)
         ends[kind] = (step * count, whole) if kind in BY_REMAINDER else (step, step * count)
     cuts = sorted({1, whole}.union(*ends.values()))
     if any(high % low for low, high in itertools.pairwise(cuts)):
         return None
     varied: dict[GroupKind, tuple[int, ...]] = {
-        kind: tuple(digit for digit, cut in enumerate(cuts[:-1]) if low <= cut < high)
+        kind: tuple(digit for digit, step_size in enumerate(cuts[:-1]) if low <= step_size < high)
         for kind, (low, high) in ends.items()
     }
     sizes = tuple(high // low for low, high in itertools.pairwise(cuts))
@@ -237,15 +237,15 @@ def boxed_graph(
     Along each axis a value that an override names is a part of its own, all others together are
     one: swapping two of the others changes nothing.
     """
-    axes = axes_of(layout)
+    axes = find_axes(layout)
     assert axes is not None, "the layout is not aligned"
-    named = set(overrides.slow_ranks) | {rank for _, rank in overrides.slow_links}
-    places = [layout.position(rank) for rank in sorted(named)]
-    digits = [axes.digits(tp + layout.tp * dp) for tp, dp, _ in places]
-    parts = [_parts(size, {digit[axis] for digit in digits}) for axis, size in enumerate(axes.sizes)]
+    overridden_ranks = set(overrides.slow_ranks) | {rank for _, rank in overrides.slow_links}
+    positions = [layout.position(rank) for rank in sorted(overridden_ranks)]
+    digits = [axes.digits(tp + layout.tp * dp) for tp, dp, _ in positions]
+    parts = [_split_axis(size, {digit[axis] for digit in digits}) for axis, size in enumerate(axes.sizes)]
     if experts:
         parts = [
-            _parts_of_experts(size, {digit[axis] for digit in digits}, axis, axes, experts)
+            _split_expert_axis(size, {digit[axis] for digit in digits}, axis, axes, experts)
             for axis, size in enumerate(axes.sizes)
         ]
     boxes = list(itertools.product(*(range(len(values)) for values in parts)))
@@ -260,43 +260,43 @@ def boxed_graph(
             ranks = _ranks_of_box(layout, axes, stage, values)
             slowdown = overrides.slow_ranks.get(ranks.first, 1.0)
             ports = ports_of(overrides, cluster, (ranks.first,))
-            expert = experts[layout.expert_place(ranks.first)] if experts else 0
+            expert = experts[layout.expert_group_index(ranks.first)] if experts else 0
             cells.append(Cell(ranks, ranks.first, stage, slowdown, ports, expert))
         for kind in kinds:
             # Copies to the host are of one rank.
             varied = axes.varied[kind] if kind != "offload" else ()
             group_of: dict[tuple[int, ...], int] = {}
             for box in boxes:
-                kept = _kept(varied, box)
-                if kept not in group_of:
-                    group_of[kept] = len(groups)
+                group_key = _group_key(varied, box)
+                if group_key not in group_of:
+                    group_of[group_key] = len(groups)
                     members = {
                         base + index_of[other]: math.prod(len(parts[axis][other[axis]]) for axis in varied)
                         for other in boxes
-                        if _kept(varied, other) == kept
+                        if _group_key(varied, other) == group_key
                     }
                     ports = _ports_of_cells(cells, members, len(cluster.dims))
                     groups.append(CellGroup(kind, shapes[kind], ports, members))
-                cells[base + index_of[box]].groups[kind] = group_of[kept]
-    for number, cell in enumerate(cells):
+                cells[base + index_of[box]].groups[kind] = group_of[group_key]
+    for cell_index, cell in enumerate(cells):
         for step in steps:
             if 0 <= cell.stage + step < layout.pp:
-                neighbour = number + step * len(boxes)
+                neighbour = cell_index + step * len(boxes)
                 other = layout.neighbour(cell.first, cell.stage + step)
                 ports = ports_of(overrides, cluster, (cell.first, other))
                 cell.links[step] = (neighbour, transfer_shape(cluster, cell.first, other), ports)
     return CellGraph(cells, groups)
 
 
-def _parts(size: int, named: set[int]) -> list[tuple[int, ...]]:
+def _split_axis(size: int, distinct: set[int]) -> list[tuple[int, ...]]:
     """The values 0..size-1 of an axis: each named one alone, the others together (if there are any)."""
-    alone = [(value,) for value in sorted(named)]
-    others = tuple(value for value in range(size) if value not in named)
+    alone = [(value,) for value in sorted(distinct)]
+    others = tuple(value for value in range(size) if value not in distinct)
     return [others, *alone] if others else list(alone)
 
 
-def _parts_of_experts(
-    size: int, named: set[int], axis: int, axes: Axes, experts: tuple[int, ...]
+def _split_expert_axis(
+    size: int, distinct: set[int], axis: int, axes: Axes, experts: tuple[int, ...]
 ) -> list[tuple[int, ...]]:
     """`_parts`, with the values of an axis of the expert groups apart where their loads differ.
 
@@ -304,16 +304,16 @@ def _parts_of_experts(
     """
     varied = axes.varied["ep"]
     if axis not in varied:
-        return _parts(size, named)
+        return _split_axis(size, distinct)
     if len(varied) > 1:
         return [(value,) for value in range(size)]
-    alike: dict[object, list[int]] = {}
+    by_load: dict[object, list[int]] = {}
     for value in range(size):
-        alike.setdefault(("named", value) if value in named else experts[value], []).append(value)
-    return [tuple(values) for values in alike.values()]
+        by_load.setdefault(("named", value) if value in distinct else experts[value], []).append(value)
+    return [tuple(values) for values in by_load.values()]
 
 
-def _kept(varied: tuple[int, ...], box: tuple[int, ...]) -> tuple[int, ...]:
+def _group_key(varied: tuple[int, ...], box: tuple[int, ...]) -> tuple[int, ...]:
     """The parts of a box that a group keeps which varies these axes."""
     return tuple(part for axis, part in enumerate(box) if axis not in varied)
 
@@ -321,16 +321,16 @@ def _kept(varied: tuple[int, ...], box: tuple[int, ...]) -> tuple[int, ...]:
 def _ports_of_cells(cells: list[Cell], members: dict[int, int], dimensions: int) -> PortFactors:
     """Per dimension the slowest port among the members' cells."""
     factors = [1.0] * dimensions
-    for number in members:
-        for dimension, factor in enumerate(cells[number].ports):
+    for cell_index in members:
+        for dimension, factor in enumerate(cells[cell_index].ports):
             factors[dimension] = min(factors[dimension], factor)
     return tuple(factors) if any(factor != 1.0 for factor in factors) else ()
 
 
 def _ranks_of_box(layout: Layout, axes: Axes, stage: int, values: list[tuple[int, ...]]) -> RankSet:
     """The ranks of a stage whose digits are among these, without listing all of them."""
-    tps = _numbers(axes.sizes[: axes.of_tp], values[: axes.of_tp])
-    dps = _numbers(axes.sizes[axes.of_tp :], values[axes.of_tp :])
+    tps = _compose_digits(axes.sizes[: axes.of_tp], values[: axes.of_tp])
+    dps = _compose_digits(axes.sizes[axes.of_tp :], values[axes.of_tp :])
     stride = layout.rank(0, 1, stage) - layout.rank(0, 0, stage) if layout.dp > 1 else layout.tp
     blocks = []
     for first_dp, last_dp, dp_stride, repeats in dps.blocks:
@@ -347,10 +347,10 @@ def _ranks_of_box(layout: Layout, axes: Axes, stage: int, values: list[tuple[int
     return RankSet(sorted(blocks))
 
 
-def _numbers(sizes: tuple[int, ...], values: list[tuple[int, ...]]) -> RankSet:
+def _compose_digits(sizes: tuple[int, ...], values: list[tuple[int, ...]]) -> RankSet:
     """The numbers whose digits, the innermost first, are among these."""
-    numbers, reach = [0], 1
+    values_so_far, extent = [0], 1
     for size, digit in zip(sizes, values, strict=True):
-        numbers = [low + reach * high for high in digit for low in numbers]
-        reach *= size
-    return RankSet.of(numbers)
+        values_so_far = [low + extent * high for high in digit for low in values_so_far]
+        extent *= size
+    return RankSet.of(values_so_far)

@@ -4,6 +4,6 @@ Knows events and their words. Import from here: `Asked`, `open_profile`, `read_p
 """
 
 from simcore.kineto.opening import open_profile, read_profile
-from simcore.parameters import Asked
+from simcore.parameters import OpeningOptions
 
-__all__ = ["Asked", "open_profile", "read_profile"]
+__all__ = ["OpeningOptions", "open_profile", "read_profile"]

@@ -9,32 +9,32 @@ from collections.abc import Iterator
 _BRACKET = re.compile(rb'"[^"\\]*"|["\[\]{}]')
 _TEXT_ENDS = re.compile(rb'\\.|"', re.S)
 # Traces have up to a dozen inside each other; msgspec reads as many as Python calls itself, a thousand.
-_DEEP = 500
+_MOST_DEPTH = 500
 
 
 def text_end(data: bytes, at: int, stop: int) -> int:
     """Where the text that has begun before `at` ends, behind its quote; `stop` where it does not."""
-    for found in _TEXT_ENDS.finditer(data, at, stop):
-        if found[0] == b'"':
-            return found.end()
+    for match in _TEXT_ENDS.finditer(data, at, stop):
+        if match[0] == b'"':
+            return match.end()
     return stop
 
 
 def _depths(data: bytes, at: int, stop: int, depth: int) -> Iterator[tuple[int, int]]:
     """(byte, brackets that are open behind it) of each bracket."""
     while at < stop:
-        for found in _BRACKET.finditer(data, at, stop):
-            bracket = found[0]
+        for match in _BRACKET.finditer(data, at, stop):
+            bracket = match[0]
             if bracket == b"{" or bracket == b"[":
                 depth += 1
             elif bracket == b"}" or bracket == b"]":
                 depth -= 1
             elif bracket == b'"':
-                at = text_end(data, found.end(), stop)
+                at = text_end(data, match.end(), stop)
                 break
             else:
                 continue
-            yield found.start(), depth
+            yield match.start(), depth
         else:
             return
 
@@ -46,6 +46,6 @@ def end_of(data: bytes, at: int, stop: int, depth: int = 0) -> int:
     return next((byte + 1 for byte, open_ in _depths(data, at, stop, depth) if open_ <= 0), -1)
 
 
-def deep_place(data: bytes) -> int | None:
+def find_too_deep_byte(data: bytes) -> int | None:
     """The byte at which more than `_DEEP` brackets are open for the first time."""
-    return next((byte for byte, depth in _depths(data, 0, len(data), 0) if depth > _DEEP), None)
+    return next((byte for byte, depth in _depths(data, 0, len(data), 0) if depth > _MOST_DEPTH), None)

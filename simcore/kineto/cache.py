@@ -19,16 +19,16 @@ from simcore.diagnostics import Diagnostic
 from simcore.kineto.recording import ProfilerStep, Recording
 from simcore.measured.columns import (
     MEASURED,
+    CollectiveInfo,
     DeviceColumns,
     GapColumns,
     HostColumns,
     OpColumns,
-    ToldCollective,
 )
 from simcore.records import replace
 
 # Of a change in what is kept, or in what the reader makes of a file: what was kept before is not taken.
-_VERSION = 10
+_VERSION = 11
 # Smaller files are read as fast as their columns.
 _LEAST_BYTES = 1 << 20
 _MOST_BYTES = 1 << 30
@@ -40,69 +40,69 @@ _BARE, LAST = ".bare", ".last"
 Read = tuple[list[Recording], list[Diagnostic]]
 
 
-class _KeptHost(msgspec.Struct):
+class _CachedHost(msgspec.Struct):
     """What the host did, in the same way."""
 
     texts: list[str]
     threads: list[str]
     name: bytes
-    numbers: dict[str, bytes]
+    int_columns: dict[str, bytes]
 
 
-class _KeptGaps(msgspec.Struct):
+class _CachedGaps(msgspec.Struct):
     """Times in which the device ran nothing; there are few of them."""
 
     thread: list[str]
     name: list[str | None]
     kind: bytes
     around: list[str | None]
-    numbers: dict[str, bytes]
+    int_columns: dict[str, bytes]
 
 
-class _Kept(msgspec.Struct):
+class _CachedRecording(msgspec.Struct):
     """A recording: columns as bytes, texts as places in one list of them, -1 for none."""
 
     rank: int | None
     world: int | None
     device: int | None
-    cut: bool
+    is_truncated: bool
     job: str
     process: int | None
     on_device: bool
     steps: list[tuple[int, int, int, int, int]]
     groups: dict[str, tuple[str, tuple[int, ...]]]
-    numbers: dict[str, bytes]
+    int_columns: dict[str, bytes]
     texts: list[str]
-    places: dict[str, bytes]
-    collectives: dict[int, ToldCollective]
+    text_columns: dict[str, bytes]
+    collectives: dict[int, CollectiveInfo]
     first: int
     last: int
     count: int
-    held: int | None
-    gaps: _KeptGaps
+    only_step: int | None
+    gaps: _CachedGaps
     form: str
     on_one_clock: bool
     streams: dict[int, str]
-    counted: str
-    host: _KeptHost | None = None
+    line_noun: str
+    host: _CachedHost | None = None
 
 
 class _File(msgspec.Struct):
     version: int
-    recordings: list[_Kept]
-    said: list[Diagnostic]
+    recordings: list[_CachedRecording]
+    diagnostics: list[Diagnostic]
 
 
-_NUMBERS = {
+_INT_COLUMNS = {
     "start": "q", "end": "q", "line": "q", "batch": "q", "stated": "B", "step": "q", "stream": "q",
     "correlation": "q", "bytes": "q", "occupancy": "h",
 }  # fmt: skip
-_HOST_NUMBERS = {
+_HOST_INT_COLUMNS = {
     "start": "q", "end": "q", "thread": "i", "line": "q", "launch": "q", "launched": "q",
     "launcher": "i",
 }  # fmt: skip
-_GAP_NUMBERS = ("start", "end", "launched", "begin", "over")
-_TEXTS = ("name", "group", "shape", "dtype", "operation", "layer", "grid", "block")
+_GAP_INT_COLUMNS = ("start", "end", "launched", "begin", "over")
+_TEXT_COLUMNS = ("name", "group", "shape", "dtype", "operation", "layer", "grid", "block")
 
 
 def directory() -> str:
@@ -113,7 +113,7 @@ def directory() -> str:
     return os.path.join(base, "wltui", "traces")
 
 
-def places_of(path: str, names: tuple[str | None, ...], host: bool = True) -> tuple[str, ...]:
+def find_cache_paths(path: str, names: tuple[str | None, ...], host: bool = True) -> tuple[str, ...]:
     """The files in which columns of the one at `path` that will do may be kept, first the one to keep them
     in; () of one that is not worth it. names: the expressions that it is read with. host: see `HowRead`;
     columns with the host's do without it, too.
@@ -121,8 +121,8 @@ def places_of(path: str, names: tuple[str | None, ...], host: bool = True) -> tu
     import hashlib
 
     try:
-        known = os.stat(path)
-        if known.st_size < _LEAST_BYTES:
+        status = os.stat(path)
+        if status.st_size < _LEAST_BYTES:
             return ()
         with open(path, "rb") as file:
             ends = file.read(_ENDS)
@@ -130,49 +130,49 @@ def places_of(path: str, names: tuple[str | None, ...], host: bool = True) -> tu
             ends += file.read()
     except OSError:
         return ()
-    facts = f"{_VERSION}\0{os.path.realpath(path)}\0{known.st_size}\0{known.st_mtime_ns}\0{names}\0"
+    facts = f"{_VERSION}\0{os.path.realpath(path)}\0{status.st_size}\0{status.st_mtime_ns}\0{names}\0"
     key = hashlib.sha256(facts.encode("utf-8", "surrogateescape") + ends).hexdigest()[:32]
-    cached = os.path.join(directory(), key + _SUFFIX)
-    return (cached,) if host else (cached + _BARE, cached)
+    cache_path = os.path.join(directory(), key + _SUFFIX)
+    return (cache_path,) if host else (cache_path + _BARE, cache_path)
 
 
-def load(cached: str, path: str) -> Read | None:
+def load(cache_path: str, path: str) -> Read | None:
     """What is kept in `cached` of the file at `path`; None where nothing fits."""
     try:
-        with open(cached, "rb") as file:
-            kept = msgspec.msgpack.decode(file.read(), type=_File)
-        if kept.version != _VERSION:
+        with open(cache_path, "rb") as file:
+            content = msgspec.msgpack.decode(file.read(), type=_File)
+        if content.version != _VERSION:
             return None
-        recordings = [_recording(recording, path) for recording in kept.recordings]
+        recordings = [_decode_recording(recording, path) for recording in content.recordings]
         # The last to be used is the last to go.
-        os.utime(cached)
+        os.utime(cache_path)
     except (OSError, ValueError, IndexError, KeyError, EOFError):
         return None
-    return recordings, [replace(diagnostic, file=path) for diagnostic in kept.said]
+    return recordings, [replace(diagnostic, file=path) for diagnostic in content.diagnostics]
 
 
 def is_kept(path: str, names: tuple[str | None, ...], host: bool = True) -> bool:
     """Whether there is something of the file at `path`. names, host: see `places_of`."""
-    return any(map(os.path.exists, places_of(path, names, host)))
+    return any(map(os.path.exists, find_cache_paths(path, names, host)))
 
 
-def keep(cached: str, read: Read) -> None:
+def keep(cache_path: str, read: Read) -> None:
     """Keeps what was read; says nothing where that cannot be."""
-    recordings, said = read
-    kept = _File(
+    recordings, diagnostics = read
+    content = _File(
         _VERSION,
-        [_kept(recording) for recording in recordings],
-        [replace(diagnostic, file="") for diagnostic in said],
+        [_encode_recording(recording) for recording in recordings],
+        [replace(diagnostic, file="") for diagnostic in diagnostics],
     )
-    data = msgspec.msgpack.encode(kept)
-    half = f"{cached}.{os.getpid()}"
+    data = msgspec.msgpack.encode(content)
+    half = f"{cache_path}.{os.getpid()}"
     with contextlib.suppress(OSError):
-        os.makedirs(os.path.dirname(cached), mode=0o700, exist_ok=True)
-        _make_room(os.path.dirname(cached), len(data))
+        os.makedirs(os.path.dirname(cache_path), mode=0o700, exist_ok=True)
+        _make_room(os.path.dirname(cache_path), len(data))
         try:
             with open(half, "xb") as file:
                 file.write(data)
-            os.replace(half, cached)
+            os.replace(half, cache_path)
         finally:
             with contextlib.suppress(OSError):
                 os.unlink(half)
@@ -180,13 +180,13 @@ def keep(cached: str, read: Read) -> None:
 
 def _make_room(folder: str, size: int) -> None:
     """Lets the oldest go until `size` more bytes fit."""
-    there = []
+    files = []
     for entry in os.scandir(folder):
         with contextlib.suppress(OSError):
-            known = entry.stat()
-            there.append((known.st_mtime_ns, known.st_size, entry.path))
-    total = sum(file[1] for file in there) + size
-    for _, freed, path in sorted(there):
+            status = entry.stat()
+            files.append((status.st_mtime_ns, status.st_size, entry.path))
+    total = sum(file[1] for file in files) + size
+    for _, freed, path in sorted(files):
         if total <= _MOST_BYTES:
             return
         with contextlib.suppress(OSError):
@@ -194,73 +194,92 @@ def _make_room(folder: str, size: int) -> None:
             total -= freed
 
 
-def _kept(recording: Recording) -> _Kept:
+def _encode_recording(recording: Recording) -> _CachedRecording:
     ops, columns = recording.ops, recording.columns
     texts: dict[str, int] = {}
     sources: dict[str, Sequence[str | None]] = {
         "name": ops.name, "group": ops.group, "shape": ops.shape, "dtype": ops.dtype,
         "operation": columns.operation, "layer": columns.layer, "grid": columns.grid, "block": columns.block,
     }  # fmt: skip
-    places = {}
+    text_columns = {}
     for name, column in sources.items():
-        numbered = (-1 if text is None else texts.setdefault(text, len(texts)) for text in column)
-        places[name] = array("i", numbered).tobytes()
-    numbers = {
+        indices = (-1 if text is None else texts.setdefault(text, len(texts)) for text in column)
+        text_columns[name] = array("i", indices).tobytes()
+    int_columns = {
         "start": ops.start, "end": ops.end, "line": ops.line, "batch": ops.batch, "step": recording.step,
         "stream": columns.stream, "correlation": columns.correlation, "bytes": columns.bytes,
         "occupancy": columns.occupancy,
     }  # fmt: skip
-    return _Kept(
-        recording.rank, recording.world, recording.device, recording.cut, recording.job,
-        recording.process, columns.on_device,
-        list(map(astuple, recording.steps)), recording.groups,
-        {name: column.tobytes() for name, column in numbers.items()} | {"stated": bytes(ops.stated)},
-        [_utf8(text) for text in texts], places, columns.collectives,
-        recording.first_ns, recording.last_ns, recording.count, recording.held, _kept_gaps(columns.gaps),
-        recording.form, recording.on_one_clock,
-        {stream: _utf8(name) for stream, name in columns.streams.items()}, columns.counted,
-        None if columns.host is None else _kept_host(columns.host),
-    )  # fmt: skip
+    return _CachedRecording(
+        recording.rank,
+        recording.world,
+        recording.device,
+        recording.is_truncated,
+        recording.job,
+        recording.process,
+        columns.on_device,
+        list(map(astuple, recording.steps)),
+        recording.groups,
+        {name: column.tobytes() for name, column in int_columns.items()}
+        | {"stated": bytes(ops.stated_category)},
+        [_utf8(text) for text in texts],
+        text_columns,
+        columns.collectives,
+        recording.first_ns,
+        recording.last_ns,
+        recording.count,
+        recording.only_step,
+        _encode_gaps(columns.gaps),
+        recording.form,
+        recording.on_one_clock,
+        {stream: _utf8(name) for stream, name in columns.streams.items()},
+        columns.line_noun,
+        None if columns.host is None else _encode_host(columns.host),
+    )
 
 
-def _kept_host(host: HostColumns) -> _KeptHost:
+def _encode_host(host: HostColumns) -> _CachedHost:
     texts: dict[str, int] = {}
     names = array("i", (texts.setdefault(name, len(texts)) for name in host.name)).tobytes()
-    return _KeptHost(
+    return _CachedHost(
         [_utf8(text) for text in texts], [_utf8(text) for text in host.threads], names,
-        {name: getattr(host, name).tobytes() for name in _HOST_NUMBERS},
+        {name: getattr(host, name).tobytes() for name in _HOST_INT_COLUMNS},
     )  # fmt: skip
 
 
-def _kept_gaps(gaps: GapColumns) -> _KeptGaps:
-    def kept(column: list[str | None]) -> list[str | None]:
+def _encode_gaps(gaps: GapColumns) -> _CachedGaps:
+    def as_utf8(column: list[str | None]) -> list[str | None]:
         return [None if text is None else _utf8(text) for text in column]
 
-    numbers = {name: getattr(gaps, name).tobytes() for name in _GAP_NUMBERS}
+    int_columns = {name: getattr(gaps, name).tobytes() for name in _GAP_INT_COLUMNS}
     threads = [_utf8(text) for text in gaps.thread]
-    return _KeptGaps(threads, kept(gaps.name), bytes(gaps.kind), kept(gaps.around), numbers)
+    return _CachedGaps(threads, as_utf8(gaps.name), bytes(gaps.kind), as_utf8(gaps.around), int_columns)
 
 
-def _gaps(kept: _KeptGaps) -> GapColumns:
+def _decode_gaps(cached: _CachedGaps) -> GapColumns:
     """Raises ValueError where columns do not fit together."""
-    number = {name: array("q", kept.numbers[name]) for name in _GAP_NUMBERS}
-    texts = (len(kept.thread), len(kept.name), len(kept.kind), len(kept.around))
-    if len({*texts, *map(len, number.values())}) > 1:
+    int_columns = {name: array("q", cached.int_columns[name]) for name in _GAP_INT_COLUMNS}
+    texts = (len(cached.thread), len(cached.name), len(cached.kind), len(cached.around))
+    if len({*texts, *map(len, int_columns.values())}) > 1:
         raise ValueError("columns of different lengths")
     return GapColumns(
-        thread=kept.thread, name=kept.name, kind=bytearray(kept.kind), around=kept.around, **number
-    )  # fmt: skip
+        thread=cached.thread,
+        name=cached.name,
+        kind=bytearray(cached.kind),
+        around=cached.around,
+        **int_columns,
+    )
 
 
-def _host(kept: _KeptHost, count: int) -> HostColumns:
+def _decode_host(cached: _CachedHost, count: int) -> HostColumns:
     """Raises ValueError where columns do not fit together. count: operations of the device."""
-    number = {name: array(kind, kept.numbers[name]) for name, kind in _HOST_NUMBERS.items()}
-    names = [kept.texts[at] for at in array("i", kept.name)]
-    lengths = {len(number[name]) for name in ("start", "end", "thread", "line")}
-    of_device = {len(number[name]) for name in ("launch", "launched", "launcher")}
+    int_columns = {name: array(kind, cached.int_columns[name]) for name, kind in _HOST_INT_COLUMNS.items()}
+    names = [cached.texts[at] for at in array("i", cached.name)]
+    lengths = {len(int_columns[name]) for name in ("start", "end", "thread", "line")}
+    of_device = {len(int_columns[name]) for name in ("launch", "launched", "launcher")}
     if lengths != {len(names)} or of_device != {count}:
         raise ValueError("columns of different lengths")
-    return HostColumns(names, threads=kept.threads, **number)
+    return HostColumns(names, threads=cached.threads, **int_columns)
 
 
 def _utf8(text: str) -> str:
@@ -268,31 +287,61 @@ def _utf8(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _recording(kept: _Kept, path: str) -> Recording:
+def _decode_recording(cached: _CachedRecording, path: str) -> Recording:
     """Raises ValueError where columns do not fit together."""
-    number = {name: array(kind, kept.numbers[name]) for name, kind in _NUMBERS.items()}
+    int_columns = {name: array(kind, cached.int_columns[name]) for name, kind in _INT_COLUMNS.items()}
     # The last one is what -1 leads to.
-    texts: list[str | None] = [*kept.texts, None]
-    text = {name: list(map(texts.__getitem__, array("i", kept.places[name]))) for name in _TEXTS}
-    count = len(number["start"])
+    texts: list[str | None] = [*cached.texts, None]
+    text = {
+        name: list(map(texts.__getitem__, array("i", cached.text_columns[name]))) for name in _TEXT_COLUMNS
+    }
+    count = len(int_columns["start"])
     # Profilers know no micro-batches.
-    batch = number.pop("batch") or array("q", (-1,)) * count
-    lengths = {len(batch), *map(len, number.values()), *map(len, text.values())}
+    batch = int_columns.pop("batch") or array("q", (-1,)) * count
+    lengths = {len(batch), *map(len, int_columns.values()), *map(len, text.values())}
     if lengths != {count} or None in text["name"]:
         raise ValueError("columns of different lengths")
     names = [name for name in text["name"] if name is not None]
     ops = OpColumns(
-        name=names, group=text["group"], batch=batch, start=number["start"], end=number["end"],
-        line=number["line"],
-        known=bytearray((MEASURED,)) * count, shape=text["shape"], dtype=text["dtype"],
-        stated=bytearray(number["stated"]),
+        name=names, group=text["group"], batch=batch, start=int_columns["start"], end=int_columns["end"],
+        line=int_columns["line"],
+        timing=bytearray((MEASURED,)) * count, shape=text["shape"], dtype=text["dtype"],
+        stated_category=bytearray(int_columns["stated"]),
     )  # fmt: skip
     columns = DeviceColumns(
-        number["stream"], number["correlation"], text["operation"], text["layer"], number["bytes"],
-        text["grid"], text["block"], number["occupancy"], kept.collectives, kept.on_device,
-        None if kept.host is None else _host(kept.host, count), _gaps(kept.gaps), kept.streams, kept.counted,
-    )  # fmt: skip
-    steps = tuple(ProfilerStep(*step) for step in kept.steps)
-    return Recording(path, kept.rank, kept.world, kept.device, ops, columns, number["step"], steps,
-                     kept.groups, kept.cut, kept.job, kept.process, kept.first, kept.last,
-                     kept.count, kept.held, form=kept.form, on_one_clock=kept.on_one_clock)  # fmt: skip
+        int_columns["stream"],
+        int_columns["correlation"],
+        text["operation"],
+        text["layer"],
+        int_columns["bytes"],
+        text["grid"],
+        text["block"],
+        int_columns["occupancy"],
+        cached.collectives,
+        cached.on_device,
+        None if cached.host is None else _decode_host(cached.host, count),
+        _decode_gaps(cached.gaps),
+        cached.streams,
+        cached.line_noun,
+    )
+    steps = tuple(ProfilerStep(*step) for step in cached.steps)
+    return Recording(
+        path,
+        cached.rank,
+        cached.world,
+        cached.device,
+        ops,
+        columns,
+        int_columns["step"],
+        steps,
+        cached.groups,
+        cached.is_truncated,
+        cached.job,
+        cached.process,
+        cached.first,
+        cached.last,
+        cached.count,
+        cached.only_step,
+        form=cached.form,
+        on_one_clock=cached.on_one_clock,
+    )

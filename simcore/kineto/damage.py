@@ -9,7 +9,7 @@ from simcore.records import NamedTuple
 MOST_LOST = 1000
 _LISTED = 4
 # Bytes by which a list is found again in its file.
-_TOLD_BY = 1 << 12
+_LOOKUP_BYTES = 1 << 12
 
 
 class _Kind(NamedTuple):
@@ -18,7 +18,7 @@ class _Kind(NamedTuple):
     code: str
     one: str
     several: str
-    done: str
+    remedy: str
 
 
 _KINDS = {
@@ -82,18 +82,18 @@ class Damage:
         self.is_cut = False
         self._data = data
         self._counts: dict[str, int] = {}
-        self._places: dict[str, list[int]] = {}
+        self._first_offsets: dict[str, list[int]] = {}
         self._texts_from: int | None = None
 
     def add(self, kind: str, byte: int, count: int = 1) -> None:
         """Notes a place of a kind of `_KINDS`. Raises InputError where too many events are lost."""
         self._counts[kind] = self._counts.get(kind, 0) + count
-        places = self._places.setdefault(kind, [])
+        offsets = self._first_offsets.setdefault(kind, [])
         # What stands beside the events comes last, and may stand before them.
-        if len(places) < _LISTED or byte < places[0]:
-            places.append(byte)
-            places.sort()
-            del places[_LISTED:]
+        if len(offsets) < _LISTED or byte < offsets[0]:
+            offsets.append(byte)
+            offsets.sort()
+            del offsets[_LISTED:]
         if kind == "lost" and self._counts[kind] > MOST_LOST:
             message = f"found more than {MOST_LOST} events that cannot be read, up to byte {byte}"
             raise InputError(Diagnostic("error", "bad-trace", message, self.path))
@@ -103,38 +103,40 @@ class Damage:
         try:
             text.decode()
         except UnicodeDecodeError as error:
-            shown = text.decode("utf-8", "surrogateescape")
-            count = sum("\udc80" <= char <= "\udcff" for char in shown)
+            decoded = text.decode("utf-8", "surrogateescape")
+            count = sum("\udc80" <= char <= "\udcff" for char in decoded)
             self.add("not-utf-8", at + error.start, count)
 
-    def place_of(self, view: memoryview) -> int:
+    def find_offset(self, view: memoryview) -> int:
         """The byte at which a list that stands in the file begins."""
-        return max(0, self._data.find(bytes(view[:_TOLD_BY])))
+        return max(0, self._data.find(bytes(view[:_LOOKUP_BYTES])))
 
-    def add_texts(self, number: int) -> None:
+    def add_texts(self, event_index: int) -> None:
         """Notes that event `number` or one of those behind it has numbers written as text."""
         if self._texts_from is None:
-            self._texts_from = number
+            self._texts_from = event_index
 
     def diagnostics(self) -> list[Diagnostic]:
         """A warning of each kind that was found."""
-        found = [self._warning(kind) for kind in _KINDS if kind in self._counts]
+        warnings = [self._warning(kind) for kind in _KINDS if kind in self._counts]
         if self._texts_from is not None:
             message = f"found numbers written as text, from event {self._texts_from} on: taken as numbers"
-            found.append(Diagnostic("warning", "damaged-file", message, self.path))
+            warnings.append(Diagnostic("warning", "damaged-file", message, self.path))
         if self.is_cut:
             message = f"the file ends in the middle, at byte {len(self._data)}: what stands before is shown"
-            found.append(Diagnostic("warning", "cut-file", message, self.path))
-        return found
+            warnings.append(Diagnostic("warning", "cut-file", message, self.path))
+        return warnings
 
     def _warning(self, kind: str) -> Diagnostic:
-        told = _KINDS[kind]
-        count, places = self._counts[kind], self._places[kind]
-        what = told.several.format(count) if told.several and count > 1 else told.one
-        where = ", ".join(map(str, places))
+        words = _KINDS[kind]
+        count, offsets = self._counts[kind], self._first_offsets[kind]
+        what = words.several.format(count) if words.several and count > 1 else words.one
+        where = ", ".join(map(str, offsets))
         if kind != "lost":
-            where = f"{places[0]}" if count == 1 else f"{places[0]} first"
-        elif count > len(places):
+            where = f"{offsets[0]}" if count == 1 else f"{offsets[0]} first"
+        elif count > len(offsets):
             where += " and later ones"
-        noun = "bytes" if kind == "lost" and len(places) > 1 else "byte"
-        return Diagnostic("warning", told.code, f"found {what}, at {noun} {where}: {told.done}", self.path)
+        noun = "bytes" if kind == "lost" and len(offsets) > 1 else "byte"
+        return Diagnostic(
+            "warning", words.code, f"found {what}, at {noun} {where}: {words.remedy}", self.path
+        )

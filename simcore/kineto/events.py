@@ -19,8 +19,8 @@ from simcore.kineto.values import MOST_NUMBER, count_of, key_of, percent_of, str
 _BATCH, _HEAD = 1 << 18, 1 << 14
 _BETWEEN = re.compile(rb"\}\s*,\s*\{")
 # A list without events.
-_NOTHING = 2
-_PLACE = re.compile(r" - at `(.*)`$")
+_EMPTY_LIST_BYTES = 2
+_ERROR_PATH = re.compile(r" - at `(.*)`$")
 _EVENT = re.compile(r"\[(\d+)\]")
 # Of a kernel without a launch.
 NO_LAUNCH = -1
@@ -86,7 +86,7 @@ class DeviceRow(msgspec.Struct, gc=False):
 
     ts: float
     dur: float
-    number: int
+    event_index: int
     pid: Any
     tid: Any
     name: str
@@ -94,7 +94,7 @@ class DeviceRow(msgspec.Struct, gc=False):
     args: KernelArgs
     grid: str | None
     block: str | None
-    said: Args | None
+    collective_args: Args | None
 
 
 class DeviceRows:
@@ -103,24 +103,24 @@ class DeviceRows:
     """
 
     def __init__(self) -> None:
-        self.start, self.end, self.number = array("q"), array("q"), array("q")
+        self.start, self.end, self.event_index = array("q"), array("q"), array("q")
         self.device, self.stream, self.correlation = array("q"), array("q"), array("q")
         self.bytes, self.occupancy, self.is_copy = array("q"), array("h"), bytearray()
         self.name: list[str] = []
         self.grid: list[str | None] = []
         self.block: list[str | None] = []
         self.external: list[Any] = []
-        self.said: dict[int, Args] = {}
+        self.collective_args: dict[int, Args] = {}
 
     def __len__(self) -> int:
         return len(self.name)
 
     def take(self, rows: list[DeviceRow], start: list[int], dur: list[int]) -> None:
         """Adds rows, ns of each. A batch at a time, while they are in the processor's cache."""
-        done = len(self)
+        first_row = len(self)
         self.start.extend(start)
         self.end.extend([begin + ns for begin, ns in zip(start, dur, strict=True)])
-        self.number.extend([row.number for row in rows])
+        self.event_index.extend([row.event_index for row in rows])
         self.device.extend([_device(row) for row in rows])
         self.stream.extend([stream_of(row.args.stream, row.tid) for row in rows])
         self.correlation.extend([_correlation(row.args.correlation) for row in rows])
@@ -131,37 +131,41 @@ class DeviceRows:
         self.grid += [row.grid for row in rows]
         self.block += [row.block for row in rows]
         self.external += [key_of(row.args.external) for row in rows]
-        for index, row in enumerate(rows, done):
-            if row.said is not None:
-                self.said[index] = row.said
+        for index, row in enumerate(rows, first_row):
+            if row.collective_args is not None:
+                self.collective_args[index] = row.collective_args
 
     def take_some(self, rows: DeviceRows, some: list[int]) -> None:
         """Adds some rows of others."""
-        done = len(self)
+        first_row = len(self)
         for name, column in vars(rows).items():
-            if name != "said":
+            if name != "collective_args":
                 getattr(self, name).extend([column[row] for row in some])
-        self.said |= {done + at: rows.said[row] for at, row in enumerate(some) if row in rows.said}
+        self.collective_args |= {
+            first_row + at: rows.collective_args[row]
+            for at, row in enumerate(some)
+            if row in rows.collective_args
+        }
 
 
 def _device(row: DeviceRow) -> int:
-    stated = row.args.device
-    if type(stated) is int and 0 <= stated < MOST_NUMBER:
-        return stated
-    number = whole(stated)
-    if number is None:
-        number = whole(row.pid)
-    return -1 if number is None else number
+    value = row.args.device
+    if type(value) is int and 0 <= value < MOST_NUMBER:
+        return value
+    device = whole(value)
+    if device is None:
+        device = whole(row.pid)
+    return -1 if device is None else device
 
 
-def _correlation(stated: Any) -> int:
-    if type(stated) is int and 0 <= stated < MOST_NUMBER:
-        return stated
-    number = whole(stated)
-    return NO_LAUNCH if number is None else number
+def _correlation(value: Any) -> int:
+    if type(value) is int and 0 <= value < MOST_NUMBER:
+        return value
+    correlation = whole(value)
+    return NO_LAUNCH if correlation is None else correlation
 
 
-class Distributed(msgspec.Struct):
+class DistributedInfo(msgspec.Struct):
     """Who wrote the file, among whom."""
 
     backend: Any = None
@@ -174,7 +178,7 @@ class KinetoFile(msgspec.Struct):
     """The top level of a file, its events not decoded yet."""
 
     traceEvents: msgspec.Raw
-    distributedInfo: Distributed | None = None
+    distributedInfo: DistributedInfo | None = None
     baseTimeNanoseconds: int | float | None = None
 
 
@@ -195,7 +199,7 @@ _ARGS = msgspec.json.Decoder(Args)
 _CORRELATED = msgspec.json.Decoder(_Correlated)
 
 
-def opened(path: str, data: bytes) -> tuple[KinetoFile, Damage]:
+def decode_file(path: str, data: bytes) -> tuple[KinetoFile, Damage]:
     """The file's top level, and what was found damaged. A file that was cut has the events before the cut.
 
     Raises InputError, naming the byte or the field, for what is no trace.
@@ -203,16 +207,16 @@ def opened(path: str, data: bytes) -> tuple[KinetoFile, Damage]:
     damage = Damage(path, data)
     try:
         try:
-            return _opened(data), damage
+            return _decode_top_level(data), damage
         except msgspec.ValidationError as error:
             return _with_texts(path, data, damage, error), damage
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            return _mended(path, data, damage, error), damage
+            return _decode_repaired(path, data, damage, error), damage
     except RecursionError:
         raise _too_deep(path, data) from None
 
 
-def _opened(data: bytes) -> KinetoFile:
+def _decode_top_level(data: bytes) -> KinetoFile:
     is_list = data[:64].lstrip()[:1] == b"["
     return KinetoFile(_RAW.decode(data)) if is_list else _FILE.decode(data)
 
@@ -224,30 +228,30 @@ def _with_texts(path: str, data: bytes, damage: Damage, refused: Exception) -> K
     except msgspec.ValidationError as error:
         if "field `traceEvents`" not in str(error):
             raise _refusal(path, refused) from None
-        return _mended(path, data, damage, refused)
+        return _decode_repaired(path, data, damage, refused)
     except ValueError as error:
-        return _mended(path, data, damage, error)
+        return _decode_repaired(path, data, damage, error)
 
 
-def _mended(path: str, data: bytes, damage: Damage, refused: Exception) -> KinetoFile:
+def _decode_repaired(path: str, data: bytes, damage: Damage, refused: Exception) -> KinetoFile:
     """The top level of a file that is no JSON, as far as it can be read."""
-    from simcore.kineto.mending import mended
+    from simcore.kineto.repairing import repair_events
 
-    found = mended(data, damage)
-    if found is None and "truncated" not in str(refused):
+    repaired = repair_events(data, damage)
+    if repaired is None and "truncated" not in str(refused):
         raise _refusal(path, refused)
-    if found is None or (damage.is_cut and len(found.events) == _NOTHING):
+    if repaired is None or (damage.is_cut and len(repaired.events) == _EMPTY_LIST_BYTES):
         message = f"the file ends at byte {len(data)}, before its first event is whole"
         raise InputError(Diagnostic("error", "cut-file", message, path))
     try:
-        beside = _FILE_OF_TEXTS.decode(found.beside)
+        metadata = _FILE_OF_TEXTS.decode(repaired.metadata)
     except msgspec.ValidationError as error:
         raise _refusal(path, error) from None
-    return KinetoFile(msgspec.Raw(found.events), beside.distributedInfo, beside.baseTimeNanoseconds)
+    return KinetoFile(msgspec.Raw(repaired.events), metadata.distributedInfo, metadata.baseTimeNanoseconds)
 
 
 def batches(
-    path: str, file: KinetoFile, damage: Damage, told: Callable[[float], None] | None = None
+    path: str, file: KinetoFile, damage: Damage, on_progress: Callable[[float], None] | None = None
 ) -> Iterator[list[Event]]:
     """The events in their order, a batch at a time, so that few are in memory at once. What is found damaged
     is noted in `damage`. told: is given the share of the bytes that is read.
@@ -262,31 +266,31 @@ def batches(
         yield _events(path, text, damage)
         return
     # Behind the bracket that opens the array.
-    at, done = 1, 0
+    at, first_event = 1, 0
     while at < len(view):
-        wanted = _BATCH
+        batch_bytes = _BATCH
         events: list[Event] | None = None
         while events is None:
-            end, over = _cut(view, at + wanted)
+            end, next_start = _find_boundary(view, at + batch_bytes)
             try:
-                events = _decoded(b"[" + bytes(view[at:end]) + b"]", damage, done, view, at - 1)
+                events = _decode_events(b"[" + bytes(view[at:end]) + b"]", damage, first_event, view, at - 1)
             except msgspec.ValidationError as error:
-                raise _refusal(path, error, done) from None
+                raise _refusal(path, error, first_event) from None
             except RecursionError:
                 raise _too_deep(path, bytes(view)) from None
             except msgspec.DecodeError as error:
-                if over == len(view):
-                    raise _refusal(path, error, done) from None
+                if next_start == len(view):
+                    raise _refusal(path, error, first_event) from None
                 # Twice as much each time: what nests in any way is decoded a few times over at most.
-                wanted = 2 * (end - at)
-        done += len(events)
+                batch_bytes = 2 * (end - at)
+        first_event += len(events)
         yield events
-        at = over
-        if told is not None:
-            told(at / len(view))
+        at = next_start
+        if on_progress is not None:
+            on_progress(at / len(view))
 
 
-def _decoded(text: bytes, damage: Damage, done: int, view: memoryview, at: int) -> list[Event]:
+def _decode_events(text: bytes, damage: Damage, first_event: int, view: memoryview, at: int) -> list[Event]:
     """An array of events; numbers may be written as text, and bytes that are no UTF-8 become marks of what
     cannot be shown. done, at: how many events and bytes of the list `view` stand before.
     """
@@ -298,40 +302,42 @@ def _decoded(text: bytes, damage: Damage, done: int, view: memoryview, at: int) 
         try:
             events = _with_numbers(_LIST_OF_TEXTS.decode(text))
         except msgspec.ValidationError:
-            return _one_by_one(text, damage, done, damage.place_of(view) + at, error)
+            return _decode_singly(text, damage, first_event, damage.find_offset(view) + at, error)
         except UnicodeDecodeError:
             pass
         else:
-            named = _EVENT.search(str(error))
-            damage.add_texts(done + (int(named[1]) if named else 0))
+            match = _EVENT.search(str(error))
+            damage.add_texts(first_event + (int(match[1]) if match else 0))
             return events
-    events = _decoded(text.decode("utf-8", "replace").encode(), damage, done, view, at)
-    damage.add_bytes(text, damage.place_of(view) + at)
+    events = _decode_events(text.decode("utf-8", "replace").encode(), damage, first_event, view, at)
+    damage.add_bytes(text, damage.find_offset(view) + at)
     return events
 
 
-def _one_by_one(text: bytes, damage: Damage, done: int, first: int, error: Exception) -> list[Event]:
+def _decode_singly(
+    text: bytes, damage: Damage, first_event: int, first_byte: int, error: Exception
+) -> list[Event]:
     """An array of events, those that are none as empty ones: the others keep their numbers. first: the byte
     at which it begins. Raises `error` for what is no array.
     """
     try:
-        pieces = _RAWS.decode(text)
+        parts = _RAWS.decode(text)
     except msgspec.ValidationError:
         raise error from None
     events, at = list[Event](), 0
-    for number, piece in enumerate(map(bytes, pieces), done):
-        at = text.index(piece, at)
+    for index, part in enumerate(map(bytes, parts), first_event):
+        at = text.index(part, at)
         event = Event()
         try:
-            event = _ONE.decode(piece)
+            event = _ONE.decode(part)
         except (msgspec.ValidationError, UnicodeDecodeError):
             try:
-                event = _ONE_OF_TEXTS.decode(piece)
-                damage.add_texts(number)
+                event = _ONE_OF_TEXTS.decode(part)
+                damage.add_texts(index)
             except (msgspec.ValidationError, UnicodeDecodeError):
-                damage.add("lost", first + at)
+                damage.add("lost", first_byte + at)
         events.append(event)
-        at += len(piece)
+        at += len(part)
     return _with_numbers(events)
 
 
@@ -340,8 +346,8 @@ def _with_numbers(events: list[Event]) -> list[Event]:
     for event in events:
         for name in ("pid", "tid"):
             value = getattr(event, name)
-            if type(value) is str and (number := whole(value)) is not None:
-                setattr(event, name, number)
+            if type(value) is str and (integer := whole(value)) is not None:
+                setattr(event, name, integer)
         for name in ("ts", "dur"):
             value = getattr(event, name)
             if value is not None and not isfinite(value):
@@ -349,11 +355,11 @@ def _with_numbers(events: list[Event]) -> list[Event]:
     return events
 
 
-def _cut(view: memoryview, at: int) -> tuple[int, int]:
+def _find_boundary(view: memoryview, at: int) -> tuple[int, int]:
     """(end of the event, start of the next) at the first place from `at` on that looks like one."""
     while at < len(view):
-        piece = bytes(view[at : at + _HEAD])
-        between = _BETWEEN.search(piece)
+        chunk = bytes(view[at : at + _HEAD])
+        between = _BETWEEN.search(chunk)
         if between is not None:
             return at + between.start() + 1, at + between.end() - 1
         at += _HEAD - 1024
@@ -362,7 +368,7 @@ def _cut(view: memoryview, at: int) -> tuple[int, int]:
 
 def _events(path: str, text: bytes, damage: Damage) -> list[Event]:
     try:
-        return _decoded(text, damage, 0, memoryview(text), 0)
+        return _decode_events(text, damage, 0, memoryview(text), 0)
     except RecursionError:
         raise _too_deep(path, text) from None
     except msgspec.DecodeError as error:
@@ -406,26 +412,26 @@ def correlation_of(event: Event) -> int | None:
 
 
 def _too_deep(path: str, data: bytes) -> InputError:
-    from simcore.kineto.brackets import deep_place
+    from simcore.kineto.brackets import find_too_deep_byte
 
-    place = deep_place(data)
-    where = "" if place is None else f", at byte {place}"
+    byte = find_too_deep_byte(data)
+    where = "" if byte is None else f", at byte {byte}"
     message = f"found lists or objects inside each other deeper than any trace has them{where}"
     return InputError(Diagnostic("error", "bad-trace", message, path))
 
 
-def _refusal(path: str, error: Exception, done: int = 0) -> InputError:
+def _refusal(path: str, error: Exception, first_event: int = 0) -> InputError:
     """msgspec's message, its `$[12].ts` as words. done: how many events stand before those that it counts."""
     text = str(error)
-    said_at = _PLACE.search(text)
+    path_match = _ERROR_PATH.search(text)
     where = "the file"
-    if said_at is not None:
-        event = _EVENT.search(said_at[1])
-        field = said_at[1].rpartition(".")[2]
-        where = said_at[1].removeprefix("$.")
+    if path_match is not None:
+        event = _EVENT.search(path_match[1])
+        field = path_match[1].rpartition(".")[2]
+        where = path_match[1].removeprefix("$.")
         if event is not None:
-            where = f"event {int(event[1]) + done}" + (f", {field}" if field != said_at[1] else "")
-        text = text[: said_at.start()]
+            where = f"event {int(event[1]) + first_event}" + (f", {field}" if field != path_match[1] else "")
+        text = text[: path_match.start()]
     if not text.startswith("JSON"):
         text = text[:1].lower() + text[1:]
     message = f"{where}: {printable(text, 200)}"

@@ -47,7 +47,7 @@ class Call(NamedTuple):
     start: int
     minus_end: int
     kind: int
-    number: int
+    event_index: int
     name: str
 
     @property
@@ -64,7 +64,7 @@ class Call(NamedTuple):
         return other.start < -self.minus_end and self.minus_end <= other.minus_end + _ROUNDING_NS
 
 
-class Calls:
+class HostCalls:
     """Calls of the host that may cover a part of a gap, columns in the order of the file, times as written.
 
     thread: its number in `threads`, those of whoever reads the file. kind: of an array of such times.
@@ -73,18 +73,18 @@ class Calls:
     def __init__(self, threads: dict[object, int], kind: str = "d") -> None:
         self.start: array[Any] = array(kind)
         self.length: array[Any] = array(kind)
-        self.kind, self.thread, self.number = bytearray(), array("i"), array("i")
+        self.kind, self.thread, self.event_index = bytearray(), array("i"), array("i")
         self.name: list[str] = []
         self.threads = threads
 
-    def add(self, kind: int, thread: object, start: Any, length: Any, number: int, name: str) -> None:
+    def add(self, kind: int, thread: object, start: Any, length: Any, event_index: int, name: str) -> None:
         """Adds a call."""
-        place = self.threads.setdefault(thread, len(self.threads))
+        thread_index = self.threads.setdefault(thread, len(self.threads))
         self.start.append(start)
         self.length.append(length)
         self.kind.append(kind)
-        self.thread.append(place)
-        self.number.append(number)
+        self.thread.append(thread_index)
+        self.event_index.append(event_index)
         self.name.append(name)
 
 
@@ -103,7 +103,7 @@ class Gap(NamedTuple):
     op: int
 
 
-class Host:
+class HostActivity:
     """What the threads of a host did. operations, ranges: of each thread, the latter annotations and modules;
     lasting: how long the first of the former last, in their order; calls: of the runtime, of Python, and the
     profiler's own. is_step: whether a name is that of a step. ns:
@@ -115,7 +115,7 @@ class Host:
         operations: Threads,
         lasting: Mapping[object, array[float]],
         ranges: Threads,
-        calls: Calls,
+        calls: HostCalls,
         is_step: Callable[[str], object],
         ns: Times,
         per_ns: float = 0.001,
@@ -128,51 +128,68 @@ class Host:
         """The calls of each thread that last so long, in order; steps are none. Those of the profiler itself
         without a thread that is known are under None.
         """
-        found: dict[object, list[tuple[Any, Any, int, int, str]]] = {thread: [] for thread in least_ns}
-        found[None] = []
+        calls_by_thread: dict[object, list[tuple[Any, Any, int, int, str]]] = {
+            thread: [] for thread in least_ns
+        }
+        calls_by_thread[None] = []
         shortest = min(least_ns.values()) * self.per_ns
         for thread, least in least_ns.items():
-            wanted = least * self.per_ns
+            least_length = least * self.per_ns
             # The operations themselves lie all over the memory: of most of them their length is enough, of
             # 24 bits here. Those that come too near are looked at again.
-            near, lasting = float(wanted * _NEAR), self.lasting.get(thread, ())
-            long = list(compress(self.operations.get(thread, ()), map(near.__le__, lasting)))
-            self._add(found[thread], OPERATION, long)
+            threshold, lasting = float(least_length * _NEAR), self.lasting.get(thread, ())
+            long = list(compress(self.operations.get(thread, ()), map(threshold.__le__, lasting)))
+            self._add(calls_by_thread[thread], OPERATION, long)
             ranges = self.ranges.get(thread, ())
             # Calls of modules are calls of Python, too.
-            long = [one for one in ranges if one[0] + one[1] <= -wanted and not one[2].startswith(MODULE)]
-            self._add(found[thread], ANNOTATION, long)
+            long = [
+                one for one in ranges if one[0] + one[1] <= -least_length and not one[2].startswith(MODULE)
+            ]
+            self._add(calls_by_thread[thread], ANNOTATION, long)
         calls = self.calls
-        whose = self._whose(least_ns)
+        thread_of = self._threads_by_index(least_ns)
         for row in [row for row, length in enumerate(calls.length) if length >= shortest]:
-            place, begin = calls.thread[row], calls.start[row]
-            if place in whose:
-                call = (begin, begin + calls.length[row], calls.kind[row], calls.number[row], calls.name[row])
-                found[whose[place]].append(call)
-        return {thread: self._in_order(some) for thread, some in found.items()}
+            thread_index, begin = calls.thread[row], calls.start[row]
+            if thread_index in thread_of:
+                call = (
+                    begin,
+                    begin + calls.length[row],
+                    calls.kind[row],
+                    calls.event_index[row],
+                    calls.name[row],
+                )
+                calls_by_thread[thread_of[thread_index]].append(call)
+        return {thread: self._in_order(some) for thread, some in calls_by_thread.items()}
 
-    def _add(self, found: list[tuple[Any, Any, int, int, str]], kind: int, ranges: Iterable[Range]) -> None:
-        for begin, minus_end, name, number in ranges:
+    def _add(self, calls: list[tuple[Any, Any, int, int, str]], kind: int, ranges: Iterable[Range]) -> None:
+        for begin, minus_end, name, event_index in ranges:
             if not self.is_step(name):
-                found.append((begin, -minus_end, kind, number, name))
+                calls.append((begin, -minus_end, kind, event_index, name))
 
-    def _whose(self, wanted: Mapping[object, float]) -> dict[int, object]:
+    def _threads_by_index(self, requested: Mapping[object, float]) -> dict[int, object]:
         """Place among the threads of the calls -> the thread that is wanted. The profiler's own time may
         stand on a process of its own, with the number of the thread, or with none that is known: None.
         """
         calls = self.calls
-        whose = {place: thread for thread, place in calls.threads.items() if thread in wanted}
+        thread_of = {
+            thread_index: thread for thread, thread_index in calls.threads.items() if thread in requested
+        }
         if OVERHEAD not in calls.kind:
-            return whose
+            return thread_of
         overheads, others = set[int](), set[int]()
-        for place, kind in zip(calls.thread, calls.kind, strict=True):
-            (overheads if kind == OVERHEAD else others).add(place)
-        by_number = {_number(thread): thread for thread in wanted}
-        for thread, place in calls.threads.items():
-            known = place in whose or place in others or thread in self.operations or thread in self.ranges
-            if place in overheads and not known:
-                whose[place] = by_number.get(_number(thread))
-        return whose
+        for thread_index, kind in zip(calls.thread, calls.kind, strict=True):
+            (overheads if kind == OVERHEAD else others).add(thread_index)
+        by_number = {_thread_id(thread): thread for thread in requested}
+        for thread, thread_index in calls.threads.items():
+            is_known = (
+                thread_index in thread_of
+                or thread_index in others
+                or thread in self.operations
+                or thread in self.ranges
+            )
+            if thread_index in overheads and not is_known:
+                thread_of[thread_index] = by_number.get(_thread_id(thread))
+        return thread_of
 
     def _in_order(self, some: list[tuple[Any, Any, int, int, str]]) -> list[Call]:
         most = self.most
@@ -183,12 +200,12 @@ class Host:
         )
 
 
-def _number(thread: object) -> object:
+def _thread_id(thread: object) -> object:
     """The number of a thread without that of its process."""
     return thread[1] if isinstance(thread, tuple) else thread
 
 
-def gaps_that_matter(
+def find_relevant_gaps(
     start: Sequence[int], end: Sequence[int], windows: Sequence[tuple[int, int]]
 ) -> list[Gap]:
     """When a device ran nothing, what each window has of it alone, ascending, if it is worth a word there.
@@ -205,29 +222,29 @@ def gaps_that_matter(
         if over > reached:
             reached = over
     starts, ends = [gap.start for gap in idle], [gap.end for gap in idle]
-    kept = set()
+    relevant = set()
     for (first, last), least_of_it in zip(windows, least, strict=True):
         for gap in idle[bisect_right(ends, first) : bisect_left(starts, last)]:
             inside = Gap(max(gap.start, first), min(gap.end, last), gap.op)
             if inside.end - inside.start >= least_of_it:
-                kept.add(inside)
-    return sorted(kept)
+                relevant.add(inside)
+    return sorted(relevant)
 
 
 def gap_columns(
-    gaps: Sequence[Gap], launches: Mapping[int, Launch], host: Host, words: Mapping[object, str]
+    gaps: Sequence[Gap], launches: Mapping[int, Launch], host: HostActivity, words: Mapping[object, str]
 ) -> tuple[GapColumns, list[tuple[object, Call]]]:
     """(why a device ran nothing; the calls that are named, with their threads). Gaps that end with an
     operation that nothing launched, as far as the file tells, are left out.
 
     launches: by operation, of those that come next; words: of the threads.
     """
-    columns, named = GapColumns(), list[tuple[object, Call]]()
-    asked = _Asked([gap for gap in gaps if gap.op in launches], launches)
-    found = asked.covering(host) if asked.gaps else []
-    for gap, calls in zip(asked.gaps, found, strict=True):
+    columns, named_calls = GapColumns(), list[tuple[object, Call]]()
+    thread_gaps = _ThreadGaps([gap for gap in gaps if gap.op in launches], launches)
+    covering_calls = thread_gaps.find_covering_calls(host) if thread_gaps.gaps else []
+    for gap, calls in zip(thread_gaps.gaps, covering_calls, strict=True):
         launch = launches[gap.op]
-        call, around = _deepest(gap, min(gap.end, launch.over), calls)
+        call, around = _find_deepest(gap, min(gap.end, launch.over), calls)
         columns.start.append(gap.start)
         columns.end.append(gap.end)
         columns.launched.append(launch.over)
@@ -238,11 +255,11 @@ def gap_columns(
         columns.over.append(gap.start if call is None else -call.minus_end)
         columns.around.append(None if around is None else around.name)
         if call is not None:
-            named.append((launch.thread, call))
-    return columns, named
+            named_calls.append((launch.thread, call))
+    return columns, named_calls
 
 
-class _Asked:
+class _ThreadGaps:
     """Gaps in order, each of a thread."""
 
     def __init__(self, gaps: list[Gap], launches: Mapping[int, Launch]) -> None:
@@ -252,30 +269,30 @@ class _Asked:
             if not _is_queued(gap, launches[gap.op]):
                 self.rows.setdefault(launches[gap.op].thread, []).append(row)
 
-    def covering(self, host: Host) -> list[list[Call]]:
+    def find_covering_calls(self, host: HostActivity) -> list[list[Call]]:
         """Of each gap the calls of its thread that cover PART of it, in order; none where most of it comes
         behind the launch.
         """
-        found: list[list[Call]] = [[] for _ in self.gaps]
+        by_gap: list[list[Call]] = [[] for _ in self.gaps]
         if not self.rows:
-            return found
+            return by_gap
         least = {
             thread: min(self.gaps[row].end - self.gaps[row].start for row in rows) / PART
             for thread, rows in self.rows.items()
         }
         calls = host.calls_of(least)
         for thread, rows in self.rows.items():
-            self._add(found, rows, calls[thread])
+            self._add(by_gap, rows, calls[thread])
             loose: list[list[Call]] = [[] for _ in self.gaps]
             self._add(loose, rows, calls[None])
             if any(loose):
-                begun = _Begun(host, thread)
+                begin_times = _BeginTimes(host, thread)
                 for row in rows:
-                    found[row] += [call for call in loose[row] if not begun.inside(call)]
-                    found[row].sort()
-        return found
+                    by_gap[row] += [call for call in loose[row] if not begin_times.is_inside(call)]
+                    by_gap[row].sort()
+        return by_gap
 
-    def _add(self, found: list[list[Call]], rows: list[int], calls: Iterable[Call]) -> None:
+    def _add(self, by_gap: list[list[Call]], rows: list[int], calls: Iterable[Call]) -> None:
         """Adds each call to the gaps of which it covers PART."""
         starts = [self.gaps[row].start for row in rows]
         reached = list(accumulate((self.gaps[row].end for row in rows), max))
@@ -284,25 +301,25 @@ class _Asked:
                 gap = self.gaps[rows[at]]
                 until = min(gap.end, self.launches[gap.op].over)
                 if PART * call.inside_ns(gap.start, until) >= gap.end - gap.start:
-                    found[rows[at]].append(call)
+                    by_gap[rows[at]].append(call)
 
 
-class _Begun:
+class _BeginTimes:
     """When a thread began anything, ns ascending."""
 
-    def __init__(self, host: Host, thread: object) -> None:
-        written: list[Any] = [
+    def __init__(self, host: HostActivity, thread: object) -> None:
+        raw_times: list[Any] = [
             host_range[0]
             for threads in (host.operations, host.ranges)
             for host_range in threads.get(thread, ())
         ]
-        place = host.calls.threads.get(thread)
-        written += [
-            start for start, by in zip(host.calls.start, host.calls.thread, strict=True) if by == place
+        thread_index = host.calls.threads.get(thread)
+        raw_times += [
+            start for start, by in zip(host.calls.start, host.calls.thread, strict=True) if by == thread_index
         ]
-        self.times = sorted(host.ns([time for time in written if -host.most < time < host.most]))
+        self.times = sorted(host.ns([time for time in raw_times if -host.most < time < host.most]))
 
-    def inside(self, call: Call) -> bool:
+    def is_inside(self, call: Call) -> bool:
         """Whether something lies in a call that is not known to be of this thread: then it is not."""
         at = bisect_right(self.times, call.start + _ROUNDING_NS)
         return at < len(self.times) and self.times[at] < -call.minus_end - _ROUNDING_NS
@@ -313,7 +330,7 @@ def _is_queued(gap: Gap, launch: Launch) -> bool:
     return 2 * (gap.end - max(gap.start, launch.over)) > gap.end - gap.start
 
 
-def _deepest(gap: Gap, until: int, calls: Sequence[Call]) -> tuple[Call | None, Call | None]:
+def _find_deepest(gap: Gap, until: int, calls: Sequence[Call]) -> tuple[Call | None, Call | None]:
     """(the call that makes none of the others, the one that covers most of the gap where there are several;
     the outermost of its callers that has _OF_CALLER of its time in the gap, or in this call).
 
@@ -327,27 +344,29 @@ def _deepest(gap: Gap, until: int, calls: Sequence[Call]) -> tuple[Call | None, 
     if not leaves:
         return None, None
     most = max(leaves, key=lambda at: calls[at].inside_ns(gap.start, until))
-    chosen = calls[most]
+    deepest = calls[most]
     for caller in calls[:most]:
-        inside = max(caller.inside_ns(gap.start, gap.end), chosen.length)
-        if caller.makes(chosen) and inside >= _OF_CALLER * caller.length:
-            return chosen, caller
-    return chosen, None
+        inside = max(caller.inside_ns(gap.start, gap.end), deepest.length)
+        if caller.makes(deepest) and inside >= _OF_CALLER * caller.length:
+            return deepest, caller
+    return deepest, None
 
 
-def add_calls(host: HostColumns, named: Iterable[tuple[object, Call]], places: Mapping[object, int]) -> None:
+def add_calls(
+    host: HostColumns, named_calls: Iterable[tuple[object, Call]], thread_indices: Mapping[object, int]
+) -> None:
     """Adds calls that are named to what the host did, each once; the outermost operations of a thread are
     there already, and annotations too, but among others that may hide them. places: of the threads.
     """
     there = set(zip(host.start, host.end, host.thread, host.name, strict=True))
-    for thread, call in named:
-        place = places[thread]
+    for thread, call in named_calls:
+        thread_index = thread_indices[thread]
         times = call.start, -call.minus_end
-        if not there.isdisjoint({(*times, lane, call.name) for lane in (place, CALLS - place)}):
+        if not there.isdisjoint({(*times, lane, call.name) for lane in (thread_index, CALLS - thread_index)}):
             continue
-        there.add((*times, CALLS - place, call.name))
+        there.add((*times, CALLS - thread_index, call.name))
         host.name.append(call.name)
         host.start.append(times[0])
         host.end.append(times[1])
-        host.thread.append(CALLS - place)
-        host.line.append(call.number)
+        host.thread.append(CALLS - thread_index)
+        host.line.append(call.event_index)

@@ -15,7 +15,7 @@ from typing import Any
 from simcore.diagnostics import Diagnostic, printable
 from simcore.kineto.values import ranks_of, text_of
 from simcore.kineto.vocabulary import category_of_group_name
-from simcore.measured.columns import RankTrace, ToldCollective
+from simcore.measured.columns import CollectiveInfo, RankTrace
 from simcore.measured.vocabulary import CATEGORIES
 from simcore.records import replace
 from simcore.units import duration, plural
@@ -29,24 +29,24 @@ _Signature = tuple[str, int]
 def stated_groups(config: Any) -> dict[str, tuple[str, tuple[int, ...]]]:
     """The groups of a rank by name, as `pg_config` has them: (description, members)."""
     groups: dict[str, tuple[str, tuple[int, ...]]] = {}
-    for stated in config if isinstance(config, list) else ():
-        if isinstance(stated, dict):
-            name = text_of(stated.get("pg_name")) or str(len(groups))
-            groups[name] = (text_of(stated.get("pg_desc")) or name, ranks_of(stated.get("ranks")) or ())
+    for entry in config if isinstance(config, list) else ():
+        if isinstance(entry, dict):
+            name = text_of(entry.get("pg_name")) or str(len(groups))
+            groups[name] = (text_of(entry.get("pg_desc")) or name, ranks_of(entry.get("ranks")) or ())
     return groups
 
 
 def name_groups(path: str, ranks: Sequence[RankTrace], groups: Sequence[Groups]) -> list[Diagnostic]:
     """Gives collectives without a group the one that fits best. groups: of each rank. Says which."""
     diagnostics: list[Diagnostic] = []
-    places = {rank.number: index for index, rank in enumerate(ranks)}
+    index_of = {rank.rank: index for index, rank in enumerate(ranks)}
     calls: dict[_Signature, dict[int, list[int]]] = {}
     for index, rank in enumerate(ranks):
-        for op, told_collective in (rank.device.collectives if rank.device else {}).items():
-            if told_collective.group is None and told_collective.elements_in >= 0:
+        for op, collective in (rank.device.collectives if rank.device else {}).items():
+            if collective.group is None and collective.elements_in >= 0:
                 key = (
-                    _PAIR.get(told_collective.operation, told_collective.operation),
-                    told_collective.elements_in,
+                    _PAIR.get(collective.operation, collective.operation),
+                    collective.elements_in,
                 )
                 calls.setdefault(key, {}).setdefault(index, []).append(op)
     for (operation, elements), by_rank in calls.items():
@@ -55,7 +55,7 @@ def name_groups(path: str, ranks: Sequence[RankTrace], groups: Sequence[Groups])
         for description, members in _partitions(groups, by_rank).items():
             if sizes and {len(some) for some in members.values()} != sizes:
                 continue
-            spread = _spread(ranks, by_rank, places, members, operation)
+            spread = _spread(ranks, by_rank, index_of, members, operation)
             if spread is not None and (best is None or spread < best[0]):
                 best = (spread, description, members)
         if best is None:
@@ -63,7 +63,7 @@ def name_groups(path: str, ranks: Sequence[RankTrace], groups: Sequence[Groups])
         (middle, most), description, members = best
         for index, ops in by_rank.items():
             for op in ops:
-                _name(ranks[index], op, description, members[index])
+                _set_group(ranks[index], op, description, members[index])
         message = (
             f"{plural(sum(map(len, by_rank.values())), 'call')} of {printable(operation, 40)} ({elements} "
             f"elements) name no group: taken to be of {printable(description, 40)}, whose members end most "
@@ -95,7 +95,7 @@ def _partitions(
 def _spread(
     ranks: Sequence[RankTrace],
     by_rank: Mapping[int, list[int]],
-    places: Mapping[int, int],
+    index_of: Mapping[int, int],
     members: Mapping[int, tuple[int, ...]],
     operation: str,
 ) -> tuple[int, int] | None:
@@ -104,7 +104,7 @@ def _spread(
     """
     apart: list[int] = []
     for group in set(members.values()):
-        there = [places[rank] for rank in group if rank in places]
+        there = [index_of[rank] for rank in group if rank in index_of]
         if operation == "sendrecv" and len(group) != 2:
             return None
         counts = {len(by_rank.get(index, ())) for index in there}
@@ -121,10 +121,10 @@ def _spread(
     return (median_low(apart), max(apart)) if apart else None
 
 
-def _name(rank: RankTrace, op: int, description: str, members: tuple[int, ...]) -> None:
+def _set_group(rank: RankTrace, op: int, description: str, members: tuple[int, ...]) -> None:
     device = rank.device
     assert device is not None
-    told_collective: ToldCollective = device.collectives[op]
-    device.collectives[op] = replace(told_collective, group=description, ranks=members, size=len(members))
+    collective: CollectiveInfo = device.collectives[op]
+    device.collectives[op] = replace(collective, group=description, ranks=members, size=len(members))
     rank.ops.group[op] = description
-    rank.ops.stated[op] = CATEGORIES.index(category_of_group_name(description))
+    rank.ops.stated_category[op] = CATEGORIES.index(category_of_group_name(description))

@@ -22,12 +22,12 @@ from simcore.records import replace
 Range = tuple[float, float, str, int]
 Threads = dict[object, list[Range]]
 # When, and on which thread, in the unit of the file.
-Place = tuple[float, object]
+ThreadTime = tuple[float, object]
 # Operation, phase, collective, layer: each None where nothing says it.
-Around = tuple[str | None, str | None, str | None, str | None]
-NOTHING: Around = (None, None, None, None)
+Surroundings = tuple[str | None, str | None, str | None, str | None]
+NOTHING: Surroundings = (None, None, None, None)
 # (phase, collective, layer, whether a layer inside of it has no say) of a name.
-_Said = tuple[str | None, str | None, str | None, bool]
+_NameFacts = tuple[str | None, str | None, str | None, bool]
 
 # Times as written -> ns.
 Times = Callable[[list[float]], list[int]]
@@ -43,23 +43,25 @@ class Launches:
         self.over = array("d")
         self.threads: dict[object, int] = {}
 
-    def taken(self, wanted: set[int]) -> dict[int, Place]:
+    def take_starts(self, correlations: set[int]) -> dict[int, ThreadTime]:
         """Correlation -> start and thread of those that are wanted, once: the memory of these columns is free
         then.
         """
         threads = list(self.threads)
-        which = list(map(wanted.__contains__, self.correlation))
+        is_wanted = list(map(correlations.__contains__, self.correlation))
         times = zip(
-            compress(self.time, which), map(threads.__getitem__, compress(self.thread, which)), strict=True
+            compress(self.time, is_wanted),
+            map(threads.__getitem__, compress(self.thread, is_wanted)),
+            strict=True,
         )
-        launches: dict[int, Place] = dict(zip(compress(self.correlation, which), times, strict=True))
+        launches: dict[int, ThreadTime] = dict(zip(compress(self.correlation, is_wanted), times, strict=True))
         self.time, self.thread = array("d"), array("i")
         return launches
 
-    def ends(self, wanted: set[int]) -> dict[int, float]:
+    def ends(self, correlations: set[int]) -> dict[int, float]:
         """Correlation -> end of those that are wanted."""
-        which = list(map(wanted.__contains__, self.correlation))
-        return dict(zip(compress(self.correlation, which), compress(self.over, which), strict=True))
+        is_wanted = list(map(correlations.__contains__, self.correlation))
+        return dict(zip(compress(self.correlation, is_wanted), compress(self.over, is_wanted), strict=True))
 
 
 class Flows:
@@ -72,17 +74,19 @@ class Flows:
         self.backward: dict[tuple[object, float], Any] = {}
 
 
-def around(threads: Threads, launches: Mapping[int, Place], flows: Flows | None = None) -> dict[int, Around]:
+def find_surroundings(
+    threads: Threads, launches: Mapping[int, ThreadTime], flows: Flows | None = None
+) -> dict[int, Surroundings]:
     """Of each launch that has a range around it, by correlation."""
     words = _Words(threads)
     layers: dict[tuple[object, float], str] = {}
     if flows is not None and words.has_layers:
-        forward = _swept(threads, flows.forward, words, {})
-        for place, number in flows.backward.items():
-            layer = forward.get(number, NOTHING)[3]
+        forward = _sweep(threads, flows.forward, words, {})
+        for thread_time, flow_id in flows.backward.items():
+            layer = forward.get(flow_id, NOTHING)[3]
             if layer is not None:
-                layers[place] = layer
-    return _swept(threads, launches, words, layers)
+                layers[thread_time] = layer
+    return _sweep(threads, launches, words, layers)
 
 
 class _Words:
@@ -92,29 +96,29 @@ class _Words:
         names = {name for ranges in threads.values() for _, _, name, _ in ranges}
         modules = [name for name in names if name.startswith(MODULE)]
         classes = Counter(map(module_class, modules))
-        self.said: dict[str, _Said] = {}
+        self.facts: dict[str, _NameFacts] = {}
         for name in names:
             if name.startswith(MODULE):
                 # A module is called in the forward pass, and in the backward pass to compute it again.
-                self.said[name] = ("forward", None, name[len(MODULE) :], classes[module_class(name)] > 1)
+                self.facts[name] = ("forward", None, name[len(MODULE) :], classes[module_class(name)] > 1)
             else:
                 call, layer = COLLECTIVE_ANNOTATION.match(name), layer_of(name)
-                self.said[name] = (phase_of(name), call[1] if call else None, layer, layer is not None)
-        self.has_layers = any(layer is not None for _, _, layer, _ in self.said.values())
+                self.facts[name] = (phase_of(name), call[1] if call else None, layer, layer is not None)
+        self.has_layers = any(layer is not None for _, _, layer, _ in self.facts.values())
 
 
-def _swept(
+def _sweep(
     threads: Threads,
-    points: Mapping[Any, Place],
+    points: Mapping[Any, ThreadTime],
     words: _Words,
     layers: Mapping[tuple[object, float], str],
-) -> dict[Any, Around]:
+) -> dict[Any, Surroundings]:
     by_thread: dict[object, list[tuple[float, Any]]] = {}
     for key, (time, thread) in points.items():
         by_thread.setdefault(thread, []).append((time, key))
-    times_around: dict[Any, Around] = {}
-    same: dict[Around, Around] = {}
-    said = words.said
+    times_around: dict[Any, Surroundings] = {}
+    same: dict[Surroundings, Surroundings] = {}
+    facts = words.facts
     for thread, times in by_thread.items():
         ranges = sorted(threads.get(thread, ()))
         times.sort(key=lambda edge: edge[0])
@@ -132,7 +136,7 @@ def _swept(
                     continue
                 while open_ and open_[-1][0] <= begin:
                     open_.pop()
-                phase, call, layer, stays = said[name]
+                phase, call, layer, stays = facts[name]
                 operation: str | None = name
                 is_module = name.startswith(MODULE)
                 if layers and layer is None:
@@ -173,18 +177,18 @@ def outermost(ranges: Iterable[Range], skipped: str | tuple[str, ...] = ()) -> l
     return outer
 
 
-def launchers_of(started: Iterable[Place]) -> dict[object, int]:
+def launchers_of(started: Iterable[ThreadTime]) -> dict[object, int]:
     """The threads that launched something, with their places. started: when and by whom that was."""
     threads = dict.fromkeys(launch[1] for launch in started)
-    return {thread: place for place, thread in enumerate(threads)}
+    return {thread: index for index, thread in enumerate(threads)}
 
 
 def thread_words(launchers: Mapping[object, int]) -> list[str]:
     """The words for each thread: its number, with that of its process where two have the same."""
     names = [str(thread[1]) if isinstance(thread, tuple) else str(thread) for thread in launchers]
-    alike = Counter(names)
+    counts = Counter(names)
     return [
-        f"{thread[0]}/{word}" if alike[word] > 1 and isinstance(thread, tuple) else word
+        f"{thread[0]}/{word}" if counts[word] > 1 and isinstance(thread, tuple) else word
         for word, thread in zip(names, launchers, strict=True)
     ]
 
@@ -198,14 +202,14 @@ def host_columns(
     of times as written. What no axis holds is left out.
     """
     columns = HostColumns()
-    for thread, place in launchers.items():
+    for thread, thread_index in launchers.items():
         some = sorted(threads.get(thread, []))
         reached, outer = -float("inf"), []
         for host_range in some:
             if host_range[0] >= reached:
                 reached = -host_range[1]
                 outer.append(host_range)
-        _add(columns, outer, place, ns)
+        _add(columns, outer, thread_index, ns)
     annotations = [
         host_range for some in ranges.values() for host_range in some if not host_range[2].startswith(MODULE)
     ]  # fmt: skip
@@ -233,7 +237,7 @@ def _add(columns: HostColumns, ranges: list[Range], thread: int, ns: Times) -> N
 
 def with_launches(
     host: HostColumns,
-    launches: Sequence[Place | None],
+    launches: Sequence[ThreadTime | None],
     over: Sequence[float],
     launchers: Mapping[object, int],
     ns: Times,
@@ -246,6 +250,6 @@ def with_launches(
         for launch, end in zip(launches, over, strict=True)
     ]
     by = [NOT_LAUNCHED if launch is None else launchers[launch[1]] for launch in fitting]
-    begun = ns([0 if launch is None else launch[0] for launch in fitting])
-    ended = ns([0 if launch is None else end for launch, end in zip(fitting, over, strict=True)])
-    return replace(host, launch=array("q", begun), launched=array("q", ended), launcher=array("i", by))
+    starts = ns([0 if launch is None else launch[0] for launch in fitting])
+    ends = ns([0 if launch is None else end for launch, end in zip(fitting, over, strict=True)])
+    return replace(host, launch=array("q", starts), launched=array("q", ends), launcher=array("i", by))

@@ -113,17 +113,17 @@ class KernelNames:
 
     def __init__(self, added: str | None = None) -> None:
         self._added = re.compile(added) if added else None
-        self._known: dict[str, bool] = {}
+        self._cache: dict[str, bool] = {}
 
     def communicates(self, name: str) -> bool:
         """Whether a kernel of this name communicates; each name is looked at once."""
-        known = self._known.get(name)
-        if known is None:
+        result = self._cache.get(name)
+        if result is None:
             identifier = identifier_of(name)
             by_library = _OF_LIBRARY.search(identifier) is not None and _LOCAL.search(identifier) is None
-            known = by_library or (self._added is not None and self._added.search(name) is not None)
-            self._known[name] = known
-        return known
+            result = by_library or (self._added is not None and self._added.search(name) is not None)
+            self._cache[name] = result
+        return result
 
 
 def identifier_of(name: str) -> str:
@@ -134,17 +134,17 @@ def identifier_of(name: str) -> str:
     """
     if _UNNAMED not in name:
         return _ARGUMENTS.split(name, maxsplit=1)[0].removeprefix("void ").strip()
-    cut = _ARGUMENTS.split(name.replace(_UNNAMED, "\0"), maxsplit=1)[0]
-    return cut.removeprefix("void ").strip().replace("\0", _UNNAMED)
+    head = _ARGUMENTS.split(name.replace(_UNNAMED, "\0"), maxsplit=1)[0]
+    return head.removeprefix("void ").strip().replace("\0", _UNNAMED)
 
 
-def said_collective(name: str) -> str | None:
+def collective_in_name(name: str) -> str | None:
     """The collective that the name of any kernel says, None where it says none, or means something else."""
     identifier = identifier_of(name)
-    said = next((word for word, says in _SAYS if says.search(identifier) is not None), None)
-    if said is None or _LOCAL.search(identifier) is not None:
+    collective = next((word for word, says in _SAYS if says.search(identifier) is not None), None)
+    if collective is None or _LOCAL.search(identifier) is not None:
         return None
-    return None if _NO_COLLECTIVE.search(identifier) is not None else said
+    return None if _NO_COLLECTIVE.search(identifier) is not None else collective
 
 
 @lru_cache(1 << 12)
@@ -154,7 +154,9 @@ def kernel_kind(name: str) -> str:
     # Compiled when a kernel asks for them: all 60 of them at once take 6 ms.
     for library in _LIBRARIES.values():
         if re.search(library.names, identifier) is not None:
-            told = next((word for part, word in library.words if re.search(part, name) is not None), None)
-            if told is not None:
-                return told
-    return said_collective(name) or identifier_of(name)
+            collective = next(
+                (word for part, word in library.words if re.search(part, name) is not None), None
+            )
+            if collective is not None:
+                return collective
+    return collective_in_name(name) or identifier_of(name)

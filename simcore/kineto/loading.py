@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.kineto.cache import LAST, Read, is_kept, keep, load, places_of
+from simcore.kineto.cache import LAST, Read, find_cache_paths, is_kept, keep, load
 from simcore.kineto.progress import LEAST_BYTES, ReadingLine
 from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import Recording
@@ -36,7 +36,7 @@ _MOST_ERRORS = 40
 # What a process of its own takes, the interpreter and what is imported.
 _PROCESS = 40 * 2**20
 
-Told = Callable[[float], None]
+OnProgress = Callable[[float], None]
 _One = tuple[list[Recording], list[Diagnostic], tuple[Diagnostic, ...]]
 
 
@@ -49,7 +49,7 @@ def most_bytes(path: str) -> int:
     return min(fitting, max(_MOST_PACKED * os.path.getsize(path), MOST_BYTES))
 
 
-class HowRead(NamedTuple):
+class ReadOptions(NamedTuple):
     """How files are read. names: a pattern of kernels that communicate; step_names: one of annotations that
     are steps. keep: whether what was read the last time is taken, and what is read now kept. step: the
     operations of this step alone are held, None of the last one that is whole; whole: all of them. host:
@@ -74,107 +74,119 @@ class HowRead(NamedTuple):
         return self.step is None and not self.whole
 
 
-def read_one(path: str, part: HowRead, told: Told | None = None) -> Read:
+def read_one(path: str, part: ReadOptions, on_progress: OnProgress | None = None) -> Read:
     """The recordings of a file, and what was found. told: is given the share that is read, now and then."""
-    recordings, said = _read_or_kept(path, part, told)
+    recordings, diagnostics = _read_or_load(path, part, on_progress)
     if not part.host:
         # Columns that the screens keep have it: what is said must not depend on who came first.
         for recording in recordings:
             recording.columns.host = None
-    return recordings, said
+    return recordings, diagnostics
 
 
-def _read_or_kept(path: str, part: HowRead, told: Told | None) -> Read:
-    places = places_of(path, part.patterns, part.host) if part.keep else ()
+def _read_or_load(path: str, part: ReadOptions, on_progress: OnProgress | None) -> Read:
+    cache_paths = find_cache_paths(path, part.patterns, part.host) if part.keep else ()
     if part.is_last:
-        last = _kept(path, [cached + LAST for cached in places])
+        last = _load_first(path, [cached + LAST for cached in cache_paths])
         if last is not None:
             return last
-    read = _kept(path, places)
+    read = _load_first(path, cache_paths)
     if read is None:
-        read = _read(path, part, told)
-        if places:
-            keep(places[0], read)
+        read = _read(path, part, on_progress)
+        if cache_paths:
+            keep(cache_paths[0], read)
     if part.whole:
         return read
-    held = [recording.with_step(part.step) for recording in read[0]], read[1]
-    if places and part.is_last and any(recording.held is not None for recording in held[0]):
-        keep(places[0] + LAST, held)
-    return held
+    step_recordings = [recording.with_step(part.step) for recording in read[0]], read[1]
+    if (
+        cache_paths
+        and part.is_last
+        and any(recording.only_step is not None for recording in step_recordings[0])
+    ):
+        keep(cache_paths[0] + LAST, step_recordings)
+    return step_recordings
 
 
-def _kept(path: str, places: Sequence[str]) -> Read | None:
+def _load_first(path: str, cache_paths: Sequence[str]) -> Read | None:
     """What is kept of a file at the first of these places that has it."""
-    return next((kept for cached in places if (kept := load(cached, path)) is not None), None)
+    return next(
+        (content for cache_path in cache_paths if (content := load(cache_path, path)) is not None), None
+    )
 
 
-def _read(path: str, part: HowRead, told: Told | None) -> Read:
-    known = format_of(read_beginning(path))
-    if known is not None and known.key == "nsys":
+def _read(path: str, part: ReadOptions, on_progress: OnProgress | None) -> Read:
+    file_format = format_of(read_beginning(path))
+    if file_format is not None and file_format.key == "nsys":
         from simcore.kineto.nsys import read_nsys
 
         return read_nsys(path, part.names, part.step_names)
-    data = read_file(path, most_bytes(path), is_part_enough=known is None or known.spans is None)
-    return read_bytes(known, path, data, part, told)
+    data = read_file(path, most_bytes(path), is_part_enough=file_format is None or file_format.spans is None)
+    return read_bytes(file_format, path, data, part, on_progress)
 
 
-def read_bytes(known: Format | None, path: str, data: bytes, part: HowRead, told: Told | None = None) -> Read:
+def read_bytes(
+    file_format: Format | None,
+    path: str,
+    data: bytes,
+    part: ReadOptions,
+    on_progress: OnProgress | None = None,
+) -> Read:
     """The recordings in the bytes of a file of a format, and what was found; `path` is for messages."""
-    if known is None or known.spans is None:
-        return read_file_events(path, data, part.names, part.host, told, part.step_names)
+    if file_format is None or file_format.spans is None:
+        return read_file_events(path, data, part.names, part.host, on_progress, part.step_names)
     from simcore.kineto.span_tables import recordings_of
 
     for option, pattern in (("--comm-names", part.names), ("--step-names", part.step_names)):
         if pattern is not None:
-            message = f"found {known.name}, which states kinds and steps, expected profiler traces"
+            message = f"found {file_format.name}, which states kinds and steps, expected profiler traces"
             raise UsageError(f"{option}: {message}")
-    table, said = known.spans(path, data)
-    recordings, more = recordings_of(path, known.key, table)
-    return recordings, [*said, *more]
+    table, diagnostics = file_format.spans(path, data)
+    recordings, more = recordings_of(path, file_format.key, table)
+    return recordings, [*diagnostics, *more]
 
 
-def read_all(files: Sequence[ProfilerFile], part: HowRead) -> Read:
+def read_all(files: Sequence[ProfilerFile], part: ReadOptions) -> Read:
     """The recordings of all files in their order, and what was found; what cannot be read is a warning.
 
     Raises InputError when none can be read, UsageError when the largest does not fit into the memory that is
     free.
     """
     read: list[Recording] = []
-    said: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     errors: list[Diagnostic] = []
-    kept = {file.path for file in files if part.keep and is_kept(file.path, part.patterns, part.host)}
-    left = [file for file in files if file.path not in kept]
-    workers = _workers(left)
-    with ReadingLine([(f"rank {file.rank}", file.bytes) for file in left]) as progress:
-        done = (
-            _in_processes(left, part, workers, progress)
+    cached_paths = {file.path for file in files if part.keep and is_kept(file.path, part.patterns, part.host)}
+    uncached = [file for file in files if file.path not in cached_paths]
+    workers = _workers(uncached)
+    with ReadingLine([(f"rank {file.rank}", file.bytes) for file in uncached]) as progress:
+        results = (
+            _read_in_processes(uncached, part, workers, progress)
             if workers > 1
             else (
-                _guarded(profiler_file.path, part, partial(progress.tell, index))
-                for index, profiler_file in enumerate(left)
+                _read_guarded(profiler_file.path, part, partial(progress.tell, index))
+                for index, profiler_file in enumerate(uncached)
             )
         )
         progress.show()
-        number = 0
+        file_index = 0
         for file in files:
-            if file.path in kept:
-                recordings, more, wrong = _guarded(file.path, part)
+            if file.path in cached_paths:
+                recordings, more, wrong = _read_guarded(file.path, part)
             else:
-                recordings, more, wrong = next(done)
-                progress.tell(number, 1)
+                recordings, more, wrong = next(results)
+                progress.tell(file_index, 1)
                 progress.show()
-                number += 1
+                file_index += 1
             read += recordings
-            said += more
+            diagnostics += more
             errors += wrong
     if not read:
         raise InputError(*errors[:_MOST_ERRORS])
     # One rank that cannot be read hides nothing of the others; that it is missing is said with the reason.
-    said += [
+    diagnostics += [
         Diagnostic("warning", error.code, error.message, error.file, error.line, error.column)
         for error in errors
     ]
-    return read, said
+    return read, diagnostics
 
 
 def _workers(files: Sequence[ProfilerFile]) -> int:
@@ -205,13 +217,13 @@ def _unpacked(file: ProfilerFile) -> int:
     return file.bytes * (_PACKED if file.path.endswith(".gz") else 1)
 
 
-def _guarded(path: str, part: HowRead, told: Told | None = None) -> _One:
+def _read_guarded(path: str, part: ReadOptions, on_progress: OnProgress | None = None) -> _One:
     """`read_one`, with what is wrong in the file beside it."""
     try:
-        recordings, said = read_one(path, part, told)
+        recordings, diagnostics = read_one(path, part, on_progress)
     except InputError as error:
         return [], [], error.diagnostics
-    return recordings, said, ()
+    return recordings, diagnostics, ()
 
 
 # Of a process that reads: what it tells how far it is, if that is shared with it.
@@ -226,12 +238,12 @@ def _begin(progress: ReadingLine | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _in_process(path: str, part: HowRead, number: int) -> _One:
-    return _guarded(path, part, None if _shared is None else partial(_shared.tell, number))
+def _read_in_process(path: str, part: ReadOptions, file_index: int) -> _One:
+    return _read_guarded(path, part, None if _shared is None else partial(_shared.tell, file_index))
 
 
-def _in_processes(
-    files: Sequence[ProfilerFile], part: HowRead, workers: int, progress: ReadingLine
+def _read_in_processes(
+    files: Sequence[ProfilerFile], part: ReadOptions, workers: int, progress: ReadingLine
 ) -> Iterator[_One]:
     # Imported here: a small set starts no process.
     import multiprocessing
@@ -241,7 +253,7 @@ def _in_processes(
 
     if multiprocessing.current_process().daemon:
         # A worker of somebody else's pool may have no processes of its own.
-        yield from (_guarded(file.path, part) for file in files)
+        yield from (_read_guarded(file.path, part) for file in files)
         return
     # A fork beside other threads can inherit a lock that nobody gives back; the one of ours, which looks for
     # keys, holds none that a process takes.
@@ -253,7 +265,8 @@ def _in_processes(
     try:
         with ProcessPoolExecutor(workers, context, _begin, (progress if alone else None,)) as pool:
             futures = deque(
-                pool.submit(_in_process, file.path, part, number) for number, file in enumerate(files)
+                pool.submit(_read_in_process, file.path, part, file_index)
+                for file_index, file in enumerate(files)
             )
             try:
                 while futures:

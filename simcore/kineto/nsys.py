@@ -14,13 +14,29 @@ from typing import Any
 from urllib.parse import quote
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, printable
-from simcore.kineto.gaps import LEAST_CALL_NS, RUNTIME, Calls, Host, Launch, gap_columns, gaps_that_matter
-from simcore.kineto.host import NOTHING, Around, Place, Threads, around, launchers_of, thread_words
-from simcore.kineto.libraries import KernelNames, kernel_kind, said_collective
+from simcore.kineto.ambiguous_kernels import AmbiguousKernels
+from simcore.kineto.gaps import (
+    LEAST_CALL_NS,
+    RUNTIME,
+    HostActivity,
+    HostCalls,
+    Launch,
+    find_relevant_gaps,
+    gap_columns,
+)
+from simcore.kineto.host import (
+    NOTHING,
+    Surroundings,
+    Threads,
+    ThreadTime,
+    find_surroundings,
+    launchers_of,
+    thread_words,
+)
+from simcore.kineto.libraries import KernelNames, collective_in_name, kernel_kind
 from simcore.kineto.recording import Recording, refuse_devices
 from simcore.kineto.steps import StepMark, StepNames, steps_of_device
-from simcore.kineto.unclear import Unclear
-from simcore.measured.columns import DeviceColumns, OpColumns, ToldCollective
+from simcore.measured.columns import CollectiveInfo, DeviceColumns, OpColumns
 from simcore.measured.vocabulary import CATEGORIES, COPY, KERNEL
 from simcore.units import plural
 from simcore.workload.model import LARGEST
@@ -57,7 +73,7 @@ def read_nsys(
         connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
         return _Reader(path, connection, names, StepNames(step_names)).recordings()
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        raise _damaged(path, "the list of tables", error) from None
+        raise _damage_error(path, "the list of tables", error) from None
     except OverflowError:
         raise _refusal(path, "found a number of more than 64 bits") from None
     finally:
@@ -71,8 +87,8 @@ class _Reader:
         self.path = path
         self.step_names = step_names
         self.connection = connection
-        self.found: list[Diagnostic] = []
-        self.names, self.unclear = KernelNames(names), Unclear()
+        self.diagnostics: list[Diagnostic] = []
+        self.names, self.unclear = KernelNames(names), AmbiguousKernels()
         # Views too could be named so, and what a view does is the file's: tables alone are read.
         tables = "select name from sqlite_master where type = 'table'"
         self.tables = {str(name) for (name,) in connection.execute(tables)}
@@ -80,7 +96,7 @@ class _Reader:
         self.left_out = 0
         # By correlation when what launched was over.
         self.over: dict[int, int] = {}
-        self.made = Calls({}, "q")
+        self.host_calls = HostCalls({}, "q")
         self.base = self._session_start()
 
     def recordings(self) -> tuple[list[Recording], list[Diagnostic]]:
@@ -116,29 +132,29 @@ class _Reader:
         for kernel in rows:
             devices.setdefault(kernel[3], []).append(kernel)
         refuse_devices(self.path, len(devices))
-        wanted = {kernel[5] for kernel in rows}
-        started = {key: launch for key, launch in launches.items() if key in wanted}
-        inside = around(phases, started)
+        correlations = {kernel[5] for kernel in rows}
+        started = {key: launch for key, launch in launches.items() if key in correlations}
+        inside = find_surroundings(phases, started)
         recordings = [self._device(some, launches, steps, inside) for _, some in sorted(devices.items())]
         for recording in recordings:
             self._add_gaps(recording, started, phases)
-        return recordings, [*self.found, *self.unclear.said(self.path)]
+        return recordings, [*self.diagnostics, *self.unclear.make_diagnostics(self.path)]
 
     # -- tables ----------------------------------------------------------------------
 
-    def _rows(self, table: str, wanted: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
+    def _rows(self, table: str, column_names: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
         """The columns of a table; None for those that it does not have. Raises InputError for a row that
         cannot be read.
         """
         count = 0
         try:
-            there = {str(row[1]) for row in self.connection.execute(f'pragma table_info("{table}")')}
-            columns = ", ".join(f'"{name}"' if name in there else "null" for name in wanted)
+            existing = {str(row[1]) for row in self.connection.execute(f'pragma table_info("{table}")')}
+            columns = ", ".join(f'"{name}"' if name in existing else "null" for name in column_names)
             for row in self.connection.execute(f'select {columns} from "{table}" limit {_MOST_ROWS}'):
                 count += 1
                 yield row
         except sqlite3.Error as error:
-            raise _damaged(self.path, f"row {count} of {table}", error) from None
+            raise _damage_error(self.path, f"row {count} of {table}", error) from None
 
     def _session_start(self) -> int:
         """ns of the wall clock at which the times of the file begin; 0 where it does not say."""
@@ -165,11 +181,13 @@ class _Reader:
         """(start, end, device, stream, correlation, name, grid, block, name with its namespaces)."""
         if _KERNELS not in self.tables:
             return
-        wanted = (
+        column_names = (
             "start", "end", "deviceId", "streamId", "correlationId", "shortName", "demangledName",
             "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
         )  # fmt: skip
-        for start, end, device, stream, correlation, short, long, *sizes in self._rows(_KERNELS, wanted):
+        for start, end, device, stream, correlation, short, long, *sizes in self._rows(
+            _KERNELS, column_names
+        ):
             times = self._times(start, end)
             if times is not None:
                 full = self._text(long, "")
@@ -181,8 +199,8 @@ class _Reader:
 
     def _copies(self, table: str, word: str) -> Iterator[tuple[int, int, int, int, int, str, int]]:
         """(start, end, device, stream, correlation, name, bytes)."""
-        wanted = ("start", "end", "deviceId", "streamId", "correlationId", "bytes", "copyKind")
-        for start, end, device, stream, correlation, size, kind in self._rows(table, wanted):
+        column_names = ("start", "end", "deviceId", "streamId", "correlationId", "bytes", "copyKind")
+        for start, end, device, stream, correlation, size, kind in self._rows(table, column_names):
             times = self._times(start, end)
             if times is not None:
                 name = f"{word} {_COPY_KINDS[kind]}" if kind in _COPY_KINDS else word
@@ -191,13 +209,13 @@ class _Reader:
                     max(_whole(size, -1), -1),
                 )  # fmt: skip
 
-    def _launches(self) -> dict[int, Place]:
+    def _launches(self) -> dict[int, ThreadTime]:
         """Correlation -> (start, thread) of what launched; when it was over and calls that last are kept."""
         if _RUNTIME not in self.tables:
             return {}
-        launches: dict[int, Place] = {}
-        wanted = ("correlationId", "start", "end", "globalTid", "nameId")
-        for correlation, start, end, thread, name in self._rows(_RUNTIME, wanted):
+        launches: dict[int, ThreadTime] = {}
+        column_names = ("correlationId", "start", "end", "globalTid", "nameId")
+        for correlation, start, end, thread, name in self._rows(_RUNTIME, column_names):
             if not isinstance(start, int) or not -LARGEST // 2 <= start <= LARGEST // 2:
                 continue
             over = end if isinstance(end, int) and start <= end <= LARGEST // 2 else start
@@ -205,8 +223,8 @@ class _Reader:
             if isinstance(correlation, int):
                 launches[correlation], self.over[correlation] = launch, self.base + over
             if over - start >= LEAST_CALL_NS:
-                called = _VERSION.sub("", self._text(name, _NO_NAME))
-                self.made.add(RUNTIME, launch[1], launch[0], over - start, 0, called)
+                call_name = _VERSION.sub("", self._text(name, _NO_NAME))
+                self.host_calls.add(RUNTIME, launch[1], launch[0], over - start, 0, call_name)
         return launches
 
     def _ranges(self) -> tuple[list[StepMark], Threads]:
@@ -232,13 +250,13 @@ class _Reader:
     def _device(
         self,
         rows: list[_Row],
-        launches: dict[int, Place],
+        launches: dict[int, ThreadTime],
         steps: Sequence[StepMark],
-        inside: dict[int, Around],
+        inside: dict[int, Surroundings],
     ) -> Recording:
         ops, columns = OpColumns(), DeviceColumns()
         names = self.names
-        unclear = {full for full in {row[10] for row in rows} if said_collective(full) is not None}
+        unclear = {full for full in {row[10] for row in rows} if collective_in_name(full) is not None}
         for start, end, line, _, stream, correlation, name, size, grid, block, full in rows:
             operation, phase, _, layer = inside.get(correlation, NOTHING)
             category = _KERNEL if phase is None else CATEGORIES.index(phase)
@@ -246,7 +264,7 @@ class _Reader:
                 category = _COPY
             elif names.communicates(full) or names.communicates(name):
                 category = _COMM
-                columns.collectives[len(ops.name)] = ToldCollective(kernel_kind(full))
+                columns.collectives[len(ops.name)] = CollectiveInfo(kernel_kind(full))
             elif full in unclear:
                 self.unclear.add(full)
             ops.name.append(name)
@@ -256,7 +274,7 @@ class _Reader:
             ops.line.append(line)
             ops.shape.append(None)
             ops.dtype.append(None)
-            ops.stated.append(category)
+            ops.stated_category.append(category)
             columns.stream.append(stream)
             columns.correlation.append(correlation)
             columns.operation.append(operation)
@@ -265,7 +283,9 @@ class _Reader:
             columns.grid.append(grid)
             columns.block.append(block)
             columns.occupancy.append(-1)
-        launch = [made[0] if (made := launches.get(row[5])) is not None else None for row in rows]
+        launch = [
+            thread_time[0] if (thread_time := launches.get(row[5])) is not None else None for row in rows
+        ]
         step, profiler_steps = steps_of_device(steps, ops, launch)
         return Recording(
             self.path,
@@ -281,11 +301,11 @@ class _Reader:
             form="nsys",
         )
 
-    def _add_gaps(self, recording: Recording, started: dict[int, Place], ranges: Threads) -> None:
+    def _add_gaps(self, recording: Recording, started: dict[int, ThreadTime], ranges: Threads) -> None:
         """Adds why a device ran nothing, in its steps and in all that was recorded."""
         ops, columns = recording.ops, recording.columns
         windows = [(step.start, step.end) for step in recording.steps]
-        gaps = gaps_that_matter(ops.start, ops.end, [(recording.first_ns, recording.last_ns), *windows])
+        gaps = find_relevant_gaps(ops.start, ops.end, [(recording.first_ns, recording.last_ns), *windows])
         launches = {}
         for gap in gaps:
             correlation = columns.correlation[gap.op]
@@ -293,11 +313,11 @@ class _Reader:
                 launches[gap.op] = Launch(self.over[correlation], started[correlation][1])
         launchers = launchers_of(started.values())
         words = dict(zip(launchers, thread_words(launchers), strict=True))
-        host = Host({}, {}, ranges, self.made, self.step_names.fit, list, 1.0, LARGEST)
+        host = HostActivity({}, {}, ranges, self.host_calls, self.step_names.fit, list, 1.0, LARGEST)
         columns.gaps, _ = gap_columns(gaps, launches, host, words)
 
     def _say(self, severity: Severity, code: str, message: str) -> None:
-        self.found.append(Diagnostic(severity, code, message, self.path))
+        self.diagnostics.append(Diagnostic(severity, code, message, self.path))
 
 
 def _whole(value: object, otherwise: int) -> int:
@@ -308,16 +328,16 @@ def _triple(sizes: list[Any]) -> str | None:
     return " x ".join(map(str, sizes)) if all(isinstance(size, int) for size in sizes) else None
 
 
-def _damaged(path: str, place: str, error: Exception) -> InputError:
+def _damage_error(path: str, part: str, error: Exception) -> InputError:
     """The refusal of a database whose `place` cannot be read; of one that was cut it says where."""
-    message = f"{place}: the database is damaged: {printable(str(error), 120)}"
+    message = f"{part}: the database is damaged: {printable(str(error), 120)}"
     with open(path, "rb") as file:
         head = file.read(_HEADER)
     size = os.path.getsize(path)
     page = int.from_bytes(head[16:18], "big")
-    stated = (1 << 16 if page == 1 else page) * int.from_bytes(head[28:32], "big")
-    if size < stated:
-        message += f"; the file ends at byte {size} of {stated}"
+    expected_size = (1 << 16 if page == 1 else page) * int.from_bytes(head[28:32], "big")
+    if size < expected_size:
+        message += f"; the file ends at byte {size} of {expected_size}"
     return _refusal(path, message)
 
 

@@ -13,25 +13,25 @@ from typing import TypeVar
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, printable
 from simcore.kineto.groups import name_groups
-from simcore.kineto.loading import HowRead, read_all, read_bytes, read_one
+from simcore.kineto.loading import ReadOptions, read_all, read_bytes, read_one
 from simcore.kineto.partitions import part_groups
 from simcore.kineto.progress import ReadingLine
 from simcore.kineto.recording import ProfilerStep, Recording
 from simcore.kineto.sets import Job, ProfilerFile, jobs_of, profiler_files
 from simcore.measured.columns import RankTrace
-from simcore.measured.device_clocks import DeviceClocks, device_clocks, one_clock
-from simcore.measured.device_matching import beyond_world, match_devices, meetings_lacking
-from simcore.measured.places import Degrees
+from simcore.measured.device_clocks import DeviceClocks, find_device_clocks, one_clock
+from simcore.measured.device_matching import count_beyond_world, count_incomplete, match_devices
+from simcore.measured.rank_positions import Degrees
 from simcore.measured.run import (
     MeasuredRun,
-    Recorded,
     RecordedStep,
-    aligned,
+    RecordingInfo,
+    align_ranks,
     largest_gap,
+    merge_repeated,
     missing_ranks,
-    told_once,
 )
-from simcore.parameters import Asked
+from simcore.parameters import OpeningOptions
 from simcore.ranks import RankSet
 from simcore.units import duration, plural
 from simcore.workload.formats import format_of
@@ -43,61 +43,68 @@ _LISTED = 8
 _WORTH_SAYING = 0.01
 
 
-def open_profile(path: str, asked: Asked) -> MeasuredRun:
+def open_profile(path: str, options: OpeningOptions) -> MeasuredRun:
     """The run at `path`, a file or a directory. Raises InputError for what cannot be read, UsageError for a
     run, step or rank that is not there.
     """
-    _check(asked)
+    _check(options)
     if not os.path.isdir(path):
         size = os.path.getsize(path) if os.path.isfile(path) else 0
         with ReadingLine([(os.path.basename(path), size)]) as progress:
             progress.show()
-            part = HowRead(asked.comm_names, asked.step_names, asked.cache, host=asked.host)
-            recordings, said = read_one(path, part, partial(progress.tell, 0))
-        return _run(path, recordings, said, asked, is_set=False)
+            part = ReadOptions(options.comm_names, options.step_names, options.cache, host=options.host)
+            recordings, diagnostics = read_one(path, part, partial(progress.tell, 0))
+        return _run(path, recordings, diagnostics, options, is_set=False)
     files, others = profiler_files(path)
-    files = _of_ranks(path, files, asked)
-    step = _step_asked(asked)
-    number = None if step in (None, ALL_STEPS) else int(step or 0)
-    recordings, said = read_all(
+    files = _select_ranks(path, files, options)
+    step = _requested_step(options)
+    step_number = None if step in (None, ALL_STEPS) else int(step or 0)
+    recordings, diagnostics = read_all(
         files,
-        HowRead(asked.comm_names, asked.step_names, asked.cache, number, step == ALL_STEPS, asked.host),
+        ReadOptions(
+            options.comm_names,
+            options.step_names,
+            options.cache,
+            step_number,
+            step == ALL_STEPS,
+            options.host,
+        ),
     )
     if others.count:
         message = others.message(": no profiler traces")
-        said.append(Diagnostic("note", "other-files", message, path))
-    return _run(path, recordings, said, asked, is_set=True)
+        diagnostics.append(Diagnostic("note", "other-files", message, path))
+    return _run(path, recordings, diagnostics, options, is_set=True)
 
 
-def read_profile(path: str, data: bytes, asked: Asked) -> MeasuredRun:
+def read_profile(path: str, data: bytes, options: OpeningOptions) -> MeasuredRun:
     """The run in a file's bytes; `path` is for messages."""
-    _check(asked)
-    part = HowRead(asked.comm_names, asked.step_names, asked.cache, host=asked.host)
-    recordings, said = read_bytes(format_of(data[:HEAD_BYTES]), path, data, part)
-    return _run(path, recordings, said, asked, is_set=False)
+    _check(options)
+    part = ReadOptions(options.comm_names, options.step_names, options.cache, host=options.host)
+    recordings, diagnostics = read_bytes(format_of(data[:HEAD_BYTES]), path, data, part)
+    return _run(path, recordings, diagnostics, options, is_set=False)
 
 
-def _step_asked(asked: Asked) -> str | None:
+def _requested_step(options: OpeningOptions) -> str | None:
     """The step that is asked for, by itself or as a run among those of its job:
     `--run 20240923205004#12`.
     """
-    return asked.step or (asked.run or "").partition("#")[2] or None
+    return options.step or (options.run or "").partition("#")[2] or None
 
 
-def _check(asked: Asked) -> None:
-    for option, pattern in (("--comm-names", asked.comm_names), ("--step-names", asked.step_names)):
+def _check(options: OpeningOptions) -> None:
+    for option, pattern in (("--comm-names", options.comm_names), ("--step-names", options.step_names)):
         try:
             re.compile(pattern or "")
         except (re.error, RecursionError) as error:
             message = f"{option}: found {printable(str(pattern), 60)}, expected a regular expression"
             raise UsageError(f"{message} ({error})") from None
-    step = _step_asked(asked)
+    step = _requested_step(options)
     if step is not None and step != ALL_STEPS and not re.fullmatch(r"\d{1,12}", step):
-        option = "--run" if asked.step is None else "--step"
+        option = "--run" if options.step is None else "--step"
         raise UsageError(f"{option}: found {printable(step, 40)}, expected a step's number or all")
 
 
-def _wanted_ranks(text: str) -> set[int]:
+def _parse_ranks(text: str) -> set[int]:
     wanted_ranks: set[int] = set()
     for word in text.split(","):
         ends = re.fullmatch(r"\s*(\d{1,7})(?:-(\d{1,7}))?\s*", word)
@@ -110,25 +117,31 @@ def _wanted_ranks(text: str) -> set[int]:
 _Item = TypeVar("_Item", ProfilerFile, Recording)
 
 
-def _of_ranks(path: str, some: Sequence[_Item], asked: Asked) -> list[_Item]:
+def _select_ranks(path: str, some: Sequence[_Item], options: OpeningOptions) -> list[_Item]:
     """Those of the ranks that are asked for, or of which no rank is known yet."""
-    if asked.ranks is None:
+    if options.ranks is None:
         return list(some)
-    wanted = _wanted_ranks(asked.ranks)
-    fitting = [one for one in some if one.rank is None or one.rank in wanted]
+    requested = _parse_ranks(options.ranks)
+    fitting = [one for one in some if one.rank is None or one.rank in requested]
     if not fitting:
-        raise UsageError(f"--ranks {printable(asked.ranks, 40)}: no file of these ranks in {printable(path)}")
+        raise UsageError(
+            f"--ranks {printable(options.ranks, 40)}: no file of these ranks in {printable(path)}"
+        )
     return fitting
 
 
 def _run(
-    path: str, recordings: Sequence[Recording], said: list[Diagnostic], asked: Asked, is_set: bool
+    path: str,
+    recordings: Sequence[Recording],
+    diagnostics: list[Diagnostic],
+    options: OpeningOptions,
+    is_set: bool,
 ) -> MeasuredRun:
     recordings = [recording for recording in recordings if recording.count]
     if not recordings:
         message = "found no event with a time, expected a profiler's trace"
         raise InputError(Diagnostic("error", "no-events", message, path))
-    recordings = _of_ranks(path, recordings, asked)
+    recordings = _select_ranks(path, recordings, options)
     forms = {recording.form for recording in recordings}
     paths = {(recording.path, recording.rank) for recording in recordings}
     unit = "rank"
@@ -137,9 +150,9 @@ def _run(
         for index, recording in enumerate(recordings):
             recording.rank = index if recording.device is None else recording.device
     elif len(paths) < len(recordings):
-        recordings = _one_device_each(path, recordings, said)
+        recordings = _one_device_each(path, recordings, diagnostics)
     jobs = jobs_of(recordings)
-    job = _chosen(jobs, (asked.run or "").partition("#")[0] or None, path)
+    job = _choose_job(jobs, (options.run or "").partition("#")[0] or None, path)
     left = [other for other in jobs if other is not job]
     labels = _labels(jobs)
     if left:
@@ -147,52 +160,64 @@ def _run(
             f"{labels[id(other)]} ({plural(len(other.ranks), unit)})" for other in left[:_LISTED]
         )
         message = f"{labels[id(job)]} is shown; --run opens another job of this directory: {listed}"
-        said.append(Diagnostic("note", "other-runs", message, path))
+        diagnostics.append(Diagnostic("note", "other-runs", message, path))
     if unit == "rank":
-        said += _ranks_from(path, job)
-    step, steps = _steps(job, asked, path, said)
+        diagnostics += _ranks_from(path, job)
+    step, steps = _choose_step(job, options, path, diagnostics)
     traces: list[RankTrace] = []
     groups = []
-    shown: list[tuple[int, Recording, ProfilerStep]] = []
+    shown_steps: list[tuple[int, Recording, ProfilerStep]] = []
     for rank, some in sorted(job.ranks.items()):
         recording = next(
-            (candidate for candidate in some if any(step == other.number for other in candidate.steps)),
+            (candidate for candidate in some if any(step == other.step_number for other in candidate.steps)),
             some[-1],
         )
-        wanted = step if any(step == other.number for other in recording.steps) else None
-        if not recording.has(wanted):
+        wanted_step = step if any(step == other.step_number for other in recording.steps) else None
+        if not recording.has_step(wanted_step):
             # It has another last step than the rest of its job.
-            how = HowRead(asked.comm_names, asked.step_names, asked.cache, host=asked.host)
+            how = ReadOptions(options.comm_names, options.step_names, options.cache, host=options.host)
             again = read_one(recording.path, how)[0]
             recording = next(other for other in again if other.device == recording.device)
-        trace = recording.trace(rank, wanted)
+        trace = recording.trace(rank, wanted_step)
         if len(trace.ops):
             traces.append(trace)
             groups.append(recording.groups)
-            if wanted is not None:
-                shown.append((rank, recording, recording.step_of(wanted)))
+            if wanted_step is not None:
+                shown_steps.append((rank, recording, recording.step_of(wanted_step)))
         else:
             message = f"{unit} {rank} has nothing in step {step}: it is left out"
-            said.append(Diagnostic("warning", "empty-step", message, recording.path))
+            diagnostics.append(Diagnostic("warning", "empty-step", message, recording.path))
     if not traces:
         raise UsageError(f"--step {step}: no operation was recorded in it in {printable(path)}")
-    said += [*_ahead(path, unit, shown), *_beside_others(path, unit, shown)]
+    diagnostics += [*_host_ahead_notes(path, unit, shown_steps), *_other_step_notes(path, unit, shown_steps)]
     # A file may have all ranks.
     is_set |= unit == "rank" and len(job.ranks) > 1
     if is_set:
-        said += name_groups(path, traces, groups)
-        said += part_groups(path, traces, job.world)
+        diagnostics += name_groups(path, traces, groups)
+        diagnostics += part_groups(path, traces, job.world)
     world = job.world if unit == "rank" else None
     return _device_run(
-        path, traces, said, form=forms.pop() if len(forms) == 1 else "kineto",
+        path,
+        traces,
+        diagnostics,
+        form=forms.pop() if len(forms) == 1 else "kineto",
         on_one_clock=all(recording.on_one_clock for recording in recordings),
-        step=step, steps=steps, world=world, is_set=is_set, unit=unit,
-        stamp=_step_label(job.stamp, step), label=_step_label(labels[id(job)], step),
+        step=step,
+        steps=steps,
+        world=world,
+        is_set=is_set,
+        unit=unit,
+        stamp=_step_label(job.stamp, step),
+        label=_step_label(labels[id(job)], step),
         others=(
-            *(_step_label(labels[id(job)], job_step.number) for job_step in steps if job_step.number != step),
+            *(
+                _step_label(labels[id(job)], job_step.step_number)
+                for job_step in steps
+                if job_step.step_number != step
+            ),
             *(labels[id(other)] for other in left),
         ),
-    )  # fmt: skip
+    )
 
 
 def _ranks_from(path: str, job: Job) -> list[Diagnostic]:
@@ -222,18 +247,21 @@ def _no_steps(step_names: str | None) -> str:
     return "there is no ProfilerStep (--step-names REGEX names other annotations of steps)"
 
 
-def _ahead(path: str, unit: str, shown: Sequence[tuple[int, Recording, ProfilerStep]]) -> list[Diagnostic]:
+def _host_ahead_notes(
+    path: str, unit: str, shown_steps: Sequence[tuple[int, Recording, ProfilerStep]]
+) -> list[Diagnostic]:
     """Where the step of a device is taken to begin, if the host ran ahead, and how long it would be
     otherwise. shown: number, recording and step of each rank.
     """
-    if not shown:
+    if not shown_steps:
         return []
-    rank, _, step = max(shown, key=lambda one: (one[2].ahead_ns, -one[0]))
+    rank, _, step = max(shown_steps, key=lambda one: (one[2].ahead_ns, -one[0]))
     if step.ahead_ns < _WORTH_SAYING * (step.end - step.start):
         return []
     ahead, otherwise = duration(step.ahead_ns), duration(step.end - step.annotated)
     message = (
-        f"the host runs ahead of the device: step {step.number} is taken to begin when the device is done "
+        f"the host runs ahead of the device: step {step.step_number} is taken to begin when the device "
+        "is done "
         f"with what was launched before it, on {unit} {rank} {ahead} after the host began it; from there on "
         f"it would last {otherwise}"
     )
@@ -241,11 +269,14 @@ def _ahead(path: str, unit: str, shown: Sequence[tuple[int, Recording, ProfilerS
     return [Diagnostic("note", "step-begin-assumed", message, path, brief=brief)]
 
 
-def _beside_others(
-    path: str, unit: str, shown: Sequence[tuple[int, Recording, ProfilerStep]]
+def _other_step_notes(
+    path: str, unit: str, shown_steps: Sequence[tuple[int, Recording, ProfilerStep]]
 ) -> list[Diagnostic]:
     """What is not shown of operations that run while the device is at another step. shown: as `_ahead`."""
-    outside = [(rank, step.number, *recording.beside_others(step.number)) for rank, recording, step in shown]
+    outside = [
+        (rank, step.step_number, *recording.count_outside(step.step_number))
+        for rank, recording, step in shown_steps
+    ]
     outside = [one for one in outside if one[2]]
     if not outside:
         return []
@@ -258,18 +289,20 @@ def _beside_others(
     return [Diagnostic("note", "beside-other-steps", message, path)]
 
 
-def _one_device_each(path: str, recordings: Sequence[Recording], said: list[Diagnostic]) -> list[Recording]:
+def _one_device_each(
+    path: str, recordings: Sequence[Recording], diagnostics: list[Diagnostic]
+) -> list[Recording]:
     """Of each file the device with most operations: a set has one a rank."""
     best: dict[tuple[str, int | None], Recording] = {}
     for recording in recordings:
-        known = best.get((recording.path, recording.rank))
-        if known is None or recording.count > known.count:
+        other = best.get((recording.path, recording.rank))
+        if other is None or recording.count > other.count:
             best[recording.path, recording.rank] = recording
     left = len(recordings) - len(best)
     message = (
         f"{plural(left, 'device')} left aside, besides the one that each rank uses most: open its file alone"
     )
-    said.append(Diagnostic("warning", "several-devices", message, path))
+    diagnostics.append(Diagnostic("warning", "several-devices", message, path))
     return list(best.values())
 
 
@@ -291,22 +324,22 @@ def _first_name(job: Job) -> str:
     return os.path.basename(min(recording.path for some in job.ranks.values() for recording in some))
 
 
-def _chosen(jobs: Sequence[Job], wanted: str | None, path: str) -> Job:
-    if wanted is None:
+def _choose_job(jobs: Sequence[Job], label: str | None, path: str) -> Job:
+    if label is None:
         return jobs[0]
     labels = _labels(jobs)
-    fitting = [job for job in jobs if labels[id(job)].startswith(wanted)]
+    fitting = [job for job in jobs if labels[id(job)].startswith(label)]
     if len(fitting) == 1:
         return fitting[0]
     what = f"{len(fitting)} jobs fit" if fitting else "there is no such job"
     listed = ", ".join(labels[id(job)] for job in jobs[:_LISTED])
     raise UsageError(
-        f"--run {printable(wanted, 60)}: {what} in {printable(path)}; {plural(len(jobs), 'job')}: {listed}"
+        f"--run {printable(label, 60)}: {what} in {printable(path)}; {plural(len(jobs), 'job')}: {listed}"
     )
 
 
-def _steps(
-    job: Job, asked: Asked, path: str, said: list[Diagnostic]
+def _choose_step(
+    job: Job, options: OpeningOptions, path: str, diagnostics: list[Diagnostic]
 ) -> tuple[int | None, tuple[RecordedStep, ...]]:
     """(the step to show, None for all that was recorded; all steps)."""
     lengths: dict[int, dict[int, int]] = {}
@@ -314,56 +347,58 @@ def _steps(
         for recording in some:
             # The last step of a file that ends in the middle is not whole.
             whole = (
-                recording.steps[: len(recording.steps) - recording.cut] if recording.cut else recording.steps
+                recording.steps[: len(recording.steps) - recording.is_truncated]
+                if recording.is_truncated
+                else recording.steps
             )
             for step in whole:
-                lengths.setdefault(step.number, {})[rank] = step.end - step.start
-    steps = tuple(RecordedStep(number, lengths[number]) for number in sorted(lengths))
-    wanted = _step_asked(asked)
-    if wanted is None:
+                lengths.setdefault(step.step_number, {})[rank] = step.end - step.start
+    steps = tuple(RecordedStep(step_number, lengths[step_number]) for step_number in sorted(lengths))
+    requested = _requested_step(options)
+    if requested is None:
         launched = {
-            step.number
+            step.step_number
             for some in job.ranks.values()
             for recording in some
             for step in recording.steps
             if step.ops
         }
         with_ops = [
-            recorded_step.number
+            recorded_step.step_number
             for recorded_step in steps
-            if len(recorded_step.ns) == len(job.ranks) and recorded_step.number in launched
+            if len(recorded_step.ns) == len(job.ranks) and recorded_step.step_number in launched
         ]
         if with_ops:
             return with_ops[-1], steps
-        why = "no step is whole on every rank" if steps else _no_steps(asked.step_names)
-        said.append(Diagnostic("note", "no-steps", f"{why}: all that was recorded is one step", path))
+        why = "no step is whole on every rank" if steps else _no_steps(options.step_names)
+        diagnostics.append(Diagnostic("note", "no-steps", f"{why}: all that was recorded is one step", path))
         return None, steps
-    if wanted == ALL_STEPS:
+    if requested == ALL_STEPS:
         if any(len(some) > 1 for some in job.ranks.values()):
             message = "ranks have several windows: the last one is shown, --step opens a step of another"
-            said.append(Diagnostic("note", "several-windows", message, path))
+            diagnostics.append(Diagnostic("note", "several-windows", message, path))
         return None, steps
-    number = int(wanted)
-    if number not in lengths:
+    step_number = int(requested)
+    if step_number not in lengths:
         there = RankSet.of(sorted(lengths)).text() if lengths else "none"
-        raise UsageError(f"--step {number}: no such step in {printable(path)}, found {there}")
-    lacking = sorted(set(job.ranks) - set(lengths[number]))
+        raise UsageError(f"--step {step_number}: no such step in {printable(path)}, found {there}")
+    lacking = sorted(set(job.ranks) - set(lengths[step_number]))
     if lacking:
-        message = f"rank {RankSet.of(lacking).text()} does not have step {number} whole: left out"
-        said.append(Diagnostic("warning", "step-not-whole", message, path))
+        message = f"rank {RankSet.of(lacking).text()} does not have step {step_number} whole: left out"
+        diagnostics.append(Diagnostic("warning", "step-not-whole", message, path))
         for rank in lacking:
             del job.ranks[rank]
-    return number, steps
+    return step_number, steps
 
 
 def _offset_words(ranks: Sequence[RankTrace], clocks: DeviceClocks) -> str:
     """What collectives make of the clocks."""
-    tied = [index for index, root in enumerate(clocks.root) if clocks.matched[index] or index == root]
+    tied = [index for index, root in enumerate(clocks.root) if clocks.match_counts[index] or index == root]
     most = max(tied, key=lambda index: abs(clocks.shifts[index]))
     middle, worst = clocks.residual_ns
     return (
-        f"clocks brought together by the ends of {plural(max(clocks.matched), 'collective')}: rank "
-        f"{ranks[most].number} moved most, by {duration(clocks.shifts[most])}; what is left differs by "
+        f"clocks brought together by the ends of {plural(max(clocks.match_counts), 'collective')}: rank "
+        f"{ranks[most].rank} moved most, by {duration(clocks.shifts[most])}; what is left differs by "
         f"{duration(middle)} in the middle and {duration(worst)} at most"
     )
 
@@ -373,15 +408,18 @@ def _say_loose(
 ) -> None:
     """Says which clocks no collective ties to that of the first rank."""
     apart = [index for index, root in enumerate(clocks.root) if root]
-    bound = [index for index in apart if not clocks.bound[index]]
-    loose = [ranks[index].number for index in apart if clocks.bound[index]]
-    if bound:
-        which = RankSet.of([ranks[index].number for index in bound]).text()
-        moved = max(abs(clocks.shifts[clocks.root[index]]) for index in bound)
-        how = f"moved by {duration(moved)}{' at most' if len(bound) > 1 else ''}, no further than needed"
+    by_messages = [index for index in apart if not clocks.message_root[index]]
+    loose = [ranks[index].rank for index in apart if clocks.message_root[index]]
+    if by_messages:
+        which = RankSet.of([ranks[index].rank for index in by_messages]).text()
+        largest_shift = max(abs(clocks.shifts[clocks.root[index]]) for index in by_messages)
+        how = (
+            f"moved by {duration(largest_shift)}{' at most' if len(by_messages) > 1 else ''}, no "
+            "further than needed"
+        )
         message = (
             f"sends and receives alone tie the clock of rank {which} to the others: it is "
-            f"{how if moved else 'not moved'}, as no receive ends before its send begins"
+            f"{how if largest_shift else 'not moved'}, as no receive ends before its send begins"
         )
         say("note", "bound-clock", message, f"clock of rank {which} tied by sends and receives alone")
     if loose:
@@ -402,21 +440,21 @@ def _on_one_axis(
     are those inside of the sets.
     """
     gap, none = largest_gap(ranks), [0] * len(ranks)
-    if gap and 1 < len(set(clocks.bound)) < len(ranks):
-        begun = {root: rank.first_ns for root, rank in zip(clocks.bound, ranks, strict=True)}
-        for root, rank in zip(clocks.bound, ranks, strict=True):
-            begun[root] = min(begun[root], rank.first_ns)
+    if gap and 1 < len(set(clocks.message_root)) < len(ranks):
+        starts = {root: rank.first_ns for root, rank in zip(clocks.message_root, ranks, strict=True)}
+        for root, rank in zip(clocks.message_root, ranks, strict=True):
+            starts[root] = min(starts[root], rank.first_ns)
         loose = RankSet.of(
-            [rank.number for root, rank in zip(clocks.bound, ranks, strict=True) if root]
+            [rank.rank for root, rank in zip(clocks.message_root, ranks, strict=True) if root]
         ).text()
         message = (
             f"nothing ties the clock of rank {loose} to the others, which did not run at the same time by it "
             f"(up to {duration(gap)} lie between them): what is tied is shown from one start"
         )
         say("warning", "loose-clock", message, f"clock of rank {loose} tied to no other")
-        return [begun[clocks.bound[0]] - begun[root] for root in clocks.bound], True
+        return [starts[clocks.message_root[0]] - starts[root] for root in clocks.message_root], True
     # Devices that nothing ties and that are behind their hosts drift apart: no time is at one step of all.
-    drifts = clocks.bound == tuple(range(len(ranks))) and any(rank.ahead_ns for rank in ranks[1:])
+    drifts = clocks.message_root == tuple(range(len(ranks))) and any(rank.ahead_ns for rank in ranks[1:])
     # Devices of one file are on its clock.
     if unit == "rank" and not drifts:
         _say_loose(ranks, clocks, say)
@@ -462,19 +500,19 @@ def _device_run(
     def say(severity: Severity, code: str, message: str, brief: str = "") -> None:
         notes.append(Diagnostic(severity, code, message, path, brief=brief))
 
-    ranks = sorted(ranks, key=lambda rank: rank.number)
+    ranks = sorted(ranks, key=lambda rank: rank.rank)
     degrees = Degrees(world) if unit == "rank" else Degrees()
     missing = missing_ranks(degrees, ranks, is_set, say) if unit == "rank" and world != 1 else RankSet(())
-    clocks = one_clock(len(ranks)) if on_one_clock else device_clocks(ranks, degrees)
-    ranks = [rank.moved(shift) for rank, shift in zip(ranks, clocks.shifts, strict=True)]
-    if any(clocks.matched):
+    clocks = one_clock(len(ranks)) if on_one_clock else find_device_clocks(ranks, degrees)
+    ranks = [rank.shift(shift) for rank, shift in zip(ranks, clocks.shifts, strict=True)]
+    if any(clocks.match_counts):
         say("note", "clock-offset", _offset_words(ranks, clocks), "clocks brought together by collectives")
     further, concurrent = ([0] * len(ranks), True) if on_one_clock else _on_one_axis(ranks, clocks, unit, say)
     shifts = tuple(map(sum, zip(clocks.shifts, further, strict=True)))
-    recorded = Recorded(form, step, steps, shifts, clocks.matched, clocks.residual_ns)
-    ranks = [rank.moved(shift) for rank, shift in zip(ranks, further, strict=True)]
+    recorded = RecordingInfo(form, step, steps, shifts, clocks.match_counts, clocks.residual_ns)
+    ranks = [rank.shift(shift) for rank, shift in zip(ranks, further, strict=True)]
     matches = match_devices(ranks, degrees, concurrent)
-    lacking = meetings_lacking(ranks, matches)
+    lacking = count_incomplete(ranks, matches)
     if lacking:
         message = (
             f"{plural(lacking, 'collective')} with members that are missing: time spent waiting for "
@@ -482,7 +520,7 @@ def _device_run(
         )
         say("note", "missing-members", message, f"{plural(lacking, 'collective')} lacking members")
     whole = degrees.world
-    beyond, members = (0, 0) if whole is None else beyond_world(ranks, whole)
+    beyond, members = (0, 0) if whole is None else count_beyond_world(ranks, whole)
     if beyond:
         calls = plural(beyond, "call")
         message = (
@@ -490,7 +528,7 @@ def _device_run(
             "their partners are not known, and no wait is stated of them"
         )
         say("warning", "group-unknown", message, f"groups of {calls} not known")
-    ranks = aligned(path, ranks, concurrent)
-    said = (*notes, *told_once(diagnostics))
-    return MeasuredRun(path, unit, tuple(ranks), degrees, missing, concurrent, True, stamp, said,
+    ranks = align_ranks(path, ranks, concurrent)
+    all_diagnostics = (*notes, *merge_repeated(diagnostics))
+    return MeasuredRun(path, unit, tuple(ranks), degrees, missing, concurrent, True, stamp, all_diagnostics,
                        label=label, others=others, recorded=recorded)  # fmt: skip

@@ -21,7 +21,7 @@ _TIMED = re.compile(rb'"ph"\s*:\s*"[XBb]"')
 _NOT_SHOWN = frozenset(("overhead", "cuda_sync", "Trace", "ac2g", "async_cpu_to_gpu", "fwdbwd",
                         "gpu_user_annotation", "cuda_profiler_range"))  # fmt: skip
 _OF_KINETO = KERNELS | COPIES | LAUNCHES | HOST_OPS | ANNOTATIONS | PYTHON | _NOT_SHOWN
-_NAMED = 3
+_MOST_LISTED = 3
 _RECORD = "record the run with torch.profiler"
 
 
@@ -31,7 +31,7 @@ class OtherTool(Struct, frozen=True):
     """
 
     name: str
-    told_by: re.Pattern[bytes]
+    pattern: re.Pattern[bytes]
     instead: str
     has_host: bool = False
 
@@ -68,14 +68,14 @@ def refuse_other(path: str, events: memoryview, has_host: bool) -> None:
     """
     ends = bytes(events[:_LOOKED_AT]), bytes(events[-_LOOKED_AT:])
     for tool in OTHER_TOOLS:
-        if (tool.has_host or not has_host) and any(map(tool.told_by.search, ends)):
+        if (tool.has_host or not has_host) and any(map(tool.pattern.search, ends)):
             raise _refusal(path, tool.name, tool.instead)
     if has_host or not any(map(_TIMED.search, ends)):
         return
     categories = {category.decode("utf-8", "replace") for end in ends for category in _CATEGORY.findall(end)}
     if not categories & _OF_KINETO:
-        listed = ", ".join(printable(category, 30) for category in sorted(categories)[:_NAMED])
-        more = f" and {len(categories) - _NAMED} more" if len(categories) > _NAMED else ""
+        listed = ", ".join(printable(category, 30) for category in sorted(categories)[:_MOST_LISTED])
+        more = f" and {len(categories) - _MOST_LISTED} more" if len(categories) > _MOST_LISTED else ""
         has = f"has the categories {listed}{more}" if categories else "has no categories"
         instead = f"it {has}, expected those of a profiler (kernel, gpu_memcpy, cpu_op ...)"
         raise _refusal(path, "a Chrome trace of another program", instead)

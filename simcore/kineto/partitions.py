@@ -15,15 +15,15 @@ from math import factorial
 from statistics import median_low
 
 from simcore.diagnostics import Diagnostic, printable
-from simcore.measured.columns import TOLERANCE_NS, RankTrace, ToldCollective
+from simcore.measured.columns import TOLERANCE_NS, CollectiveInfo, RankTrace
 from simcore.measured.device_order import ANY_SIZE, APART_NS, elements_of
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple, Struct, field, replace
-from simcore.units import listed, plural
+from simcore.units import join_names, plural
 
 # All ways are tried where there are no more (8 ranks in pairs: 105); else those of groups at equal distances,
 # of up to so many ranks.
-_MOST_WAYS, _MOST_RANKS = 2_000, 14
+_MOST_PARTITIONS, _MOST_RANKS = 2_000, 14
 _MOST_DISTANCE = 4_096
 _COMPARED, _MOST_KINDS = 256, 64
 # A way that costs no more than this beside the best fits as well; calls of a kind that cost so much less in
@@ -34,7 +34,7 @@ _MAY_DIFFER = 0.1
 _LISTED = 4
 
 # Ranks by their index, ascending, a tuple for each group.
-_Way = tuple[tuple[int, ...], ...]
+_Partition = tuple[tuple[int, ...], ...]
 
 
 class _Call(NamedTuple):
@@ -55,16 +55,16 @@ class _Fit(NamedTuple):
 
     cost_ns: int
     waits: tuple[int, ...]
-    way: _Way
+    partition: _Partition
 
 
-class _Calls(Struct):
+class _GroupCalls(Struct):
     """Calls of groups of one name, of `size` members each, by the index of their rank, in order."""
 
     group: str | None
     size: int
     by_rank: dict[int, list[_Call]]
-    known: dict[tuple[int, ...], tuple[int, tuple[int, ...]] | None] = field(default_factory=dict)
+    group_fits: dict[tuple[int, ...], tuple[int, tuple[int, ...]] | None] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -76,33 +76,33 @@ class _Calls(Struct):
         """Operation and size of the calls, each once."""
         return list(dict.fromkeys(call.kind for calls in self.by_rank.values() for call in calls))
 
-    def of(self, kinds: Sequence[tuple[str, int]]) -> _Calls:
+    def of(self, kinds: Sequence[tuple[str, int]]) -> _GroupCalls:
         """Those of these kinds alone."""
         some = {rank: [call for call in calls if call.kind in kinds] for rank, calls in self.by_rank.items()}
-        return _Calls(self.group, self.size, {rank: calls for rank, calls in some.items() if calls})
+        return _GroupCalls(self.group, self.size, {rank: calls for rank, calls in some.items() if calls})
 
     def lines(self, members: Sequence[int]) -> list[list[_Call]]:
         """The calls of the members of a group: those at one place are one collective, or send and receive."""
         lines = [self.by_rank[rank] for rank in members]
         if lines[0][0].is_transfer and len(lines) == 2:
             lines = [
-                sorted(line, key=lambda call: call.leads == bool(number)) for number, line in enumerate(lines)
+                sorted(line, key=lambda call: call.leads == bool(index)) for index, line in enumerate(lines)
             ]
         return [line[:_COMPARED] for line in lines]
 
-    def fit(self, way: _Way) -> _Fit | None:
+    def fit(self, partition: _Partition) -> _Fit | None:
         """How the calls fit; None where the members of a group made other calls or did not meet."""
         waits = dict.fromkeys(self.by_rank, 0)
         cost_ns = 0
-        for members in way:
-            if members not in self.known:
-                self.known[members] = _group_fit(self.lines(members))
-            known = self.known[members]
-            if known is None:
+        for members in partition:
+            if members not in self.group_fits:
+                self.group_fits[members] = _group_fit(self.lines(members))
+            group_fit = self.group_fits[members]
+            if group_fit is None:
                 return None
-            cost_ns += known[0]
-            waits.update(zip(members, known[1], strict=True))
-        return _Fit(cost_ns, tuple(waits.values()), way)
+            cost_ns += group_fit[0]
+            waits.update(zip(members, group_fit[1], strict=True))
+        return _Fit(cost_ns, tuple(waits.values()), partition)
 
 
 def _group_fit(lines: Sequence[Sequence[_Call]]) -> tuple[int, tuple[int, ...]] | None:
@@ -132,69 +132,78 @@ def _later(line: Sequence[_Call], other: Sequence[_Call]) -> int:
 def part_groups(path: str, ranks: Sequence[RankTrace], world: int | None) -> list[Diagnostic]:
     """Gives calls of groups without ranks those ranks that fit; says which, and of which none do."""
     clocks = _Clocks(len(ranks))
-    told: dict[tuple[str | None, int, _Way], list[_Calls]] = {}
-    unknown: dict[tuple[str | None, int], list[_Calls]] = {}
+    resolved: dict[tuple[str | None, int, _Partition], list[_GroupCalls]] = {}
+    unknown: dict[tuple[str | None, int], list[_GroupCalls]] = {}
     # What most calls tell comes first: it ties clocks for the others.
     left = sorted(_unnamed(ranks), key=lambda calls: calls.count)
     while left:
         calls = left.pop()
-        ways = _ways(ranks, calls, world)
-        fits = _fits(calls, ways)
+        partitions = _find_partitions(ranks, calls, world)
+        fits = _fits(calls, partitions)
         best = min(fits, key=lambda fit: fit.cost_ns, default=None)
         # Calls of one name may be of groups that part the ranks otherwise: those of one kind are of one.
         others = [
             kind
             for kind in calls.kinds[:_MOST_KINDS]
-            if best is None or _is_other(calls.of([kind]), best, ways)
+            if best is None or _is_other(calls.of([kind]), best, partitions)
         ]
         if others and len(calls.kinds) > 1:
             rest = [kind for kind in calls.kinds if kind not in others]
             left += [calls.of([kind]) for kind in others]
             left += [calls.of(rest)] if rest else []
             continue
-        way = None if best is None else _chosen(clocks, calls, best, fits)
-        if way is None:
+        partition = None if best is None else _choose_partition(clocks, calls, best, fits)
+        if partition is None:
             unknown.setdefault((calls.group, calls.size), []).append(calls)
         else:
-            clocks.tie(calls, way)
-            _name(ranks, calls, way)
-            told.setdefault((calls.group, calls.size, way), []).append(calls)
+            clocks.synchronize(calls, partition)
+            _set_members(ranks, calls, partition)
+            resolved.setdefault((calls.group, calls.size, partition), []).append(calls)
     return [
-        *(_told(path, ranks, some, way) for (_, _, way), some in told.items()),
-        *(_unknown(path, some) for some in unknown.values()),
+        *(_resolved_note(path, ranks, some, partition) for (_, _, partition), some in resolved.items()),
+        *(_unresolved_note(path, some) for some in unknown.values()),
     ]
 
 
-def _unnamed(ranks: Sequence[RankTrace]) -> Iterator[_Calls]:
+def _unnamed(ranks: Sequence[RankTrace]) -> Iterator[_GroupCalls]:
     """Calls of groups that tell no ranks, or more than they have members, and are made by more ranks than
     that, by name and size; on streams of their own where each rank has as many: a communicator has one.
     """
-    found: dict[tuple[str | None, str | None, int, bool], dict[int, list[_Call]]] = {}
+    calls_by_key: dict[tuple[str | None, str | None, int, bool], dict[int, list[_Call]]] = {}
     streams: dict[tuple[str | None, str | None, int, bool], dict[int, list[int]]] = {}
     for index, rank in enumerate(ranks):
         if rank.device is None:
             continue
-        for op, said in rank.device.collectives.items():
-            is_transfer = said.sends or said.receives
-            is_named = said.ranks is not None and len(said.ranks) <= said.size
-            if is_named or said.size < 2 or (is_transfer and (said.peer >= 0 or said.size > 2)):
+        for op, collective in rank.device.collectives.items():
+            is_transfer = collective.sends or collective.receives
+            is_named = collective.ranks is not None and len(collective.ranks) <= collective.size
+            if (
+                is_named
+                or collective.size < 2
+                or (is_transfer and (collective.peer >= 0 or collective.size > 2))
+            ):
                 continue
-            elements = -1 if said.operation.startswith(ANY_SIZE) else elements_of(said)
-            kind = ("send and recv" if is_transfer else said.operation, elements)
-            key = (said.group, None if said.sequence is None else said.communicator, said.size, is_transfer)
-            call = _Call(rank.ops.start[op], rank.ops.end[op], op, kind, is_transfer, said.sends)
-            found.setdefault(key, {}).setdefault(index, []).append(call)
+            elements = -1 if collective.operation.startswith(ANY_SIZE) else elements_of(collective)
+            kind = ("send and recv" if is_transfer else collective.operation, elements)
+            key = (
+                collective.group,
+                None if collective.sequence is None else collective.communicator,
+                collective.size,
+                is_transfer,
+            )
+            call = _Call(rank.ops.start[op], rank.ops.end[op], op, kind, is_transfer, collective.sends)
+            calls_by_key.setdefault(key, {}).setdefault(index, []).append(call)
             streams.setdefault(key, {}).setdefault(index, []).append(rank.device.stream[op])
-    for key, by_rank in found.items():
+    for key, by_rank in calls_by_key.items():
         if len(by_rank) <= key[2]:
             continue
         orders = {rank: list(dict.fromkeys(line)) for rank, line in streams[key].items()}
         counts = {len(order) for order in orders.values()}
-        for place in range(min(counts) if len(counts) == 1 else 1):
-            yield _Calls(key[0], key[2], {
+        for position in range(min(counts) if len(counts) == 1 else 1):
+            yield _GroupCalls(key[0], key[2], {
                 rank: [
                     call for call, stream in zip(calls, streams[key][rank], strict=True)
-                    if len(counts) > 1 or stream == orders[rank][place]
+                    if len(counts) > 1 or stream == orders[rank][position]
                 ]
                 for rank, calls in by_rank.items()
             })  # fmt: skip
@@ -203,76 +212,78 @@ def _unnamed(ranks: Sequence[RankTrace]) -> Iterator[_Calls]:
 # -- ways to part ranks ----------------------------------------------------------------------------
 
 
-def _ways(ranks: Sequence[RankTrace], calls: _Calls, world: int | None) -> list[_Way]:
+def _find_partitions(ranks: Sequence[RankTrace], calls: _GroupCalls, world: int | None) -> list[_Partition]:
     """The ways to part the ranks that call into groups, those at equal distances first."""
     there, size = sorted(calls.by_rank), calls.size
-    whole = world or max(ranks[index].number for index in there) + 1
-    ways: dict[_Way, None] = {}
-    farthest = min(whole // size, ranks[there[-1]].number + 1, _MOST_DISTANCE)
+    whole = world or max(ranks[index].rank for index in there) + 1
+    partitions: dict[_Partition, None] = {}
+    farthest = min(whole // size, ranks[there[-1]].rank + 1, _MOST_DISTANCE)
     for distance in range(1, farthest + 1):
         if whole % (distance * size) == 0:
             groups: dict[int, list[int]] = {}
             for index in there:
-                groups.setdefault(_place(ranks[index].number, distance, size), []).append(index)
-            ways[tuple(map(tuple, groups.values()))] = None
+                groups.setdefault(_lowest_rank(ranks[index].rank, distance, size), []).append(index)
+            partitions[tuple(map(tuple, groups.values()))] = None
     count = len(there) // size
     if len(there) == whole == count * size and whole <= _MOST_RANKS:
         every = factorial(len(there)) // (factorial(size) ** count * factorial(count))
-        if every <= _MOST_WAYS:
-            ways |= dict.fromkeys(_all_ways(tuple(there), size))
-    return list(ways)
+        if every <= _MOST_PARTITIONS:
+            partitions |= dict.fromkeys(_all_partitions(tuple(there), size))
+    return list(partitions)
 
 
-def _place(number: int, distance: int, size: int) -> int:
+def _lowest_rank(rank: int, distance: int, size: int) -> int:
     """The lowest rank of the group of a rank, of groups at a distance."""
-    return number // (distance * size) * distance * size + number % distance
+    return rank // (distance * size) * distance * size + rank % distance
 
 
-def _all_ways(there: tuple[int, ...], size: int) -> Iterator[_Way]:
+def _all_partitions(there: tuple[int, ...], size: int) -> Iterator[_Partition]:
     if not there:
         yield ()
         return
     for others in combinations(there[1:], size - 1):
         rest = tuple(index for index in there[1:] if index not in others)
-        for way in _all_ways(rest, size):
-            yield ((there[0], *others), *way)
+        for partition in _all_partitions(rest, size):
+            yield ((there[0], *others), *partition)
 
 
-def _fits(calls: _Calls, ways: Sequence[_Way]) -> list[_Fit]:
+def _fits(calls: _GroupCalls, partitions: Sequence[_Partition]) -> list[_Fit]:
     """How the calls fit each way that they fit: where there are some in which they end at once on the clocks
     as written, those alone. Clocks that some groups have brought together would favour these.
     """
-    fits = [fit for fit in map(calls.fit, ways) if fit is not None]
+    fits = [fit for fit in map(calls.fit, partitions) if fit is not None]
     noise = TOLERANCE_NS * calls.count
-    written = _Clocks(max(calls.by_rank) + 1)
-    at_once = [fit for fit in fits if written.apart_ns(calls, fit.way) <= noise * len(fit.way)]
+    raw_clocks = _Clocks(max(calls.by_rank) + 1)
+    at_once = [fit for fit in fits if raw_clocks.apart_ns(calls, fit.partition) <= noise * len(fit.partition)]
     return at_once or fits
 
 
-def _is_other(calls: _Calls, best: _Fit, ways: Sequence[_Way]) -> bool:
+def _is_other(calls: _GroupCalls, best: _Fit, partitions: Sequence[_Partition]) -> bool:
     """Whether calls of one kind fit another way by so much better that they are of other groups."""
-    own = calls.fit(best.way)
+    own = calls.fit(best.partition)
     if own is None:
         return True
     noise = TOLERANCE_NS * calls.count
-    return any(fit.cost_ns < _BETTER * own.cost_ns - noise for fit in _fits(calls, ways))
+    return any(fit.cost_ns < _BETTER * own.cost_ns - noise for fit in _fits(calls, partitions))
 
 
-def _chosen(clocks: _Clocks, calls: _Calls, best: _Fit, fits: Sequence[_Fit]) -> _Way | None:
+def _choose_partition(
+    clocks: _Clocks, calls: _GroupCalls, best: _Fit, fits: Sequence[_Fit]
+) -> _Partition | None:
     """The way that fits best, of several that of the clocks as far as they are known, then the first; None
     where several fit and their waits differ.
     """
     noise = TOLERANCE_NS * calls.count
-    alike = [fit for fit in fits if fit.cost_ns <= _AS_WELL * best.cost_ns + noise]
-    apart = {fit.way: clocks.apart_ns(calls, fit.way) for fit in alike}
+    similar = [fit for fit in fits if fit.cost_ns <= _AS_WELL * best.cost_ns + noise]
+    apart = {fit.partition: clocks.apart_ns(calls, fit.partition) for fit in similar}
     least = min(apart.values())
-    alike = [fit for fit in alike if apart[fit.way] <= least + noise]
-    first = alike[0]
-    if any(abs(ns - own) > noise for fit in alike for ns, own in zip(fit.waits, first.waits, strict=True)):
+    similar = [fit for fit in similar if apart[fit.partition] <= least + noise]
+    first = similar[0]
+    if any(abs(ns - own) > noise for fit in similar for ns, own in zip(fit.waits, first.waits, strict=True)):
         return None
     # One call has no difference of ends but its own: with ranks missing it proves no group.
-    is_whole = all(len(members) == calls.size for members in first.way)
-    return first.way if is_whole or calls.count > 1 else None
+    is_whole = all(len(members) == calls.size for members in first.partition)
+    return first.partition if is_whole or calls.count > 1 else None
 
 
 class _Clocks:
@@ -282,22 +293,22 @@ class _Clocks:
         self.shift = [0] * count
         self.root = list(range(count))
 
-    def tie(self, calls: _Calls, way: _Way) -> None:
+    def synchronize(self, calls: _GroupCalls, partition: _Partition) -> None:
         """Brings the clocks of the members of each group together."""
-        for members in way:
+        for members in partition:
             lines = calls.lines(members)
             for rank, line in zip(members[1:], lines[1:], strict=True):
                 move = self.shift[members[0]] - _later(lines[0], line) - self.shift[rank]
-                whose, to = self.root[rank], self.root[members[0]]
+                old_root, new_root = self.root[rank], self.root[members[0]]
                 for other, root in enumerate(self.root):
-                    if root == whose != to:
+                    if root == old_root != new_root:
                         self.shift[other] += move
-                        self.root[other] = to
+                        self.root[other] = new_root
 
-    def apart_ns(self, calls: _Calls, way: _Way) -> int:
+    def apart_ns(self, calls: _GroupCalls, partition: _Partition) -> int:
         """How far the calls of groups end apart on these clocks."""
         apart_ns = 0
-        for members in way:
+        for members in partition:
             shifts = [self.shift[rank] for rank in members]
             for some in zip(*calls.lines(members), strict=True):
                 ends = [call.end + shift for call, shift in zip(some, shifts, strict=True)]
@@ -308,43 +319,46 @@ class _Clocks:
 # -- what is told ----------------------------------------------------------------------------------
 
 
-def _name(ranks: Sequence[RankTrace], calls: _Calls, way: _Way) -> None:
-    for members in way:
-        numbers = tuple(ranks[index].number for index in members)
+def _set_members(ranks: Sequence[RankTrace], calls: _GroupCalls, partition: _Partition) -> None:
+    for members in partition:
+        group_ranks = tuple(ranks[index].rank for index in members)
         for index in members:
             device = ranks[index].device
             assert device is not None
             for call in calls.by_rank[index]:
-                said: ToldCollective = device.collectives[call.op]
-                device.collectives[call.op] = replace(said, ranks=numbers)
+                collective: CollectiveInfo = device.collectives[call.op]
+                device.collectives[call.op] = replace(collective, ranks=group_ranks)
 
 
-def _what(some: Sequence[_Calls]) -> str:
+def _call_words(some: Sequence[_GroupCalls]) -> str:
     """`20 calls of allreduce in groups of 2 (tp)`."""
     names = dict.fromkeys(kind[0] for calls in some for kind in calls.kinds)
-    operations = listed([printable(name, 40) for name in names])
+    operations = join_names([printable(name, 40) for name in names])
     name = "" if some[0].group is None else f" ({printable(some[0].group, 40)})"
     return f"{_count(some)} of {operations} in groups of {some[0].size}{name}"
 
 
-def _count(some: Sequence[_Calls]) -> str:
+def _count(some: Sequence[_GroupCalls]) -> str:
     return plural(sum(len(line) for calls in some for line in calls.by_rank.values()), "call")
 
 
-def _told(path: str, ranks: Sequence[RankTrace], some: Sequence[_Calls], way: _Way) -> Diagnostic:
-    groups = [RankSet.of([ranks[index].number for index in members]).text() for members in way]
+def _resolved_note(
+    path: str, ranks: Sequence[RankTrace], some: Sequence[_GroupCalls], partition: _Partition
+) -> Diagnostic:
+    groups = [RankSet.of([ranks[index].rank for index in members]).text() for members in partition]
     more = f" and {plural(len(groups) - _LISTED, 'more group')}" if len(groups) > _LISTED else ""
     message = (
-        f"{_what(some)} tell no ranks: taken to be of those that end most alike, ranks "
+        f"{_call_words(some)} tell no ranks: taken to be of those that end most alike, ranks "
         f"{'; '.join(groups[:_LISTED])}{more}"
     )
     return Diagnostic("note", "group-by-ends", message, path)
 
 
-def _unknown(path: str, some: Sequence[_Calls]) -> Diagnostic:
+def _unresolved_note(path: str, some: Sequence[_GroupCalls]) -> Diagnostic:
     count = max(len(calls.by_rank) for calls in some)
     message = (
-        f"{_what(some)} tell no ranks, {count} ranks call, and their ends do not show which of them belong "
+        f"{_call_words(some)} tell no ranks, {count} ranks call, and their ends do not show which of "
+        "them belong "
         "together: no wait is stated of them"
     )
     brief = f"groups of {_count(some)} not known"

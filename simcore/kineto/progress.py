@@ -40,7 +40,7 @@ class ReadingLine:
         room = 8 * max(1, len(files))
         # What is shown is shared with the processes that a fork makes.
         self._read = memoryview(mmap.mmap(-1, room) if self.is_shown else bytearray(room)).cast("q")
-        self._kept: list[Any] | None = None
+        self._terminal_settings: list[Any] | None = None
         self._over = threading.Event()
         self._drawing = threading.Lock()
 
@@ -55,23 +55,23 @@ class ReadingLine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._over.set()
-        if self._kept is not None:
+        if self._terminal_settings is not None:
             import termios
 
             with suppress(OSError, termios.error):
                 if _is_in_front(sys.stdin.fileno()):
-                    termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, self._kept)
+                    termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, self._terminal_settings)
         with self._drawing:
             self._write(f"\r{' ' * _CELLS}\r")
 
     @property
     def looks_for_keys(self) -> bool:
         """Whether a thread waits for Esc."""
-        return self._kept is not None
+        return self._terminal_settings is not None
 
-    def tell(self, number: int, share: float) -> None:
+    def tell(self, file_index: int, share: float) -> None:
         """Notes how much of a file is read, 1 of one that is through."""
-        self._read[number] = int(share * self._files[number][1])
+        self._read[file_index] = int(share * self._files[file_index][1])
 
     def show(self) -> None:
         """Draws what is read now, and how many bytes of all are."""
@@ -99,11 +99,11 @@ class ReadingLine:
         terminal = sys.stdin.fileno()
         if not _is_in_front(terminal):
             return
-        kept = termios.tcgetattr(terminal)
-        changed = [*kept]
+        settings = termios.tcgetattr(terminal)
+        changed = [*settings]
         changed[3] &= ~(termios.ICANON | termios.ECHO)
         termios.tcsetattr(terminal, termios.TCSADRAIN, changed)
-        self._kept = kept
+        self._terminal_settings = settings
         threading.Thread(target=self._watch, args=(terminal,), daemon=True).start()
 
     def _watch(self, terminal: int) -> None:

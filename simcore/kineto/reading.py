@@ -11,29 +11,30 @@ from typing import Any
 from msgspec import Raw
 
 from simcore.diagnostics import Diagnostic, InputError
+from simcore.kineto.ambiguous_kernels import AmbiguousKernels
 from simcore.kineto.damage import Damage
 from simcore.kineto.events import (
     NO_LAUNCH,
     Args,
     DeviceRow,
     DeviceRows,
-    Distributed,
+    DistributedInfo,
     Event,
     KinetoFile,
     args_of,
     batches,
     correlation_of,
+    decode_file,
     kernel_args_of,
-    opened,
 )
 from simcore.kineto.gaps import (
     LEAST_CALL_NS,
-    Calls,
-    Host,
+    HostActivity,
+    HostCalls,
     Launch,
     add_calls,
+    find_relevant_gaps,
     gap_columns,
-    gaps_that_matter,
 )
 from simcore.kineto.gaps import OVERHEAD as OVERHEAD_CALL
 from simcore.kineto.gaps import PYTHON as PYTHON_CALL
@@ -41,25 +42,24 @@ from simcore.kineto.gaps import RUNTIME as RUNTIME_CALL
 from simcore.kineto.groups import stated_groups
 from simcore.kineto.host import (
     NOTHING,
-    Around,
     Flows,
     Launches,
-    Place,
     Range,
+    Surroundings,
     Threads,
-    around,
+    ThreadTime,
+    find_surroundings,
     host_columns,
     launchers_of,
     outermost,
     thread_words,
     with_launches,
 )
-from simcore.kineto.libraries import COLLECTIVES, KernelNames, kernel_kind, said_collective
+from simcore.kineto.libraries import COLLECTIVES, KernelNames, collective_in_name, kernel_kind
 from simcore.kineto.recording import Recording, refuse_devices
 from simcore.kineto.sizes import CALL, CallRange, CallSize, call_size, is_sized, sizes_around
 from simcore.kineto.steps import StepMark, StepNames, steps_by_time, steps_of_device
-from simcore.kineto.unclear import Unclear
-from simcore.kineto.unknown import Unknown, category_counts
+from simcore.kineto.unknown_events import UnknownEvents, category_counts
 from simcore.kineto.values import (
     MOST_NUMBER,
     MOST_US,
@@ -93,7 +93,7 @@ from simcore.kineto.vocabulary import (
     phase_of,
     reduced_dtype,
 )
-from simcore.measured.columns import DeviceColumns, HostColumns, OpColumns, ToldCollective
+from simcore.measured.columns import CollectiveInfo, DeviceColumns, HostColumns, OpColumns
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, KERNEL
 from simcore.records import NamedTuple
 from simcore.units import plural
@@ -113,7 +113,7 @@ def read_file_events(
     data: bytes,
     names: str | None = None,
     host: bool = True,
-    told: Callable[[float], None] | None = None,
+    on_progress: Callable[[float], None] | None = None,
     step_names: str | None = None,
 ) -> tuple[list[Recording], list[Diagnostic]]:
     """The recordings in a file's bytes, by device, and what was found. names: a regular expression of further
@@ -126,18 +126,18 @@ def read_file_events(
     # time.
     gc.disable()
     try:
-        file, damage = opened(path, data)
-        reader = _Reader(path, file, damage, names, host, told, step_names)
+        file, damage = decode_file(path, data)
+        reader = _Reader(path, file, damage, names, host, on_progress, step_names)
         try:
             recordings = reader.recordings()
         except InputError as error:
             # Where nothing is left to show, what was lost is the reason; not so in another tool's file.
-            said = damage.diagnostics() if error.diagnostics[0].code == "no-events" else ()
-            raise InputError(*error.diagnostics, *said) from None
+            damage_notes = damage.diagnostics() if error.diagnostics[0].code == "no-events" else ()
+            raise InputError(*error.diagnostics, *damage_notes) from None
         if damage.is_cut:
             for recording in recordings:
-                recording.cut = True
-        return recordings, [*damage.diagnostics(), *reader.found]
+                recording.is_truncated = True
+        return recordings, [*damage.diagnostics(), *reader.diagnostics]
     finally:
         if enabled:
             gc.enable()
@@ -148,7 +148,7 @@ class _Call(NamedTuple):
 
     start: float
     end: float
-    number: int
+    event_index: int
     name: str
     thread: object
     size: CallSize
@@ -162,17 +162,17 @@ class _Reader:
         damage: Damage,
         names: str | None,
         host: bool,
-        told: Callable[[float], None] | None,
+        on_progress: Callable[[float], None] | None,
         step_names: str | None,
     ) -> None:
         self.path = path
         self.damage = damage
-        self.told = told
+        self.on_progress = on_progress
         self.with_host = host
         self.file = file
-        self.who = file.distributedInfo or Distributed()
+        self.who = file.distributedInfo or DistributedInfo()
         self.groups = stated_groups(self.who.pg_config)
-        self.found: list[Diagnostic] = []
+        self.diagnostics: list[Diagnostic] = []
         base = file.baseTimeNanoseconds or 0
         if not abs(base) <= LARGEST // 3:
             message = f"baseTimeNanoseconds: found {base}, expected at most {LARGEST // 3}"
@@ -184,11 +184,11 @@ class _Reader:
         self.sized_names: set[str] = set()
         self.rows = DeviceRows()
         # Those of the batch that is read.
-        self.taken: list[DeviceRow] = []
+        self.batch_rows: list[DeviceRow] = []
         self.launches = Launches()
         self.launchers: dict[object, int] = {}
         # Calls of the host that may say why a device ran nothing, beside operations and annotations.
-        self.made = Calls(self.launches.threads)
+        self.host_calls = HostCalls(self.launches.threads)
         self.flows = Flows()
         # What the host did: operations; annotations and calls of modules.
         self.threads: Threads = {}
@@ -203,7 +203,7 @@ class _Reader:
         self.annotated: list[_Call] = []
         # What operations and annotations say of the sizes of collectives, by thread.
         self.sized: dict[object, list[CallRange]] = {}
-        self.unknown = Unknown()
+        self.unknown = UnknownEvents()
         takers = (
             (KERNELS, self._take_kernel), (COPIES, self._take_copy), (LAUNCHES, self._take_launch),
             (HOST_OPS, self._take_host_op), (ANNOTATIONS, self._take_annotation), (PYTHON, self._take_python),
@@ -214,7 +214,7 @@ class _Reader:
         }
         self.ignored: set[str | None] = set()
         self.names = KernelNames(names)
-        self.unclear = Unclear()
+        self.unclear = AmbiguousKernels()
         self.triples = Triples()
         self.negative = 0
         self.untimed = 0
@@ -243,7 +243,7 @@ class _Reader:
             self._say("note", "no-device", f"{why}: the host's operations are shown as what it computes")
         if unknown:
             self._say("note", "unknown-category", unknown)
-        self.found += self.unclear.said(self.path)
+        self.diagnostics += self.unclear.make_diagnostics(self.path)
         if self.negative:
             message = f"{plural(self.negative, 'event')} with a negative duration, taken as 0"
             self._say("warning", "negative-duration", message)
@@ -262,18 +262,26 @@ class _Reader:
         first = 0
         threads, launches, ignored = self.threads, self.launches, self.ignored
         taker_of, name_of = self.takers.get, self.plain_names.get
-        pool, made = self.pool, self.made
-        made_start, made_length, made_kind = made.start.append, made.length.append, made.kind.append
-        made_thread, made_number, made_name = made.thread.append, made.number.append, made.name.append
+        pool, host_calls = self.pool, self.host_calls
+        made_start, made_length, made_kind = (
+            host_calls.start.append,
+            host_calls.length.append,
+            host_calls.kind.append,
+        )
+        made_thread, made_number, made_name = (
+            host_calls.thread.append,
+            host_calls.event_index.append,
+            host_calls.name.append,
+        )
         host_op, launch = (self.takers[next(iter(cats))] for cats in (HOST_OPS, LAUNCHES))
         add_correlation, add_time = launches.correlation.append, launches.time.append
         add_thread, launchers, add_over = launches.thread.append, launches.threads, launches.over.append
         last_pid = last_tid = call_pid = call_tid = object()
-        place = -1
+        thread_index = -1
         add_op: Callable[[Range], None] = list[Range]().append
         add_length: Callable[[float], None] = array("f").append
-        for batch in batches(self.path, self.file, self.damage, self.told):
-            for number, event in enumerate(batch, first):
+        for batch in batches(self.path, self.file, self.damage, self.on_progress):
+            for event_index, event in enumerate(batch, first):
                 if event.ph != "X":
                     if event.cat == BACKWARD_FLOW:
                         self._take_flow(event)
@@ -289,21 +297,21 @@ class _Reader:
                 elif take is launch:
                     if event.tid != call_tid or event.pid != call_pid:
                         call_pid, call_tid = event.pid, event.tid
-                        place = launchers.setdefault((call_pid, call_tid), len(launchers))
+                        thread_index = launchers.setdefault((call_pid, call_tid), len(launchers))
                     correlation, dur = correlation_of(event), event.dur or 0
                     if correlation is not None and -MOST_NUMBER < correlation < MOST_NUMBER:
                         add_correlation(correlation)
                         add_time(start)
                         add_over(start + dur)
-                        add_thread(place)
+                        add_thread(thread_index)
                     if dur >= _LEAST_CALL_US:
                         made_start(start)
                         made_length(dur)
                         made_kind(RUNTIME_CALL)
-                        made_thread(place)
-                        made_number(number)
-                        called = event.name
-                        made_name(pool[called] if type(called) is str else _NO_NAME)
+                        made_thread(thread_index)
+                        made_number(event_index)
+                        call_name = event.name
+                        made_name(pool[call_name] if type(call_name) is str else _NO_NAME)
                 elif take is host_op and (name := name_of(event.name)) is not None:
                     if event.tid != last_tid or event.pid != last_pid:
                         last_pid, last_tid = event.pid, event.tid
@@ -311,10 +319,10 @@ class _Reader:
                         add_op = threads.setdefault(thread, []).append
                         add_length = self.lasting.setdefault(thread, array("f")).append
                     dur = event.dur or 0
-                    add_op((start, -start - dur, name, number))
+                    add_op((start, -start - dur, name, event_index))
                     add_length(dur)
                 else:
-                    take(number, event)
+                    take(event_index, event)
             first += len(batch)
             self._flush()
 
@@ -329,11 +337,11 @@ class _Reader:
         self.takers[category] = take = launches if is_launch(category) else self._take_unknown
         return take
 
-    def _ignore(self, number: int, event: Event) -> None:
+    def _ignore(self, event_index: int, event: Event) -> None:
         """What says nothing that is shown."""
 
     def _take_kernel(
-        self, number: int, event: Event, is_copy: bool = False, taken: list[DeviceRow] | None = None
+        self, event_index: int, event: Event, is_copy: bool = False, rows: list[DeviceRow] | None = None
     ) -> None:
         args = kernel_args_of(event)
         if args.stream == -1:
@@ -346,29 +354,29 @@ class _Reader:
         # What is kept of an event must not keep the bytes that it was read from.
         args.grid = args.block = _EMPTY
         name = event.name
-        (self.taken if taken is None else taken).append(
-            DeviceRow(start, dur, number, event.pid, event.tid,
+        (self.batch_rows if rows is None else rows).append(
+            DeviceRow(start, dur, event_index, event.pid, event.tid,
                  self.pool[name] if type(name) is str and name else _NO_NAME, is_copy, args,
                  grid, block, None if args.collective is None else args_of(event))
         )  # fmt: skip
 
-    def _take_copy(self, number: int, event: Event) -> None:
-        self._take_kernel(number, event, True)
+    def _take_copy(self, event_index: int, event: Event) -> None:
+        self._take_kernel(event_index, event, True)
 
-    def _take_unknown(self, number: int, event: Event) -> None:
+    def _take_unknown(self, event_index: int, event: Event) -> None:
         """An event of a category that is not known; whether a device ran it is told at the end."""
-        taken = self.unknown.taken
-        before = len(taken)
-        self.unknown.seen[event.cat] += 1
+        rows = self.unknown.batch_rows
+        before = len(rows)
+        self.unknown.counts[event.cat] += 1
         if event.args:
-            self._take_kernel(number, event, is_copy(event.cat), taken)
-            if len(taken) > before:
+            self._take_kernel(event_index, event, is_copy(event.cat), rows)
+            if len(rows) > before:
                 self.unknown.keep(event)
 
     def _take_devices(self) -> str:
         """Takes what devices ran of the unknown categories; says what of them is not shown, "" if nothing."""
         unknown, rows = self.unknown, self.rows
-        if not unknown.seen:
+        if not unknown.counts:
             return ""
         threads = {*self.threads, *self.ranges, *self.launches.threads}
         some = unknown.of_devices(
@@ -380,18 +388,20 @@ class _Reader:
         rows.take_some(unknown.rows, some)
         counts = unknown.categories_of(some)
         if counts:
-            taken = category_counts(counts, "taken as run by a device, by the streams or launches they name")
-            self._say("note", "unknown-category", taken)
-        return category_counts(unknown.seen - counts, "not shown")
+            message = category_counts(
+                counts, "taken as run by a device, by the streams or launches they name"
+            )
+            self._say("note", "unknown-category", message)
+        return category_counts(unknown.counts - counts, "not shown")
 
-    def _take_launch(self, number: int, event: Event) -> None:
+    def _take_launch(self, event_index: int, event: Event) -> None:
         """Taken where events are told apart: there are as many as kernels, twice."""
 
-    def _take_host_op(self, number: int, event: Event) -> None:
+    def _take_host_op(self, event_index: int, event: Event) -> None:
         """An operation whose name is new, or is that of a collective's call; the others are taken where
         events are told apart.
         """
-        self._take_range(self.threads, number, event)
+        self._take_range(self.threads, event_index, event)
         self.lasting.setdefault((event.pid, event.tid), array("f")).append(event.dur or 0)
         name = event.name
         if type(name) is not str or not name:
@@ -402,63 +412,63 @@ class _Reader:
                 return
             self.sized_names.add(name)
         args = args_of(event)
-        self._take_size(number, event, call_size(name, args))
+        self._take_size(event_index, event, call_size(name, args))
         if name == CALL:
             self.calls[key_of(args.external)] = args
 
-    def _take_size(self, number: int, event: Event, size: CallSize) -> None:
+    def _take_size(self, event_index: int, event: Event, size: CallSize) -> None:
         start = event.ts or 0
-        place = (start, -start - (event.dur or 0), number, size)
-        self.sized.setdefault((event.pid, event.tid), []).append(place)
+        call_range = (start, -start - (event.dur or 0), event_index, size)
+        self.sized.setdefault((event.pid, event.tid), []).append(call_range)
 
-    def _take_annotation(self, number: int, event: Event) -> None:
+    def _take_annotation(self, event_index: int, event: Event) -> None:
         name = self._name(event)
         if COLLECTIVE_ANNOTATION.match(name):
             start = event.ts or 0
             end = start + max(event.dur or 0, 0)
             size = call_size(name, args_of(event))
-            self._take_size(number, event, size)
-            self.annotated.append(_Call(start, end, number, name, (event.pid, event.tid), size))
-        self._take_range(self.ranges, number, event)
+            self._take_size(event_index, event, size)
+            self.annotated.append(_Call(start, end, event_index, name, (event.pid, event.tid), size))
+        self._take_range(self.ranges, event_index, event)
 
-    def _take_python(self, number: int, event: Event) -> None:
+    def _take_python(self, event_index: int, event: Event) -> None:
         """The calls of modules are ranges, too; those of other functions say nothing of a launch."""
-        self._take_call(PYTHON_CALL, number, event)
+        self._take_call(PYTHON_CALL, event_index, event)
         name = event.name
         if type(name) is str and name.startswith(MODULE):
-            self._take_range(self.ranges, number, event)
+            self._take_range(self.ranges, event_index, event)
 
-    def _take_overhead(self, number: int, event: Event) -> None:
-        self._take_call(OVERHEAD_CALL, number, event)
+    def _take_overhead(self, event_index: int, event: Event) -> None:
+        self._take_call(OVERHEAD_CALL, event_index, event)
 
-    def _take_call(self, kind: int, number: int, event: Event) -> None:
+    def _take_call(self, kind: int, event_index: int, event: Event) -> None:
         """A call that is long enough to cover a part of a gap."""
         start, dur = event.ts, event.dur
         if start is not None and dur is not None and dur >= _LEAST_CALL_US:
-            self.made.add(kind, (event.pid, event.tid), start, dur, number, self._name(event))
+            self.host_calls.add(kind, (event.pid, event.tid), start, dur, event_index, self._name(event))
 
-    def _take_range(self, threads: Threads, number: int, event: Event) -> None:
+    def _take_range(self, threads: Threads, event_index: int, event: Event) -> None:
         start = event.ts or 0
         threads.setdefault((event.pid, event.tid), []).append(
-            (start, -start - (event.dur or 0), self._name(event), number)
+            (start, -start - (event.dur or 0), self._name(event), event_index)
         )
 
     def _take_flow(self, event: Event) -> None:
-        time, number = event.ts, key_of(event.id)
-        if time is not None and number is not None:
+        time, flow_id = event.ts, key_of(event.id)
+        if time is not None and flow_id is not None:
             if event.ph == "s":
-                self.flows.forward[number] = (time, (event.pid, event.tid))
+                self.flows.forward[flow_id] = (time, (event.pid, event.tid))
             elif event.ph == "f":
-                self.flows.backward[(event.pid, event.tid), time] = number
+                self.flows.backward[(event.pid, event.tid), time] = flow_id
 
-    def _take_on_device(self, number: int, event: Event) -> None:
+    def _take_on_device(self, event_index: int, event: Event) -> None:
         """Annotations that stand on a device, of steps alone: all others stand on the host, too."""
         name = event.name
         if type(name) is str and self.step_names.fit(name):
             device, start = whole(event.pid), event.ts or 0
             end = start + max(event.dur or 0, 0)
             if self._fits(start, end):
-                mark = self._mark(number, start, end)
+                mark = self._mark(event_index, start, end)
                 self.on_devices.setdefault(-1 if device is None else device, []).append((name, mark))
 
     def _step_ranges(self) -> Iterator[tuple[str, StepMark]]:
@@ -467,11 +477,11 @@ class _Reader:
         if names:
             for threads in (self.ranges, self.threads):
                 for ranges in threads.values():
-                    for start, minus_end, name, number in ranges:
+                    for start, minus_end, name, event_index in ranges:
                         if name in names and self._fits(start, -minus_end):
                             if -minus_end < start:
                                 self.negative += 1
-                            yield name, self._mark(number, start, max(-minus_end, start))
+                            yield name, self._mark(event_index, start, max(-minus_end, start))
 
     def _fits(self, start: float, end: float) -> bool:
         """Whether an axis holds both; counts what it does not."""
@@ -479,15 +489,15 @@ class _Reader:
         self.impossible += not fits
         return fits
 
-    def _mark(self, number: int, start: float, end: float) -> StepMark:
+    def _mark(self, event_index: int, start: float, end: float) -> StepMark:
         """An annotation of a step, its number not known yet."""
-        start_ns = self._ns(number, start)
-        return StepMark(-1, start, end, start_ns, start_ns + self._ns(number, end - start, 0))
+        start_ns = self._ns(event_index, start)
+        return StepMark(-1, start, end, start_ns, start_ns + self._ns(event_index, end - start, 0))
 
-    def _ns(self, number: int, us: float, base: int | None = None) -> int:
+    def _ns(self, event_index: int, us: float, base: int | None = None) -> int:
         """A time as ns, exact where it is written in whole us or is below 2^43 us."""
         if not -MOST_US < us < MOST_US:
-            message = f"event {number}: found a time of {us} us, expected at most {MOST_US}"
+            message = f"event {event_index}: found a time of {us} us, expected at most {MOST_US}"
             raise InputError(Diagnostic("error", "value-too-large", message, self.path))
         whole_us = int(us)
         ns = whole_us * 1000 if whole_us == us else round(us * 1000)
@@ -504,20 +514,24 @@ class _Reader:
 
     def _flush(self) -> None:
         """Takes the rows of a batch to their columns."""
-        self._add(self.rows, self.taken)
-        self.taken = []
-        if self.unknown.taken:
-            self._add(self.unknown.rows, self.unknown.taken)
-            self.unknown.taken = []
+        self._add(self.rows, self.batch_rows)
+        self.batch_rows = []
+        if self.unknown.batch_rows:
+            self._add(self.unknown.rows, self.unknown.batch_rows)
+            self.unknown.batch_rows = []
 
     def _add(self, columns: DeviceRows, rows: list[DeviceRow]) -> None:
         base = self.base
         start = [
-            round(row.ts * 1000) + base if -_EXACT_US < row.ts < _EXACT_US else self._ns(row.number, row.ts)
+            round(row.ts * 1000) + base
+            if -_EXACT_US < row.ts < _EXACT_US
+            else self._ns(row.event_index, row.ts)
             for row in rows
         ]
         dur = [
-            round(row.dur * 1000) if 0 <= row.dur < _EXACT_US else self._ns(row.number, max(row.dur, 0), 0)
+            round(row.dur * 1000)
+            if 0 <= row.dur < _EXACT_US
+            else self._ns(row.event_index, max(row.dur, 0), 0)
             for row in rows
         ]
         self.negative += sum([row.dur < 0 for row in rows])
@@ -527,7 +541,7 @@ class _Reader:
         rows = self.rows
         start, end, device = rows.start, rows.end, rows.device
         order = sorted(range(len(rows)), key=lambda row: (start[row], end[row]))
-        started = self.launches.taken(set(rows.correlation) - {NO_LAUNCH})
+        started = self.launches.take_starts(set(rows.correlation) - {NO_LAUNCH})
         self.launchers = launchers_of(started.values())
         host = None
         if self.with_host:
@@ -535,22 +549,22 @@ class _Reader:
         # Behind the operations of a thread, which keep their places.
         for thread, ranges in self.ranges.items():
             self.threads.setdefault(thread, []).extend(ranges)
-        inside = around(self.threads, started, self.flows)
-        devices = {number: list[int]() for number in sorted(set(device))}
+        inside = find_surroundings(self.threads, started, self.flows)
+        devices = {device_id: list[int]() for device_id in sorted(set(device))}
         refuse_devices(self.path, len(devices))
         if len(devices) == 1:
             devices = dict.fromkeys(devices, order)
         else:
             for row in order:
                 devices[device[row]].append(row)
-        return [self._device(some, number, started, inside, host) for number, some in devices.items()]
+        return [self._device(some, device_id, started, inside, host) for device_id, some in devices.items()]
 
     def _device(
         self,
         order: list[int],
         device: int,
-        started: dict[int, Place],
-        inside: dict[int, Around],
+        started: dict[int, ThreadTime],
+        inside: dict[int, Surroundings],
         host: HostColumns | None,
     ) -> Recording:
         rows, calls = self.rows, self.calls
@@ -558,12 +572,17 @@ class _Reader:
         correlation = array("q", [rows.correlation[row] for row in order])
         surroundings = [inside.get(launch, NOTHING) for launch in correlation]
         ops = OpColumns(
-            name=name, group=[None] * len(name), start=array("q", [rows.start[row] for row in order]),
+            name=name,
+            group=[None] * len(name),
+            start=array("q", [rows.start[row] for row in order]),
             end=array("q", [rows.end[row] for row in order]),
-            line=array("q", [rows.number[row] for row in order]), shape=[None] * len(name),
+            line=array("q", [rows.event_index[row] for row in order]),
+            shape=[None] * len(name),
             dtype=[None] * len(name),
-            stated=bytearray([_KERNEL if near[1] is None else _OF_PHASE[near[1]] for near in surroundings]),
-        )  # fmt: skip
+            stated_category=bytearray(
+                [_KERNEL if near[1] is None else _OF_PHASE[near[1]] for near in surroundings]
+            ),
+        )
         columns = DeviceColumns(
             stream=array("q", [rows.stream[row] for row in order]), correlation=correlation,
             operation=[near[0] for near in surroundings], layer=[near[3] for near in surroundings],
@@ -578,8 +597,8 @@ class _Reader:
             columns.host = with_launches(host, launches, over, self.launchers, self._all_ns)
         communicates = {op_name: self.names.communicates(op_name) for op_name in set(name)}
         unclear = {
-            op_name for op_name, known in communicates.items()
-            if not known and said_collective(op_name) is not None
+            op_name for op_name, is_communication in communicates.items()
+            if not is_communication and collective_in_name(op_name) is not None
         }  # fmt: skip
         sizes = self._sizes(
             {launch for launch, op in zip(correlation, name, strict=True) if communicates[op]},
@@ -588,24 +607,24 @@ class _Reader:
         )
         for op, row in enumerate(order):
             if rows.is_copy[row]:
-                ops.stated[op] = _COPY
+                ops.stated_category[op] = _COPY
                 continue
-            said = rows.said.get(row)
-            if said is None and calls:
-                said = calls.get(rows.external[row])
-            if said is None and not communicates[name[op]] and surroundings[op][2] is None:
+            args = rows.collective_args.get(row)
+            if args is None and calls:
+                args = calls.get(rows.external[row])
+            if args is None and not communicates[name[op]] and surroundings[op][2] is None:
                 if name[op] in unclear:
                     self.unclear.add(name[op])
                 continue
             size = sizes.get(correlation[op])
-            told_collective = self._collective(name[op], said, surroundings[op][2], size)
-            if told_collective is None:
+            collective = self._collective(name[op], args, surroundings[op][2], size)
+            if collective is None:
                 continue
-            columns.collectives[op] = told_collective
-            ops.group[op] = self.pool[told_collective.group or "comm"]
-            ops.stated[op] = CATEGORIES.index(category_of_group_name(told_collective.group))
-            ops.dtype[op] = dtype_of(told_collective.dtype)
-            most = told_collective.elements
+            columns.collectives[op] = collective
+            ops.group[op] = self.pool[collective.group or "comm"]
+            ops.stated_category[op] = CATEGORIES.index(category_of_group_name(collective.group))
+            ops.dtype[op] = dtype_of(collective.dtype)
+            most = collective.elements
             ops.shape[op] = self.pool[f"[{most}]"] if most >= 0 else None
         return self._recording(device, ops, columns, started)
 
@@ -614,11 +633,14 @@ class _Reader:
         device: int | None,
         ops: OpColumns,
         columns: DeviceColumns,
-        started: dict[int, Place],
+        started: dict[int, ThreadTime],
     ) -> Recording:
         marks = self.steps
         if device is not None and marks:
-            launch = [None if (made := started.get(key)) is None else made[0] for key in columns.correlation]
+            launch = [
+                None if (thread_time := started.get(key)) is None else thread_time[0]
+                for key in columns.correlation
+            ]
             step, steps = steps_of_device(marks, ops, launch)
         else:
             if device is not None:
@@ -646,11 +668,11 @@ class _Reader:
         self,
         ops: OpColumns,
         columns: DeviceColumns,
-        started: dict[int, Place],
+        started: dict[int, ThreadTime],
         windows: list[tuple[int, int]],
     ) -> None:
         """Adds why the device ran nothing, in these windows and in all that was recorded."""
-        gaps = gaps_that_matter(ops.start, ops.end, [(ops.start[0], max(ops.end)), *windows])
+        gaps = find_relevant_gaps(ops.start, ops.end, [(ops.start[0], max(ops.end)), *windows])
         following = {gap.op: columns.correlation[gap.op] for gap in gaps}
         launches = {}
         ends = self.launches.ends(set(following.values()))
@@ -659,15 +681,17 @@ class _Reader:
             if launch is not None and -MOST_US < ends[correlation] < MOST_US:
                 launches[op] = Launch(self._ns(0, ends[correlation]), launch[1])
         words = dict(zip(self.launchers, thread_words(self.launchers), strict=True))
-        host = Host(self.threads, self.lasting, self.ranges, self.made, self.step_names.fit, self._all_ns)
-        columns.gaps, named = gap_columns(gaps, launches, host, words)
+        host = HostActivity(
+            self.threads, self.lasting, self.ranges, self.host_calls, self.step_names.fit, self._all_ns
+        )
+        columns.gaps, named_calls = gap_columns(gaps, launches, host, words)
         if columns.host is not None:
-            add_calls(columns.host, named, self.launchers)
+            add_calls(columns.host, named_calls, self.launchers)
 
     def _process(self) -> int | None:
         """The process that launched, else that ran operations: that of most threads."""
         threads: Iterable[Any] = self.launchers or self.threads
-        counts = Counter(number for pid, _ in threads if (number := whole(pid)) is not None)
+        counts = Counter(process_id for pid, _ in threads if (process_id := whole(pid)) is not None)
         return counts.most_common(1)[0][0] if counts else None
 
     # -- a host without a device -----------------------------------------------------
@@ -677,29 +701,29 @@ class _Reader:
         rows: list[tuple[int, int, int, float, str, object, _Call | None]] = []
         for thread, ranges in self.threads.items():
             fitting = [one for one in ranges if self._fits(one[0], -one[1])]
-            for begin, minus_end, name, number in outermost(fitting, "c10d::"):
-                start = self._ns(number, begin)
+            for begin, minus_end, name, event_index in outermost(fitting, "c10d::"):
+                start = self._ns(event_index, begin)
                 if -minus_end < begin:
                     self.negative += 1
-                end = max(start, self._ns(number, -minus_end))
-                rows.append((start, end, number, begin, name, thread, None))
+                end = max(start, self._ns(event_index, -minus_end))
+                rows.append((start, end, event_index, begin, name, thread, None))
         for call in (call for call in self.annotated if self._fits(call.start, call.end)):
-            times = (self._ns(call.number, call.start), self._ns(call.number, call.end))
-            rows.append((*times, call.number, call.start, call.name, call.thread, call))
+            times = (self._ns(call.event_index, call.start), self._ns(call.event_index, call.end))
+            rows.append((*times, call.event_index, call.start, call.name, call.thread, call))
         rows.sort(key=lambda row: row[:3])
-        inside = around(self.ranges, {op: (row[3], row[5]) for op, row in enumerate(rows)})
+        inside = find_surroundings(self.ranges, {op: (row[3], row[5]) for op, row in enumerate(rows)})
         ops, columns = OpColumns(), DeviceColumns(on_device=False)
         threads: dict[object, int] = {}
-        for op, (start, end, number, _, name, thread, made) in enumerate(rows):
+        for op, (start, end, event_index, _, name, thread, annotation) in enumerate(rows):
             operation, phase, _, layer = inside.get(op, NOTHING)
             phase = phase or phase_of(name)
             category = _KERNEL if phase is None else _OF_PHASE[phase]
             group = shape = dtype = None
-            if made is not None:
+            if annotation is not None:
                 word = COLLECTIVE_ANNOTATION.match(name)
                 kind = operation_word(word[1] if word else name)
-                size = made.size
-                columns.collectives[op] = ToldCollective(kind, elements_in=size.elements_in, dtype=size.dtype)
+                size = annotation.size
+                columns.collectives[op] = CollectiveInfo(kind, elements_in=size.elements_in, dtype=size.dtype)
                 group, category = "comm", _COMM
                 shape = self.pool[f"[{size.elements_in}]"] if size.elements_in >= 0 else None
                 dtype = dtype_of(size.dtype)
@@ -707,10 +731,10 @@ class _Reader:
             ops.group.append(group)
             ops.start.append(start)
             ops.end.append(end)
-            ops.line.append(number)
+            ops.line.append(event_index)
             ops.shape.append(shape)
             ops.dtype.append(dtype)
-            ops.stated.append(category)
+            ops.stated_category.append(category)
             columns.stream.append(threads.setdefault(thread, len(threads)))
             columns.operation.append(None if operation == name else operation)
             columns.layer.append(layer)
@@ -732,37 +756,37 @@ class _Reader:
         return sizes_around(self.sized, launches, sure)
 
     def _collective(
-        self, name: str, said: Args | None, call: str | None, size: CallSize | None
-    ) -> ToldCollective | None:
+        self, name: str, args: Args | None, call: str | None, size: CallSize | None
+    ) -> CollectiveInfo | None:
         """What a kernel communicates; None of one that computes. said: by its event or its call; call: the
         collective whose annotation is around its launch; size: what the calls around its launch say.
         """
-        if said is None or said.collective is None:
+        if args is None or args.collective is None:
             if not self.names.communicates(name) and call is None:
                 return None
-            return _of_calls(name, size)
-        group = text_of(said.description) or text_of(said.group)
-        ranks = ranks_of(said.ranks)
-        key = text_of(said.group)
+            return _collective_of_calls(name, size)
+        group = text_of(args.description) or text_of(args.group)
+        ranks = ranks_of(args.ranks)
+        key = text_of(args.group)
         if ranks is None and key is not None:
             ranks = self.groups.get(key, ("", None))[1] or None
-        operation = operation_word(str(said.collective))
+        operation = operation_word(str(args.collective))
         peer = -1
         if operation.endswith(("send", "recv")):
-            target, source = count_of(said.target), count_of(said.source)
+            target, source = count_of(args.target), count_of(args.source)
             peer, own = (source, target) if operation in ("recv", "irecv") else (target, source)
             if peer < 0 and own != whole(self.who.rank):
                 peer = own
-        elements = count_of(said.elements_in), count_of(said.elements_out)
-        dtype = text_of(said.dtype)
+        elements = count_of(args.elements_in), count_of(args.elements_out)
+        dtype = text_of(args.dtype)
         if size is not None and max(elements) < 0:
             elements = size.elements_in, size.elements_out
         if dtype_of(dtype) is None:
             dtype = (None if size is None else size.dtype) or reduced_dtype(name) or dtype
-        uneven = are_uneven(said.splits_in) or are_uneven(said.splits_out)
-        return ToldCollective(
-            operation, group, ranks, whole(said.group_size) or len(ranks or ()), whole(said.sequence),
-            text_of(said.communicator), *elements, dtype, peer, uneven,
+        uneven = are_uneven(args.splits_in) or are_uneven(args.splits_out)
+        return CollectiveInfo(
+            operation, group, ranks, whole(args.group_size) or len(ranks or ()), whole(args.sequence),
+            text_of(args.communicator), *elements, dtype, peer, uneven,
         )  # fmt: skip
 
     def _name(self, event: Event) -> str:
@@ -770,17 +794,17 @@ class _Reader:
         return self.pool[name if isinstance(name, str) and name else _NO_NAME]
 
     def _say(self, severity: Any, code: str, message: str) -> None:
-        self.found.append(Diagnostic(severity, code, message, self.path))
+        self.diagnostics.append(Diagnostic(severity, code, message, self.path))
 
 
-def _of_calls(name: str, size: CallSize | None) -> ToldCollective:
+def _collective_of_calls(name: str, size: CallSize | None) -> CollectiveInfo:
     """What a kernel without words of its own communicates, by its name and the calls around its launch."""
     kind, dtype = kernel_kind(name), reduced_dtype(name)
     if size is None or not size.name:
-        return ToldCollective(kind, dtype=dtype)
+        return CollectiveInfo(kind, dtype=dtype)
     if kind != size.name and kind in COLLECTIVES:
         # A collective made of others: what they are to move together is not what each moves.
-        return ToldCollective(kind, dtype=dtype)
-    return ToldCollective(
+        return CollectiveInfo(kind, dtype=dtype)
+    return CollectiveInfo(
         size.name, elements_in=size.elements_in, elements_out=size.elements_out, dtype=size.dtype or dtype
     )

@@ -30,7 +30,7 @@ class ProfilerStep(Struct, frozen=True):
     step before begins later.
     """
 
-    number: int
+    step_number: int
     start: int
     end: int
     ops: int
@@ -65,13 +65,13 @@ class Recording(Struct):
     step: array[int]
     steps: tuple[ProfilerStep, ...]
     groups: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
-    cut: bool = False
+    is_truncated: bool = False
     job: str = ""
     process: int | None = None
     first_ns: int = 0
     last_ns: int = 0
     count: int = 0
-    held: int | None = None
+    only_step: int | None = None
     rank_from: Literal["file", "name", "place"] = "file"
     form: str = "kineto"
     on_one_clock: bool = False
@@ -82,98 +82,115 @@ class Recording(Struct):
             self.first_ns = self.ops.start[0] if self.count else 0
             self.last_ns = max(self.ops.end, default=0)
 
-    def has(self, wanted: int | None) -> bool:
+    def has_step(self, step: int | None) -> bool:
         """Whether the operations of a step are here, None for all that was recorded."""
-        return self.held is None or self.held == wanted
+        return self.only_step is None or self.only_step == step
 
-    def with_step(self, wanted: int | None) -> Recording:
+    def with_step(self, step_number: int | None) -> Recording:
         """The same with the operations of one step alone, None for the last one that is whole: a small part
         of what was recorded. All of them where it has no such step.
         """
-        whole = self.steps[: len(self.steps) - self.cut]
-        if wanted is None:
-            wanted = next((step.number for step in reversed(whole) if step.ops), None)
-        if wanted is None:
+        whole = self.steps[: len(self.steps) - self.is_truncated]
+        if step_number is None:
+            step_number = next((step.step_number for step in reversed(whole) if step.ops), None)
+        if step_number is None:
             return self
-        kept = [op for op, step in enumerate(self.step) if step == wanted]
-        window = next(((step.start, step.end) for step in self.steps if step.number == wanted), (0, 0))
-        return replace(self, ops=_ops(self.ops, kept), columns=_columns(self.columns, kept, window),
-                       step=_taken(self.step, kept), held=wanted)  # fmt: skip
+        kept_ops = [op for op, step in enumerate(self.step) if step == step_number]
+        window = next(
+            ((step.start, step.end) for step in self.steps if step.step_number == step_number), (0, 0)
+        )
+        return replace(
+            self,
+            ops=_select_ops(self.ops, kept_ops),
+            columns=_select_columns(self.columns, kept_ops, window),
+            step=_select_ints(self.step, kept_ops),
+            only_step=step_number,
+        )
 
-    def step_of(self, number: int) -> ProfilerStep:
+    def step_of(self, step_number: int) -> ProfilerStep:
         """The step of a number that the recording has."""
-        return next(step for step in self.steps if step.number == number)
+        return next(step for step in self.steps if step.step_number == step_number)
 
-    def beside_others(self, wanted: int) -> tuple[int, int]:
+    def count_outside(self, step_number: int) -> tuple[int, int]:
         """(how many operations of a step run before it begins or after it ends, ns that they do): a device
         may be at two steps at once.
         """
-        profiled = self.step_of(wanted)
+        profiled = self.step_of(step_number)
         outside = [
             end - start - max(0, min(end, profiled.end) - max(start, profiled.start))
             for step, start, end in zip(self.step, self.ops.start, self.ops.end, strict=True)
-            if step == wanted and (start < profiled.start or end > profiled.end)
+            if step == step_number and (start < profiled.start or end > profiled.end)
         ]
         return len(outside), sum(outside)
 
-    def trace(self, number: int, wanted: int | None) -> RankTrace:
+    def trace(self, rank_id: int, step_number: int | None) -> RankTrace:
         """The step `wanted`, None for all that was recorded, as the trace of rank `number`.
 
         Operations that the step did not launch are left out, and what lies outside of its window.
         """
-        if wanted is None:
-            return self._part(number, range(len(self.ops)), (self.first_ns, self.last_ns))
-        profiled, ops = self.step_of(wanted), self.ops
+        if step_number is None:
+            return self._part(rank_id, range(len(self.ops)), (self.first_ns, self.last_ns))
+        profiled, ops = self.step_of(step_number), self.ops
         first, last = profiled.start, profiled.end
         inside = [
             op for op, step in enumerate(self.step)
-            if step == wanted and (
+            if step == step_number and (
                 (ops.start[op] < last and ops.end[op] > first)
                 or (ops.start[op] == ops.end[op] and first <= ops.start[op] <= last)
             )
         ]  # fmt: skip
-        part = replace(self._part(number, inside, (first, last)), ahead_ns=profiled.ahead_ns)
+        part = replace(self._part(rank_id, inside, (first, last)), ahead_ns=profiled.ahead_ns)
         for op, (start, end) in enumerate(zip(part.ops.start, part.ops.end, strict=True)):
             if start < first or end > last:
                 part.ops.start[op], part.ops.end[op] = max(start, first), min(end, last)
         return part
 
-    def _part(self, number: int, kept: range | list[int], window: tuple[int, int]) -> RankTrace:
-        return RankTrace(number, None, self.path, True, _ops(self.ops, kept), SubColumns(),
-                         _columns(self.columns, kept, window), window)  # fmt: skip
+    def _part(self, rank_id: int, rows: range | list[int], window: tuple[int, int]) -> RankTrace:
+        return RankTrace(
+            rank_id,
+            None,
+            self.path,
+            True,
+            _select_ops(self.ops, rows),
+            SubColumns(),
+            _select_columns(self.columns, rows, window),
+            window,
+        )
 
 
-def _ops(ops: OpColumns, kept: range | list[int]) -> OpColumns:
-    count = len(kept)
+def _select_ops(ops: OpColumns, rows: range | list[int]) -> OpColumns:
+    count = len(rows)
     none: list[str | None] = [None] * count
     return OpColumns(
-        name=_listed(ops.name, kept), state=none, group=_listed(ops.group, kept),
-        batch=_taken(ops.batch, kept) if ops.batch else array("q", (-1,)) * count,
-        start=_taken(ops.start, kept), end=_taken(ops.end, kept),
-        known=bytearray((MEASURED,)) * count, line=_taken(ops.line, kept), description=none,
-        shape=_listed(ops.shape, kept), dtype=_listed(ops.dtype, kept),
-        stated=bytearray(_listed(ops.stated, kept)),
+        name=_select_items(ops.name, rows), state=none, group=_select_items(ops.group, rows),
+        batch=_select_ints(ops.batch, rows) if ops.batch else array("q", (-1,)) * count,
+        start=_select_ints(ops.start, rows), end=_select_ints(ops.end, rows),
+        timing=bytearray((MEASURED,)) * count, line=_select_ints(ops.line, rows), description=none,
+        shape=_select_items(ops.shape, rows), dtype=_select_items(ops.dtype, rows),
+        stated_category=bytearray(_select_items(ops.stated_category, rows)),
     )  # fmt: skip
 
 
-def _columns(columns: DeviceColumns, kept: range | list[int], window: tuple[int, int]) -> DeviceColumns:
+def _select_columns(
+    columns: DeviceColumns, rows: range | list[int], window: tuple[int, int]
+) -> DeviceColumns:
     calls, host = columns.collectives, columns.host
     return DeviceColumns(
-        _taken(columns.stream, kept), _taken(columns.correlation, kept),
-        _listed(columns.operation, kept), _listed(columns.layer, kept),
-        _taken(columns.bytes, kept),
-        _listed(columns.grid, kept), _listed(columns.block, kept),
-        array("h", _listed(columns.occupancy, kept)),
-        {new: calls[op] for new, op in enumerate(kept) if op in calls} if calls else {}, columns.on_device,
-        None if host is None else host.part(kept, window), columns.gaps.part(window),
-        columns.streams, columns.counted,
+        _select_ints(columns.stream, rows), _select_ints(columns.correlation, rows),
+        _select_items(columns.operation, rows), _select_items(columns.layer, rows),
+        _select_ints(columns.bytes, rows),
+        _select_items(columns.grid, rows), _select_items(columns.block, rows),
+        array("h", _select_items(columns.occupancy, rows)),
+        {new: calls[op] for new, op in enumerate(rows) if op in calls} if calls else {}, columns.on_device,
+        None if host is None else host.part(rows, window), columns.gaps.part(window),
+        columns.streams, columns.line_noun,
     )  # fmt: skip
 
 
-def _taken(column: array[int], kept: range | list[int]) -> array[int]:
-    return column[:] if isinstance(kept, range) else array("q", _listed(column, kept))
+def _select_ints(column: array[int], rows: range | list[int]) -> array[int]:
+    return column[:] if isinstance(rows, range) else array("q", _select_items(column, rows))
 
 
-def _listed(column: Sequence[_Item], kept: range | list[int]) -> list[_Item]:
+def _select_items(column: Sequence[_Item], rows: range | list[int]) -> list[_Item]:
     """kept: all of a column as a range, a copy of it is made in a tenth of the time."""
-    return list(column) if isinstance(kept, range) else [column[op] for op in kept]
+    return list(column) if isinstance(rows, range) else [column[op] for op in rows]

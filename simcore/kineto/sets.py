@@ -11,8 +11,8 @@ from datetime import datetime, timezone
 from simcore.diagnostics import InputError
 from simcore.kineto.recording import Recording
 from simcore.records import Struct
-from simcore.workload.aside import Aside
 from simcore.workload.formats import format_of
+from simcore.workload.ignored_files import IgnoredFiles
 from simcore.workload.opening import read_beginning
 
 _HEAD_RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}]*?"rank"\s*:\s*(\d{1,7})')
@@ -39,14 +39,14 @@ class ProfilerFile(Struct, frozen=True):
     bytes: int
 
 
-def profiler_files(path: str, depth: int = _DEPTH) -> tuple[list[ProfilerFile], Aside]:
+def profiler_files(path: str, depth: int = _DEPTH) -> tuple[list[ProfilerFile], IgnoredFiles]:
     """(the files of recordings of a directory, by name; the other files that it has).
 
     Folders are looked into where the directory itself has none. Raises OSError when it cannot be read.
     """
     files: list[ProfilerFile] = []
     folders: list[str] = []
-    others = Aside()
+    others = IgnoredFiles()
     for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
         try:
             if entry.is_dir():
@@ -54,18 +54,20 @@ def profiler_files(path: str, depth: int = _DEPTH) -> tuple[list[ProfilerFile], 
                 continue
             size = entry.stat()
             head = read_beginning(entry.path) if stat.S_ISREG(size.st_mode) else b""
-            known = format_of(head)
-            is_recording = known is not None and known.kind == "profile"
+            file_format = format_of(head)
+            is_recording = file_format is not None and file_format.kind == "profile"
         except OSError:
             others.add(entry.name, b"")
             continue
         except InputError:
             # Damaged gzip data: that a rank is missing is said with the reason when it is read.
-            head, known, is_recording = b"", None, entry.name.endswith(_PACKED)
+            head, file_format, is_recording = b"", None, entry.name.endswith(_PACKED)
         if not is_recording:
             others.add(entry.name, head)
             continue
-        rank = None if known is not None and known.spans is not None else _rank_of(entry.name, head)
+        rank = (
+            None if file_format is not None and file_format.spans is not None else _rank_of(entry.name, head)
+        )
         files.append(ProfilerFile(entry.path, rank, size.st_size))
         if len(files) > _MOST_FILES:
             break
@@ -82,8 +84,8 @@ def profiler_files(path: str, depth: int = _DEPTH) -> tuple[list[ProfilerFile], 
 
 def _rank_of(name: str, head: bytes) -> int | None:
     """The rank that a file's beginning says, else its name; None where neither does."""
-    said, named = _HEAD_RANK.search(head), _NAME_RANK.search(name)
-    return int(said[1]) if said else int(named[1]) if named else None
+    head_match, name_match = _HEAD_RANK.search(head), _NAME_RANK.search(name)
+    return int(head_match[1]) if head_match else int(name_match[1]) if name_match else None
 
 
 class Job(Struct, frozen=True):
@@ -138,7 +140,7 @@ def _runs(recordings: Sequence[Recording]) -> list[list[Recording]]:
     """Recordings by run: where nothing tells ranks apart but the order of their files, those of other hours
     are another run.
     """
-    if any(recording.rank is not None or _named_rank(recording) is not None for recording in recordings):
+    if any(recording.rank is not None or _rank_in_name(recording) is not None for recording in recordings):
         return [list(recordings)]
     runs: list[list[Recording]] = []
     reached = 0
@@ -153,34 +155,36 @@ def _runs(recordings: Sequence[Recording]) -> list[list[Recording]]:
 
 def _number_ranks(recordings: Sequence[Recording]) -> None:
     """Gives a number to each recording whose file states none."""
-    taken = {recording.rank for recording in recordings if recording.rank is not None}
-    taken |= {rank for recording in recordings if (rank := _named_rank(recording)) is not None}
-    free = (number for number in range(len(recordings) + len(taken) + 1) if number not in taken)
+    used_ranks = {recording.rank for recording in recordings if recording.rank is not None}
+    used_ranks |= {rank for recording in recordings if (rank := _rank_in_name(recording)) is not None}
+    free = (
+        candidate for candidate in range(len(recordings) + len(used_ranks) + 1) if candidate not in used_ranks
+    )
     windows: dict[tuple[str, int], list[Recording]] = {}
     for recording in sorted(recordings, key=lambda recording: recording.path):
         if recording.rank is not None:
             continue
         process = _process(recording)
-        known = windows.setdefault(process, []) if process is not None else []
-        if known and all(_is_other_window(recording, window) for window in known):
-            recording.rank, recording.rank_from = known[0].rank, known[0].rank_from
-        elif (named := _named_rank(recording)) is not None:
-            recording.rank, recording.rank_from = named, "name"
+        same_process = windows.setdefault(process, []) if process is not None else []
+        if same_process and all(_is_other_window(recording, window) for window in same_process):
+            recording.rank, recording.rank_from = same_process[0].rank, same_process[0].rank_from
+        elif (name_rank := _rank_in_name(recording)) is not None:
+            recording.rank, recording.rank_from = name_rank, "name"
         else:
             recording.rank, recording.rank_from = next(free), "place"
-        known.append(recording)
+        same_process.append(recording)
 
 
-def _named_rank(recording: Recording) -> int | None:
-    named = _NAME_RANK.search(os.path.basename(recording.path))
-    return None if named is None else int(named[1])
+def _rank_in_name(recording: Recording) -> int | None:
+    match = _NAME_RANK.search(os.path.basename(recording.path))
+    return None if match is None else int(match[1])
 
 
 def _process(recording: Recording) -> tuple[str, int] | None:
     """(host, process) of a recording, as far as it is known; None where no process is."""
-    named = _NAME_PROCESS.match(os.path.basename(recording.path))
-    if named is not None:
-        return named[1], int(named[2])
+    match = _NAME_PROCESS.match(os.path.basename(recording.path))
+    if match is not None:
+        return match[1], int(match[2])
     return None if recording.process is None else ("", recording.process)
 
 
@@ -191,7 +195,9 @@ def _is_other_window(recording: Recording, window: Recording) -> bool:
     apart = recording.first_ns >= window.last_ns or recording.last_ns <= window.first_ns
     if _NAME_PROCESS.match(os.path.basename(recording.path)) is not None:
         return apart
-    return apart and not {step.number for step in recording.steps} & {step.number for step in window.steps}
+    return apart and not {step.step_number for step in recording.steps} & {
+        step.step_number for step in window.steps
+    }
 
 
 def _jobs(recordings: Sequence[Recording]) -> list[Job]:
@@ -200,16 +206,23 @@ def _jobs(recordings: Sequence[Recording]) -> list[Job]:
     merged: list[dict[int, list[Recording]]] = []
     steps: list[set[int]] = []
     for part in parts:
-        numbers = {step.number for recording in part for step in recording.steps}
+        step_numbers = {step.step_number for recording in part for step in recording.steps}
         # Windows of other steps are a part of the same job.
-        at = next((index for index, known in enumerate(steps) if numbers and not known & numbers), None)
+        at = next(
+            (
+                index
+                for index, other_steps in enumerate(steps)
+                if step_numbers and not other_steps & step_numbers
+            ),
+            None,
+        )
         if at is None or not steps[at]:
             merged.append({})
             steps.append(set())
             at = len(merged) - 1
-        steps[at] |= numbers
+        steps[at] |= step_numbers
         for recording in part:
-            merged[at].setdefault(_number(recording), []).append(recording)
+            merged[at].setdefault(_rank_or_zero(recording), []).append(recording)
     return [Job(merged_job) for merged_job in merged]
 
 
@@ -217,17 +230,17 @@ def _split(recordings: Sequence[Recording]) -> list[list[Recording]]:
     """Parts in which each rank is once, in order of time: by the names of the files where those tell them
     apart.
     """
-    if _once(recordings):
+    if _has_unique_ranks(recordings):
         return [list(recordings)]
     for key in (
         lambda recording: os.path.dirname(recording.path),
         lambda recording: _name_key(recording.path),
     ):
-        named: dict[str, list[Recording]] = {}
+        by_name: dict[str, list[Recording]] = {}
         for recording in recordings:
-            named.setdefault(key(recording), []).append(recording)
-        if 1 < len(named) < len(recordings) and all(map(_once, named.values())):
-            return sorted(named.values(), key=lambda part: min(recording.first_ns for recording in part))
+            by_name.setdefault(key(recording), []).append(recording)
+        if 1 < len(by_name) < len(recordings) and all(map(_has_unique_ranks, by_name.values())):
+            return sorted(by_name.values(), key=lambda part: min(recording.first_ns for recording in part))
     parts: list[list[Recording]] = []
     for recording in sorted(recordings, key=lambda recording: (recording.first_ns, recording.path)):
         part = next(
@@ -245,9 +258,9 @@ def _name_key(path: str) -> str:
     return _STAMP.sub("*", _NAME_RANK.sub("*", os.path.basename(path)))
 
 
-def _once(recordings: Sequence[Recording]) -> bool:
+def _has_unique_ranks(recordings: Sequence[Recording]) -> bool:
     return len({recording.rank for recording in recordings}) == len(recordings)
 
 
-def _number(recording: Recording) -> int:
+def _rank_or_zero(recording: Recording) -> int:
     return 0 if recording.rank is None else recording.rank

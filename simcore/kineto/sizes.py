@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from simcore.kineto.events import Args
-from simcore.kineto.libraries import said_collective
+from simcore.kineto.libraries import collective_in_name
 from simcore.kineto.values import elements_in_all, text_of
 from simcore.kineto.vocabulary import COLLECTIVE_ANNOTATION, dtype_of, operation_word
 from simcore.records import NamedTuple
@@ -20,7 +20,7 @@ from simcore.records import NamedTuple
 CALL = "record_param_comms"
 # (names, which argument goes in, which one comes out, None where none does), of torch's `Ops.cpp`,
 # `Functional.cpp` and `SymmetricMemory.cpp`.
-_OPERATIONS = tuple((re.compile(names), *places) for names, *places in (
+_OPERATIONS = tuple((re.compile(names), *argument_indices) for names, *argument_indices in (
     (rf"^{CALL}$", 0, None),
     (r"^c10d::_?(?:allgather|reduce_scatter|alltoall|gather|scatter)", 1, 0),
     (r"^c10d::(?:allreduce_|broadcast_|reduce_|send$|recv_)", 0, 0),
@@ -61,30 +61,30 @@ def call_size(name: str, args: Args) -> CallSize:
     types = args.types if isinstance(args.types, list) else []
     if COLLECTIVE_ANNOTATION.match(name) is not None:
         # All of its arguments are tensors that go in.
-        sizes = [_elements(dims, types, place) for place in range(len(dims))]
-        known = bool(sizes) and min(sizes) >= 0
-        return CallSize(name, sum(sizes) if known else -1, -1, _type(types, 0))
-    for names, given, made in _OPERATIONS:
+        sizes = [_elements(dims, types, argument) for argument in range(len(dims))]
+        is_known = bool(sizes) and min(sizes) >= 0
+        return CallSize(name, sum(sizes) if is_known else -1, -1, _type(types, 0))
+    for names, input_index, output_index in _OPERATIONS:
         if names.search(name) is not None:
-            out = -1 if made is None else _elements(dims, types, made)
-            return CallSize(name, _elements(dims, types, given), out, _type(types, given))
+            out = -1 if output_index is None else _elements(dims, types, output_index)
+            return CallSize(name, _elements(dims, types, input_index), out, _type(types, input_index))
     return CallSize(name)
 
 
-def _elements(dims: list[object], types: list[object], place: int) -> int:
+def _elements(dims: list[object], types: list[object], argument: int) -> int:
     """Elements of an argument, of a list those of all its tensors; -1 of what is none or has no shape."""
-    kind = types[place] if place < len(types) else None
-    shape = dims[place] if place < len(dims) else None
+    kind = types[argument] if argument < len(types) else None
+    shape = dims[argument] if argument < len(dims) else None
     # A tensor without dimensions has none; neither has what is no tensor.
     if not isinstance(shape, list) or kind in ("", "Scalar") or (kind is None and not shape):
         return -1
     return elements_in_all(shape, kind == "TensorList" or any(isinstance(inner, list) for inner in shape))
 
 
-def _type(types: list[object], place: int) -> str | None:
+def _type(types: list[object], argument: int) -> str | None:
     """The type of an argument if it is one of tensors."""
-    said = text_of(types[place]) if place < len(types) else None
-    return said if dtype_of(said) is not None else None
+    dtype = text_of(types[argument]) if argument < len(types) else None
+    return dtype if dtype_of(dtype) is not None else None
 
 
 def sizes_around(
@@ -118,7 +118,7 @@ def sizes_around(
                 open_.pop()
             if open_:
                 of_call.setdefault(open_[0][2], []).append(correlation)
-                sizes[correlation] = _together([call[3] for call in open_])
+                sizes[correlation] = _merge_sizes([call[3] for call in open_])
         for some in of_call.values():
             moving = [correlation for correlation in some if correlation in sure] or some
             for correlation in some:
@@ -127,14 +127,14 @@ def sizes_around(
     return sizes
 
 
-def _together(around: list[CallSize]) -> CallSize:
+def _merge_sizes(around: list[CallSize]) -> CallSize:
     """What the calls around one launch say, the outermost first."""
     if any(size.name == _LISTED and size.elements_in < 0 for size in around):
         around = [size for size in around if COLLECTIVE_ANNOTATION.match(size.name) is None]
-    told = next((size for size in around if size.elements_in >= 0), CallSize(""))
+    first_sized = next((size for size in around if size.elements_in >= 0), CallSize(""))
     dtype = next((size.dtype for size in around if size.dtype is not None), None)
     out = next((size.elements_out for size in around if size.elements_out >= 0), -1)
-    return CallSize(_operation(around), told.elements_in, out, dtype)
+    return CallSize(_operation(around), first_sized.elements_in, out, dtype)
 
 
 def _operation(around: Iterable[CallSize]) -> str:
@@ -142,7 +142,7 @@ def _operation(around: Iterable[CallSize]) -> str:
     for size in around:
         annotation = COLLECTIVE_ANNOTATION.match(size.name)
         name = size.name.rpartition("::")[2] if annotation is None else annotation[1]
-        word = said_collective(name) or operation_word(name)
+        word = collective_in_name(name) or operation_word(name)
         if word and size.name != CALL:
             return word
     return ""

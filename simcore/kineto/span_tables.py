@@ -11,7 +11,7 @@ from operator import attrgetter
 from simcore.diagnostics import Diagnostic, Severity, printable
 from simcore.kineto.recording import NO_STEP, ProfilerStep, Recording, refuse_devices
 from simcore.kineto.vocabulary import category_of_group_name
-from simcore.measured.columns import DeviceColumns, OpColumns, ToldCollective
+from simcore.measured.columns import CollectiveInfo, DeviceColumns, OpColumns
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, KERNEL
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple, replace
@@ -21,7 +21,7 @@ from simcore.workload.spans import COLLECTIVES, KINDS, TRANSFERS, UNSTATED, Span
 _CATEGORIES = {"compute": KERNEL, "copy": COPY, "host": "host"} | {name: name for name in COMPUTE}
 _WORDS = {name: name.replace("-", "") for name in COLLECTIVES} | {"send": "send", "receive": "recv"}
 # `tp-0`, `tp 1` and `tp2` are groups of one kind.
-_NUMBER = re.compile(r"[-_ .#]*\d+$")
+_TRAILING_NUMBER = re.compile(r"[-_ .#]*\d+$")
 
 
 class _Meaning(NamedTuple):
@@ -31,7 +31,7 @@ class _Meaning(NamedTuple):
 
     category: int
     label: str | None
-    told: ToldCollective | None
+    collective: CollectiveInfo | None
 
 
 def recordings_of(path: str, form: str, table: SpanTable) -> tuple[list[Recording], list[Diagnostic]]:
@@ -43,26 +43,28 @@ def recordings_of(path: str, form: str, table: SpanTable) -> tuple[list[Recordin
     meanings: dict[tuple[int, int], _Meaning] = {
         key: _meaning(table, *key) for key in set(zip(table.kind, table.group, strict=True))
     }
-    numbered = _Numbered()
-    made = [_RankRows(path, form, table, rank, rows[rank], meanings, numbered) for rank in sorted(rows)]
-    return [one.recording() for one in made], _said(path, table, made)
+    step_calls = _StepCalls()
+    rank_rows = [
+        _RankRows(path, form, table, rank, rows[rank], meanings, step_calls) for rank in sorted(rows)
+    ]
+    return [one.recording() for one in rank_rows], _row_diagnostics(path, table, rank_rows)
 
 
 def _meaning(table: SpanTable, kind: int, group: int) -> _Meaning:
     word = KINDS[kind]
     if word in _CATEGORIES:
         return _Meaning(CATEGORIES.index(_CATEGORIES[word]), None, None)
-    stated = table.groups[group] if group != UNSTATED else SpanGroup("")
-    label = _NUMBER.sub("", stated.name) or stated.name
+    span_group = table.groups[group] if group != UNSTATED else SpanGroup("")
+    label = _TRAILING_NUMBER.sub("", span_group.name) or span_group.name
     category = category_of_group_name(label)
     is_transfer = word in TRANSFERS
     if category == "comm" and is_transfer:
         category = "pp"
     # A send or receive is of two ranks, whoever they are.
-    size = len(stated.ranks) if stated.ranks is not None else 2 * is_transfer
-    name = stated.name or (None if stated.ranks is None else ",".join(map(str, stated.ranks)))
-    told = ToldCollective(_WORDS[word], name, stated.ranks, size)
-    return _Meaning(CATEGORIES.index(category), label or _lane(stated, category), told)
+    size = len(span_group.ranks) if span_group.ranks is not None else 2 * is_transfer
+    name = span_group.name or (None if span_group.ranks is None else ",".join(map(str, span_group.ranks)))
+    collective = CollectiveInfo(_WORDS[word], name, span_group.ranks, size)
+    return _Meaning(CATEGORIES.index(category), label or _lane(span_group, category), collective)
 
 
 def _lane(group: SpanGroup, category: str) -> str:
@@ -75,19 +77,21 @@ def _lane(group: SpanGroup, category: str) -> str:
     return plural(len(ranks), "rank") + (f" by {apart}" if apart > 1 else "")
 
 
-class _Numbered:
+class _StepCalls:
     """Calls of groups that each step begins to count anew: their number is known, not guessed from order."""
 
     def __init__(self) -> None:
-        self.known: dict[tuple[int, int, int, int], ToldCollective] = {}
+        self.calls: dict[tuple[int, int, int, int], CollectiveInfo] = {}
 
-    def call(self, told: ToldCollective, key: tuple[int, int, int], number: int) -> ToldCollective:
+    def find_call(
+        self, collective: CollectiveInfo, key: tuple[int, int, int], sequence: int
+    ) -> CollectiveInfo:
         """The call of a number, one for all ranks. key: kind, group and step."""
-        place = (*key, number)
-        if place not in self.known:
-            communicator = f"{told.group} {told.operation} {key[2]}"
-            self.known[place] = replace(told, communicator=communicator, sequence=number)
-        return self.known[place]
+        call_key = (*key, sequence)
+        if call_key not in self.calls:
+            communicator = f"{collective.group} {collective.operation} {key[2]}"
+            self.calls[call_key] = replace(collective, communicator=communicator, sequence=sequence)
+        return self.calls[call_key]
 
 
 class _RankRows:
@@ -103,10 +107,10 @@ class _RankRows:
         rank: int,
         rows: list[int],
         meanings: dict[tuple[int, int], _Meaning],
-        numbered: _Numbered,
+        step_calls: _StepCalls,
     ) -> None:
         self.path, self.form, self.table, self.rank = path, form, table, rank
-        self.meanings, self.numbered = meanings, numbered
+        self.meanings, self.step_calls = meanings, step_calls
         self.again: list[int] = []
         self.over: list[int] = []
         self.foreign: list[int] = []
@@ -114,27 +118,27 @@ class _RankRows:
 
     def _each_once(self, rows: list[int]) -> list[int]:
         start, end, stream = self.table.start, self.table.end, self.table.stream
-        kept: list[int] = []
+        unique: list[int] = []
         reached = dict.fromkeys(range(len(self.table.streams)), 0)
-        begun = -1
-        seen: set[tuple[object, ...]] = set()
+        last_start = -1
+        seen_keys: set[tuple[object, ...]] = set()
         for row in rows:
             time, on = start[row], stream[row]
-            if time != begun:
-                begun = time
-                seen.clear()
+            if time != last_start:
+                last_start = time
+                seen_keys.clear()
             else:
                 # Most begin alone: what they are is asked for when another one begins with them.
-                seen.add(self._key(kept[-1]))
-                if self._key(row) in seen:
+                seen_keys.add(self._key(unique[-1]))
+                if self._key(row) in seen_keys:
                     self.again.append(row)
                     continue
-            kept.append(row)
+            unique.append(row)
             if time < reached[on]:
                 self.over.append(row)
             if end[row] > reached[on]:
                 reached[on] = end[row]
-        return kept
+        return unique
 
     def _key(self, row: int) -> tuple[object, ...]:
         table = self.table
@@ -144,19 +148,19 @@ class _RankRows:
     def recording(self) -> Recording:
         """The recording of the rank."""
         table, rows = self.table, self.rows
-        meant = [self.meanings[table.kind[row], table.group[row]] for row in rows]
+        row_meanings = [self.meanings[table.kind[row], table.group[row]] for row in rows]
         none: list[str | None] = [None] * len(rows)
         ops = OpColumns(
-            name=[table.name[row] for row in rows], group=[one.label for one in meant],
+            name=[table.name[row] for row in rows], group=[one.label for one in row_meanings],
             batch=self._column(table.microbatch), start=self._column(table.start),
             end=self._column(table.end), line=self._column(table.line), shape=none, dtype=none,
-            stated=bytearray([one.category for one in meant]),
+            stated_category=bytearray([one.category for one in row_meanings]),
         )  # fmt: skip
         unknown = array("q", (-1,)) * len(rows)
         columns = DeviceColumns(
             stream=self._column(table.stream), correlation=unknown, operation=none, layer=none,
             bytes=unknown, grid=none, block=none, occupancy=array("h", (-1,)) * len(rows),
-            collectives=self._calls(meant), streams=dict(enumerate(table.streams)), counted="line",
+            collectives=self._calls(row_meanings), streams=dict(enumerate(table.streams)), line_noun="line",
         )  # fmt: skip
         step = self._column(table.step)
         return Recording(self.path, self.rank, None, None, ops, columns, step, _steps(step, ops),
@@ -165,23 +169,25 @@ class _RankRows:
     def _column(self, column: array[int]) -> array[int]:
         return array("q", map(column.__getitem__, self.rows))
 
-    def _calls(self, meant: list[_Meaning]) -> dict[int, ToldCollective]:
+    def _calls(self, row_meanings: list[_Meaning]) -> dict[int, CollectiveInfo]:
         """What is told of each call."""
-        calls: dict[int, ToldCollective] = {}
-        seen = Counter[tuple[int, int, int]]()
-        for op, one in enumerate(meant):
-            told = one.told
-            if told is None:
+        calls: dict[int, CollectiveInfo] = {}
+        counts = Counter[tuple[int, int, int]]()
+        for op, one in enumerate(row_meanings):
+            collective = one.collective
+            if collective is None:
                 continue
             row = self.rows[op]
-            if told.ranks is not None and self.rank not in told.ranks:
+            if collective.ranks is not None and self.rank not in collective.ranks:
                 self.foreign.append(row)
-                told = replace(told, group=f"{told.group} without rank {self.rank}", ranks=None, size=0)
-            elif self.table.has_steps and not (told.sends or told.receives):
+                collective = replace(
+                    collective, group=f"{collective.group} without rank {self.rank}", ranks=None, size=0
+                )
+            elif self.table.has_steps and not (collective.sends or collective.receives):
                 key = (self.table.kind[row], self.table.group[row], self.table.step[row])
-                told = self.numbered.call(told, key, seen[key])
-                seen[key] += 1
-            calls[op] = told
+                collective = self.step_calls.find_call(collective, key, counts[key])
+                counts[key] += 1
+            calls[op] = collective
         return calls
 
 
@@ -191,25 +197,27 @@ def _steps(step: array[int], ops: OpColumns) -> tuple[ProfilerStep, ...]:
     # Of several the first counts, which comes last here.
     first = dict(zip(reversed(step), reversed(ops.start), strict=True))
     last = dict.fromkeys(counts, 0)
-    for number, end in zip(step, ops.end, strict=True):
-        if end > last[number]:
-            last[number] = end
+    for step_number, end in zip(step, ops.end, strict=True):
+        if end > last[step_number]:
+            last[step_number] = end
     return tuple(
-        ProfilerStep(number, first[number], last[number], counts[number], first[number])
-        for number in sorted(first)
-        if number != NO_STEP
+        ProfilerStep(
+            step_number, first[step_number], last[step_number], counts[step_number], first[step_number]
+        )
+        for step_number in sorted(first)
+        if step_number != NO_STEP
     )
 
 
-def _said(path: str, table: SpanTable, made: list[_RankRows]) -> list[Diagnostic]:
+def _row_diagnostics(path: str, table: SpanTable, rank_rows: list[_RankRows]) -> list[Diagnostic]:
     """What was found of rows that are there twice, overlap, or are of a group without their rank."""
-    said: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
 
     def say(severity: Severity, code: str, rows: list[int], message: str) -> None:
-        said.append(Diagnostic(severity, code, message, path, table.line[min(rows)], 1))
+        diagnostics.append(Diagnostic(severity, code, message, path, table.line[min(rows)], 1))
 
     again, over, foreign = (
-        [row for one in made for row in rows(one)]
+        [row for one in rank_rows for row in rows(one)]
         for rows in (attrgetter("again"), attrgetter("over"), attrgetter("foreign"))
     )
     if again:
@@ -231,4 +239,4 @@ def _said(path: str, table: SpanTable, made: list[_RankRows]) -> list[Diagnostic
             f"{table.rank[min(foreign)]} in ranks {members}: taken as calls without a partner"
         )
         say("warning", "rank-not-in-group", foreign, message)
-    return said
+    return diagnostics

@@ -21,7 +21,7 @@ from simcore.measured.vocabulary import CATEGORIES, COPY
 from simcore.records import NamedTuple
 
 _COPY = CATEGORIES.index(COPY)
-_NUMBER = re.compile(r"\d{1,12}")
+_DIGITS = re.compile(r"\d{1,12}")
 _NEVER, _ALWAYS = -(1 << 70), 1 << 70
 # An annotation that has so many others of its kind inside is a window of theirs.
 _WINDOW_OF = 2
@@ -32,7 +32,7 @@ class StepMark(NamedTuple):
     same in ns.
     """
 
-    number: int
+    step_number: int
     begin: float
     over: float
     start: int
@@ -43,55 +43,55 @@ class StepNames:
     """Which names of annotations are steps: the profiler's, or those that fit a regular expression."""
 
     def __init__(self, names: str | None) -> None:
-        self.is_asked = names is not None
+        self.has_pattern = names is not None
         self._pattern = STEP if names is None else re.compile(names)
 
     def fit(self, name: str) -> bool:
         """Whether a name is that of a step."""
         return self._pattern.search(name) is not None
 
-    def number(self, name: str) -> int:
+    def parse_number(self, name: str) -> int:
         """The number in the name of a step: that of the expression's first group, else the last one in the
         name; -1 where there is none.
         """
-        found = self._pattern.search(name)
-        said = found[1] if found is not None and found.re.groups else name
-        return int(numbers[-1]) if (numbers := _NUMBER.findall(said or "")) else -1
+        match = self._pattern.search(name)
+        text = match[1] if match is not None and match.re.groups else name
+        return int(digits[-1]) if (digits := _DIGITS.findall(text or "")) else -1
 
-    def marks(self, named: Iterable[tuple[str, StepMark]], is_of_device: bool = False) -> list[StepMark]:
+    def marks(self, candidates: Iterable[tuple[str, StepMark]], is_of_device: bool = False) -> list[StepMark]:
         """The steps among annotations in order of time, each number once, none inside another.
 
         named: (name, annotation without its number). is_of_device: whether each stream has an annotation of
         its own. Steps without numbers, or with one twice, are counted from 0.
         """
-        marks = [mark._replace(number=self.number(name)) for name, mark in named]
-        marks = _merged(marks, is_of_device and not self.is_asked)
-        if not self.is_asked:
+        marks = [mark._replace(step_number=self.parse_number(name)) for name, mark in candidates]
+        marks = _merge_marks(marks, is_of_device and not self.has_pattern)
+        if not self.has_pattern:
             inside = _count_inside(marks)
             marks = [mark for mark, count in zip(marks, inside, strict=True) if count < _WINDOW_OF]
-        kept: list[StepMark] = []
+        selected: list[StepMark] = []
         for mark in marks:
-            if not kept or mark.end > kept[-1].end:
-                kept.append(mark)
-        numbers = {mark.number for mark in kept}
-        if -1 in numbers or len(numbers) < len(kept):
-            kept = [mark._replace(number=number) for number, mark in enumerate(kept)]
-        return kept
+            if not selected or mark.end > selected[-1].end:
+                selected.append(mark)
+        step_numbers = {mark.step_number for mark in selected}
+        if -1 in step_numbers or len(step_numbers) < len(selected):
+            selected = [mark._replace(step_number=index) for index, mark in enumerate(selected)]
+        return selected
 
 
-def _merged(marks: list[StepMark], anywhere: bool) -> list[StepMark]:
+def _merge_marks(marks: list[StepMark], anywhere: bool) -> list[StepMark]:
     """Marks of one number that overlap as one, the outer of two that begin together first. anywhere: also
     those that do not overlap.
     """
     last: dict[int, int] = {}
     merged: list[StepMark] = []
     for mark in sorted(marks, key=lambda mark: (mark.begin, -mark.over)):
-        at = last.get(mark.number) if mark.number >= 0 else None
+        at = last.get(mark.step_number) if mark.step_number >= 0 else None
         if at is not None and (anywhere or mark.begin < merged[at].over):
-            known = merged[at]
-            merged[at] = known._replace(over=max(known.over, mark.over), end=max(known.end, mark.end))
+            earlier = merged[at]
+            merged[at] = earlier._replace(over=max(earlier.over, mark.over), end=max(earlier.end, mark.end))
         else:
-            last[mark.number] = len(merged)
+            last[mark.step_number] = len(merged)
             merged.append(mark)
     return merged
 
@@ -116,11 +116,11 @@ def steps_by_time(marks: Sequence[StepMark], ops: OpColumns) -> tuple[array[int]
     for op, (start, end) in enumerate(zip(ops.start, ops.end, strict=True) if marks else ()):
         index = bisect_right(begins, start) - 1
         if index >= 0 and start < marks[index].end:
-            step[op] = marks[index].number
+            step[op] = marks[index].step_number
             ends[index] = max(ends[index], end)
             counts[index] += 1
     return step, tuple(
-        ProfilerStep(mark.number, mark.start, end, count, mark.start)
+        ProfilerStep(mark.step_number, mark.start, end, count, mark.start)
         for mark, end, count in zip(marks, ends, counts, strict=True)
     )
 
@@ -152,7 +152,7 @@ class _Device:
         left = self._group(launch)
         self.is_launched = any(self.kernels[:-1]) or any(self.copies[:-1])
         self.first = self._firsts()
-        self._place(left)
+        self._assign_unlaunched(left)
         self.last = list(map(self._last, self.kernels[:-1]))
 
     def _group(self, launch: Sequence[float | None]) -> list[int]:
@@ -160,7 +160,7 @@ class _Device:
         begins = [*(mark.begin for mark in self.marks), float("inf")]
         left, none = [], self.kernels[-1].append
         index, since, until, over, add = -1, 0.0, 0.0, 0.0, none
-        for op, (time, category) in enumerate(zip(launch, self.ops.stated, strict=True)):
+        for op, (time, category) in enumerate(zip(launch, self.ops.stated_category, strict=True)):
             if time is None:
                 left.append(op)
                 continue
@@ -197,7 +197,7 @@ class _Device:
             later = first[index] = later if first[index] == _ALWAYS else first[index]
         return first
 
-    def _place(self, left: Sequence[int]) -> None:
+    def _assign_unlaunched(self, left: Sequence[int]) -> None:
         """Puts what nothing launched, as far as the file tells, into the step that the device is at: before a
         step's first kernel it belongs to what was before.
         """
@@ -205,7 +205,7 @@ class _Device:
         for op in left:
             start = self.ops.start[op]
             self.group[op] = index = bisect_right(self.first, start) - 1
-            column = self.copies if self.ops.stated[op] == _COPY else self.kernels
+            column = self.copies if self.ops.stated_category[op] == _COPY else self.kernels
             column[index if index >= 0 and start < over[index] else -1].append(op)
 
     def _ends(self) -> list[int]:
@@ -219,33 +219,33 @@ class _Device:
     def _last(self, some: Sequence[int]) -> int:
         return max(map(self.ops.end.__getitem__, some), default=_NEVER)
 
-    def _done_before(self) -> list[int]:
+    def _free_before(self) -> list[int]:
         """When the device is done with what was launched before each step."""
-        end, done = self.ops.end, [_NEVER, *self.last]
+        end, free_at = self.ops.end, [_NEVER, *self.last]
         for op in self.kernels[-1]:
             at = self.group[op] + 1
-            done[at] = max(done[at], end[op])
+            free_at[at] = max(free_at[at], end[op])
         first = [*self.first, _ALWAYS]
         for op in (op for copies in self.copies for op in copies):
             at, over = self.group[op] + 1, end[op]
             if over > first[at]:
                 # It runs beside kernels of a later step.
                 at = bisect_left(first, over, at)
-            if over > done[at]:
-                done[at] = over
-        return list(accumulate(done, max))
+            if over > free_at[at]:
+                free_at[at] = over
+        return list(accumulate(free_at, max))
 
     def steps(self) -> tuple[array[int], tuple[ProfilerStep, ...]]:
         """The step of each operation, and the steps."""
         step, steps = array("q", (NO_STEP,)) * len(self.ops), []
-        for index, (mark, done, end) in enumerate(
-            zip(self.marks, self._done_before(), self._ends(), strict=False)
+        for index, (mark, free_at, end) in enumerate(
+            zip(self.marks, self._free_before(), self._ends(), strict=False)
         ):
             own = [*self.kernels[index], *self.copies[index]]
             for op in own:
-                step[op] = mark.number
+                step[op] = mark.step_number
             # What outlasts the whole step on another stream does not say when it begins.
             last = max(self.last[index], self._last(self.copies[index]))
-            start = done if done < last else self.first[index] if own else mark.start
-            steps.append(ProfilerStep(mark.number, max(mark.start, start), end, len(own), mark.start))
+            start = free_at if free_at < last else self.first[index] if own else mark.start
+            steps.append(ProfilerStep(mark.step_number, max(mark.start, start), end, len(own), mark.start))
         return step, tuple(steps)

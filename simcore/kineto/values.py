@@ -33,8 +33,8 @@ def whole(value: Any) -> int | None:
 
 def count_of(value: Any) -> int:
     """A whole number that is not negative; -1 for all else."""
-    number = whole(value)
-    return -1 if number is None or number < 0 else number
+    integer = whole(value)
+    return -1 if integer is None or integer < 0 else integer
 
 
 def percent_of(value: Any) -> int:
@@ -43,12 +43,12 @@ def percent_of(value: Any) -> int:
     return percent if percent <= 100 else -1
 
 
-def stream_of(stated: Any, thread: Any) -> int:
+def stream_of(value: Any, thread: Any) -> int:
     """The stream of a kernel, else the thread on which its event stands; -1 where neither is a number."""
-    number = whole(stated)
-    if number is None:
-        number = whole(thread)
-    return -1 if number is None else number
+    stream = whole(value)
+    if stream is None:
+        stream = whole(thread)
+    return -1 if stream is None else stream
 
 
 def text_of(value: Any) -> str | None:
@@ -61,8 +61,8 @@ def key_of(value: Any) -> Any:
     number and no text.
     """
     if type(value) is str:
-        number = whole(value)
-        return value if number is None else number
+        integer = whole(value)
+        return value if integer is None else integer
     return value if isinstance(value, int) else None
 
 
@@ -74,10 +74,10 @@ def ranks_of(value: Any) -> tuple[int, ...] | None:
         value = re.findall(r"\d+", value)
     if not isinstance(value, list) or not value:
         return None
-    numbers = [whole(item) for item in value]
-    if any(number is None or number < 0 for number in numbers):
+    ranks = [whole(item) for item in value]
+    if any(rank is None or rank < 0 for rank in ranks):
         return None
-    return tuple(number for number in numbers if number is not None)
+    return tuple(rank for rank in ranks if rank is not None)
 
 
 def elements_of(dims: Any) -> int:
@@ -116,9 +116,9 @@ def triple_of(raw: bytes) -> str | None:
         return None
     if not isinstance(value, list) or not 1 <= len(value) <= 3:
         return None
-    if not all(isinstance(number, (int, float)) and abs(number) < _EXACT for number in value):
+    if not all(isinstance(size, (int, float)) and abs(size) < _EXACT for size in value):
         return None
-    return " x ".join(f"{number:g}" for number in value)
+    return " x ".join(f"{size:g}" for size in value)
 
 
 class Triples(dict[bytes, "str | None"]):

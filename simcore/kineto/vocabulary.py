@@ -125,5 +125,5 @@ def dtype_of(text: str | None) -> str | None:
 
 def reduced_dtype(name: str) -> str | None:
     """The type that a kernel's name says it reduces, as a trace writes types; None where it says none."""
-    said = _REDUCED.search(name)
-    return None if said is None else _OF_NAME[said[1]]
+    match = _REDUCED.search(name)
+    return None if match is None else _OF_NAME[match[1]]

@@ -11,20 +11,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median_low
 
 from simcore.measured.columns import RankTrace
-from simcore.measured.matching import Call, Matches, match, times_of
-from simcore.measured.places import MODEL_PARALLEL, Degrees
+from simcore.measured.matching import Call, Matches, match_calls, times_of
+from simcore.measured.rank_positions import MODEL_PARALLEL, Degrees
 from simcore.records import Struct, field
 
 # Real runs on one clock have nothing that is over more than 0.03 ms before what it needs begins.
 _SLACK_NS = 100_000
 # Two ranks on one clock leave many collectives 0.00 to 0.02 ms apart (median), a single one up to 6.74 ms.
 _MANY = 8
-_APART_NS, _FEW_APART_NS, _ALONE_APART_NS = 200_000, 500_000, 10_000_000
+_APART_OF_MANY_NS, _APART_OF_FEW_NS, _APART_OF_ONE_NS = 200_000, 500_000, 10_000_000
 _SPREAD_NS = 100_000
 _ANY = 1 << 70
 
 
-class Tie(Struct):
+class ClockPair(Struct):
     """Communication between the ranks of two clocks; all ns, and by how much the second clock is ahead.
 
     least, most: what is possible. ends: (collective, difference of the ends) of collectives; there, back: of
@@ -38,9 +38,9 @@ class Tie(Struct):
     back: list[int] = field(default_factory=list)
 
     @property
-    def matched(self) -> tuple[int, int]:
+    def match_counts(self) -> tuple[int, int]:
         """How many collectives, how many messages."""
-        return len({number for number, _ in self.ends}), len(self.there) + len(self.back)
+        return len({collective for collective, _ in self.ends}), len(self.there) + len(self.back)
 
     def offset(self) -> int:
         """What it seems to be. Members leave a collective together; a message takes its time both ways."""
@@ -52,67 +52,69 @@ class Tie(Struct):
 
     def is_one_clock(self) -> bool:
         """Whether the clocks need not differ."""
-        return self.least <= _SLACK_NS and self.most >= -_SLACK_NS and not self._leaves_apart()
+        return self.least <= _SLACK_NS and self.most >= -_SLACK_NS and not self._has_constant_offset()
 
-    def _leaves_apart(self) -> bool:
+    def _has_constant_offset(self) -> bool:
         """Whether one leaves every collective by the same time later: no host is that regular."""
-        collectives = self.matched[0]
+        collectives = self.match_counts[0]
         if not collectives:
             return False
         middle = self.offset()
         if collectives == 1:
-            return abs(middle) > _ALONE_APART_NS
+            return abs(middle) > _APART_OF_ONE_NS
         spread = max(_SPREAD_NS, abs(middle) // 10)
-        near = sum(abs(ns - middle) <= spread for _, ns in self.ends)
-        least = _APART_NS if collectives >= _MANY else _FEW_APART_NS
-        return abs(middle) > least and near * 4 >= len(self.ends) * 3
+        near_count = sum(abs(ns - middle) <= spread for _, ns in self.ends)
+        least = _APART_OF_MANY_NS if collectives >= _MANY else _APART_OF_FEW_NS
+        return abs(middle) > least and near_count * 4 >= len(self.ends) * 3
 
-    def flipped(self) -> Tie:
+    def flip(self) -> ClockPair:
         """The same, seen from the second clock."""
-        ends = [(number, -ns) for number, ns in self.ends]
-        return Tie(-self.most, -self.least, ends, [-ns for ns in self.back], [-ns for ns in self.there])
+        ends = [(collective, -ns) for collective, ns in self.ends]
+        return ClockPair(-self.most, -self.least, ends, [-ns for ns in self.back], [-ns for ns in self.there])
 
-    def joined(self, other: Tie) -> Tie:
+    def merge(self, other: ClockPair) -> ClockPair:
         """Both, of clocks that are one."""
-        return Tie(max(self.least, other.least), min(self.most, other.most), self.ends + other.ends,
+        return ClockPair(max(self.least, other.least), min(self.most, other.most), self.ends + other.ends,
                    self.there + other.there, self.back + other.back)  # fmt: skip
 
 
-def fewest_clocks(
-    count: int, ties: Mapping[tuple[int, int], Tie]
-) -> tuple[list[tuple[int, ...]], list[dict[int, Tie]]]:
+def find_fewest_clocks(
+    count: int, clock_pairs: Mapping[tuple[int, int], ClockPair]
+) -> tuple[list[tuple[int, ...]], list[dict[int, ClockPair]]]:
     """(the ranks of each clock, ascending; by clock its ties to others) of `count` ranks.
 
     ties: by (rank, rank), the lower one first. Those that seem to differ least are brought together first.
     """
     root = list(range(count))
-    near: list[dict[int, Tie]] = [{} for _ in root]
-    for (clock, other), tie in ties.items():
-        near[clock][other], near[other][clock] = tie, tie.flipped()
+    pairs_of: list[dict[int, ClockPair]] = [{} for _ in root]
+    for (clock, other), clock_pair in clock_pairs.items():
+        pairs_of[clock][other], pairs_of[other][clock] = clock_pair, clock_pair.flip()
 
     def find(rank: int) -> int:
         while root[rank] != rank:
             rank = root[rank]
         return rank
 
-    for pair in sorted(ties, key=lambda pair: (abs(ties[pair].offset()), pair)):
+    for pair in sorted(clock_pairs, key=lambda pair: (abs(clock_pairs[pair].offset()), pair)):
         first, second = sorted(map(find, pair))
-        if first == second or not near[first][second].is_one_clock():
+        if first == second or not pairs_of[first][second].is_one_clock():
             continue
         root[second] = first
-        del near[first][second]
-        for third, tie in near[second].items():
+        del pairs_of[first][second]
+        for third, clock_pair in pairs_of[second].items():
             if third == first:
                 continue
-            del near[third][second]
-            tie = near[first][third].joined(tie) if third in near[first] else tie
-            near[first][third], near[third][first] = tie, tie.flipped()
-        near[second] = {}
+            del pairs_of[third][second]
+            clock_pair = pairs_of[first][third].merge(clock_pair) if third in pairs_of[first] else clock_pair
+            pairs_of[first][third], pairs_of[third][first] = clock_pair, clock_pair.flip()
+        pairs_of[second] = {}
     members: dict[int, list[int]] = {}
     for rank in range(count):
         members.setdefault(find(rank), []).append(rank)
-    number_of = {member: number for number, member in enumerate(members)}
-    between = [{number_of[other]: tie for other, tie in near[member].items()} for member in members]
+    number_of = {member: index for index, member in enumerate(members)}
+    between = [
+        {number_of[other]: clock_pair for other, clock_pair in pairs_of[member].items()} for member in members
+    ]
     return [tuple(ranks) for ranks in members.values()], between
 
 
@@ -129,7 +131,7 @@ class RankClock(Struct, frozen=True):
 
     members: tuple[int, ...]
     shift_ns: int
-    matched: int
+    match_count: int
 
 
 class Breach(Struct, frozen=True):
@@ -150,26 +152,26 @@ class CommonClock(Struct, frozen=True):
     breach: Breach | None = None
 
 
-def common_clock(ranks: Sequence[RankTrace], degrees: Degrees, apart: bool) -> CommonClock:
+def find_common_clock(ranks: Sequence[RankTrace], degrees: Degrees, apart: bool) -> CommonClock:
     """The clocks of these ranks.
 
     apart: whether there is a time at which no rank runs. Nothing is shifted if no offsets make the run
     possible: ranks that lie apart did not run together then, and of the others it is said.
     """
-    matches = match(ranks, degrees, on_one_clock=False)
-    clocks, ties = fewest_clocks(len(ranks), _ties(ranks, matches))
-    clock_of = _shifts(clocks, ties, _LEAST_MATCHED if apart else 1)
-    loose = tuple(rank for number in range(len(clocks)) if number not in clock_of for rank in clocks[number])
+    matches = match_calls(ranks, degrees, on_one_clock=False)
+    clocks, clock_pairs = find_fewest_clocks(len(ranks), _find_clock_pairs(ranks, matches))
+    clock_of = _find_shifts(clocks, clock_pairs, _LEAST_MATCHED if apart else 1)
+    loose = tuple(rank for index in range(len(clocks)) if index not in clock_of for rank in clocks[index])
     shifts = [0] * len(ranks)
     for clock in clock_of.values():
         for member in clock.members:
             shifts[member] = clock.shift_ns
-    if len(clock_of) > 1 and not (apart and loose) and _worst(ranks, matches, shifts) is None:
+    if len(clock_of) > 1 and not (apart and loose) and _worst_breach(ranks, matches, shifts) is None:
         return CommonClock(tuple(clock_of.values()), loose)
-    return CommonClock() if apart else CommonClock(breach=_worst(ranks, matches, [0] * len(ranks)))
+    return CommonClock() if apart else CommonClock(breach=_worst_breach(ranks, matches, [0] * len(ranks)))
 
 
-def _bound(ranks: Sequence[RankTrace], matches: Matches) -> Iterator[tuple[Call, ...]]:
+def _synchronous_calls(ranks: Sequence[RankTrace], matches: Matches) -> Iterator[tuple[Call, ...]]:
     """The calls of each collective that ends for all of its members at once."""
     for meeting in matches.meetings:
         first = meeting.calls[0]
@@ -181,21 +183,21 @@ def _bound(ranks: Sequence[RankTrace], matches: Matches) -> Iterator[tuple[Call,
             yield meeting.calls
 
 
-def _ties(ranks: Sequence[RankTrace], matches: Matches) -> dict[tuple[int, int], Tie]:
+def _find_clock_pairs(ranks: Sequence[RankTrace], matches: Matches) -> dict[tuple[int, int], ClockPair]:
     """(rank, rank), the lower one first -> what both did together."""
-    ties: dict[tuple[int, int], Tie] = {}
+    clock_pairs: dict[tuple[int, int], ClockPair] = {}
     for message in matches.messages:
         send, receive = message
-        sent, received = times_of(ranks[send.rank], send), times_of(ranks[receive.rank], receive)
+        send_times, receive_times = times_of(ranks[send.rank], send), times_of(ranks[receive.rank], receive)
         if send.rank < receive.rank:
-            tie = ties.setdefault((send.rank, receive.rank), Tie())
-            tie.most = min(tie.most, received[1] - sent[0])
-            tie.there.append(received[1] - sent[1])
+            clock_pair = clock_pairs.setdefault((send.rank, receive.rank), ClockPair())
+            clock_pair.most = min(clock_pair.most, receive_times[1] - send_times[0])
+            clock_pair.there.append(receive_times[1] - send_times[1])
         elif send.rank > receive.rank:
-            tie = ties.setdefault((receive.rank, send.rank), Tie())
-            tie.least = max(tie.least, sent[0] - received[1])
-            tie.back.append(sent[1] - received[1])
-    for number, calls in enumerate(_bound(ranks, matches)):
+            clock_pair = clock_pairs.setdefault((receive.rank, send.rank), ClockPair())
+            clock_pair.least = max(clock_pair.least, send_times[0] - receive_times[1])
+            clock_pair.back.append(send_times[1] - receive_times[1])
+    for collective, calls in enumerate(_synchronous_calls(ranks, matches)):
         spans = {call.rank: times_of(ranks[call.rank], call) for call in calls}
         # Of all pairs those that bound most: with the first one gone, and with the last one to come.
         hubs = {min(spans), min(spans, key=lambda rank: spans[rank][1]),
@@ -204,36 +206,45 @@ def _ties(ranks: Sequence[RankTrace], matches: Matches) -> dict[tuple[int, int],
             if first == other:
                 continue
             (start, end), (other_start, other_end) = spans[first], spans[other]
-            tie = ties.setdefault((first, other), Tie())
-            tie.least, tie.most = max(tie.least, other_start - end), min(tie.most, other_end - start)
-            tie.ends.append((number, other_end - end))
-    return ties
+            clock_pair = clock_pairs.setdefault((first, other), ClockPair())
+            clock_pair.least, clock_pair.most = (
+                max(clock_pair.least, other_start - end),
+                min(clock_pair.most, other_end - start),
+            )
+            clock_pair.ends.append((collective, other_end - end))
+    return clock_pairs
 
 
-def _shifts(
-    clocks: Sequence[tuple[int, ...]], ties: Sequence[dict[int, Tie]], least_matched: int
+def _find_shifts(
+    clocks: Sequence[tuple[int, ...]], clock_pairs: Sequence[dict[int, ClockPair]], least_matched: int
 ) -> dict[int, RankClock]:
     """The clocks that can be brought to the first one, by the most matched communications first."""
     shifts = {0: RankClock(clocks[0], 0, 0)}
     while True:
-        edges = [(*tie.matched, -first, -other) for first in shifts for other, tie in ties[first].items()
-                 if other not in shifts and sum(tie.matched) >= least_matched]  # fmt: skip
+        edges = [
+            (*clock_pair.match_counts, -first, -other)
+            for first in shifts
+            for other, clock_pair in clock_pairs[first].items()
+            if other not in shifts and sum(clock_pair.match_counts) >= least_matched
+        ]
         if not edges:
             return shifts
         collectives, messages, first, other = max(edges)
         first, other = -first, -other
         bounds = [
-            (ties[number][other], clock.shift_ns) for number, clock in shifts.items() if other in ties[number]
+            (clock_pairs[index][other], clock.shift_ns)
+            for index, clock in shifts.items()
+            if other in clock_pairs[index]
         ]
-        least = max(tie.least - shift_ns for tie, shift_ns in bounds)
-        most = min(tie.most - shift_ns for tie, shift_ns in bounds)
-        offset = ties[first][other].offset() - shifts[first].shift_ns
+        least = max(clock_pair.least - shift_ns for clock_pair, shift_ns in bounds)
+        most = min(clock_pair.most - shift_ns for clock_pair, shift_ns in bounds)
+        offset = clock_pairs[first][other].offset() - shifts[first].shift_ns
         if least <= most:
             offset = min(max(offset, least), most)
         shifts[other] = RankClock(clocks[other], -offset, collectives or messages)
 
 
-def _worst(ranks: Sequence[RankTrace], matches: Matches, shifts: Sequence[int]) -> Breach | None:
+def _worst_breach(ranks: Sequence[RankTrace], matches: Matches, shifts: Sequence[int]) -> Breach | None:
     """What ends furthest before what it needs begins; None where all is possible."""
     worst: Breach | None = None
 
@@ -244,7 +255,9 @@ def _worst(ranks: Sequence[RankTrace], matches: Matches, shifts: Sequence[int]) 
         return times_of(ranks[call.rank], call)[0] + shifts[call.rank]
 
     needs = [(message.receive, message.send) for message in matches.messages]
-    needs += [(min(calls, key=end_of), max(calls, key=start_of)) for calls in _bound(ranks, matches)]
+    needs += [
+        (min(calls, key=end_of), max(calls, key=start_of)) for calls in _synchronous_calls(ranks, matches)
+    ]
     for early, late in needs:
         ns = start_of(late) - end_of(early)
         if ns > (_TOLERATED_NS if worst is None else worst.ns):

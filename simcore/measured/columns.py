@@ -13,7 +13,7 @@ MEASURED = 0
 # Its start or launch alone: no duration was measured. start = end.
 INSTANT = 1
 # No time in the file: placed at the end of the operation before it. start = end.
-PLACED = 2
+UNTIMED = 2
 # The other line of one physical operation, a send and a receive in one: the receive stands for both.
 FUSED = 3
 
@@ -46,26 +46,26 @@ class OpColumns(Struct):
     batch: array[int] = field(default_factory=lambda: array("q"))
     start: array[int] = field(default_factory=lambda: array("q"))
     end: array[int] = field(default_factory=lambda: array("q"))
-    known: bytearray = field(default_factory=bytearray)
+    timing: bytearray = field(default_factory=bytearray)
     line: array[int] = field(default_factory=lambda: array("q"))
     description: list[str | None] = field(default_factory=list)
     shape: list[str | None] = field(default_factory=list)
     dtype: list[str | None] = field(default_factory=list)
     extra: dict[int, dict[str, str]] = field(default_factory=dict)
     # Index into CATEGORIES of each; empty where the name says it (Megatron's operations).
-    stated: bytearray = field(default_factory=bytearray)
+    stated_category: bytearray = field(default_factory=bytearray)
 
     def __len__(self) -> int:
         return len(self.name)
 
     def category(self, op: int) -> str:
         """What an operation is, one of CATEGORIES."""
-        if self.stated:
-            return CATEGORIES[self.stated[op]]
+        if self.stated_category:
+            return CATEGORIES[self.stated_category[op]]
         return category_of_op(self.name[op], self.group[op])
 
 
-class ToldCollective(Struct, frozen=True):
+class CollectiveInfo(Struct, frozen=True):
     """What a profiler says of a communication. operation: `allreduce`, `send` ...; group: as the trace names
     it, None where it does not. ranks: its members, None where they are not known; size: how many, 0 if not
     known. sequence, communicator: the number of the call in its communicator, None where not told. elements:
@@ -136,7 +136,7 @@ class HostColumns(Struct):
     def __len__(self) -> int:
         return len(self.name)
 
-    def part(self, kept: Sequence[int], window: tuple[int, int]) -> HostColumns:
+    def part(self, ops: Sequence[int], window: tuple[int, int]) -> HostColumns:
         """What runs in a window, ns, with the launches of the operations `kept` of the device."""
         inside = [
             row for row, (start, end) in enumerate(zip(self.start, self.end, strict=True))
@@ -146,14 +146,19 @@ class HostColumns(Struct):
             [self.name[row] for row in inside], array("q", (self.start[row] for row in inside)),
             array("q", (self.end[row] for row in inside)), array("i", (self.thread[row] for row in inside)),
             array("q", (self.line[row] for row in inside)), self.threads,
-            array("q", (self.launch[op] for op in kept)), array("q", (self.launched[op] for op in kept)),
-            array("i", (self.launcher[op] for op in kept)),
+            array("q", (self.launch[op] for op in ops)), array("q", (self.launched[op] for op in ops)),
+            array("i", (self.launcher[op] for op in ops)),
         )  # fmt: skip
 
-    def moved(self, by_ns: int) -> HostColumns:
+    def shift(self, by_ns: int) -> HostColumns:
         """The same with every time `by_ns` later."""
-        return replace(self, start=_moved(self.start, by_ns), end=_moved(self.end, by_ns),
-                       launch=_moved(self.launch, by_ns), launched=_moved(self.launched, by_ns))  # fmt: skip
+        return replace(
+            self,
+            start=_shift_column(self.start, by_ns),
+            end=_shift_column(self.end, by_ns),
+            launch=_shift_column(self.launch, by_ns),
+            launched=_shift_column(self.launched, by_ns),
+        )
 
 
 class GapColumns(Struct):
@@ -187,24 +192,24 @@ class GapColumns(Struct):
             if window[0] <= start and end <= window[1]
         ]  # fmt: skip
         inside.sort(key=lambda row: (self.start[row], -self.end[row]))
-        kept: list[int] = []
+        rows: list[int] = []
         for row in inside:
-            if not kept or self.start[row] >= self.end[kept[-1]]:
-                kept.append(row)
-            elif self.end[row] - self.start[row] > self.end[kept[-1]] - self.start[kept[-1]]:
-                kept[-1] = row
+            if not rows or self.start[row] >= self.end[rows[-1]]:
+                rows.append(row)
+            elif self.end[row] - self.start[row] > self.end[rows[-1]] - self.start[rows[-1]]:
+                rows[-1] = row
         times = (self.start, self.end, self.launched, self.begin, self.over)
-        start, end, launched, begin, over = (array("q", [column[row] for row in kept]) for column in times)
+        start, end, launched, begin, over = (array("q", [column[row] for row in rows]) for column in times)
         return GapColumns(
-            start, end, launched, [self.thread[row] for row in kept], [self.name[row] for row in kept],
-            bytearray([self.kind[row] for row in kept]), begin, over, [self.around[row] for row in kept],
+            start, end, launched, [self.thread[row] for row in rows], [self.name[row] for row in rows],
+            bytearray([self.kind[row] for row in rows]), begin, over, [self.around[row] for row in rows],
         )  # fmt: skip
 
-    def moved(self, by_ns: int) -> GapColumns:
+    def shift(self, by_ns: int) -> GapColumns:
         """The same with every time `by_ns` later."""
-        return replace(self, start=_moved(self.start, by_ns), end=_moved(self.end, by_ns),
-                       launched=_moved(self.launched, by_ns), begin=_moved(self.begin, by_ns),
-                       over=_moved(self.over, by_ns))  # fmt: skip
+        return replace(self, start=_shift_column(self.start, by_ns), end=_shift_column(self.end, by_ns),
+                       launched=_shift_column(self.launched, by_ns), begin=_shift_column(self.begin, by_ns),
+                       over=_shift_column(self.over, by_ns))  # fmt: skip
 
 
 class DeviceColumns(Struct):
@@ -227,12 +232,12 @@ class DeviceColumns(Struct):
     grid: list[str | None] = field(default_factory=list)
     block: list[str | None] = field(default_factory=list)
     occupancy: array[int] = field(default_factory=lambda: array("h"))
-    collectives: dict[int, ToldCollective] = field(default_factory=dict)
+    collectives: dict[int, CollectiveInfo] = field(default_factory=dict)
     on_device: bool = True
     host: HostColumns | None = None
     gaps: GapColumns = field(default_factory=GapColumns)
     streams: dict[int, str] = field(default_factory=dict)
-    counted: str = "event"
+    line_noun: str = "event"
 
 
 class SubColumns(Struct):
@@ -249,7 +254,7 @@ class SubColumns(Struct):
     group: list[str | None] = field(default_factory=list)
     start: array[int] = field(default_factory=lambda: array("q"))
     end: array[int] = field(default_factory=lambda: array("q"))
-    known: bytearray = field(default_factory=bytearray)
+    timing: bytearray = field(default_factory=bytearray)
     shape: list[str | None] = field(default_factory=list)
     dtype: list[str | None] = field(default_factory=list)
 
@@ -266,7 +271,7 @@ class RankTrace(Struct, frozen=True):
     still busy with the step before.
     """
 
-    number: int
+    rank: int
     stage: int | None
     path: str
     timed: bool
@@ -290,20 +295,24 @@ class RankTrace(Struct, frozen=True):
     def passes(self) -> list[int]:
         """Its forward and backward steps as indices of `ops`, by their start."""
         ops = self.ops
-        passes = (op for op, name in enumerate(ops.name) if name in PASSES and ops.known[op] != FUSED)
+        passes = (op for op, name in enumerate(ops.name) if name in PASSES and ops.timing[op] != FUSED)
         return sorted(passes, key=lambda op: (ops.start[op], ops.end[op], ops.name[op], ops.batch[op]))
 
-    def moved(self, by_ns: int) -> RankTrace:
+    def shift(self, by_ns: int) -> RankTrace:
         """The same with every time `by_ns` later."""
-        ops = replace(self.ops, start=_moved(self.ops.start, by_ns), end=_moved(self.ops.end, by_ns))
-        subs = replace(self.subs, start=_moved(self.subs.start, by_ns), end=_moved(self.subs.end, by_ns))
+        ops = replace(
+            self.ops, start=_shift_column(self.ops.start, by_ns), end=_shift_column(self.ops.end, by_ns)
+        )
+        subs = replace(
+            self.subs, start=_shift_column(self.subs.start, by_ns), end=_shift_column(self.subs.end, by_ns)
+        )
         window = None if self.window is None else (self.window[0] + by_ns, self.window[1] + by_ns)
         device = self.device
         if device is not None:
-            host = None if device.host is None else device.host.moved(by_ns)
-            device = replace(device, host=host, gaps=device.gaps.moved(by_ns))
+            host = None if device.host is None else device.host.shift(by_ns)
+            device = replace(device, host=host, gaps=device.gaps.shift(by_ns))
         return replace(self, ops=ops, subs=subs, window=window, device=device)
 
 
-def _moved(column: array[int], by_ns: int) -> array[int]:
+def _shift_column(column: array[int], by_ns: int) -> array[int]:
     return array("q", [time_ns + by_ns for time_ns in column]) if by_ns else column

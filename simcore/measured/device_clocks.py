@@ -14,9 +14,9 @@ from statistics import median_low
 
 from simcore.measured.columns import RankTrace
 from simcore.measured.device_matching import LOOSE, match_devices
-from simcore.measured.device_order import said_of
-from simcore.measured.matching import Call, Meeting, times_of
-from simcore.measured.places import Degrees
+from simcore.measured.device_order import get_collective
+from simcore.measured.matching import Call, CollectiveMatch, times_of
+from simcore.measured.rank_positions import Degrees
 from simcore.records import NamedTuple, Struct
 
 
@@ -28,13 +28,13 @@ class DeviceClocks(Struct, frozen=True):
     """
 
     shifts: tuple[int, ...]
-    matched: tuple[int, ...]
+    match_counts: tuple[int, ...]
     residual_ns: tuple[int, int]
     root: tuple[int, ...]
-    bound: tuple[int, ...]
+    message_root: tuple[int, ...]
 
 
-class _Bound(NamedTuple):
+class _ShiftLimit(NamedTuple):
     """The clock `late` is to be moved by `least` ns more than the clock `early`, or by more."""
 
     early: int
@@ -48,18 +48,18 @@ def one_clock(count: int) -> DeviceClocks:
     return DeviceClocks(none, none, (0, 0), none, none)
 
 
-def device_clocks(ranks: Sequence[RankTrace], degrees: Degrees) -> DeviceClocks:
+def find_device_clocks(ranks: Sequence[RankTrace], degrees: Degrees) -> DeviceClocks:
     """The clock of each rank."""
     matches = match_devices(ranks, degrees, on_one_clock=False)
     several = [meeting for meeting in matches.meetings if len(meeting.calls) > 1]
     meetings = [meeting.calls for meeting in several if not meeting.is_message]
-    firm = [calls for calls in meetings if said_of(ranks, calls[0]).operation not in LOOSE]
+    firm = [calls for calls in meetings if get_collective(ranks, calls[0]).operation not in LOOSE]
     tied = {call.rank for calls in firm for call in calls}
     firm += [calls for calls in meetings if any(call.rank not in tied for call in calls)]
     ends: list[dict[int, int]] = [
         {call.rank: times_of(ranks[call.rank], call)[1] for call in calls} for calls in firm
     ]
-    shifts, matched, root = _by_ends(len(ranks), ends)
+    shifts, match_counts, root = _by_ends(len(ranks), ends)
     left = sorted(
         max(times) - min(times)
         for end_by_rank in ends
@@ -67,48 +67,55 @@ def device_clocks(ranks: Sequence[RankTrace], degrees: Degrees) -> DeviceClocks:
     )
     residual = (left[len(left) // 2], left[-1]) if left else (0, 0)
     messages = [meeting for meeting in several if meeting.is_message]
-    more, bound = _by_messages(ranks, messages, shifts, root)
+    more, message_root = _by_messages(ranks, messages, shifts, root)
     shifts = [shift + more[root[rank]] for rank, shift in enumerate(shifts)]
     return DeviceClocks(
-        tuple(shifts), tuple(matched), residual, tuple(root), tuple(bound[first] for first in root)
+        tuple(shifts),
+        tuple(match_counts),
+        residual,
+        tuple(root),
+        tuple(message_root[first] for first in root),
     )
 
 
 def _by_ends(count: int, ends: Sequence[dict[int, int]]) -> tuple[list[int], list[int], list[int]]:
     """(shifts, matched, root) of `count` ranks. ends: by rank when it left each collective."""
-    shifts, matched, root = [0] * count, [0] * count, list(range(count))
-    known: set[int] = set()
+    shifts, match_counts, root = [0] * count, [0] * count, list(range(count))
+    known_ranks: set[int] = set()
     first = 0
-    while len(known) < count:
+    while len(known_ranks) < count:
         counts: Counter[int] = Counter()
         for end_of in ends:
-            if not known.isdisjoint(end_of):
-                counts.update(rank for rank in end_of if rank not in known)
+            if not known_ranks.isdisjoint(end_of):
+                counts.update(rank for rank in end_of if rank not in known_ranks)
         if not counts:
-            first = min(rank for rank in range(count) if rank not in known)
-            known.add(first)
+            first = min(rank for rank in range(count) if rank not in known_ranks)
+            known_ranks.add(first)
             continue
         rank = max(counts, key=lambda count: (counts[count], -count))
         apart = [
             end_by_rank[rank]
-            - median_low(end + shifts[other] for other, end in end_by_rank.items() if other in known)
+            - median_low(end + shifts[other] for other, end in end_by_rank.items() if other in known_ranks)
             for end_by_rank in ends
-            if rank in end_by_rank and not known.isdisjoint(end_by_rank)
+            if rank in end_by_rank and not known_ranks.isdisjoint(end_by_rank)
         ]
-        shifts[rank], matched[rank], root[rank] = -median_low(apart), len(apart), first
-        known.add(rank)
-    return shifts, matched, root
+        shifts[rank], match_counts[rank], root[rank] = -median_low(apart), len(apart), first
+        known_ranks.add(rank)
+    return shifts, match_counts, root
 
 
 def _by_messages(
-    ranks: Sequence[RankTrace], messages: Sequence[Meeting], shifts: Sequence[int], root: Sequence[int]
+    ranks: Sequence[RankTrace],
+    messages: Sequence[CollectiveMatch],
+    shifts: Sequence[int],
+    root: Sequence[int],
 ) -> tuple[dict[int, int], dict[int, int]]:
     """(by how much more each clock moves, the first clock that sends and receives tie it to) by root.
 
     The first clock of each stays; where no moves make all sends and receives possible, all stay.
     """
     bounds: dict[tuple[int, int], int] = {}
-    for early, late, least in _bounds(ranks, messages, shifts):
+    for early, late, least in _shift_limits(ranks, messages, shifts):
         clocks = root[early], root[late]
         if clocks[0] != clocks[1]:
             bounds[clocks] = max(least, bounds.get(clocks, least))
@@ -118,19 +125,19 @@ def _by_messages(
         first = {clock: both[0] if at == both[1] else at for clock, at in first.items()}
     moves = dict.fromkeys(first, 0)
     for _ in range(len(moves)):
-        moved = False
+        has_changed = False
         for (early, late), least in bounds.items():
             if moves[late] < moves[early] + least:
-                moves[late], moved = moves[early] + least, True
-        if not moved:
+                moves[late], has_changed = moves[early] + least, True
+        if not has_changed:
             break
     broken = {first[late] for (early, late), least in bounds.items() if moves[late] < moves[early] + least}
     return {clock: 0 if at in broken else moves[clock] - moves[at] for clock, at in first.items()}, first
 
 
-def _bounds(
-    ranks: Sequence[RankTrace], messages: Sequence[Meeting], shifts: Sequence[int]
-) -> Iterator[_Bound]:
+def _shift_limits(
+    ranks: Sequence[RankTrace], messages: Sequence[CollectiveMatch], shifts: Sequence[int]
+) -> Iterator[_ShiftLimit]:
     """What sends and receives say of the clocks of two ranks, which `shifts` have moved already."""
 
     def times(call: Call) -> tuple[int, int]:
@@ -139,7 +146,7 @@ def _bounds(
 
     for meeting in messages:
         send, receive = meeting.calls
-        yield _Bound(send.rank, receive.rank, times(send)[0] - times(receive)[1])
-        if not (said_of(ranks, send).sends and said_of(ranks, receive).receives):
+        yield _ShiftLimit(send.rank, receive.rank, times(send)[0] - times(receive)[1])
+        if not (get_collective(ranks, send).sends and get_collective(ranks, receive).receives):
             # Of two that send to each other neither is over before the other begins.
-            yield _Bound(receive.rank, send.rank, times(receive)[0] - times(send)[1])
+            yield _ShiftLimit(receive.rank, send.rank, times(receive)[0] - times(send)[1])

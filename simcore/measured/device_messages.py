@@ -16,8 +16,8 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from simcore.measured.columns import RankTrace, ToldCollective
-from simcore.measured.device_order import APART_NS, aligned, said_of
+from simcore.measured.columns import CollectiveInfo, RankTrace
+from simcore.measured.device_order import APART_NS, align_calls, get_collective
 from simcore.measured.matching import Call, times_of
 from simcore.records import NamedTuple
 
@@ -37,18 +37,18 @@ class Transfer(NamedTuple):
     is_exchange: bool
 
 
-def transfers(ranks: Sequence[RankTrace], world: int | None) -> tuple[list[Transfer], list[Call]]:
+def match_transfers(ranks: Sequence[RankTrace], world: int | None) -> tuple[list[Transfer], list[Call]]:
     """(what belongs together, calls without a partner) of all sends and receives; no clock is looked at."""
-    ways = {
-        call: way
-        for number, rank in enumerate(ranks)
+    directions = {
+        call: direction
+        for rank_index, rank in enumerate(ranks)
         if rank.device is not None
-        for call in (Call(number, op) for op in rank.device.collectives)
-        if (way := _way(ranks, call)) is not None
+        for call in (Call(rank_index, op) for op in rank.device.collectives)
+        if (direction := _direction(ranks, call)) is not None
     }
-    partners = _partners(ranks, ways, world)
-    found: list[Transfer] = []
-    left = [call for call in ways if call in partners]
+    partners = _find_partners(ranks, directions, world)
+    pairs_found: list[Transfer] = []
+    left = [call for call in directions if call in partners]
     # Groups of other names, or whose ranks one side alone tells, may be one.
     for by_group in (True, False):
         pairs: dict[tuple[_Group | None, int, int], list[Call]] = {}
@@ -56,35 +56,35 @@ def transfers(ranks: Sequence[RankTrace], world: int | None) -> tuple[list[Trans
             first, second = sorted((call.rank, partners[call]))
             pairs.setdefault((_group(ranks, call) if by_group else None, first, second), []).append(call)
         for some in pairs.values():
-            found += _paired(ranks, ways, some)
-        matched = {call for pair in found for call in (pair.send, pair.receive)}
-        left = [call for call in left if call not in matched]
-    matched = {call for pair in found for call in (pair.send, pair.receive)}
-    return sorted(found), [call for call in ways if call not in matched]
+            pairs_found += _pair_calls(ranks, directions, some)
+        matched_calls = {call for pair in pairs_found for call in (pair.send, pair.receive)}
+        left = [call for call in left if call not in matched_calls]
+    matched_calls = {call for pair in pairs_found for call in (pair.send, pair.receive)}
+    return sorted(pairs_found), [call for call in directions if call not in matched_calls]
 
 
 def is_transfer(ranks: Sequence[RankTrace], call: Call) -> bool:
     """Whether a call is from rank to rank. A kernel's name alone does not say it: what all ranks send to all
     has the same one.
     """
-    return _way(ranks, call) is not None
+    return _direction(ranks, call) is not None
 
 
-def held(ranks: Sequence[RankTrace], found: Sequence[Transfer]) -> set[Transfer]:
+def find_held_sends(ranks: Sequence[RankTrace], candidates: Sequence[Transfer]) -> set[Transfer]:
     """Those of which the send waits for its receive, on clocks brought together; exchanges left out."""
     sent_ahead = set()
     undecided = []
     holding = set()
-    for transfer in found:
+    for transfer in candidates:
         if transfer.is_exchange:
             continue
-        (sent, over), (began, received) = _times(ranks, transfer)
-        if over < began:
+        (send_start, send_end), (receive_start, receive_end) = _times(ranks, transfer)
+        if send_end < receive_start:
             sent_ahead.add(_kind(ranks, transfer))
-        elif began <= sent:
+        elif receive_start <= send_start:
             undecided.append(transfer)
         # Two kernels that take about as long and begin apart end as far apart: they do not wait.
-        elif 2 * abs(received - over) <= began - sent and _end_together(ranks, transfer):
+        elif 2 * abs(receive_end - send_end) <= receive_start - send_start and _end_together(ranks, transfer):
             holding.add(transfer)
     return holding | {transfer for transfer in undecided if _kind(ranks, transfer) not in sent_ahead}
 
@@ -105,115 +105,120 @@ def _times(ranks: Sequence[RankTrace], transfer: Transfer) -> tuple[tuple[int, i
 
 
 def _kind(ranks: Sequence[RankTrace], transfer: Transfer) -> tuple[int, int, int]:
-    return transfer.send.rank, transfer.receive.rank, said_of(ranks, transfer.send).elements_in
+    return transfer.send.rank, transfer.receive.rank, get_collective(ranks, transfer.send).elements_in
 
 
-def _way(ranks: Sequence[RankTrace], call: Call) -> int | None:
-    said = said_of(ranks, call)
-    if said.sends:
+def _direction(ranks: Sequence[RankTrace], call: Call) -> int | None:
+    info = get_collective(ranks, call)
+    if info.sends:
         return _SENDS
-    if said.receives:
+    if info.receives:
         return _RECEIVES
     # Named by the kernel alone there is no size.
-    stated = said.size > 0 or said.peer >= 0
-    if said.operation == "sendrecv":
-        return _EXCHANGES if stated else None
+    is_stated = info.size > 0 or info.peer >= 0
+    if info.operation == "sendrecv":
+        return _EXCHANGES if is_stated else None
     is_kernel = "sendrecv" in ranks[call.rank].ops.name[call.op].lower()
-    return _EXCHANGES if said.operation in _SEVERAL and is_kernel else None
+    return _EXCHANGES if info.operation in _SEVERAL and is_kernel else None
 
 
 def _group(ranks: Sequence[RankTrace], call: Call) -> _Group:
-    said = said_of(ranks, call)
-    return said.group, said.ranks
+    info = get_collective(ranks, call)
+    return info.group, info.ranks
 
 
 # -- who the partner is ----------------------------------------------------------------------------
 
 
-def _partners(ranks: Sequence[RankTrace], ways: Mapping[Call, int], world: int | None) -> dict[Call, int]:
+def _find_partners(
+    ranks: Sequence[RankTrace], directions: Mapping[Call, int], world: int | None
+) -> dict[Call, int]:
     """The index of the partner of each call, as far as it is known and there."""
-    index = {rank.number: number for number, rank in enumerate(ranks)}
+    index = {rank.rank: rank_index for rank_index, rank in enumerate(ranks)}
     groups: dict[_Group, list[Call]] = {}
-    for call in ways:
+    for call in directions:
         groups.setdefault(_group(ranks, call), []).append(call)
     partners: dict[Call, int] = {}
     for some in groups.values():
-        there = tuple(sorted({ranks[call.rank].number for call in some}))
-        ends = {call: _ends(ranks, call, there, world) for call in some}
-        counts = Counter((ways[call], ranks[call.rank].number, *both) for call, both in ends.items())
+        there = tuple(sorted({ranks[call.rank].rank for call in some}))
+        ends = {call: _partner_readings(ranks, call, there, world) for call in some}
+        counts = Counter((directions[call], ranks[call.rank].rank, *both) for call, both in ends.items())
         local = max(
-            itertools.product((0, 1), repeat=2), key=lambda local: (_pairs(counts, local), -sum(local))
+            itertools.product((0, 1), repeat=2), key=lambda local: (_count_pairs(counts, local), -sum(local))
         )
         for call, both in ends.items():
-            which = local[ways[call] == _RECEIVES]
-            number = both[which] if both[which] is not None else both[1 - which]
-            if number in index and index[number] != call.rank:
-                partners[call] = index[number]
+            which = local[directions[call] == _RECEIVES]
+            partner = both[which] if both[which] is not None else both[1 - which]
+            if partner in index and index[partner] != call.rank:
+                partners[call] = index[partner]
     return partners
 
 
-def _ends(
+def _partner_readings(
     ranks: Sequence[RankTrace], call: Call, there: tuple[int, ...], world: int | None
 ) -> tuple[int | None, int | None]:
     """The rank that a call's partner is, if the number that it names is of the world, and if it is a place in
     the group; None where that is none of the group. there: the ranks that call in its group.
     """
-    said, own = said_of(ranks, call), ranks[call.rank].number
-    members = _members(said, own, there, world)
+    info, own = get_collective(ranks, call), ranks[call.rank].rank
+    members = _members(info, own, there, world)
     if members is not None and len(members) == 2:
         other = next(rank for rank in members if rank != own)
-        if said.ranks is not None or said.peer < 0 or world == 2:
+        if info.ranks is not None or info.peer < 0 or world == 2:
             return other, other
         # Two ranks that name groups alike and list no ranks may be of two groups, each with a missing rank.
-        return said.peer if said.peer != own else None, other if said.peer < 2 else None
-    peer = said.peer
+        return info.peer if info.peer != own else None, other if info.peer < 2 else None
+    peer = info.peer
     of_world = peer if peer >= 0 and peer != own and (members is None or peer in members) else None
     of_group = members[peer] if members is not None and 0 <= peer < len(members) else None
     return of_world, of_group if of_group != own else None
 
 
 def _members(
-    said: ToldCollective, own: int, there: tuple[int, ...], world: int | None
+    info: CollectiveInfo, own: int, there: tuple[int, ...], world: int | None
 ) -> tuple[int, ...] | None:
     """The ranks of a call's group; None where they are not known."""
-    if said.ranks is not None and own in said.ranks and len(set(said.ranks)) > 1:
-        return said.ranks
-    return there if len(there) == 2 and (said.size == 2 or world == 2) else None
+    if info.ranks is not None and own in info.ranks and len(set(info.ranks)) > 1:
+        return info.ranks
+    return there if len(there) == 2 and (info.size == 2 or world == 2) else None
 
 
-def _pairs(calls: Mapping[tuple[int, int, int | None, int | None], int], local: tuple[int, ...]) -> int:
+def _count_pairs(calls: Mapping[tuple[int, int, int | None, int | None], int], local: tuple[int, ...]) -> int:
     """How many sends have a receive if the numbers of sends, of receives are places in the group. calls: how
     many there are of each way, rank and partner of both readings.
     """
-    sent, received = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
-    for (way, own, *both), count in calls.items():
-        number = both[local[way == _RECEIVES]]
-        if number is None:
+    sent_counts, received_counts = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
+    for (direction, own, *both), count in calls.items():
+        peer = both[local[direction == _RECEIVES]]
+        if peer is None:
             continue
-        if way != _RECEIVES:
-            sent[own, number] += count
-        if way != _SENDS:
-            received[number, own] += count
-    return (sent & received).total()
+        if direction != _RECEIVES:
+            sent_counts[own, peer] += count
+        if direction != _SENDS:
+            received_counts[peer, own] += count
+    return (sent_counts & received_counts).total()
 
 
 # -- what belongs together -------------------------------------------------------------------------
 
 
-def _paired(
-    ranks: Sequence[RankTrace], ways: Mapping[Call, int], calls: Sequence[Call]
+def _pair_calls(
+    ranks: Sequence[RankTrace], directions: Mapping[Call, int], calls: Sequence[Call]
 ) -> Iterator[Transfer]:
     """The transfers among calls between the same two ranks."""
     both = sorted({call.rank for call in calls})
     if len(both) < 2:
         return
     first, second = (
-        [[call for call in calls if call.rank == rank and ways[call] == way] for way in range(3)]
+        [
+            [call for call in calls if call.rank == rank and directions[call] == direction]
+            for direction in range(3)
+        ]
         for rank in both
     )
     for senders, receivers in ((first, second), (second, first)):
         if senders[_SENDS] and receivers[_RECEIVES]:
-            for send, receive in _aligned(ranks, senders[_SENDS], receivers[_RECEIVES]):
+            for send, receive in _align_two(ranks, senders[_SENDS], receivers[_RECEIVES]):
                 yield Transfer(send, receive, False)
     # Of several launched as one a profiler tells one: sends that nobody receives are exchanges.
     exchanges = [
@@ -225,15 +230,15 @@ def _paired(
         for mine, other in ((first, second), (second, first))
     ]  # fmt: skip
     if all(exchanges):
-        for one, other in _aligned(ranks, *exchanges):
+        for one, other in _align_two(ranks, *exchanges):
             yield Transfer(one, other, True)
 
 
-def _aligned(
+def _align_two(
     ranks: Sequence[RankTrace], some: Sequence[Call], others: Sequence[Call]
 ) -> Iterator[tuple[Call, Call]]:
     """Calls of two ranks at the same place of their order, those of the rank of `some` first."""
-    for calls in aligned(ranks, {some[0].rank: list(some), others[0].rank: list(others)}):
+    for calls in align_calls(ranks, {some[0].rank: list(some), others[0].rank: list(others)}):
         if len(calls) == 2:
             mine, other = calls if calls[0].rank == some[0].rank else calls[::-1]
             yield mine, other

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median_low
 
-from simcore.measured.columns import RankTrace, ToldCollective
+from simcore.measured.columns import CollectiveInfo, RankTrace
 from simcore.measured.matching import Call, times_of
 
 # Of two windows so many laid against each other are tried, beside the two that begin or end together.
@@ -23,39 +23,39 @@ APART_NS = 1_000_000
 ANY_SIZE = ("alltoall", "gather", "scatter", "sendrecv", "allgatherv", "batchisendirecv")
 
 
-def said_of(ranks: Sequence[RankTrace], call: Call) -> ToldCollective:
+def get_collective(ranks: Sequence[RankTrace], call: Call) -> CollectiveInfo:
     """What the profiler says of a call."""
     device = ranks[call.rank].device
     assert device is not None
     return device.collectives[call.op]
 
 
-def aligned(ranks: Sequence[RankTrace], by_rank: Mapping[int, list[Call]]) -> Iterator[tuple[Call, ...]]:
+def align_calls(ranks: Sequence[RankTrace], by_rank: Mapping[int, list[Call]]) -> Iterator[tuple[Call, ...]]:
     """The calls of one kind, rank by rank, at the same place: the rank that has most of them leads."""
     lead = max(by_rank, key=lambda rank: (len(by_rank[rank]), -rank))
-    places: list[list[Call]] = [[call] for call in by_rank[lead]]
+    by_position: list[list[Call]] = [[call] for call in by_rank[lead]]
     for rank in sorted(by_rank):
         if rank == lead:
             continue
-        shift = _shift(ranks, by_rank[lead], by_rank[rank])
+        shift = _find_shift(ranks, by_rank[lead], by_rank[rank])
         for index, call in enumerate(by_rank[rank]):
             at = index + shift
             if 0 <= at < len(by_rank[lead]) and _agree(ranks, by_rank[lead][at], call):
-                places[at].append(call)
+                by_position[at].append(call)
             else:
                 yield (call,)
-    for calls in places:
+    for calls in by_position:
         yield tuple(sorted(calls))
 
 
-def _shift(ranks: Sequence[RankTrace], lead: list[Call], other: list[Call]) -> int:
+def _find_shift(ranks: Sequence[RankTrace], lead: list[Call], other: list[Call]) -> int:
     """At which call of the leading rank the first one of another belongs."""
     more = len(lead) - len(other)
     if not more and all(
         _agree(ranks, call, other_call) for call, other_call in zip(lead, other, strict=True)
     ):
         return 0
-    tried: list[int] = sorted(
+    candidates: list[int] = sorted(
         {more, *range(-min(_MOST_SHIFTS, len(other) - 1), min(_MOST_SHIFTS, len(lead) - 1) + 1)}
     )
 
@@ -72,12 +72,12 @@ def _shift(ranks: Sequence[RankTrace], lead: list[Call], other: list[Call]) -> i
         # Sizes first; then times that are alike; of equal ones windows that end together.
         return -agree, spread, abs(shift - more)
 
-    return min(tried, key=fit)
+    return min(candidates, key=fit)
 
 
 def _agree(ranks: Sequence[RankTrace], call: Call, two: Call) -> bool:
     """Whether two calls can be the same collective: their types and sizes agree as far as they are told."""
-    first, second = said_of(ranks, call), said_of(ranks, two)
+    first, second = get_collective(ranks, call), get_collective(ranks, two)
     if first.dtype is not None and second.dtype is not None and first.dtype != second.dtype:
         return False
     if not first.operation or first.operation.startswith(ANY_SIZE):
@@ -86,6 +86,6 @@ def _agree(ranks: Sequence[RankTrace], call: Call, two: Call) -> bool:
     return min(there) < 0 or there[0] == there[1]
 
 
-def elements_of(said: ToldCollective) -> int:
+def elements_of(info: CollectiveInfo) -> int:
     """What goes into a call; of a receive what comes out, where that is told. -1 if not known."""
-    return said.elements_out if said.receives and said.elements_out >= 0 else said.elements_in
+    return info.elements_out if info.receives and info.elements_out >= 0 else info.elements_in

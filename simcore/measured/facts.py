@@ -28,7 +28,7 @@ class SpanFacts(Struct, frozen=True):
     batch: int
     start_ns: int
     end_ns: int
-    known: int
+    timing: int
     shape: str | None
     dtype: str | None
     bytes: int | None
@@ -54,15 +54,15 @@ def span_facts(rank: RankTrace, item: int) -> SpanFacts:
         parent = subs.parent[index]
         return SpanFacts(
             subs.name[index], category_of_group(subs.group[index]), subs.collective[index], ops.name[parent],
-            ops.state[parent], ops.batch[parent], subs.start[index], subs.end[index], subs.known[index],
+            ops.state[parent], ops.batch[parent], subs.start[index], subs.end[index], subs.timing[index],
             subs.shape[index], subs.dtype[index], buffer_bytes(subs.shape[index], subs.dtype[index]),
             None, 0, 0, ops.line[parent], rank.path,
         )  # fmt: skip
     inside = range(bisect_left(subs.parent, item), bisect_right(subs.parent, item))
-    inside_ns = sum(subs.end[index] - subs.start[index] for index in inside if subs.known[index] == MEASURED)
+    inside_ns = sum(subs.end[index] - subs.start[index] for index in inside if subs.timing[index] == MEASURED)
     return SpanFacts(
         ops.name[item], ops.category(item), None, None, ops.state[item],
-        ops.batch[item], ops.start[item], ops.end[item], ops.known[item], ops.shape[item], ops.dtype[item],
+        ops.batch[item], ops.start[item], ops.end[item], ops.timing[item], ops.shape[item], ops.dtype[item],
         buffer_bytes(ops.shape[item], ops.dtype[item]), ops.description[item], len(inside), inside_ns,
         ops.line[item], rank.path,
     )  # fmt: skip
@@ -96,15 +96,15 @@ def device_facts(rank: RankTrace, item: int) -> list[tuple[str, str]]:
         facts.append(("bytes", byte_size(device.bytes[item])))
     if device.correlation[item] >= 0:
         facts.append(("correlation", str(device.correlation[item])))
-    said = device.collectives.get(item)
-    if said is not None:
-        facts.append(("collective", said.operation))
-        if said.group is not None:
-            facts.append(("group", said.group))
-        if said.ranks is not None:
-            facts.append(("ranks", RankSet.of(said.ranks).text()))
-        if said.sequence is not None:
-            facts.append(("sequence", str(said.sequence)))
+    info = device.collectives.get(item)
+    if info is not None:
+        facts.append(("collective", info.operation))
+        if info.group is not None:
+            facts.append(("group", info.group))
+        if info.ranks is not None:
+            facts.append(("ranks", RankSet.of(info.ranks).text()))
+        if info.sequence is not None:
+            facts.append(("sequence", str(info.sequence)))
     return facts
 
 
@@ -112,16 +112,16 @@ def no_bandwidth(rank: RankTrace, item: int) -> str | None:
     """Why a collective of a profiler trace has no bandwidth, in few words; None where the trace tells what it
     takes, and of all that is no collective.
     """
-    said = None if rank.device is None else rank.device.collectives.get(item)
-    if said is None:
+    info = None if rank.device is None else rank.device.collectives.get(item)
+    if info is None:
         return None
-    if said.is_uneven:
+    if info.is_uneven:
         return "uneven splits"
     if rank.ops.shape[item] is None:
-        inside = said.elements_in >= 0
+        inside = info.elements_in >= 0
         return "number of ranks not in the trace" if inside else "size not in the trace"
     if buffer_bytes(rank.ops.shape[item], rank.ops.dtype[item]) is None:
-        return "type not in the trace" if said.dtype is None else "type not known"
+        return "type not in the trace" if info.dtype is None else "type not known"
     return None
 
 

@@ -86,26 +86,28 @@ def lane_spans(rank: RankTrace, kind: str) -> LaneSpans:
     if rank.device is not None and (kind == COPIES_LANE or kind.startswith(STREAM_LANE)):
         # A number is compared a million times, a text is not.
         if kind == COPIES_LANE:
-            column: Sequence[int] = ops.stated
-            wanted_one = CATEGORIES.index(COPY)
+            column: Sequence[int] = ops.stated_category
+            wanted_value = CATEGORIES.index(COPY)
         else:
-            column, wanted_one = rank.device.stream, int(kind.removeprefix(STREAM_LANE))
-        kept = [op for op, entry in enumerate(column) if entry == wanted_one]
-        parts = (map(column_of.__getitem__, kept) for column_of in (ops.start, ops.end))
-        return _columns(sorted(zip(*parts, kept, map(ops.stated.__getitem__, kept), strict=True)))
+            column, wanted_value = rank.device.stream, int(kind.removeprefix(STREAM_LANE))
+        kept_ops = [op for op, entry in enumerate(column) if entry == wanted_value]
+        parts = (map(column_of.__getitem__, kept_ops) for column_of in (ops.start, ops.end))
+        return _columns(
+            sorted(zip(*parts, kept_ops, map(ops.stated_category.__getitem__, kept_ops), strict=True))
+        )
     if rank.device is not None and rank.device.host is not None and kind.startswith(HOST_LANE):
         return _columns(sorted(_host_spans(rank, rank.device.host, kind)))
     spans = [
         (ops.start[index], ops.end[index], index, _category(rank, index))
         for index, group in enumerate(ops.group)
-        if group == kind and ops.known[index] != FUSED and not _on_compute(rank, index)
+        if group == kind and ops.timing[index] != FUSED and not _on_compute(rank, index)
     ]
-    wanted = kind or None
-    category = CATEGORIES.index(category_of_group(wanted))
+    wanted_group = kind or None
+    category = CATEGORIES.index(category_of_group(wanted_group))
     spans += [
         (subs.start[index], subs.end[index], len(ops) + index, category)
         for index, group in enumerate(subs.group)
-        if group == wanted
+        if group == wanted_group
     ]
     return _columns(sorted(spans))
 
@@ -121,7 +123,7 @@ def lane_kinds(run: MeasuredRun, rank: RankTrace) -> list[str]:
     lanes |= {group or NO_GROUP for group in rank.subs.group}
     kinds = [kind for kind in run.kinds if kind in lanes]
     if rank.device is not None:
-        copies = [COPIES_LANE] if CATEGORIES.index(COPY) in ops.stated else []
+        copies = [COPIES_LANE] if CATEGORIES.index(COPY) in ops.stated_category else []
         streams = [f"{STREAM_LANE}{stream}" for stream in sorted(set(rank.device.stream))]
         return [COMPUTE_LANE, *kinds, *copies, *streams, *_host_kinds(run, rank.device.host)]
     return [COMPUTE_LANE, *kinds, *([NO_GROUP] if NO_GROUP in lanes else [])]
@@ -142,18 +144,18 @@ def host_lane(host: HostColumns, thread: int) -> str:
 
 def host_thread(host: HostColumns, thread: int) -> str:
     """The words for a thread, or for the one whose calls are meant."""
-    return host.threads[_place(thread)]
+    return host.threads[_thread_index(thread)]
 
 
 def _host_kinds(run: MeasuredRun, host: HostColumns | None) -> list[str]:
     """The lanes of the host. Where the device is replayed its host would stand at other times: none."""
     if host is None or run.replayed:
         return []
-    threads = sorted(set(host.thread), key=lambda thread: (_place(thread), thread <= CALLS))
+    threads = sorted(set(host.thread), key=lambda thread: (_thread_index(thread), thread <= CALLS))
     return [host_lane(host, thread) for thread in threads]
 
 
-def _place(thread: int) -> int:
+def _thread_index(thread: int) -> int:
     return CALLS - thread if thread <= CALLS else thread
 
 
@@ -172,11 +174,11 @@ def timed_ops(rank: RankTrace) -> list[tuple[int, int, int, int]]:
     """(start, end, index, category) of the operations that take a rank's time, each once."""
     ops = rank.ops
     if rank.device is not None:
-        return list(zip(ops.start, ops.end, range(len(ops)), ops.stated, strict=True))
+        return list(zip(ops.start, ops.end, range(len(ops)), ops.stated_category, strict=True))
     return [
         (ops.start[index], ops.end[index], index, _category(rank, index))
         for index, name in enumerate(ops.name)
-        if name != LAUNCH and ops.known[index] != FUSED
+        if name != LAUNCH and ops.timing[index] != FUSED
     ]
 
 

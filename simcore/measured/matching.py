@@ -11,7 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from simcore.measured.columns import FUSED, MEASURED, TOLERANCE_NS, RankTrace
-from simcore.measured.places import MODEL_PARALLEL, Degrees, GroupKey, Places, RankPlace, places_of
+from simcore.measured.rank_positions import (
+    MODEL_PARALLEL,
+    Degrees,
+    GroupKey,
+    RankPosition,
+    RankPositions,
+    find_positions,
+)
 from simcore.measured.vocabulary import COMPUTE, LAUNCH, POINT_TO_POINT
 from simcore.records import NamedTuple, Struct
 
@@ -35,7 +42,7 @@ class Message(NamedTuple):
     receive: Call
 
 
-class Meeting(Struct, frozen=True):
+class CollectiveMatch(Struct, frozen=True):
     """A collective with all its members. kind: the trace's group kind, or MODEL_PARALLEL.
 
     group: its group, the same for all collectives of these ranks. is_async: compute goes on beside it.
@@ -59,10 +66,10 @@ class Matches(Struct, frozen=True):
     """
 
     messages: tuple[Message, ...]
-    meetings: tuple[Meeting, ...]
+    meetings: tuple[CollectiveMatch, ...]
     alone: frozenset[Call]
     unmatched: tuple[Call, ...]
-    places: Places
+    positions: RankPositions
 
 
 def times_of(rank: RankTrace, call: Call) -> tuple[int, int]:
@@ -82,15 +89,15 @@ def is_asynchronous(rank: RankTrace, sub: int) -> bool:
     return any((word or "").endswith("_async") for word in (rank.subs.name[sub], rank.subs.source[sub]))
 
 
-def match(ranks: Sequence[RankTrace], degrees: Degrees, on_one_clock: bool) -> Matches:
+def match_calls(ranks: Sequence[RankTrace], degrees: Degrees, on_one_clock: bool) -> Matches:
     """What belongs together. on_one_clock: calls that were over before the partner came are no match."""
-    return _Matching(ranks, places_of(ranks, degrees), on_one_clock).matches()
+    return _Matching(ranks, find_positions(ranks, degrees), on_one_clock).matches()
 
 
 class _Matching:
-    def __init__(self, ranks: Sequence[RankTrace], places: Places, on_one_clock: bool) -> None:
+    def __init__(self, ranks: Sequence[RankTrace], positions: RankPositions, on_one_clock: bool) -> None:
         self.ranks = ranks
-        self.places = places
+        self.positions = positions
         self.on_one_clock = on_one_clock
         self.alone: set[Call] = set()
         self.unmatched: list[Call] = []
@@ -100,44 +107,44 @@ class _Matching:
         self.receives: dict[tuple[object, ...], Call] = {}
 
     def matches(self) -> Matches:
-        for number, (rank, place) in enumerate(zip(self.ranks, self.places.places, strict=True)):
-            self._rank(number, rank, place)
+        for rank_index, (rank, position) in enumerate(zip(self.ranks, self.positions.positions, strict=True)):
+            self._rank(rank_index, rank, position)
         messages = self._messages()
         meetings = self._meetings()
         return Matches(
-            tuple(messages), tuple(meetings), frozenset(self.alone), tuple(self.unmatched), self.places
+            tuple(messages), tuple(meetings), frozenset(self.alone), tuple(self.unmatched), self.positions
         )
 
     # -- the calls of a rank ---------------------------------------------------------
 
-    def _rank(self, number: int, rank: RankTrace, place: RankPlace | None) -> None:
-        seen: Counter[tuple[object, ...]] = Counter()
+    def _rank(self, rank_index: int, rank: RankTrace, position: RankPosition | None) -> None:
+        counts: Counter[tuple[object, ...]] = Counter()
 
         def nth(*key: object) -> tuple[object, ...]:
-            seen[key] += 1
-            return (*key, seen[key])
+            counts[key] += 1
+            return (*key, counts[key])
 
         ops, subs = rank.ops, rank.subs
         for op, name in enumerate(ops.name):
-            if ops.known[op] not in (MEASURED, FUSED) or name == LAUNCH:
+            if ops.timing[op] not in (MEASURED, FUSED) or name == LAUNCH:
                 continue
-            call = Call(number, op)
+            call = Call(rank_index, op)
             if name in POINT_TO_POINT:
-                self._transfer(call, name, place, ops.batch[op], nth)
+                self._transfer(call, name, position, ops.batch[op], nth)
             elif name == OPTIMIZER:
                 # No call of its own stands in the trace: it is found where all ranks have the operation.
-                self._collective(call, MODEL_PARALLEL, place, nth, name)
+                self._collective(call, MODEL_PARALLEL, position, nth, name)
             elif ops.category(op) not in (*COMPUTE, "host"):
                 self._collective(
-                    call, ops.group[op] or "", place, nth, name, ops.batch[op], ops.description[op]
+                    call, ops.group[op] or "", position, nth, name, ops.batch[op], ops.description[op]
                 )
         for sub in range(len(subs)):
             group, parent = subs.group[sub], subs.parent[sub]
             outer = ops.category(parent)
             # What a communication consists of is no second one.
-            if group is not None and subs.known[sub] == MEASURED and outer in (*COMPUTE, "host"):
+            if group is not None and subs.timing[sub] == MEASURED and outer in (*COMPUTE, "host"):
                 self._collective(
-                    Call(number, parent, sub), group, place, nth,
+                    Call(rank_index, parent, sub), group, position, nth,
                     ops.name[parent], ops.batch[parent], subs.name[sub], subs.collective[sub],
                 )  # fmt: skip
 
@@ -145,30 +152,30 @@ class _Matching:
         self,
         call: Call,
         name: str,
-        place: RankPlace | None,
+        position: RankPosition | None,
         batch: int,
         nth: Callable[..., tuple[object, ...]],
     ) -> None:
-        if place is None:
+        if position is None:
             self.unmatched.append(call)
             return
-        me = (place.stage, place.seat)
+        me = (position.stage, position.seat)
         if name in _SEND_STEPS:
             step = _SEND_STEPS[name]
-            self.sends[nth(step, me, self.places.neighbour(place, step), batch)] = call
+            self.sends[nth(step, me, self.positions.neighbour(position, step), batch)] = call
         else:
             step = -_RECEIVE_STEPS[name]
-            self.receives[nth(step, self.places.neighbour(place, -step), me, batch)] = call
+            self.receives[nth(step, self.positions.neighbour(position, -step), me, batch)] = call
 
     def _collective(
         self,
         call: Call,
         kind: str,
-        place: RankPlace | None,
+        position: RankPosition | None,
         nth: Callable[..., tuple[object, ...]],
-        *what: object,
+        *key_parts: object,
     ) -> None:
-        group = self.places.group(kind, place) if place is not None else None
+        group = self.positions.group(kind, position) if position is not None else None
         if group is None:
             # An optimizer step computes: where nobody is known to wait in it, it is no communication.
             if kind != MODEL_PARALLEL:
@@ -178,7 +185,9 @@ class _Matching:
         if members == 1:
             self.alone.add(call)
             return
-        self.collectives.setdefault(nth(key, call.sub >= 0, *what), (kind, key, members, []))[3].append(call)
+        self.collectives.setdefault(nth(key, call.sub >= 0, *key_parts), (kind, key, members, []))[3].append(
+            call
+        )
 
     # -- what belongs together -------------------------------------------------------
 
@@ -195,16 +204,16 @@ class _Matching:
         self.unmatched += self.receives.values()
         return messages
 
-    def _meetings(self) -> list[Meeting]:
+    def _meetings(self) -> list[CollectiveMatch]:
         meetings = []
         for kind, group, members, calls in self.collectives.values():
             if members is None and len(calls) == 1 and self._spans_all_stages(calls[0]):
                 self.alone.update(calls)
-            elif self._is_whole(members, calls) and self._met(calls):
+            elif self._is_whole(members, calls) and self._have_overlap(calls):
                 launched = [
                     call.sub >= 0 and is_asynchronous(self.ranks[call.rank], call.sub) for call in calls
                 ]
-                meetings.append(Meeting(kind, group, tuple(calls), all(launched)))
+                meetings.append(CollectiveMatch(kind, group, tuple(calls), all(launched)))
             elif kind != MODEL_PARALLEL:
                 self.unmatched += calls
         return meetings
@@ -216,12 +225,16 @@ class _Matching:
 
     def _spans_all_stages(self, call: Call) -> bool:
         """Whether every stage of the call's pipeline is there: else a member may be missing."""
-        mine = self.places.places[call.rank]
+        mine = self.positions.positions[call.rank]
         seat = mine.seat if mine is not None else -1
-        there = {place.stage for place in self.places.places if place is not None and place.seat == seat}
-        return len(there) == self.places.stages
+        there = {
+            position.stage
+            for position in self.positions.positions
+            if position is not None and position.seat == seat
+        }
+        return len(there) == self.positions.stages
 
-    def _met(self, calls: list[Call]) -> bool:
+    def _have_overlap(self, calls: list[Call]) -> bool:
         """Whether nobody was through before the last one came: the root of a broadcast may be."""
         if not self.on_one_clock:
             return True

@@ -18,15 +18,15 @@ from datetime import datetime
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.measured.columns import RankTrace
-from simcore.measured.places import Degrees
+from simcore.measured.rank_positions import Degrees
 from simcore.measured.reading import read_trace
 from simcore.measured.run import MeasuredRun, make_run
 from simcore.ranks import RankSet
 from simcore.records import Struct, replace
 from simcore.units import plural
-from simcore.workload.aside import Aside
-from simcore.workload.formats import Head, head_of
+from simcore.workload.formats import FileHead, head_of
 from simcore.workload.formats.rank_trace import FIRST_LINE
+from simcore.workload.ignored_files import IgnoredFiles
 from simcore.workload.opening import read_beginning, read_file
 from simcore.workload.source import GZIP
 
@@ -153,7 +153,7 @@ class TraceSet(Struct, frozen=True):
         before: float | None = None
         for file in sorted(self.files, key=lambda file: (file.name.stamp or "", *_by_rank(file))):
             now = _seconds(file.name.stamp)
-            if not runs or not _near(before, now):
+            if not runs or not _is_same_run(before, now):
                 runs.append([])
             runs[-1].append(file)
             before = before if now is None else now
@@ -186,11 +186,11 @@ def sets_of(files: Iterable[TraceFile]) -> list[TraceSet]:
     return trace_sets
 
 
-def _chosen(sets: list[TraceSet], wanted: str | None, directory: str) -> TraceSet:
+def _choose_set(sets: list[TraceSet], label: str | None, directory: str) -> TraceSet:
     """The run that `--run` asks for, else the first. Raises UsageError that lists what there is."""
-    if wanted is None:
+    if label is None:
         return sets[0]
-    fitting = _fitting(sets, wanted)
+    fitting = _find_fitting(sets, label)
     if len(fitting) == 1:
         return fitting[0]
     what = f"{len(fitting)} runs fit" if fitting else "there is no such run"
@@ -200,23 +200,21 @@ def _chosen(sets: list[TraceSet], wanted: str | None, directory: str) -> TraceSe
     more = len(fitting or sets) - _CHOICES_LISTED
     if more > 0:
         listed += f", and {more} more"
-    raise UsageError(f"--run {printable(wanted, 60)}: {what} {where}; {plural(len(sets), 'run')}: {listed}")
+    raise UsageError(f"--run {printable(label, 60)}: {what} {where}; {plural(len(sets), 'run')}: {listed}")
 
 
 def _label_of(trace_set: TraceSet, sets: list[TraceSet]) -> str:
     """What `--run` finds it by: its stamp or its name without the rank, else both, else its first file."""
     key = trace_set.files[0].name.key
     names = (trace_set.label, key, f"{key}@{trace_set.stamp}", os.path.basename(trace_set.files[0].path))
-    return next((name for name in names if _fitting(sets, name) == [trace_set]), names[-1])
+    return next((name for name in names if _find_fitting(sets, name) == [trace_set]), names[-1])
 
 
-def _fitting(sets: list[TraceSet], wanted: str) -> list[TraceSet]:
+def _find_fitting(sets: list[TraceSet], label: str) -> list[TraceSet]:
     """The runs that `--run` may mean: those that are called so, else those whose names begin so."""
-    exact = [trace_set for trace_set in sets if wanted in trace_set.names]
+    exact = [trace_set for trace_set in sets if label in trace_set.names]
     return exact or [
-        trace_set
-        for trace_set in sets
-        if wanted and any(name.startswith(wanted) for name in trace_set.labels)
+        trace_set for trace_set in sets if label and any(name.startswith(label) for name in trace_set.labels)
     ]
 
 
@@ -232,7 +230,7 @@ def _runs(files: list[TraceFile]) -> list[list[TraceFile]]:
         now = _seconds(file.name.stamp)
         if (
             not runs
-            or not _near(before, now)
+            or not _is_same_run(before, now)
             or any(file.first_rank == other.first_rank for other in runs[-1])
         ):
             runs.append([])
@@ -249,7 +247,7 @@ def _runs(files: list[TraceFile]) -> list[list[TraceFile]]:
     return merged
 
 
-def _near(before: float | None, now: float | None) -> bool:
+def _is_same_run(before: float | None, now: float | None) -> bool:
     return now is None or before is None or now - before <= _SAME_RUN_S
 
 
@@ -290,7 +288,7 @@ def read_run(path: str, data: bytes) -> MeasuredRun:
     )
 
 
-def open_directory(path: str, wanted: str | None = None) -> MeasuredRun:
+def open_directory(path: str, label: str | None = None) -> MeasuredRun:
     """The run in a directory: the newest complete one, or the one that `wanted` (a stamp) names.
 
     Raises InputError when there is no trace in it or a file of the run is damaged, UsageError
@@ -298,9 +296,11 @@ def open_directory(path: str, wanted: str | None = None) -> MeasuredRun:
     """
     files, others, folders = _trace_files(path)
     if not files:
-        raise InputError(Diagnostic("error", "no-rank-traces", _nothing_there(path, others, folders), path))
+        raise InputError(
+            Diagnostic("error", "no-rank-traces", _no_traces_message(path, others, folders), path)
+        )
     sets = sets_of(files)
-    trace_set = _chosen(sets, wanted, path)
+    trace_set = _choose_set(sets, label, path)
     diagnostics: list[Diagnostic] = []
     left = [other for other in sets if other is not trace_set]
     if left:
@@ -317,13 +317,13 @@ def open_directory(path: str, wanted: str | None = None) -> MeasuredRun:
     if others.count:
         message = others.message(", no rank traces")
         diagnostics.append(Diagnostic("note", "other-files", message, path))
-    traces, said, is_plan = _read(trace_set)
+    traces, trace_diagnostics, is_plan = _read(trace_set)
     degrees = trace_set.files[0].name.degrees
     run = make_run(
         path,
         traces,
         degrees,
-        (*diagnostics, *said),
+        (*diagnostics, *trace_diagnostics),
         is_plan=is_plan,
         is_set=True,
         stamp=trace_set.stamp,
@@ -341,29 +341,29 @@ def has_rank_traces(path: str) -> bool:
     return bool(_trace_files(path)[0])
 
 
-def _nothing_there(path: str, others: Aside, folders: int) -> str:
+def _no_traces_message(path: str, others: IgnoredFiles, folders: int) -> str:
     """What a directory has instead of traces, and what kinds of them would be opened."""
     files = plural(others.count, "file")
     message = f"found a directory without traces ({files}), {_EXPECTED}"
     names = sorted(os.listdir(path))
-    told: set[str] = set()
+    explained: set[str] = set()
     for suffixes, words in _ALMOST:
         fitting = [name for name in names if name.lower().endswith(suffixes)]
         if fitting:
-            told.update(fitting)
+            explained.update(fitting)
             some = ", ".join(printable(name, 40) for name in fitting[:_MOST_NAMED])
             more = f" and {len(fitting) - _MOST_NAMED} more" if len(fitting) > _MOST_NAMED else ""
             message += f"; {words.format(some + more)}"
-    message += "".join(f"; {line}" for line in others.instead(told))
+    message += "".join(f"; {line}" for line in others.suggestions(explained))
     if folders:
         message += f"; {plural(folders, 'folder')} in it not searched: name one of them"
     return message
 
 
-def _trace_files(path: str) -> tuple[list[TraceFile], Aside, int]:
+def _trace_files(path: str) -> tuple[list[TraceFile], IgnoredFiles, int]:
     """(the trace files of a directory by name, the other files, how many folders)."""
     files: list[TraceFile] = []
-    others, folders = Aside(), 0
+    others, folders = IgnoredFiles(), 0
     try:
         names = sorted(os.listdir(path))
     except OSError as error:
@@ -402,12 +402,12 @@ def _read(trace_set: TraceSet) -> tuple[list[RankTrace], list[Diagnostic], bool]
         data = read_file(file.path)
         plans += _is_plan(head_of(data[:_HEAD_BYTES]))
         try:
-            ranks, said = read_trace(file.path, data)
+            ranks, file_diagnostics = read_trace(file.path, data)
         except InputError as error:
             errors += error.diagnostics
             continue
         traces += ranks
-        diagnostics += said
+        diagnostics += file_diagnostics
     if plans not in (0, len(trace_set.files)):
         message = f"found {plural(plans, 'schedule plan')} among {plural(len(trace_set.files), 'rank trace')}"
         first = trace_set.files[0].path
@@ -417,6 +417,6 @@ def _read(trace_set: TraceSet) -> tuple[list[RankTrace], list[Diagnostic], bool]
     return traces, diagnostics, plans > 0
 
 
-def _is_plan(head: Head) -> bool:
+def _is_plan(head: FileHead) -> bool:
     line = FIRST_LINE.match(head.first)
     return line is not None and line[1] == "stage"

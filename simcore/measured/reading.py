@@ -18,8 +18,8 @@ from simcore.measured.columns import (
     FUSED,
     INSTANT,
     MEASURED,
-    PLACED,
     TOLERANCE_NS,
+    UNTIMED,
     OpColumns,
     RankTrace,
     SubColumns,
@@ -61,7 +61,7 @@ class TraceLine(NamedTuple):
     """One line: `rank` or `stage` and its number, the operation, its keys, its sub-operations' keys."""
 
     kind: str
-    number: int
+    unit_number: int
     op: str
     fields: dict[str, TraceField]
     subs: list[dict[str, TraceField]]
@@ -75,27 +75,27 @@ def parse_line(text: str) -> TraceLine:
     if len(text) > LONGEST_LINE:
         problem = f"found a line of {len(text)} characters, expected at most {LONGEST_LINE}"
         raise GrammarError("trace-line-length", 1, problem)
-    kind, number, op = opening.groups()
+    kind, unit_number, op = opening.groups()
     start, end = opening.end(), len(text.rstrip())
     marker = _LIST.search(text, start)
     subs: list[dict[str, TraceField]] = []
     if marker is None:
         if text[end - 1] != ")" or end <= start:
             raise _no_end(text, end)
-        return TraceLine(kind, int(number), op, split_fields(text[start : end - 1], start + 1), subs)
+        return TraceLine(kind, int(unit_number), op, split_fields(text[start : end - 1], start + 1), subs)
     fields = split_fields(text[start : marker.start()], start + 1)
     after, items = _list(text, marker.end())
     for item, column in items:
-        subs.append(split_fields(item, column, fixed=True))
+        subs.append(split_fields(item, column, same_column=True))
     rest = _BLANKS.match(text, after)
     after = rest.end() if rest is not None else after
     if text[after:end] == ")":
-        return TraceLine(kind, int(number), op, fields, subs)
+        return TraceLine(kind, int(unit_number), op, fields, subs)
     if text[after : after + 1] != "," or text[end - 1] != ")":
         raise _no_end(text, max(after, 0))
     for key, field in split_fields(text[after + 1 : end - 1], after + 2).items():
         fields.setdefault(key, field)
-    return TraceLine(kind, int(number), op, fields, subs)
+    return TraceLine(kind, int(unit_number), op, fields, subs)
 
 
 def _no_end(text: str, at: int) -> GrammarError:
@@ -104,33 +104,33 @@ def _no_end(text: str, at: int) -> GrammarError:
     return GrammarError("trace-line-end", at + 1, f"found {rest}, expected ) at the end of the operation")
 
 
-def split_fields(text: str, column: int, fixed: bool = False) -> dict[str, TraceField]:
+def split_fields(text: str, column: int, same_column: bool = False) -> dict[str, TraceField]:
     """`key=value,key=value` as values by key; the first of a repeated key counts.
 
     column: where the text begins; `fixed`: every value gets that column. Brackets that never
     close (a description may hold any text) are taken as plain characters.
     """
     for opening, closing in (("[(", "])"), ("[", "]"), ("", "")):
-        pieces, balanced = _split(text, opening, closing)
+        parts, balanced = _split(text, opening, closing)
         if balanced:
             break
     fields: dict[str, TraceField] = {}
-    for start, piece in pieces:
-        blanks = len(piece) - len(piece.lstrip())
-        match = _KEY.match(piece, blanks)
+    for start, part in parts:
+        blanks = len(part) - len(part.lstrip())
+        match = _KEY.match(part, blanks)
         if match is None:
-            if not piece.strip():
+            if not part.strip():
                 continue
-            at = column if fixed else column + start + blanks
-            raise GrammarError("trace-key", at, f"found {quoted(piece.strip())}, expected key=value")
-        at = column if fixed else column + start + match.end()
-        fields.setdefault(match.group(1), TraceField(piece[match.end() :].strip(), at))
+            at = column if same_column else column + start + blanks
+            raise GrammarError("trace-key", at, f"found {quoted(part.strip())}, expected key=value")
+        at = column if same_column else column + start + match.end()
+        fields.setdefault(match.group(1), TraceField(part[match.end() :].strip(), at))
     return fields
 
 
 def _split(text: str, opening: str, closing: str) -> tuple[list[tuple[int, str]], bool]:
     """(start, piece) between the commas outside brackets, and whether every bracket was closed."""
-    pieces: list[tuple[int, str]] = []
+    parts: list[tuple[int, str]] = []
     first = last = depth = 0
     for comma in _BREAK.finditer(text):
         part = text[last : comma.start()]
@@ -138,12 +138,12 @@ def _split(text: str, opening: str, closing: str) -> tuple[list[tuple[int, str]]
         last = comma.start()
         if depth <= 0:
             depth = 0
-            pieces.append((first, text[first : comma.start()]))
+            parts.append((first, text[first : comma.start()]))
             first = comma.end()
     part = text[last:]
     depth += sum(map(part.count, opening)) - sum(map(part.count, closing))
-    pieces.append((first, text[first:]))
-    return pieces, depth <= 0
+    parts.append((first, text[first:]))
+    return parts, depth <= 0
 
 
 def _list(text: str, at: int) -> tuple[int, list[tuple[str, int]]]:
@@ -216,18 +216,18 @@ def read_trace(path: str, data: bytes) -> tuple[list[RankTrace], tuple[Diagnosti
         reader.findings.add(
             "warning", "not-utf-8", "found bytes that are not UTF-8 text; they are kept and shown escaped"
         )
-    for number, line in enumerate(_lines(text), 1):
+    for line_number, line in enumerate(_lines(text), 1):
         if not line or line.isspace():
             continue
         if is_comment(line.lstrip()):
             reader.findings.add(
-                "note", "comment", "found a comment; the line is ignored", TextCell(line, number, 1)
+                "note", "comment", "found a comment; the line is ignored", TextCell(line, line_number, 1)
             )
             continue
-        reader.take(line, number)
+        reader.take(line, line_number)
         if reader.lines > MOST_OPERATIONS:
             message = f"found more than {MOST_OPERATIONS} operations; this is the first too many"
-            raise InputError(Diagnostic("error", "too-many-operations", message, path, number, 1))
+            raise InputError(Diagnostic("error", "too-many-operations", message, path, line_number, 1))
     ranks = reader.finish()
     return ranks, reader.findings.diagnostics()
 
@@ -264,81 +264,81 @@ class _Reader:
     def finish(self) -> list[RankTrace]:
         """The ranks by number; untimed operations before the first timed one begin with it."""
         traces = []
-        for number, rank in sorted(self.ranks.items()):
+        for rank_id, rank in sorted(self.ranks.items()):
             ops = rank.ops
-            first = min((time for time, how in zip(ops.start, ops.known, strict=True) if how != PLACED),
+            first = min((time for time, how in zip(ops.start, ops.timing, strict=True) if how != UNTIMED),
                         default=0)  # fmt: skip
             for index in range(len(ops)):
-                if ops.known[index] != PLACED:
+                if ops.timing[index] != UNTIMED:
                     break
                 ops.start[index] = ops.end[index] = first
-            _place_subs(rank)
-            traces.append(RankTrace(number, rank.stage, self.path, rank.timed, ops, rank.subs))
+            _set_sub_times(rank)
+            traces.append(RankTrace(rank_id, rank.stage, self.path, rank.timed, ops, rank.subs))
         return traces
 
-    def take(self, text: str, number: int) -> None:
+    def take(self, text: str, line_number: int) -> None:
         """One line of the file."""
         self.lines += 1
         try:
             line = parse_line(text)
         except GrammarError as error:
-            self.findings.add("error", error.code, error.message, TextCell(text, number, error.column))
+            self.findings.add("error", error.code, error.message, TextCell(text, line_number, error.column))
             return
         self.kind = self.kind or line.kind
         if line.kind != self.kind:
             message = f"found {quoted(text)}, expected {self.kind}:N:operation(...) as on the lines before"
-            self._error("trace-line", message, TextCell(text, number, 1))
+            self._error("trace-line", message, TextCell(text, line_number, 1))
             return
-        rank = self.ranks.setdefault(line.number, _Rank())
-        self._op(rank, line, number)
+        rank = self.ranks.setdefault(line.unit_number, _Rank())
+        self._op(rank, line, line_number)
         for keys in line.subs:
-            self._sub(rank, keys, number)
+            self._sub(rank, keys, line_number)
 
     # -- operations ------------------------------------------------------------------
 
-    def _op(self, rank: _Rank, line: TraceLine, number: int) -> None:
+    def _op(self, rank: _Rank, line: TraceLine, line_number: int) -> None:
         ops, fields = rank.ops, line.fields
         state = _text(fields, "mg_state")
-        stage = self._count(fields, "stage_id", number)
-        written = _text(fields, "stage")
-        if written is not None:
+        stage = self._count(fields, "stage_id", line_number)
+        stage_text = _text(fields, "stage")
+        if stage_text is not None:
             # The other writer calls the pipeline state `stage`.
-            if written.isascii() and written.isdigit() and stage is None:
-                stage = self._count(fields, "stage", number)
+            if stage_text.isascii() and stage_text.isdigit() and stage is None:
+                stage = self._count(fields, "stage", line_number)
             else:
-                state = state or written
+                state = state or stage_text
         if stage is None and line.kind == "stage":
-            stage = line.number
+            stage = line.unit_number
         if rank.stage is None:
             rank.stage = stage
         elif stage is not None and stage != rank.stage:
-            message = f"rank {line.number}: found stage {stage}, expected stage {rank.stage} as before"
-            self._note("warning", "stage-changes", f"{message}; it is ignored", number)
-        batch = self._count(fields, "batch_id", number)
+            message = f"rank {line.unit_number}: found stage {stage}, expected stage {rank.stage} as before"
+            self._note("warning", "stage-changes", f"{message}; it is ignored", line_number)
+        batch = self._count(fields, "batch_id", line_number)
         group = vocabulary.group_of_op(line.op, _text(fields, "group_kind"))
-        start, end, known = self._times(fields, number)
+        start, end, timing = self._times(fields, line_number)
         index = len(ops)
-        if known == PLACED:
+        if timing == UNTIMED:
             start = end = ops.end[rank.last] if rank.last >= 0 else 0
             if line.kind == "rank":
                 message = f"{printable(line.op, 60)} has no time; it stands behind the operation before it"
-                self._note("note", "untimed-operation", message, number)
+                self._note("note", "untimed-operation", message, line_number)
         else:
             rank.timed = True
             if line.op != vocabulary.LAUNCH and rank.last >= 0:
-                known = self._after(rank, line.op, start, end, known, number)
+                timing = self._check_overlap(rank, line.op, start, end, timing, line_number)
         if not vocabulary.is_known_op(line.op):
             message = f"operation {quoted(line.op)} is not one of the tracer's; it is shown under its name"
-            self._note("note", "unknown-operation", message, number)
-        self._known_group(group, number)
+            self._note("note", "unknown-operation", message, line_number)
+        self._note_unknown_group(group, line_number)
         ops.name.append(line.op)
         ops.state.append(state)
         ops.group.append(group)
         ops.batch.append(-1 if batch is None else batch)
         ops.start.append(start)
         ops.end.append(end)
-        ops.known.append(known)
-        ops.line.append(number)
+        ops.timing.append(timing)
+        ops.line.append(line_number)
         ops.description.append(_text(fields, "description"))
         ops.shape.append(_text(fields, "input__shape"))
         ops.dtype.append(_text(fields, "input__dtype"))
@@ -348,61 +348,63 @@ class _Reader:
         if line.op != vocabulary.LAUNCH:
             rank.last = index
 
-    def _after(self, rank: _Rank, name: str, start: int, end: int, known: int, number: int) -> int:
+    def _check_overlap(
+        self, rank: _Rank, name: str, start: int, end: int, timing: int, line_number: int
+    ) -> int:
         """How an operation's times are known, seen beside the operation before it."""
         ops, last = rank.ops, rank.last
-        if start >= ops.end[last] - TOLERANCE_NS or ops.known[last] == PLACED:
-            return known
+        if start >= ops.end[last] - TOLERANCE_NS or ops.timing[last] == UNTIMED:
+            return timing
         both = {name, ops.name[last]}
         if (ops.start[last], ops.end[last]) == (start, end) and len(both & vocabulary.POINT_TO_POINT) == 2:
             sends = ops.name[last] not in vocabulary.RECEIVES
-            if name in vocabulary.RECEIVES and sends and ops.known[last] != FUSED:
+            if name in vocabulary.RECEIVES and sends and ops.timing[last] != FUSED:
                 # What both wait for is what is received.
-                ops.known[last] = FUSED
-                return known
+                ops.timing[last] = FUSED
+                return timing
             return FUSED
         message = (
             f"{printable(name, 60)} begins {(ops.end[last] - start) / _MS_NS:.2f} ms before the operation "
             "before it ends; both are shown as written"
         )
-        self._note("warning", "operations-overlap", message, number)
-        return known
+        self._note("warning", "operations-overlap", message, line_number)
+        return timing
 
-    def _times(self, fields: dict[str, TraceField], number: int) -> tuple[int, int, int]:
+    def _times(self, fields: dict[str, TraceField], line_number: int) -> tuple[int, int, int]:
         """(start, end, how known), ns: the timestamp is taken at the end."""
-        end = self._ms(fields, "timestamp", number)
+        end = self._ms(fields, "timestamp", line_number)
         if end is None:
-            end = self._ms(fields, "launch_timestamp_ms", number)
-        written = _text(fields, "duration")
+            end = self._ms(fields, "launch_timestamp_ms", line_number)
+        duration_text = _text(fields, "duration")
         duration = None
-        if written is not None and not written[:1].isalpha():
-            duration = self._ms(fields, "duration", number)
+        if duration_text is not None and not duration_text[:1].isalpha():
+            duration = self._ms(fields, "duration", line_number)
         if end is None or (end == 0 and not duration):
-            return 0, 0, PLACED
+            return 0, 0, UNTIMED
         if duration is None:
-            if written is not None:
-                message = f"duration: found {quoted(written)}, no number; it is shown as an instant"
-                self._note("note", "no-duration", message, number)
+            if duration_text is not None:
+                message = f"duration: found {quoted(duration_text)}, no number; it is shown as an instant"
+                self._note("note", "no-duration", message, line_number)
             return end, end, INSTANT
         return end - duration, end, INSTANT if duration == 0 else MEASURED
 
     # -- sub-operations --------------------------------------------------------------
 
-    def _sub(self, rank: _Rank, fields: dict[str, TraceField], number: int) -> None:
+    def _sub(self, rank: _Rank, fields: dict[str, TraceField], line_number: int) -> None:
         subs, parent = rank.subs, len(rank.ops) - 1
-        start, end, known = self._times(fields, number)
+        start, end, timing = self._times(fields, line_number)
         group = _text(fields, "group")
         source = _text(fields, "trace_src_func")
         name = _text(fields, "func_name") or source or _text(fields, "comm_func") or "sub-operation"
-        self._known_group(group, number)
+        self._note_unknown_group(group, line_number)
         begin, over = rank.ops.start[parent], rank.ops.end[parent]
         outside = start < begin - TOLERANCE_NS or end > over + TOLERANCE_NS
-        if outside and known != PLACED and rank.ops.known[parent] == MEASURED:
+        if outside and timing != UNTIMED and rank.ops.timing[parent] == MEASURED:
             message = (
                 f"sub-operation {quoted(name)} does not lie inside {printable(rank.ops.name[parent], 60)}; "
                 "it is shown as written"
             )
-            self._note("warning", "sub-operation-outside", message, number)
+            self._note("warning", "sub-operation-outside", message, line_number)
         subs.parent.append(parent)
         subs.name.append(name)
         subs.source.append(source)
@@ -410,13 +412,13 @@ class _Reader:
         subs.group.append(group)
         subs.start.append(start)
         subs.end.append(end)
-        subs.known.append(known)
+        subs.timing.append(timing)
         subs.shape.append(_text(fields, "input__shape"))
         subs.dtype.append(_text(fields, "input__dtype"))
 
     # -- values ----------------------------------------------------------------------
 
-    def _ms(self, fields: dict[str, TraceField], key: str, number: int) -> int | None:
+    def _ms(self, fields: dict[str, TraceField], key: str, line_number: int) -> int | None:
         """A value in ms as ns, None where there is none or it is an error: exact to six decimals."""
         text = _text(fields, key)
         if text is None:
@@ -427,41 +429,41 @@ class _Reader:
         mantissa, _, exponent = text.lower().partition("e")
         fits = re.fullmatch(r"[+-]?[0-9]{1,3}", exponent or "0") and len(mantissa) <= 400
         value = read_number(f"{mantissa}e{int(exponent or 0) + 6}") if fits else None
-        cell = TextCell(text, number, fields[key].column)
+        cell = TextCell(text, line_number, fields[key].column)
         if value is None:
-            self._error("not-a-number", f"{key}: found {cell.shown()}, expected a number of ms", cell)
+            self._error("not-a-number", f"{key}: found {cell.quote()}, expected a number of ms", cell)
             return None
         if value.below_zero:
-            self._error("negative-value", f"{key}: found {cell.shown()}, expected 0 or more", cell)
+            self._error("negative-value", f"{key}: found {cell.quote()}, expected 0 or more", cell)
             return None
         if value.value > LARGEST:
             expected = f"at most {LARGEST} ns"
-            self._error("value-too-large", f"{key}: found {cell.shown()} ms, expected {expected}", cell)
+            self._error("value-too-large", f"{key}: found {cell.quote()} ms, expected {expected}", cell)
             return None
         return value.value
 
-    def _count(self, fields: dict[str, TraceField], key: str, number: int) -> int | None:
+    def _count(self, fields: dict[str, TraceField], key: str, line_number: int) -> int | None:
         """A whole number from 0, None where there is none or it is an error."""
         text = _text(fields, key)
         if text is None:
             return None
         if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) < _MOST_STAGE:
             return int(text)
-        cell = TextCell(text, number, fields[key].column)
+        cell = TextCell(text, line_number, fields[key].column)
         expected = "a whole number below 2147483648"
-        self._error("not-a-number", f"{key}: found {cell.shown()}, expected {expected}", cell)
+        self._error("not-a-number", f"{key}: found {cell.quote()}, expected {expected}", cell)
         return None
 
-    def _known_group(self, group: str | None, number: int) -> None:
+    def _note_unknown_group(self, group: str | None, line_number: int) -> None:
         if group is not None and group not in vocabulary.GROUPS:
             message = f"group kind {quoted(group)} is not one of the tracer's; it has a lane of its own"
-            self._note("note", "unknown-group", message, number)
+            self._note("note", "unknown-group", message, line_number)
 
     def _error(self, code: str, message: str, cell: TextCell) -> None:
         self.findings.add("error", code, message, cell)
 
-    def _note(self, severity: Severity, code: str, message: str, number: int) -> None:
-        self.findings.add(severity, code, message, TextCell("", number, 1))
+    def _note(self, severity: Severity, code: str, message: str, line_number: int) -> None:
+        self.findings.add(severity, code, message, TextCell("", line_number, 1))
 
 
 def _text(fields: dict[str, TraceField], key: str) -> str | None:
@@ -470,9 +472,9 @@ def _text(fields: dict[str, TraceField], key: str) -> str | None:
     return None if field is None or field.text in ("", "None") else field.text
 
 
-def _place_subs(rank: _Rank) -> None:
+def _set_sub_times(rank: _Rank) -> None:
     """Sub-operations without a time stand where their parent begins."""
     subs = rank.subs
-    for index, known in enumerate(subs.known):
-        if known == PLACED:
+    for index, timing in enumerate(subs.timing):
+        if timing == UNTIMED:
             subs.start[index] = subs.end[index] = rank.ops.start[subs.parent[index]]

@@ -9,10 +9,10 @@ from typing import Literal
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, printable
 from simcore.measured import vocabulary
-from simcore.measured.clocks import Breach, common_clock
+from simcore.measured.clocks import Breach, find_common_clock
 from simcore.measured.columns import RankTrace
 from simcore.measured.matching import name_of
-from simcore.measured.places import Degrees
+from simcore.measured.rank_positions import Degrees
 from simcore.ranks import Block, RankSet
 from simcore.records import Struct, replace
 from simcore.units import duration, plural
@@ -27,7 +27,7 @@ Say = Callable[..., None]
 class RecordedStep(Struct, frozen=True):
     """A step that a profiler recorded. ns: how long it lasts on each rank that has it whole, by number."""
 
-    number: int
+    step_number: int
     ns: dict[int, int]
 
     @property
@@ -36,7 +36,7 @@ class RecordedStep(Struct, frozen=True):
         return max(self.ns.values())
 
 
-class Recorded(Struct, frozen=True):
+class RecordingInfo(Struct, frozen=True):
     """What is known of a recording beside its ranks. format: the key of its `Format`. step: the one
     that is shown, None for all that was recorded; steps: all of them in order. shifts: ns by which the clock
     of each rank was corrected, matched: by how many collectives; residual_ns: by how much ends of one
@@ -47,7 +47,7 @@ class Recorded(Struct, frozen=True):
     step: int | None
     steps: tuple[RecordedStep, ...]
     shifts: tuple[int, ...] = ()
-    matched: tuple[int, ...] = ()
+    match_counts: tuple[int, ...] = ()
     residual_ns: tuple[int, int] = (0, 0)
 
 
@@ -74,7 +74,7 @@ class MeasuredRun(Struct, frozen=True, dict=True):
     replayed: bool = False
     label: str | None = None
     others: tuple[str, ...] = ()
-    recorded: Recorded | None = None
+    recorded: RecordingInfo | None = None
 
     @property
     def format(self) -> str:
@@ -131,9 +131,9 @@ class MeasuredRun(Struct, frozen=True, dict=True):
     def kinds(self) -> list[str]:
         """The trace's group kinds that occur, in the order of `vocabulary.GROUPS`, others by name."""
         kinds = {kind for rank in self.ranks for kind in (*rank.ops.group, *rank.subs.group)}
-        seen = {kind for kind in kinds if kind is not None}
-        known = [kind for kind in vocabulary.GROUPS if kind in seen]
-        return known + sorted(seen.difference(known))
+        stated_kinds = {kind for kind in kinds if kind is not None}
+        known_kinds = [kind for kind in vocabulary.GROUPS if kind in stated_kinds]
+        return known_kinds + sorted(stated_kinds.difference(known_kinds))
 
 
 def _microbatches(ranks: Sequence[RankTrace]) -> int:
@@ -175,8 +175,8 @@ def make_run(
         notes.append(Diagnostic(severity, code, message, path, brief=brief))
 
     unit = "stage" if is_plan else "rank"
-    ranks = sorted(_each_once(traces, unit, say), key=lambda rank: rank.number)
-    named, degrees = degrees, _completed(degrees, ranks) if not is_plan else degrees
+    ranks = sorted(_each_once(traces, unit, say), key=lambda rank: rank.rank)
+    stated_degrees, degrees = degrees, _complete_degrees(degrees, ranks) if not is_plan else degrees
     missing = RankSet(()) if is_plan else missing_ranks(degrees, ranks, is_set, say)
     timed = any(rank.timed for rank in ranks)
     concurrent = True
@@ -194,15 +194,15 @@ def make_run(
                 "profiled one after another, or their hosts' clocks differ; each is shown from its own start"
             )
             say("warning", "not-concurrent", message, "ranks did not run at one time")
-        ranks = aligned(path, ranks, concurrent)
+        ranks = align_ranks(path, ranks, concurrent)
         if not any(rank.last_ns for rank in ranks):
             say("warning", "no-step-time", "no operation takes time: the step is 0 ns long")
         for rank in ranks:
             if not rank.timed:
-                words = f"{unit} {rank.number} has no times: its operations stand at the start"
+                words = f"{unit} {rank.rank} has no times: its operations stand at the start"
                 say("warning", "untimed-rank", words)
     else:
-        ranks = [_in_slots(rank) for rank in ranks]
+        ranks = [_set_slot_times(rank) for rank in ranks]
         message = "the file has no times: the order of the operations is shown, and no step time"
         say("warning", "untimed-schedule", message)
     steps = max(rank.ops.name.count("optimizer_step") for rank in ranks)
@@ -216,22 +216,22 @@ def make_run(
         )
         say("note", "step-assumed", message, "all steps are like the one recorded: all figures hang on it")
     if not is_plan:
-        _say_layout(named, degrees, ranks, say)
+        _say_layout(stated_degrees, degrees, ranks, say)
     return MeasuredRun(path, unit, tuple(ranks), degrees, missing, concurrent, timed, stamp,
-                       (*notes, *told_once(diagnostics)))  # fmt: skip
+                       (*notes, *merge_repeated(diagnostics)))  # fmt: skip
 
 
 def _each_once(traces: Sequence[RankTrace], unit: str, say: Say) -> list[RankTrace]:
     by_number: dict[int, RankTrace] = {}
     for trace in traces:
-        first = by_number.setdefault(trace.number, trace)
+        first = by_number.setdefault(trace.rank, trace)
         if first is not trace:
             names = " and ".join(os.path.basename(rank_trace.path) for rank_trace in (first, trace))
-            say("warning", "repeated-rank", f"{unit} {trace.number} is in {names}: the first is shown")
+            say("warning", "repeated-rank", f"{unit} {trace.rank} is in {names}: the first is shown")
     return list(by_number.values())
 
 
-def _completed(degrees: Degrees, ranks: Sequence[RankTrace]) -> Degrees:
+def _complete_degrees(degrees: Degrees, ranks: Sequence[RankTrace]) -> Degrees:
     """What the ranks themselves tell where no name states it: with all stages, pp; with pp, no more."""
     if degrees.world is not None or degrees.pp is not None:
         return degrees
@@ -241,28 +241,33 @@ def _completed(degrees: Degrees, ranks: Sequence[RankTrace]) -> Degrees:
     return Degrees(degrees.world, degrees.tp, degrees.dp, len(stages), degrees.exp)
 
 
-def _say_layout(named: Degrees, degrees: Degrees, ranks: Sequence[RankTrace], say: Say) -> None:
+def _say_layout(stated_degrees: Degrees, degrees: Degrees, ranks: Sequence[RankTrace], say: Say) -> None:
     """Where the degrees come from, and what follows from a dp of 1."""
-    stated = (("tp", named.tp), ("dp", named.dp), ("pp", named.pp))
-    said = " x ".join(f"{name} {degree}" for name, degree in stated if degree is not None)
+    degrees_by_name = (("tp", stated_degrees.tp), ("dp", stated_degrees.dp), ("pp", stated_degrees.pp))
+    degree_words = " x ".join(f"{name} {degree}" for name, degree in degrees_by_name if degree is not None)
     assumed = []
-    if said:
-        assumed.append(f"{said} is read from the names of the files or of their folder")
+    if degree_words:
+        assumed.append(f"{degree_words} is read from the names of the files or of their folder")
     elif degrees.pp is not None:
         assumed.append(f"pp {degrees.pp} is counted from the stages in the lines")
-    if named.position(0) is not None:
+    if stated_degrees.position(0) is not None:
         assumed.append("rank numbers count tp first, then dp, then stages")
     batches = _microbatches(ranks)
     if batches and assumed:
         are = "is" if batches == 1 else "are"
         assumed.append(f"{plural(batches, 'micro-batch')} {are} counted from forward_step")
     if assumed:
-        say("note", "layout-assumed", "; ".join(assumed), f"{said}: from file names" if said else "")
+        say(
+            "note",
+            "layout-assumed",
+            "; ".join(assumed),
+            f"{degree_words}: from file names" if degree_words else "",
+        )
     if degrees.dp != 1:
         return
-    ns, number, name = max(
+    ns, rank_id, name = max(
         (
-            (end - start, rank.number, name)
+            (end - start, rank.rank, name)
             for rank in ranks
             if rank.timed
             for ops in (rank.ops,)
@@ -274,26 +279,26 @@ def _say_layout(named: Degrees, degrees: Degrees, ranks: Sequence[RankTrace], sa
     if ns:
         message = (
             f"with dp 1 no other rank takes part in {printable(name)}: what it takes, up to {duration(ns)} "
-            f"on rank {number}, is the rank's own time; it counts as dp communication, as the trace names it"
+            f"on rank {rank_id}, is the rank's own time; it counts as dp communication, as the trace names it"
         )
         say("note", "dp-of-one", message, f"{printable(name, 14)} at dp 1 has no partner")
 
 
 def missing_ranks(degrees: Degrees, ranks: Sequence[RankTrace], is_set: bool, say: Say) -> RankSet:
     """The ranks of the world that have no file, which is said."""
-    there = [rank.number for rank in ranks]
+    there = [rank.rank for rank in ranks]
     world = degrees.world
     if world is None:
         # No name states the world: a hole in the numbers is all that can be seen.
-        absent, of = _holes(there, there[-1] if is_set else 0), "before the last one"
+        absent, of = _find_holes(there, there[-1] if is_set else 0), "before the last one"
     else:
-        beyond = [number for number in there if number >= world]
+        beyond = [rank_id for rank_id in there if rank_id >= world]
         if beyond:
             outside = RankSet.of(beyond).text()
             states = "the name states" if ranks[0].device is None else "the files state"
             message = f"rank {outside} does not fit the {world} ranks that {states}"
             say("warning", "rank-outside", message)
-        absent, of = _holes(there, world), f"of {world}"
+        absent, of = _find_holes(there, world), f"of {world}"
     if len(absent):
         noun = "rank" if len(absent) == 1 else "ranks"
         verb = "is" if len(absent) == 1 else "are"
@@ -306,13 +311,13 @@ def missing_ranks(degrees: Degrees, ranks: Sequence[RankTrace], is_set: bool, sa
     return absent
 
 
-def _holes(there: Sequence[int], world: int) -> RankSet:
+def _find_holes(there: Sequence[int], world: int) -> RankSet:
     """The numbers below `world` that are not in `there`, which is ascending; a world may be huge."""
     blocks, expected = [], 0
-    for number in [*(number for number in there if number < world), world]:
-        if number > expected:
-            blocks.append(Block(expected, number - 1))
-        expected = number + 1
+    for rank_id in [*(rank_id for rank_id in there if rank_id < world), world]:
+        if rank_id > expected:
+            blocks.append(Block(expected, rank_id - 1))
+        expected = rank_id + 1
     return RankSet(blocks)
 
 
@@ -329,17 +334,17 @@ def largest_gap(ranks: Sequence[RankTrace]) -> int:
 def _on_one_clock(ranks: list[RankTrace], degrees: Degrees, apart: bool, say: Say) -> list[RankTrace] | None:
     """The ranks on the clock of the first host, None where their clocks are one, or cannot be made one."""
     timed = [rank for rank in ranks if rank.timed]
-    common = common_clock(timed, degrees, apart)
+    common = find_common_clock(timed, degrees, apart)
     if common.breach is not None:
         say("warning", "clocks-disagree", _breach_words(timed, common.breach))
     if not common.clocks:
         return None
     first, *others = (
-        _ranks_words([timed[member].number for member in clock.members]) for clock in common.clocks
+        _ranks_words([timed[member].rank for member in clock.members]) for clock in common.clocks
     )
     shifted = [
         f"{members} by {'+' if clock.shift_ns < 0 else ''}{duration(-clock.shift_ns)} "
-        f"(from {plural(clock.matched, 'matched communication')})"
+        f"(from {plural(clock.match_count, 'matched communication')})"
         for members, clock in zip(others, common.clocks[1:], strict=True)
     ]
     message = (
@@ -347,15 +352,15 @@ def _on_one_clock(ranks: list[RankTrace], degrees: Degrees, apart: bool, say: Sa
         "shown on that clock"
     )
     if common.loose:
-        message += f"; nothing ties {_ranks_words([timed[index].number for index in common.loose])} to them"
+        message += f"; nothing ties {_ranks_words([timed[index].rank for index in common.loose])} to them"
     say("note", "clock-offset", message, f"clocks of hosts brought to that of {first}")
-    shifts = {timed[member].number: clock.shift_ns for clock in common.clocks for member in clock.members}
-    return [rank.moved(shifts.get(rank.number, 0)) for rank in ranks]
+    shifts = {timed[member].rank: clock.shift_ns for clock in common.clocks for member in clock.members}
+    return [rank.shift(shifts.get(rank.rank, 0)) for rank in ranks]
 
 
 def _breach_words(ranks: Sequence[RankTrace], breach: Breach) -> str:
     early, late = (
-        (ranks[call.rank].number, printable(name_of(ranks[call.rank], call), 60))
+        (ranks[call.rank].rank, printable(name_of(ranks[call.rank], call), 60))
         for call in (breach.early, breach.late)
     )
     return (
@@ -364,11 +369,11 @@ def _breach_words(ranks: Sequence[RankTrace], breach: Breach) -> str:
     )
 
 
-def _ranks_words(numbers: list[int]) -> str:
-    return f"{'rank' if len(numbers) == 1 else 'ranks'} {RankSet.of(numbers).text()}"
+def _ranks_words(rank_ids: list[int]) -> str:
+    return f"{'rank' if len(rank_ids) == 1 else 'ranks'} {RankSet.of(rank_ids).text()}"
 
 
-def aligned(path: str, ranks: Sequence[RankTrace], concurrent: bool) -> list[RankTrace]:
+def align_ranks(path: str, ranks: Sequence[RankTrace], concurrent: bool) -> list[RankTrace]:
     """The ranks with times from the start of the step, or from their own."""
     first = min(rank.first_ns for rank in ranks if rank.timed)
     last = max(rank.last_ns for rank in ranks if rank.timed)
@@ -376,10 +381,10 @@ def aligned(path: str, ranks: Sequence[RankTrace], concurrent: bool) -> list[Ran
     if longest > LARGEST:
         message = f"the step would take {longest} ns, expected at most {LARGEST}"
         raise InputError(Diagnostic("error", "value-too-large", message, path))
-    return [rank.moved(-(first if concurrent else rank.first_ns)) if rank.timed else rank for rank in ranks]
+    return [rank.shift(-(first if concurrent else rank.first_ns)) if rank.timed else rank for rank in ranks]
 
 
-def _in_slots(rank: RankTrace) -> RankTrace:
+def _set_slot_times(rank: RankTrace) -> RankTrace:
     """An untimed schedule's operations, one after another."""
     ops, subs = rank.ops, rank.subs
     for index in range(len(ops)):
@@ -389,16 +394,16 @@ def _in_slots(rank: RankTrace) -> RankTrace:
     return rank
 
 
-def told_once(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
+def merge_repeated(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
     """Diagnostics of many files: what is said of several in the same words is said once."""
     files: dict[tuple[str, str], list[Diagnostic]] = {}
     for diagnostic in diagnostics:
         files.setdefault((diagnostic.code, diagnostic.message), []).append(diagnostic)
-    told = []
+    merged = []
     for same in files.values():
         first = same[0]
         message = first.message
         if len(same) > 1:
             message += f" (in {len(same)} files, first here)"
-        told.append(replace(first, message=message))
-    return told
+        merged.append(replace(first, message=message))
+    return merged

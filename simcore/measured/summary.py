@@ -15,7 +15,7 @@ from simcore.records import Struct
 class RankTime(Struct, frozen=True):
     """One rank's step: ns by category, which sum to the step time (`rank_segments`)."""
 
-    number: int
+    rank: int
     stage: int | None
     ns: dict[str, int]
 
@@ -49,7 +49,7 @@ def rank_times(run: MeasuredRun) -> list[RankTime]:
         edge, kinds = rank_segments(run, rank)
         for (start, end), kind in zip(pairwise(edge), kinds, strict=True):
             ns[CATEGORIES[kind]] += end - start
-        times.append(RankTime(rank.number, rank.stage, ns))
+        times.append(RankTime(rank.rank, rank.stage, ns))
     return times
 
 
@@ -66,8 +66,8 @@ def sub_figures(run: MeasuredRun) -> list[OpFigures]:
 def op_figures_of(ranks: Sequence[RankTrace]) -> list[OpFigures]:
     """As `op_figures`, of some ranks."""
     return _figures(
-        (name, None, ops.category(index), ops.known[index],
-         ops.start[index], ops.end[index], rank.number, ops.batch[index], index)
+        (name, None, ops.category(index), ops.timing[index],
+         ops.start[index], ops.end[index], rank.rank, ops.batch[index], index)
         for rank in ranks
         for ops in (rank.ops,)
         for index, name in enumerate(ops.name)
@@ -77,8 +77,8 @@ def op_figures_of(ranks: Sequence[RankTrace]) -> list[OpFigures]:
 def sub_figures_of(ranks: Sequence[RankTrace]) -> list[OpFigures]:
     """As `sub_figures`, of some ranks."""
     return _figures(
-        (name, rank.ops.name[subs.parent[index]], category_of_group(subs.group[index]), subs.known[index],
-         subs.start[index], subs.end[index], rank.number, rank.ops.batch[subs.parent[index]],
+        (name, rank.ops.name[subs.parent[index]], category_of_group(subs.group[index]), subs.timing[index],
+         subs.start[index], subs.end[index], rank.rank, rank.ops.batch[subs.parent[index]],
          len(rank.ops) + index)
         for rank in ranks
         for subs in (rank.subs,)
@@ -92,14 +92,14 @@ _One = tuple[str, "str | None", str, int, int, int, int, int, int]
 
 def _figures(ones: Iterable[_One]) -> list[OpFigures]:
     # Sums alone: of a million operations a tuple each took 200 MB.
-    alike: dict[tuple[str, str | None, str], list[int]] = {}
-    for name, parent, category, known, start, end, *where in ones:
+    by_key: dict[tuple[str, str | None, str], list[int]] = {}
+    for name, parent, category, timing, start, end, *where in ones:
         key = name, parent, category
-        figures = alike.get(key)
+        figures = by_key.get(key)
         if figures is None:
-            figures = alike[key] = [0, 0, 0, 0, 0, -1, -1, -1]
+            figures = by_key[key] = [0, 0, 0, 0, 0, -1, -1, -1]
         figures[0] += 1
-        if known != MEASURED:
+        if timing != MEASURED:
             continue
         ns, is_first = end - start, not figures[1]
         figures[1] += 1
@@ -109,4 +109,4 @@ def _figures(ones: Iterable[_One]) -> list[OpFigures]:
         # The first of the longest: files and lines come in a fixed order.
         if is_first or ns > figures[4]:
             figures[4:] = ns, *where
-    return [OpFigures(*key, *figures) for key, figures in alike.items()]
+    return [OpFigures(*key, *figures) for key, figures in by_key.items()]

@@ -56,14 +56,14 @@ def is_known_op(name: str) -> bool:
     return name in _OPS
 
 
-def group_of_op(name: str, stated: str | None) -> str | None:
+def group_of_op(name: str, stated_group: str | None) -> str | None:
     """The trace's group kind of an operation: as stated on its line, else the one its name implies."""
-    if stated is not None:
-        return stated
+    if stated_group is not None:
+        return stated_group
     return _OPS[name][1] if name in _OPS else None
 
 
-def said_op(name: str, most: int) -> str:
+def describe_op(name: str, most: int) -> str:
     """An operation's name as it is said, cut to `most` characters; behind a tracer's word that means
     something else to others what it is of.
 

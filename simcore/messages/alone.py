@@ -27,16 +27,16 @@ class Alone(NamedTuple):
     links: list[LinkUse]
 
 
-def rules_of(cluster: Cluster) -> Rules:
+def make_rules(cluster: Cluster) -> Rules:
     """What a cluster says of collectives, as the machines take it."""
     algorithms = {}
     for kind in ("ALLREDUCE", "ALLGATHER", "REDUCESCATTER", "ALLTOALL"):
         names = []
-        for dim, asked in zip(cluster.dims, cluster.algorithms_for(kind), strict=True):
+        for dim, algorithm in zip(cluster.dims, cluster.algorithms_for(kind), strict=True):
             default = "direct" if kind == "ALLTOALL" else _DEFAULTS[dim.kind]
             if default == "halving-doubling" and dim.size & (dim.size - 1):
                 default = "ring"
-            names.append(asked or default)
+            names.append(algorithm or default)
         algorithms[kind] = tuple(names)
     return Rules(
         tuple(dim.size for dim in cluster.dims),
@@ -50,7 +50,7 @@ def rules_of(cluster: Cluster) -> Rules:
     )
 
 
-def collective_alone(cluster: Cluster, ranks: Sequence[int], collective: str, size: int) -> Alone:
+def run_collective(cluster: Cluster, ranks: Sequence[int], collective: str, size: int) -> Alone:
     """A collective of `size` bytes of the whole buffer among `ranks`, which begin together.
 
     Raises `UsageError` for one of too many messages, or that never ends.
@@ -58,23 +58,23 @@ def collective_alone(cluster: Cluster, ranks: Sequence[int], collective: str, si
     if len(ranks) < 2:
         return Alone((0,) * len(ranks), [])
     world = cluster.npus
-    rules = rules_of(cluster)
+    rules = make_rules(cluster)
     whole = len(ranks) == world
     # On some of the ranks each dimension has those of its places that are in the group.
     group = Communicator(0, None) if whole else Communicator(1, tuple(ranks), True)
     share = -(-size // len(ranks)) if collective == "ALLGATHER" else size
-    check_messages(estimate(cluster, len(ranks), collective, rules), "the collective")
+    check_messages(estimate_messages(cluster, len(ranks), collective, rules), "the collective")
     clock = Clock(world)
     links = LinkByLink(clock, cluster.dims)
     owners = [RankCollectives(rank, clock, links, rules) for rank in ranks]
     ends = [-1] * len(ranks)
 
-    def over(number: int) -> None:
-        ends[number] = clock.now
+    def over(member: int) -> None:
+        ends[member] = clock.now
 
     try:
-        for number, owner in enumerate(owners):
-            never = owner.start(collective, share, group, (), lambda number=number: over(number))  # type: ignore[misc]
+        for member, owner in enumerate(owners):
+            never = owner.start(collective, share, group, (), lambda member=member: over(member))  # type: ignore[misc]
             if never:
                 raise UsageError(f"--network links: {never}")
         clock.run()
@@ -86,7 +86,7 @@ def collective_alone(cluster: Cluster, ranks: Sequence[int], collective: str, si
     return Alone(tuple(ends), links.uses())
 
 
-def estimate(cluster: Cluster, members: int, collective: str, rules: Rules) -> int:
+def estimate_messages(cluster: Cluster, members: int, collective: str, rules: Rules) -> int:
     """About how many messages over links a collective is, before it is run."""
     chunks = max(rules.splits or 1, 1)
     total = 0

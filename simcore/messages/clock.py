@@ -27,7 +27,7 @@ class Fault(Exception):
         self.there = there
 
 
-class Stop(Fault):
+class ForbiddenExit(Fault):
     """An assertion or an exit there: it stops the program wherever it is raised."""
 
 
@@ -48,7 +48,7 @@ class Clock:
         # Of each rank its own events by time.
         self._own: list[dict[int, list[tuple[_Call, Any]]]] = [{} for _ in range(ranks)]
 
-    def put(self, delay: int, call: _Call, argument: Any) -> None:
+    def schedule(self, delay: int, call: _Call, argument: Any) -> None:
         """A callback `delay` ns from now."""
         time = self.now + delay
         there = self._lists.get(time)
@@ -58,11 +58,11 @@ class Clock:
         else:
             there.append((call, argument))
 
-    def put_own(self, rank: int, delay: int, call: _Call, argument: Any) -> None:
+    def schedule_own(self, rank: int, delay: int, call: _Call, argument: Any) -> None:
         """An own event of a rank `delay` ns from now."""
         time = self.now + delay
         if time == 0:
-            raise Stop(rank, None, "an event of 0 ns at the start of the run", "aborts")
+            raise ForbiddenExit(rank, None, "an event of 0 ns at the start of the run", "aborts")
         own = self._own[rank]
         there = own.get(time)
         if there is not None:
@@ -83,7 +83,7 @@ class Clock:
         for call, argument in own[self.now]:
             try:
                 call(argument)
-            except Stop:
+            except ForbiddenExit:
                 raise
             except Fault as fault:
                 self.swallowed.append(fault)

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from simcore.messages.clock import Clock, Fault, Stop
+from simcore.messages.clock import Clock, Fault, ForbiddenExit
 from simcore.messages.machines import (
     ALLGATHER,
     ALLREDUCE,
@@ -56,9 +56,9 @@ class Communicator(NamedTuple):
     where the group is such a grid; without it a group is one ring.
     """
 
-    number: int
+    group_id: int
     ranks: tuple[int, ...] | None
-    grid: bool = False
+    is_grid: bool = False
 
 
 class ChunkPhase(NamedTuple):
@@ -121,14 +121,14 @@ class Chunk:
         """A token through the endpoint delay, and the reduction of so many bytes, -1 for none."""
         owner = self.collective.owner
         if delay_reduce < 0:
-            owner.clock.put_own(self.rank, self._delay, _token, machine)
+            owner.clock.schedule_own(self.rank, self._delay, _token, machine)
         else:
-            owner.clock.put_own(self.rank, self._delay, self._reduce, (delay_reduce, machine))
+            owner.clock.schedule_own(self.rank, self._delay, self._reduce, (delay_reduce, machine))
 
     def _reduce(self, reducing: tuple[int, Machine | Tree]) -> None:
         size, machine = reducing
         owner = self.collective.owner
-        owner.clock.put_own(self.rank, owner.reduction_ns(size), _token, machine)
+        owner.clock.schedule_own(self.rank, owner.reduction_ns(size), _token, machine)
 
     @property
     def clock(self) -> Clock:
@@ -164,10 +164,12 @@ class Collective:
             self.over()
 
 
-def chunks_of(size: int, kind: str, rules: Rules, rank: int) -> tuple[int, int]:
+def split_into_chunks(size: int, kind: str, rules: Rules, rank: int) -> tuple[int, int]:
     """(bytes of a chunk, number of chunks) of a collective (R4.3): the last one is of full size too."""
     if rules.splits is None:
-        raise Stop(rank, None, "the system file has no preferred-dataset-splits (R4.11)", "divides by zero")
+        raise ForbiddenExit(
+            rank, None, "the system file has no preferred-dataset-splits (R4.11)", "divides by zero"
+        )
     npus = 1
     for members in rules.sizes:
         npus *= members
@@ -214,27 +216,27 @@ class RankCollectives:
         if group.ranks is None:
             if kind not in rules.algorithms:
                 raise Fault(self.rank, None, f"the system file has no algorithm for {kind} (R4.11)")
-            places = _world_places(self.rank, rules, kind)
+            rings = _world_rings(self.rank, rules, kind)
             delay = rules.endpoint_delay_ns
             algorithms = rules.algorithms.get(kind, ())
-        elif group.grid and (grid := _grid_places(self.rank, group.ranks, rules)) is not None:
-            places, delay = grid, rules.endpoint_delay_ns
+        elif group.is_grid and (grid := _grid_rings(self.rank, group.ranks, rules)) is not None:
+            rings, delay = grid, rules.endpoint_delay_ns
             algorithms = tuple(
                 "ring"
                 if name == "halving-doubling" and len(members.ranks) & (len(members.ranks) - 1)
                 else name
-                for name, members in zip(rules.algorithms[kind], places, strict=True)
+                for name, members in zip(rules.algorithms[kind], rings, strict=True)
             )
         else:
             names = rules.algorithms.get(kind, ())
             algorithms = names if len(names) == 1 else ("ring",)
-            places = [Members(group.ranks, group.ranks.index(self.rank), True)]
+            rings = [Members(group.ranks, group.ranks.index(self.rank), True)]
             delay = GROUP_DELAY_NS
             involved = (True,)
-        chunk, count = chunks_of(size, kind, rules, self.rank)
+        chunk, count = split_into_chunks(size, kind, rules, self.rank)
         taking_part = [
             (dimension, ring, name)
-            for dimension, (ring, name) in enumerate(zip(places, algorithms, strict=False))
+            for dimension, (ring, name) in enumerate(zip(rings, algorithms, strict=False))
             if len(ring.ranks) > 1 and (dimension >= len(involved) or involved[dimension])
         ]
         if chunk == 0:
@@ -245,10 +247,10 @@ class RankCollectives:
             return "no dimension is left to the collective"
         collective = Collective(self, count, over)
         for _ in range(count):
-            number = self._streams.get(group.number, group.number * STREAMS_OF_GROUP)
-            self._streams[group.number] = number + 1
+            stream_id = self._streams.get(group.group_id, group.group_id * STREAMS_OF_GROUP)
+            self._streams[group.group_id] = stream_id + 1
             phases = self._phases(kind, chunk, taking_part, delay)
-            Chunk(collective, number % _TAGS, phases).advance()
+            Chunk(collective, stream_id % _TAGS, phases).advance()
         return None
 
     # -- phases ------------------------------------------------------------------------
@@ -339,26 +341,26 @@ class RankCollectives:
             queue.waiting.popleft().begin()
 
 
-def _world_places(rank: int, rules: Rules, kind: str) -> list[Members]:
+def _world_rings(rank: int, rules: Rules, kind: str) -> list[Members]:
     """The rank's ring on each dimension, or one over all ranks for an algorithm `one-...`."""
     names = rules.algorithms.get(kind, ())
-    world_places: list[Members] = []
+    rings: list[Members] = []
     stride = 1
     for size, name in zip(rules.sizes, names, strict=False):
         if name.startswith("one-"):
             world = 1
             for members in rules.sizes:
                 world *= members
-            world_places.append(Members(tuple(range(world)), rank))
+            rings.append(Members(tuple(range(world)), rank))
             break
-        place = rank // stride % size
-        first = rank - place * stride
-        world_places.append(Members(tuple(range(first, first + size * stride, stride)), place))
+        position = rank // stride % size
+        first = rank - position * stride
+        rings.append(Members(tuple(range(first, first + size * stride, stride)), position))
         stride *= size
-    return world_places
+    return rings
 
 
-def _grid_places(rank: int, ranks: tuple[int, ...], rules: Rules) -> list[Members] | None:
+def _grid_rings(rank: int, ranks: tuple[int, ...], rules: Rules) -> list[Members] | None:
     """A rank's ring on each dimension of a group that is a product of one set of places a dimension.
 
     None for any other group.

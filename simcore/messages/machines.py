@@ -51,8 +51,8 @@ class Members(NamedTuple):
     """
 
     ranks: tuple[int, ...]
-    place: int
-    local: bool = False
+    position: int
+    is_local: bool = False
 
 
 class Machine:
@@ -130,9 +130,20 @@ class Ring(Machine):
     `Machine` without the calls between (three times faster).
     """
 
-    __slots__ = ("_cycle", "_delay", "_flight", "_message", "_plain", "_put", "_rank", "_received",
-                 "_reduction", "size",
-                 "source", "target")  # fmt: skip
+    __slots__ = (
+        "_cycle",
+        "_delay",
+        "_flight",
+        "_message",
+        "_plain",
+        "_rank",
+        "_received",
+        "_reduction",
+        "_schedule",
+        "size",
+        "source",
+        "target",
+    )  # fmt: skip
 
     def __init__(
         self, chunk: MachineChunk, network: Matching, kind: str, ring: Members, size: int, step: int
@@ -143,8 +154,8 @@ class Ring(Machine):
         }.get(kind, members - 1)  # fmt: skip
         super().__init__(chunk, network, kind, 1, members - 1, messages)
         self.size = size if kind == ALLGATHER else size // members
-        self.target = ring.ranks[(ring.place + step) % members]
-        self.source = ring.ranks[(ring.place - step) % members]
+        self.target = ring.ranks[(ring.position + step) % members]
+        self.source = ring.ranks[(ring.position - step) % members]
         self._cycle = members
         flight = network.constant_ns(chunk.rank, self.target, self.size)
         self._plain = bool(flight)
@@ -153,7 +164,7 @@ class Ring(Machine):
             self._message = ((chunk.tag, chunk.rank, self.target, self.size), None, None)
             self._received: Key = (chunk.tag, self.source, chunk.rank, self.size)
             self._delay, self._reduction = chunk.delays(self.size)
-            self._put, self._rank = chunk.clock.put_own, chunk.rank
+            self._schedule, self._rank = chunk.clock.schedule_own, chunk.rank
 
     def insert(self, _: Any) -> None:
         """As `Machine.insert`: one token, which begins each cycle without a reduction."""
@@ -162,14 +173,14 @@ class Ring(Machine):
             return
         count = self._first
         self._first = count + 1
-        place = count % self._cycle
-        reduces = place and (
+        position = count % self._cycle
+        reduces = position and (
             self.kind == REDUCESCATTER or (self.kind == ALLREDUCE and not count // self._cycle & 1)
         )
-        self._put(self._rank, self._delay, self._reduce if reduces else self._out, None)
+        self._schedule(self._rank, self._delay, self._reduce if reduces else self._out, None)
 
     def _reduce(self, _: Any) -> None:
-        self._put(self._rank, self._reduction, self._out, None)
+        self._schedule(self._rank, self._reduction, self._out, None)
 
     def _out(self, _: Any) -> None:
         """A token has come out of the delays: it sends the next message, or ends the phase."""
@@ -204,7 +215,7 @@ class Direct(Machine):
     ) -> None:
         members = len(ring.ranks)
         tokens = members - 1 if window is None else min(window, members - 1)
-        y = (members - 1) * tokens if ring.local else tokens
+        y = (members - 1) * tokens if ring.is_local else tokens
         messages = 2 * (members - 1) if kind == ALLREDUCE else members - 1
         super().__init__(chunk, network, kind, tokens, y, messages)
         self.size = size if kind == ALLGATHER else size // members
@@ -223,7 +234,7 @@ class Direct(Machine):
 
     def queue_message(self) -> int:
         members = len(self._ring.ranks)
-        ranks, index, step = self._ring.ranks, self._ring.place, self._step
+        ranks, index, step = self._ring.ranks, self._ring.position, self._step
         self._queued.append((ranks[(index + step * self._send_at) % members],
                              ranks[(index - step * self._send_at) % members]))  # fmt: skip
         # Round and round, without itself.
@@ -274,7 +285,7 @@ class HalvingDoubling(Machine):
         if not self.left:
             # Its token only comes back.
             return self.size
-        ranks, index, distance = self._ring.ranks, self._ring.place, self._distance
+        ranks, index, distance = self._ring.ranks, self._ring.position, self._distance
         partner = index + distance if index // distance % 2 == 0 else index - distance
         self._queued.append((ranks[partner], self.size))
         return self.size
@@ -311,7 +322,7 @@ class Tree:
         self.chunk = chunk
         self.network = network
         self.size = size
-        parent, children = tree_place(ring.place, len(ring.ranks), last_root)
+        parent, children = find_tree_neighbours(ring.position, len(ring.ranks), last_root)
         self._parent = None if parent is None else ring.ranks[parent]
         self._children = [ring.ranks[child] for child in children]
         self._state = "begin"
@@ -370,7 +381,7 @@ class Tree:
         self.chunk.ended()
 
 
-def tree_place(index: int, members: int, last_root: bool) -> tuple[int | None, list[int]]:
+def find_tree_neighbours(index: int, members: int, last_root: bool) -> tuple[int | None, list[int]]:
     """(parent or None, children) of a member in the in-order tree of 2^k members with a root above it.
 
     The root is the last member, whose subtree holds the others in order, or the first one.
@@ -381,12 +392,12 @@ def tree_place(index: int, members: int, last_root: bool) -> tuple[int | None, l
     top = half - 1 + shift  # the root of the subtree of members - 1
     if index == root:
         return None, [top] if members > 1 else []
-    number = index - shift  # in order, from 0, in a full tree of members - 1
-    level = ((number + 1) & -(number + 1)).bit_length() - 1
+    in_order_index = index - shift  # in order, from 0, in a full tree of members - 1
+    level = ((in_order_index + 1) & -(in_order_index + 1)).bit_length() - 1
     step = 1 << level
     children = [] if level == 0 else [index - step // 2, index + step // 2]
     if index == top:
         return root, children
-    at = number + 1
+    at = in_order_index + 1
     parent = at + step if at >> (level + 1) & 1 == 0 else at - step
     return parent - 1 + shift, children

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from simcore.cluster import Dimension
-from simcore.messages.clock import Clock, Stop
+from simcore.messages.clock import Clock, ForbiddenExit
 from simcore.records import NamedTuple
 
 _GIB = 1 << 30
@@ -80,7 +80,7 @@ class Matching:
                 del self._arrived[key]
             else:
                 self._arrived[key] = arrived - 1
-            self.clock.put(0, call, argument)
+            self.clock.schedule(0, call, argument)
             return
         posted = self._posted.get(key)
         if posted is None:
@@ -111,14 +111,14 @@ class Matching:
     def exchange(self, ns: int, message: tuple[Key, None, None], received: Key, call: _Call) -> None:
         """Sends a message of `constant_ns`, and posts a receive."""
         clock = self.clock
-        clock.put(ns, self._arrive, message)
+        clock.schedule(ns, self._arrive, message)
         arrived = self._arrived.get(received)
         if arrived:
             if arrived == 1:
                 del self._arrived[received]
             else:
                 self._arrived[received] = arrived - 1
-            clock.put(0, call, None)
+            clock.schedule(0, call, None)
             return
         posted = self._posted.get(received)
         if posted is None:
@@ -127,20 +127,20 @@ class Matching:
             posted.append((call, None))
 
 
-class Unshared(Matching):
+class FullBandwidth(Matching):
     """Every message has the whole bandwidth: floor(hops * latency + bytes / bandwidth) ns."""
 
     def __init__(self, clock: Clock, dims: Sequence[Dimension], rendezvous: bool = False) -> None:
         super().__init__(clock, rendezvous)
         self._dims = [(dim.kind, dim.size, astra_bandwidth(dim.bandwidth), dim.latency_ns) for dim in dims]
-        self._known: dict[tuple[int, int, int], int] = {}
+        self._cache: dict[tuple[int, int, int], int] = {}
 
     def message_ns(self, source: int, target: int, size: int) -> int:
         """What a message takes, ns."""
-        known = self._known.get((source, target, size))
-        if known is None:
-            known = self._known[source, target, size] = self._message_ns(source, target, size)
-        return known
+        cached_ns = self._cache.get((source, target, size))
+        if cached_ns is None:
+            cached_ns = self._cache[source, target, size] = self._message_ns(source, target, size)
+        return cached_ns
 
     def constant_ns(self, source: int, target: int, size: int) -> int:
         return 0 if self.rendezvous else self.message_ns(source, target, size)
@@ -158,12 +158,12 @@ class Unshared(Matching):
 
     def _transmit(self, key: Key, over: _Call | None, argument: Any) -> None:
         _, source, target, size = key
-        ns = self._known.get((source, target, size))
+        ns = self._cache.get((source, target, size))
         if ns is None:
             ns = self.message_ns(source, target, size)
         if not ns and not self.clock.now:
-            raise Stop(source, None, "a message of less than 1 ns at the start of the run", "aborts")
-        self.clock.put(ns, self._arrive, (key, over, argument))
+            raise ForbiddenExit(source, None, "a message of less than 1 ns at the start of the run", "aborts")
+        self.clock.schedule(ns, self._arrive, (key, over, argument))
 
 
 class LinkUse(NamedTuple):
@@ -288,28 +288,28 @@ class LinkByLink(Matching):
         return link
 
     def _route(self, source: int, target: int) -> list[_Link]:
-        known = self._routes.get((source, target))
-        if known is not None:
-            return known
+        cached = self._routes.get((source, target))
+        if cached is not None:
+            return cached
         links: list[_Link] = []
         at, stride = source, 1
         for dimension, (kind, npus, _, _) in enumerate(self._dims):
             here, there = at // stride % npus, target // stride % npus
             base = at - here * stride
             if here != there:
-                places = self._walk(kind, npus, here, there)
-                for before, after in itertools.pairwise(places):
-                    links.append(self._link(dimension, self._place(base, stride, npus, before),
-                                            self._place(base, stride, npus, after)))  # fmt: skip
+                positions = self._walk(kind, npus, here, there)
+                for before, after in itertools.pairwise(positions):
+                    links.append(self._link(dimension, self._endpoint_id(base, stride, npus, before),
+                                            self._endpoint_id(base, stride, npus, after)))  # fmt: skip
                 at = base + there * stride
             stride *= npus
         self._routes[source, target] = links
         return links
 
     @staticmethod
-    def _place(base: int, stride: int, npus: int, place: int) -> int:
+    def _endpoint_id(base: int, stride: int, npus: int, position: int) -> int:
         """A rank's number; of a switch -1 less the lowest rank that is on it."""
-        return base + place * stride if place < npus else -1 - base
+        return base + position * stride if position < npus else -1 - base
 
     @staticmethod
     def _walk(kind: str, npus: int, here: int, there: int) -> list[int]:
@@ -345,11 +345,11 @@ class LinkByLink(Matching):
         self._busy.add(self.clock.now, busy)
         arrival = int(link.latency + size / link.bandwidth)
         if not self.clock.now and not (busy and arrival):
-            raise Stop(key[1], None, "a message of less than 1 ns at the start of the run", "aborts")
-        self.clock.put(arrival, self._passed, moving)
-        self.clock.put(busy, self._free, link)
+            raise ForbiddenExit(key[1], None, "a message of less than 1 ns at the start of the run", "aborts")
+        self.clock.schedule(arrival, self._end_hop, moving)
+        self.clock.schedule(busy, self._free, link)
 
-    def _passed(self, moving: tuple[list[_Link], int, Any]) -> None:
+    def _end_hop(self, moving: tuple[list[_Link], int, Any]) -> None:
         links, index, message = moving
         if index + 1 == len(links):
             self._arrive(message)
@@ -358,14 +358,14 @@ class LinkByLink(Matching):
 
     def _free(self, link: _Link) -> None:
         if link.queue:
-            asked, moving = link.queue.popleft()
-            link.queued_ns += self.clock.now - asked
+            requested_ns, moving = link.queue.popleft()
+            link.queued_ns += self.clock.now - requested_ns
             self._begin(link, moving)
         else:
             link.busy = False
 
 
-def link_words(source: int, target: int) -> str:
+def link_text(source: int, target: int) -> str:
     """`rank 3 to rank 4`, `rank 3 to the switch`; a switch is a negative number. A rank has one switch a
     dimension: with the dimension the words are of one link.
     """

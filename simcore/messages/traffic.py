@@ -13,7 +13,7 @@ from functools import partial
 
 from simcore.cluster import Cluster
 from simcore.diagnostics import UsageError
-from simcore.messages.alone import rules_of
+from simcore.messages.alone import make_rules
 from simcore.messages.clock import Clock, Fault
 from simcore.messages.collectives import Communicator, RankCollectives
 from simcore.messages.network import TRANSFER_TAG, LinkByLink, LinkHeat, LinkUse
@@ -44,7 +44,7 @@ class LinkTraffic:
         self._ranks = ranks
         self._clock = Clock(cluster.npus)
         self._links = LinkByLink(self._clock, cluster.dims)
-        self._rules = rules_of(cluster)
+        self._rules = make_rules(cluster)
         self._owners: dict[tuple[int, int], RankCollectives] = {}
         self._groups: dict[tuple[tuple[int, ...], int], Communicator] = {}
         self._left: dict[int, int] = {}
@@ -55,7 +55,7 @@ class LinkTraffic:
         self,
         now: int,
         token: object,
-        sent: Payload,
+        payload: Payload,
         senders: Sequence[int],
         receivers: Sequence[int],
         stream: int,
@@ -64,13 +64,13 @@ class LinkTraffic:
         never ends.
         """
         self._clock.now = now + _AHEAD_NS
-        if not sent.size:
+        if not payload.size:
             self._over.append(token)
             return
         self._started += 1
-        if sent.collective is None:
+        if payload.collective is None:
             ends = self._ranks[senders[0]], self._ranks[receivers[0]]
-            key = (TRANSFER_TAG + self._started, *ends, sent.size)
+            key = (TRANSFER_TAG + self._started, *ends, payload.size)
             self._links.send(key, self._arrived, token)
             self._links.receive(key, _nothing, None)
             return
@@ -80,17 +80,17 @@ class LinkTraffic:
             whole = len(ranks) == self._clock.ranks
             group = Communicator(len(self._groups) + 1, None if whole else ranks, True)
             self._groups[ranks, stream] = group
-        size = -(-sent.size // len(ranks)) if sent.collective == "ALLGATHER" else sent.size
-        number = self._started
-        self._left[number] = len(ranks)
-        over: Callable[[], None] = partial(self._done, number, token)
+        size = -(-payload.size // len(ranks)) if payload.collective == "ALLGATHER" else payload.size
+        start_id = self._started
+        self._left[start_id] = len(ranks)
+        over: Callable[[], None] = partial(self._end_member, start_id, token)
         try:
             for rank in ranks:
                 owner = self._owners.get((rank, stream))
                 if owner is None:
                     owner = RankCollectives(rank, self._clock, self._links, self._rules)
                     self._owners[rank, stream] = owner
-                never = owner.start(sent.collective, max(size, 1), group, (), over)
+                never = owner.start(payload.collective, max(size, 1), group, (), over)
                 if never:
                     raise UsageError(f"--network links: {never}")
         except Fault as fault:
@@ -99,10 +99,10 @@ class LinkTraffic:
     def _arrived(self, token: object) -> None:
         self._over.append(token)
 
-    def _done(self, number: int, token: object) -> None:
-        self._left[number] -= 1
-        if not self._left[number]:
-            del self._left[number]
+    def _end_member(self, start_id: int, token: object) -> None:
+        self._left[start_id] -= 1
+        if not self._left[start_id]:
+            del self._left[start_id]
             self._over.append(token)
 
     def next_ns(self) -> int | None:
@@ -144,11 +144,11 @@ def _nothing(_: object) -> None:
     """A transfer is over for both its ends at once."""
 
 
-def alone_ns(cluster: Cluster, ranks: Sequence[int], sent: Payload) -> int:
+def alone_ns(cluster: Cluster, ranks: Sequence[int], payload: Payload) -> int:
     """What a collective takes on idle links, until its last rank is done. Raises `UsageError`."""
     traffic = LinkTraffic(cluster, ranks)
-    places = range(len(ranks))
-    traffic.start(0, sent, sent, places, places, 0)
+    members = range(len(ranks))
+    traffic.start(0, payload, payload, members, members, 0)
     now = 0
     while not traffic.finished(now):
         traffic.settle(now)

@@ -103,8 +103,8 @@ class AicbConfig(Struct, frozen=True):
         if self.pp == 1:
             return 0
         # With sequence parallelism AICB divides (not yet in 2024), and Python writes a float.
-        cut = self.sequence_parallel and not self.written_by.sevenfold
-        return self.activation / self.tp if cut else self.activation
+        is_divided = self.sequence_parallel and not self.written_by.sevenfold
+        return self.activation / self.tp if is_divided else self.activation
 
     @property
     def dp(self) -> int:
@@ -151,13 +151,13 @@ class AicbRow(NamedTuple):
     wg: _Collective = _NONE
 
     @property
-    def sent(self) -> tuple[_Collective, _Collective, _Collective]:
+    def collectives(self) -> tuple[_Collective, _Collective, _Collective]:
         """The collectives of its three cells."""
         return self.fwd, self.ig, self.wg
 
     def text(self) -> str:
         """The row as a line of the file."""
-        of_phases = zip(self.cells, self.sent, strict=True)
+        of_phases = zip(self.cells, self.collectives, strict=True)
         middle = "\t".join(f"{ns}\t{kind}\t{size}" for ns, (kind, size) in of_phases)
         return f"{self.name}\t-1\t{middle}\t100"
 
@@ -165,13 +165,13 @@ class AicbRow(NamedTuple):
 def aicb_text(config: AicbConfig, times: AicbTimes | None) -> str:
     """The file. times: of aiob; None for plain, whose cells are 1. Raises `UsageError` where AICB stops."""
     rows = aicb_rows(config, times)
-    stated = {
+    header_values = {
         "ep": config.ep, "pp": config.pp, "vpp": config.stage_layers, "ga": config.microbatches,
         "all_gpus": config.world, "pp_comm": config.pp_comm,
     }  # fmt: skip
     keys = config.written_by.keys
     between = "\t" if not keys else " "
-    degrees = "".join(f" {key}: {stated[key]}" for key in keys if key != "pp_comm")
+    degrees = "".join(f" {key}: {header_values[key]}" for key in keys if key != "pp_comm")
     last = f" pp_comm: {config.pp_comm}" if "pp_comm" in keys else ""
     header = (
         f"HYBRID_TRANSFORMER_FWD_IN_BCKWD{between}model_parallel_NPU_group: {config.tp}{degrees} "
@@ -201,9 +201,9 @@ def aicb_rows(config: AicbConfig, times: AicbTimes | None) -> list[AicbRow]:
         second = tuple(block.all_rows(names))
     rows += first
     rows += second * (config.microbatches - 1)
-    numbers = config.seq * config.microbatch_size * 4
+    loss_bytes = config.seq * config.microbatch_size * 4
     cells = (_NOT_MEASURED,) * 3 if version.norms else (0, 0, 0)
-    rows += [AicbRow(f"cross_entropy{n}", cells, fwd=("ALLREDUCE", numbers)) for n in (1, 2, 3)]
+    rows += [AicbRow(f"cross_entropy{n}", cells, fwd=("ALLREDUCE", loss_bytes)) for n in (1, 2, 3)]
     if not version.norms:
         rows += [AicbRow(f"optimizer{n}", (0, 0, 0), fwd=("ALLREDUCE", 4)) for n in (1, 2, 3, 4)]
     return rows
@@ -315,7 +315,7 @@ class _Block:
     def rows(self, name: str) -> Iterator[AicbRow]:
         """The row of a module; of experts its five."""
         if name == "mlp_moelayer":
-            yield from self._seven() if self.config.written_by.sevenfold else self._experts()
+            yield from self._seven_expert_rows() if self.config.written_by.sevenfold else self._expert_rows()
             return
         cells = self._cells(name)
         if self.times is None:
@@ -363,21 +363,21 @@ class _Block:
                 "--as-aicb plain: AICB stops at frame DeepSeek with sequence parallelism (AttributeError: "
                 "NoneType has no attribute keys); aiob would fit"
             )
-        sent = size * (2 if config.recompute and "attention" in name else 1)
+        sent_bytes = size * (2 if config.recompute and "attention" in name else 1)
         if not config.sequence_parallel:
-            return ("ALLREDUCE", sent), ("ALLREDUCE", size)
+            return ("ALLREDUCE", sent_bytes), ("ALLREDUCE", size)
         if name == "embedding_layer":
             return ("NONE", size), ("NONE", size)
         if name.endswith("row"):
-            return ("REDUCESCATTER", sent), ("NONE", size)
-        return ("ALLGATHER", sent), _NONE
+            return ("REDUCESCATTER", sent_bytes), ("NONE", size)
+        return ("ALLGATHER", sent_bytes), _NONE
 
-    def _experts(self) -> Iterator[AicbRow]:
+    def _expert_rows(self) -> Iterator[AicbRow]:
         config, times = self.config, self.times
         experts = config.experts or 1
         gathered = config.activation * config.experts_per_token
-        sent = gathered // config.tp
-        first_sent = int(sent * _FP8_SHARE) if config.mla and times is not None else sent
+        sent_bytes = gathered // config.tp
+        first_sent = int(sent_bytes * _FP8_SHARE) if config.mla and times is not None else sent_bytes
         tensor_parallel = config.tp > 1 or times is None
         across = config.ep > 1 or times is None
 
@@ -391,14 +391,14 @@ class _Block:
         cells = (_NOT_MEASURED,) * 3
         whole = cells if times is None else (times.mlp, times.mlp, _NOT_MEASURED)
         yield AicbRow("mlp_moelayer", whole, counts if tensor_parallel or across else _NONE)
-        yield AicbRow("mlp_moelayer", cells, expert(first_sent), expert(sent))
+        yield AicbRow("mlp_moelayer", cells, expert(first_sent), expert(sent_bytes))
         yield AicbRow("mlp_moelayer", cells, tensor("ALLGATHER", gathered), tensor("REDUCESCATTER", gathered))
         yield AicbRow("mlp_moelayer", cells, tensor("REDUCESCATTER", gathered), tensor("ALLGATHER", gathered))
-        yield AicbRow("mlp_moelayer", cells, expert(sent), expert(sent))
+        yield AicbRow("mlp_moelayer", cells, expert(sent_bytes), expert(sent_bytes))
         if times is not None:
             self.before = times.mlp
 
-    def _seven(self) -> Iterator[AicbRow]:
+    def _seven_expert_rows(self) -> Iterator[AicbRow]:
         """The experts as they were: their tokens are sent over tp, too."""
         config, times = self.config, self.times
         assert times is not None
@@ -408,12 +408,12 @@ class _Block:
         counts = 2 * experts * (config.hidden if of_router else config.microbatch_size * config.seq)
         between = config.activation // config.tp
         gathered = config.activation * config.experts_per_token
-        sent = gathered // config.tp if config.ep > 1 else 1
+        sent_bytes = gathered // config.tp if config.ep > 1 else 1
 
         def tensor(name: str, size: int) -> _Collective:
             return (name if config.tp > 1 else "NONE", size)
 
-        expert: _Collective = ("ALLTOALL_EP", sent)
+        expert: _Collective = ("ALLTOALL_EP", sent_bytes)
         across = tensor("ALLTOALL", between)
         cells = (_NOT_MEASURED,) * 3
         of_counts = tensor("ALLGATHER", counts)
@@ -442,7 +442,7 @@ def read_times(path: str, data: bytes, recompute: bool) -> AicbTimes:
     attention = mlp = embedding = 0.0
     optimizer = [0.0, 0.0]
     part, parts = "", set()
-    for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+    for line_number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
         key, colon, text = line.partition(":")
         if not colon:
             continue
@@ -457,7 +457,9 @@ def read_times(path: str, data: bytes, recompute: bool) -> AicbTimes:
             message = (
                 f"{printable(key.strip())}: found {printable(text.strip(), 40)}, expected us as a number"
             )
-            raise InputError(Diagnostic("error", "aicb-times", message, path, number, line.find(":") + 2))
+            raise InputError(
+                Diagnostic("error", "aicb-times", message, path, line_number, line.find(":") + 2)
+            )
         ns = us * 1000
         if part == _OPTIMIZER:
             optimizer[0 if least else 1] = ns

@@ -30,7 +30,7 @@ _FIELDS = {
     "experts_per_token": "moe_router_topk", "shared_experts": "n_shared_expert",
     "dense_layers": "n_dense_layers", "vocab_step": "make_vocab_size_divisible_by",
 }  # fmt: skip
-_SWITCHED = {
+_SWITCH_FIELDS = {
     "sequence_parallel": "enable_sequence_parallel", "recompute": "recompute_activations",
     "bias": "add_bias_linear",
 }  # fmt: skip
@@ -107,8 +107,8 @@ def _config(values: dict[str, str | None]) -> AicbConfig:
         if name not in values:
             return _COUNTS[name]
         if text is None or not text.isascii() or not text.isdigit() or len(text) > 13 or int(text) > _MOST:
-            given = "nothing" if text is None else printable(text, 40)
-            raise UsageError(f"--aicb-args --{name}: found {given}, expected a whole number")
+            quoted = "nothing" if text is None else printable(text, 40)
+            raise UsageError(f"--aicb-args --{name}: found {quoted}, expected a whole number")
         return int(text)
 
     for name in ("world_size", "tensor_model_parallel_size", "pipeline_model_parallel", "micro_batch",
@@ -129,18 +129,20 @@ def _config(values: dict[str, str | None]) -> AicbConfig:
     mla = None
     if frame == "DeepSeek":
         mla = Mla(*map(count, ("q_lora_rank", "kv_lora_rank", "qk_nope_dim", "qk_rope_dim", "v_head_dim")))
-    counted: dict[str, Any] = {field: count(name) for field, name in _FIELDS.items()}
-    switched = {field: name in values for field, name in _SWITCHED.items()}
+    counts: dict[str, Any] = {field: count(name) for field, name in _FIELDS.items()}
+    switches = {field: name in values for field, name in _SWITCH_FIELDS.items()}
     experts = count("num_experts") if "moe_enable" in values else None
     heads = count("num_attention_heads") or layers
     version = values.get("aicb_version", NEWEST)
     if version not in VERSIONS:
-        given = printable(str(version), 40)
-        raise UsageError(f"--aicb-args --aicb_version: found {given}, expected one of {', '.join(VERSIONS)}")
+        printable_version = printable(str(version), 40)
+        raise UsageError(
+            f"--aicb-args --aicb_version: found {printable_version}, expected one of {', '.join(VERSIONS)}"
+        )
     config = AicbConfig(
-        **counted,
+        **counts,
         version=version,
-        **switched,
+        **switches,
         layers=layers,
         hidden=hidden,
         heads=heads,

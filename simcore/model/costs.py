@@ -22,7 +22,7 @@ from simcore.workload.model import GroupKind
 
 # Kernels that the host starts between its reading of the experts' loads and the first long one: copies of the
 # counts, the permutation and its maps, the all-to-all.
-_COUNTED = 12
+_KERNELS_BEFORE_EXPERTS = 12
 
 
 # Numbers of 2 bytes in a line of 128.
@@ -41,7 +41,7 @@ class Op(NamedTuple):
     bytes: float
     efficiency: float
     seconds: float
-    bound: str
+    bound_by: str
     kernels: int = 1
 
 
@@ -66,7 +66,7 @@ class Costs:
             self.kernels = replace(FUSED, adds_gradients=self.engine.kernels.adds_gradients)
         self.peak = gpu.peak * 1e12
         # Waited for: the slowest of all GPUs.
-        self._wait = 1.0 + gpu.spread * slowest_of(training.world)
+        self._wait = 1.0 + gpu.spread * slowest_deviation(training.world)
         self._slow = {
             precision: self._wait / gpu.sustained_of(precision) for precision in {"bf16", training.precision}
         }
@@ -81,20 +81,22 @@ class Costs:
     def product(self, name: str, m: int, n: int, k: int, precision: str = "") -> Op:
         """A product of matrices, m x k by k x n. Operands of a narrower precision are cast before."""
         precision = precision or self.training.precision
-        moved = 2.0 * (m * k + k * n + m * n)
+        moved_bytes = 2.0 * (m * k + k * n + m * n)
         one = product_time(self.gpu, precision, m, n, k)
-        return self._measured(name, 2.0 * m * n * k, one.seconds - one.cast, one.bound, precision, moved)
+        return self._measured(
+            name, 2.0 * m * n * k, one.seconds - one.cast, one.bound_by, precision, moved_bytes
+        )
 
-    def cast(self, name: str, numbers: float, precision: str) -> list[Op]:
+    def cast(self, name: str, elements: float, precision: str) -> list[Op]:
         """An operand of a linear cast to its precision, once by rows and once by columns; none in bf16."""
-        if precision == "bf16" or not numbers:
+        if precision == "bf16" or not elements:
             return []
         # A scale of the whole tensor is known from the steps before; NVFP4's is found by one more reading.
-        read, written = (4.0 if precision == "nvfp4" else 2.0), BYTES[precision]
-        return [self.elementwise(f"{name} cast", numbers, (read + 2 * written) / 2)]
+        read, write_bytes = (4.0 if precision == "nvfp4" else 2.0), BYTES[precision]
+        return [self.elementwise(f"{name} cast", elements, (read + 2 * write_bytes) / 2)]
 
     def grouped(
-        self, name: str, loads: Sequence[int], time: Callable[[int], OperationTime], moved: float
+        self, name: str, loads: Sequence[int], time: Callable[[int], OperationTime], moved_bytes: float
     ) -> Op:
         """Products of one kernel, one for each expert with so many tokens. time: what the kernel takes if all
         experts have as many as one; each then takes its share of that.
@@ -102,49 +104,49 @@ class Costs:
         count = len(loads)
         flops = alone = 0.0
         bounds: dict[str, float] = {}
-        for each, alike in Counter(load for load in loads if load).items():
-            found = time(each)
-            flops += found.flops * alike / count
-            alone += found.seconds * alike / count
-            bounds[found.bound] = bounds.get(found.bound, 0.0) + found.seconds * alike
-        bound = max(bounds, key=lambda word: bounds[word], default="launch")
-        return self._measured(name, flops, alone, bound, self.training.precision, moved, count)
+        for each, expert_count in Counter(load for load in loads if load).items():
+            op_time = time(each)
+            flops += op_time.flops * expert_count / count
+            alone += op_time.seconds * expert_count / count
+            bounds[op_time.bound_by] = bounds.get(op_time.bound_by, 0.0) + op_time.seconds * expert_count
+        bound_by = max(bounds, key=lambda word: bounds[word], default="launch")
+        return self._measured(name, flops, alone, bound_by, self.training.precision, moved_bytes, count)
 
     def _measured(
         self,
         name: str,
         flops: float,
         alone: float,
-        bound: str,
+        bound_by: str,
         precision: str,
-        moved: float,
+        moved_bytes: float,
         kernels: int = 1,
     ) -> Op:
         """An operation of which it is known what it takes alone, s: what it takes in training.
 
         precision: of products, which draw the power that lowers the clock; "" for what does not.
         """
-        slow = self._slow[precision] if bound == "compute" else self._wait
+        slow = self._slow[precision] if bound_by == "compute" else self._wait
         seconds = alone * slow
         peak = self.gpu.peak_of(precision or "bf16") * 1e12
         efficiency = flops / seconds / peak if seconds else 0.0
-        return Op(name, flops, moved, efficiency, seconds, bound, kernels)
+        return Op(name, flops, moved_bytes, efficiency, seconds, bound_by, kernels)
 
     def elementwise(
-        self, name: str, numbers: float, passes: float, kernels: int = 1, share: float | None = None
+        self, name: str, elements: float, passes: float, kernels: int = 1, share: float | None = None
     ) -> Op:
         """`passes` reads and writes of so many 2-byte numbers; share: of hbm, where not that of most."""
-        return self._op(name, 0.0, 2.0 * numbers * passes, 0.0, self.peak, kernels, share)
+        return self._op(name, 0.0, 2.0 * elements * passes, 0.0, self.peak, kernels, share)
 
     def _op(
-        self, name: str, flops: float, moved: float, efficiency: float, peak: float, kernels: int = 1,
+        self, name: str, flops: float, moved_bytes: float, efficiency: float, peak: float, kernels: int = 1,
         share: float | None = None,
     ) -> Op:  # fmt: skip
         compute = flops / (peak * efficiency) if flops else 0.0
-        reached = self.memory if share is None else self.gpu.hbm * 1e9 * share
-        memory, launch = moved / reached, kernels * self.launch
-        bound = "launch" if launch > max(compute, memory) else "compute" if compute >= memory else "memory"
-        return Op(name, flops, moved, efficiency, max(compute, memory) + launch, bound, kernels)
+        bandwidth = self.memory if share is None else self.gpu.hbm * 1e9 * share
+        memory, launch = moved_bytes / bandwidth, kernels * self.launch
+        bound_by = "launch" if launch > max(compute, memory) else "compute" if compute >= memory else "memory"
+        return Op(name, flops, moved_bytes, efficiency, max(compute, memory) + launch, bound_by, kernels)
 
     # -- parts of a layer ----------------------------------------------------------------
 
@@ -154,22 +156,24 @@ class Costs:
         forward = self.product(name, tokens, out, inner, precision)
         # Tokens are no rows of its operands' memory, which alignment is of: whatever their number.
         weights = self.product(name, inner, out, -(-tokens // _LINE) * _LINE, precision)
-        added = self._added_bytes
+        added = self._accumulation_bytes
         if added:
             # It is hidden as far as the product takes longer.
-            moved = added * inner * out
-            seconds = math.hypot(weights.seconds, moved / self.memory)
+            moved_bytes = added * inner * out
+            seconds = math.hypot(weights.seconds, moved_bytes / self.memory)
             efficiency = weights.efficiency * weights.seconds / seconds
-            weights = weights._replace(seconds=seconds, bytes=weights.bytes + moved, efficiency=efficiency)
+            weights = weights._replace(
+                seconds=seconds, bytes=weights.bytes + moved_bytes, efficiency=efficiency
+            )
         return RowOps(
             [*self.cast(name, tokens * inner, precision), forward],
             [
-                *self._again(forward),
+                *self._recomputed_half(forward),
                 *self.cast(name, tokens * out, precision),
                 self.product(name, tokens, inner, out, precision),
             ],
             # Its operands are cast for the other two.
-            [weights, *self._added(name, inner * out)],
+            [weights, *self._accumulation_ops(name, inner * out)],
         )
 
     def grouped_linear(self, name: str, loads: Sequence[int], out: int, inner: int) -> RowOps:
@@ -177,8 +181,8 @@ class Costs:
         gpu, precision, count, rows = self.gpu, self.training.precision, len(loads), sum(loads)
         if count == 1:
             return self.linear(name, rows, out, inner)
-        moved = 2.0 * (rows * inner + count * inner * out + rows * out)
-        added = self._added_bytes or 2.0
+        moved_bytes = 2.0 * (rows * inner + count * inner * out + rows * out)
+        added = self._accumulation_bytes or 2.0
 
         def forward(each: int) -> OperationTime:
             return grouped_product_time(gpu, precision, count, each, out, inner)
@@ -189,36 +193,43 @@ class Costs:
         def weights(each: int) -> OperationTime:
             return grouped_weight_gradient_time(gpu, precision, count, each, out, inner, added)
 
-        product = self.grouped(name, loads, forward, moved)
+        product = self.grouped(name, loads, forward, moved_bytes)
         return RowOps(
             [*self.cast(name, rows * inner, precision), product],
             [
-                *self._again(product),
+                *self._recomputed_half(product),
                 *self.cast(name, rows * out, precision),
-                self.grouped(name, loads, backward, moved),
+                self.grouped(name, loads, backward, moved_bytes),
             ],
-            [self.grouped(name, loads, weights, moved), *self._added(name, count * inner * out)],
+            [
+                self.grouped(name, loads, weights, moved_bytes),
+                *self._accumulation_ops(name, count * inner * out),
+            ],
         )
 
     @property
-    def _adds(self) -> bool:
+    def _accumulates_gradients(self) -> bool:
         """Whether gradients of a micro-batch are added to those of earlier ones on the rank."""
         return self.training.zero < 2 and self.training.microbatches > 1
 
     @property
-    def _added_bytes(self) -> float:
+    def _accumulation_bytes(self) -> float:
         """Bytes that a product of a weight gradient reads and writes of each number to add to it; 0 where it
         does not.
         """
-        return 2.0 * self.training.grad_bytes if self._adds and self.kernels.adds_gradients else 0.0
+        return (
+            2.0 * self.training.grad_bytes
+            if self._accumulates_gradients and self.kernels.adds_gradients
+            else 0.0
+        )
 
-    def _added(self, name: str, numbers: float) -> list[Op]:
+    def _accumulation_ops(self, name: str, elements: float) -> list[Op]:
         """A kernel that adds the gradients, where their product does not."""
-        if not self._adds or self.kernels.adds_gradients:
+        if not self._accumulates_gradients or self.kernels.adds_gradients:
             return []
-        return [self.elementwise(f"{name} added", numbers, 1 + self.training.grad_bytes)]
+        return [self.elementwise(f"{name} added", elements, 1 + self.training.grad_bytes)]
 
-    def _again(self, product: Op) -> list[Op]:
+    def _recomputed_half(self, product: Op) -> list[Op]:
         """Of a product that backward runs forward again in every second linear, half: torchtitan does so."""
         if not (self.engine.selective_by_op and self.training.recompute_rows):
             return []
@@ -234,18 +245,26 @@ class Costs:
         scores = training.microbatch_size * heads * queries * training.seq
         flops = 2.0 * scores * (model.query_dim + model.value_dim)
         if training.flash:
-            moved = 2.0 * training.tokens * heads * 2 * (model.query_dim + model.value_dim)
+            moved_bytes = 2.0 * training.tokens * heads * 2 * (model.query_dim + model.value_dim)
             kv_heads = max((model.heads if model.mla else model.kv_heads) // training.tp, 1)
-            found = attention_time(
+            op_time = attention_time(
                 gpu, "bf16", training.microbatch_size, int(queries), model.heads // training.tp, kv_heads,
                 model.query_dim, model.value_dim, keys=training.seq,
             )  # fmt: skip
-            forward, ratio = found.seconds, attention_backward_ratio(gpu, model.query_dim)
+            forward, ratio = op_time.seconds, attention_backward_ratio(gpu, model.query_dim)
             if not self.engine.newest_attention:
                 forward /= gpu.flash_2
-            once = self._measured("flash attention", found.flops, forward, found.bound, "", moved)
+            once = self._measured(
+                "flash attention", op_time.flops, forward, op_time.bound_by, "", moved_bytes
+            )
             twice = self._measured(
-                "flash attention", 2.5 * found.flops, ratio * forward, found.bound, "", 2.5 * moved, 3
+                "flash attention",
+                2.5 * op_time.flops,
+                ratio * forward,
+                op_time.bound_by,
+                "",
+                2.5 * moved_bytes,
+                3,
             )
             forward_merges, backward_merges = self._ring_merges()
             return RowOps([once, *forward_merges], [twice, *backward_merges], [])
@@ -281,10 +300,10 @@ class Costs:
 
     def norm(self) -> RowOps:
         """A norm over the hidden size, of the tokens between linears."""
-        numbers = self.training.tokens // self.training.shard * self.training.model.hidden
+        elements = self.training.tokens // self.training.shard * self.training.model.hidden
         # PyTorch's own LayerNorm is one kernel, its RMSNorm as many as it has operators.
         fused = self.training.model.norm_bias
-        return self._passes("norm", numbers, FUSED.norm if fused else self.kernels.norm)
+        return self._passes_ops("norm", elements, FUSED.norm if fused else self.kernels.norm)
 
     @property
     def _activation(self) -> Passes:
@@ -292,18 +311,18 @@ class Costs:
 
     def residual(self) -> RowOps:
         """The residual's addition, with dropout where there is one."""
-        numbers = self.training.tokens // self.training.shard * self.training.model.hidden
+        elements = self.training.tokens // self.training.shard * self.training.model.hidden
         passes = self.kernels.residual
         if self.training.model.dropout:
             # Its mask is written as bytes, and read with the gradient.
             passes = passes._replace(forward=passes.forward + 0.5, backward=passes.backward + 1)
-        return self._passes("residual", numbers, passes)
+        return self._passes_ops("residual", elements, passes)
 
-    def _passes(self, name: str, numbers: float, passes: Passes) -> RowOps:
+    def _passes_ops(self, name: str, elements: float, passes: Passes) -> RowOps:
         """An elementwise op and its gradient over so many 2-byte numbers."""
         return RowOps(
-            [self.elementwise(name, numbers, passes.forward, passes.forward_kernels)],
-            [self.elementwise(name, numbers, passes.backward, passes.backward_kernels)],
+            [self.elementwise(name, elements, passes.forward, passes.forward_kernels)],
+            [self.elementwise(name, elements, passes.backward, passes.backward_kernels)],
             [],
         )
 
@@ -323,21 +342,21 @@ class Costs:
                           self.linear("query up", tokens, query, mla.q_lora_rank)]  # fmt: skip
             else:
                 parts.append(self.linear("query", tokens, query, model.hidden))
-            parts.append(self._alike("rotary and concatenation", tokens * query, 6, 4))
-            return joined(*parts)
+            parts.append(self._symmetric_ops("rotary and concatenation", tokens * query, 6, 4))
+            return concat_ops(*parts)
         kv_heads = max(model.kv_heads // training.tp, 1)
         parts = [self.linear("qkv", tokens, (heads + 2 * kv_heads) * model.head_dim, model.hidden)]
         if not model.positions:
             parts.append(
-                self._passes("rotary", tokens * (heads + kv_heads) * model.head_dim, self.kernels.rotary)
+                self._passes_ops("rotary", tokens * (heads + kv_heads) * model.head_dim, self.kernels.rotary)
             )
-        return joined(*parts)
+        return concat_ops(*parts)
 
-    def _alike(
-        self, name: str, numbers: float, passes: float, kernels: int, share: float | None = None
+    def _symmetric_ops(
+        self, name: str, elements: float, passes: float, kernels: int, share: float | None = None
     ) -> RowOps:
         """An elementwise op that takes as long backward."""
-        op = self.elementwise(name, numbers, passes, kernels, share)
+        op = self.elementwise(name, elements, passes, kernels, share)
         return RowOps([op], [op], [])
 
     def attention_out(self) -> RowOps:
@@ -350,8 +369,8 @@ class Costs:
     def mlp_in(self, ffn: int, tokens: int) -> RowOps:
         """The first linear of a feed-forward part (both, where it is gated), and its activation."""
         width = 2 if self.training.model.gated else 1
-        activation = self._passes("activation", tokens * ffn, self._activation)
-        return joined(self.linear("up", tokens, width * ffn, self.training.model.hidden), activation)
+        activation = self._passes_ops("activation", tokens * ffn, self._activation)
+        return concat_ops(self.linear("up", tokens, width * ffn, self.training.model.hidden), activation)
 
     def mlp_out(self, ffn: int, tokens: int) -> RowOps:
         """The second linear of a feed-forward part."""
@@ -364,12 +383,12 @@ class Costs:
         assert moe is not None
         tokens = training.tokens // training.shard
         scores = self.product("router", tokens, moe.experts, training.model.hidden, precision="bf16")
-        chosen = self.elementwise("top-k", tokens * moe.experts, 6, 6)
+        top_k = self.elementwise("top-k", tokens * moe.experts, 6, 6)
         sort = self.permute()
         # The host reads how many tokens each expert gets before it starts what follows.
-        host = _COUNTED * self.host
+        host = _KERNELS_BEFORE_EXPERTS * self.host
         read = [Op("counts read", 0.0, 0.0, 0.0, host, "host", 0)] if host else []
-        return RowOps([scores, chosen, *read, *sort.fwd], [scores, scores, chosen, chosen, *sort.ig], [])
+        return RowOps([scores, top_k, *read, *sort.fwd], [scores, scores, top_k, top_k, *sort.ig], [])
 
     def permute(self) -> RowOps:
         """The tokens of an expert rank brought into the order of its experts, or back."""
@@ -377,8 +396,8 @@ class Costs:
         assert moe is not None
         # One kernel reads a token once and writes a copy for each of its experts, or adds these up.
         passes = 1 + 1 / moe.experts_per_token
-        numbers = self.routed_tokens * self.training.model.hidden
-        return self._alike("permute", numbers, passes, 3, self.gpu.permute)
+        elements = self.routed_tokens * self.training.model.hidden
+        return self._symmetric_ops("permute", elements, passes, 3, self.gpu.permute)
 
     @property
     def routed_tokens(self) -> int:
@@ -397,37 +416,37 @@ class Costs:
         # No kernel of activations has biases of experts in it; those that have run one operator at a time.
         biased = model.bias == "all"
         activation = EAGER.gated if biased and model.gated else self._activation
-        return joined(
+        return concat_ops(
             self.grouped_linear("up", loads, width * moe.ffn, model.hidden),
             *([self._bias("up", rows * width * moe.ffn)] if biased else []),
-            self._passes("activation", rows * moe.ffn, activation),
+            self._passes_ops("activation", rows * moe.ffn, activation),
             self.grouped_linear("down", loads, model.hidden, moe.ffn),
             *([self._bias("down", rows * model.hidden)] if biased else []),
         )
 
-    def _bias(self, name: str, numbers: float) -> RowOps:
+    def _bias(self, name: str, elements: float) -> RowOps:
         """Biases of experts: added to each row, and their gradients added up over the rows."""
-        forward = self.elementwise(f"{name} bias", numbers, 2)
-        return RowOps([forward], [self.elementwise(f"{name} bias", numbers, 1)], [])
+        forward = self.elementwise(f"{name} bias", elements, 2)
+        return RowOps([forward], [self.elementwise(f"{name} bias", elements, 1)], [])
 
     def embedding(self) -> RowOps:
         """The rows of the table taken up, and their gradients added to it."""
-        numbers = self.training.tokens * self.training.model.hidden
-        op = self.elementwise("embedding", numbers, 3, 3)
-        return RowOps([op], [op], [self.elementwise("embedding", numbers, 2)])
+        elements = self.training.tokens * self.training.model.hidden
+        op = self.elementwise("embedding", elements, 3, 3)
+        return RowOps([op], [op], [self.elementwise("embedding", elements, 2)])
 
     def head(self) -> RowOps:
         """The output layer and the loss on its logits."""
         training = self.training
         vocab = training.padded_vocab // training.tp
-        numbers = training.tokens * vocab
+        elements = training.tokens * vocab
         passes, share = self.kernels.loss, self.gpu.cross_entropy
         loss = RowOps(
-            [self.elementwise("cross entropy", numbers, passes.forward, passes.forward_kernels, share)],
-            [self.elementwise("cross entropy", numbers, passes.backward, passes.backward_kernels, share)],
+            [self.elementwise("cross entropy", elements, passes.forward, passes.forward_kernels, share)],
+            [self.elementwise("cross entropy", elements, passes.backward, passes.backward_kernels, share)],
             [],
         )
-        return joined(
+        return concat_ops(
             self.norm(),
             self.linear("logits", training.tokens, vocab, training.model.hidden, precision="bf16"),
             loss,
@@ -435,11 +454,11 @@ class Costs:
 
     def optimizer(self, states: float, parameters: float) -> RowOps:
         """Adam over `states` numbers of this rank, its gradients read and weights written."""
-        moved = states * 34 + parameters * (self.training.grad_bytes + 2)
-        return RowOps([], [self._op("Adam", 0.0, moved, 0.0, self.peak)], [])
+        moved_bytes = states * 34 + parameters * (self.training.grad_bytes + 2)
+        return RowOps([], [self._op("Adam", 0.0, moved_bytes, 0.0, self.peak)], [])
 
 
-def slowest_of(ranks: int) -> float:
+def slowest_deviation(ranks: int) -> float:
     """Returns how many standard deviations the slowest of so many is behind the mean, of normal speeds.
 
     Blom's approximation of the expected maximum, with Hastings' of the normal distribution's quantiles
@@ -454,14 +473,14 @@ def slowest_of(ranks: int) -> float:
     )
 
 
-def joined(*parts: RowOps) -> RowOps:
+def concat_ops(*parts: RowOps) -> RowOps:
     """The ops of several parts, one after another."""
     return RowOps(*([op for part in parts for op in part[phase]] for phase in range(3)))
 
 
-def named(ops: RowOps, names: Sequence[str], chosen: bool = True) -> RowOps:
+def select_ops(ops: RowOps, names: Sequence[str], is_matching: bool = True) -> RowOps:
     """The ops whose names begin with one of these words, or (chosen False) all others."""
-    return RowOps(*([op for op in part if (op.name.split()[0] in names) == chosen] for part in ops))
+    return RowOps(*([op for op in part if (op.name.split()[0] in names) == is_matching] for part in ops))
 
 
 def nanoseconds(ops: list[Op]) -> int:
@@ -501,7 +520,7 @@ def step_flops(training: Training, causal: bool = False) -> tuple[float, float]:
     return 3 * forward * tokens, (3 * forward + again) * tokens
 
 
-class Sent(NamedTuple):
+class CellCollective(NamedTuple):
     """A collective of a cell. beside: compute does not wait for it. ports: where ranks differ, the bytes that
     go through the port of each rank of an expert group.
     """
@@ -509,7 +528,7 @@ class Sent(NamedTuple):
     collective: str
     group: GroupKind
     bytes: int
-    beside: bool = False
+    is_overlapped: bool = False
     ports: tuple[int, ...] = ()
 
 
@@ -521,9 +540,9 @@ class Row(NamedTuple):
 
     name: str
     ops: RowOps
-    fwd: Sent | None = None
-    ig: Sent | None = None
-    wg: Sent | None = None
+    fwd: CellCollective | None = None
+    ig: CellCollective | None = None
+    wg: CellCollective | None = None
     by_rank: tuple[RowOps, ...] = ()
 
 

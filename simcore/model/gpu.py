@@ -7,12 +7,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from simcore.diagnostics import Diagnostic, InputError, UsageError, meant, printable
-from simcore.model.toml_text import TomlProblem, parse_toml, place_in_table, read_text
+from simcore.diagnostics import Diagnostic, InputError, UsageError, did_you_mean, printable
+from simcore.model.toml_text import TomlProblem, locate_in_table, parse_toml, read_text
 from simcore.names import GPU_NAMES, PRECISIONS
 from simcore.ranks import ranks_of_domain
 from simcore.records import Struct
-from simcore.workload.model import GivenNetwork
+from simcore.workload.model import InputNetwork
 
 _EXPECTED = "constants of a GPU"
 _TABLE = "gpu"
@@ -80,11 +80,11 @@ class Gpu(Struct, frozen=True):
         scaled = {"bf16": self.peak, "mxfp8": self.peak_fp4, "nvfp4": self.peak_fp4}
         return bool(scaled.get(precision, self.peak_fp8))
 
-    def network_of(self, world: int) -> GivenNetwork:
+    def network_of(self, world: int) -> InputNetwork:
         """The network of `world` ranks, and the algorithms that NCCL runs between servers: rings."""
         dims = self.dims(world)
         rings = tuple(f"{collective}:1=ring" for collective in _RINGS) if len(dims) > 1 else ()
-        return GivenNetwork(dims, self.hbm, rings)
+        return InputNetwork(dims, self.hbm, rings)
 
     def dims(self, world: int) -> tuple[str, ...]:
         """The network of `world` ranks, as `--dim` has it: servers, and what is between them."""
@@ -95,7 +95,7 @@ class Gpu(Struct, frozen=True):
         return tuple(dims)
 
 
-_NUMBERS = tuple(name for name in Gpu.__struct_fields__ if name not in ("name", "source", "bases"))
+_NUMERIC_FIELDS = tuple(name for name in Gpu.__struct_fields__ if name not in ("name", "source", "bases"))
 _WHOLE = ("sms", "server")
 # A peak of 0: it does not compute in that type.
 # The clock by the power that may be drawn: power grows with its third power, as the voltage follows it.
@@ -123,48 +123,48 @@ def find_gpu(name: str) -> Gpu:
 
     Raises `UsageError` for neither, InputError with the place of what is wrong in the file.
     """
-    known = _known()
+    tables = _read_gpu_tables()
     if name in GPU_NAMES:
-        return _gpu(name, known, known[name])
+        return _build_gpu(name, tables, tables[name])
     if not os.path.lexists(name):
         raise UsageError(f"--gpu {printable(name, 60)}: no file, and none of {', '.join(GPU_NAMES)}"
-                         f"{meant(name, GPU_NAMES)}")  # fmt: skip
+                         f"{did_you_mean(name, GPU_NAMES)}")  # fmt: skip
     try:
         text = read_text(name, _EXPECTED)
         table = parse_toml(text, _EXPECTED)
     except TomlProblem as problem:
-        raise _refusal(name, problem.message, problem.place) from None
-    given = table.get(_TABLE)
-    if not isinstance(given, dict):
+        raise _refusal(name, problem.message, problem.location) from None
+    gpu_table = table.get(_TABLE)
+    if not isinstance(gpu_table, dict):
         raise _refusal(name, f"found no table [{_TABLE}], expected {_EXPECTED}", (1, 1))
     try:
-        return _gpu(os.path.splitext(os.path.basename(name))[0], known, given)
+        return _build_gpu(os.path.splitext(os.path.basename(name))[0], tables, gpu_table)
     except UsageError as error:
         message = str(error)
-        place = place_in_table(text, _TABLE, message.split(":")[0])
-        raise _refusal(name, message, place) from None
+        location = locate_in_table(text, _TABLE, message.split(":")[0])
+        raise _refusal(name, message, location) from None
 
 
 @cache
-def _known() -> dict[str, dict[str, Any]]:
+def _read_gpu_tables() -> dict[str, dict[str, Any]]:
     return parse_toml((Path(__file__).parent / "gpus.toml").read_text("utf-8"), _EXPECTED)
 
 
-def _gpu(name: str, known: dict[str, dict[str, Any]], given: dict[str, Any]) -> Gpu:
-    values = dict(given)
-    seen: list[str] = []
+def _build_gpu(name: str, tables: dict[str, dict[str, Any]], gpu_table: dict[str, Any]) -> Gpu:
+    values = dict(gpu_table)
+    visited: list[str] = []
     while "base" in values:
         base = values.pop("base")
-        if base not in known or base in seen:
-            raise UsageError(f"base: found {printable(str(base), 40)}, expected one of {', '.join(known)}")
-        seen.append(base)
-        values = known[base] | values
+        if base not in tables or base in visited:
+            raise UsageError(f"base: found {printable(str(base), 40)}, expected one of {', '.join(tables)}")
+        visited.append(base)
+        values = tables[base] | values
     for key, value in values.items():
         if key == "source":
             continue
-        if key not in _NUMBERS:
+        if key not in _NUMERIC_FIELDS:
             raise UsageError(
-                f"{printable(key, 40)}: not known, expected one of {', '.join(_NUMBERS)}, base, source"
+                f"{printable(key, 40)}: not known, expected one of {', '.join(_NUMERIC_FIELDS)}, base, source"
             )
         least_open = key not in _MAY_BE_0
         fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1e9
@@ -173,16 +173,16 @@ def _gpu(name: str, known: dict[str, dict[str, Any]], given: dict[str, Any]) -> 
             raise UsageError(f"{key}: found {printable(str(value), 40)}, expected {kind} above 0")
         if key in _FRACTIONS and value > 1:
             raise UsageError(f"{key}: found {value}, expected a share up to 1")
-    missing = [key for key in _NUMBERS if key not in values]
+    missing = [key for key in _NUMERIC_FIELDS if key not in values]
     if missing:
         raise UsageError(
             f'found no {", ".join(missing)}, expected them, or base = "h100" to take the rest from one of '
-            f"{', '.join(known)}"
+            f"{', '.join(tables)}"
         )
-    bases = (name, *seen) if given is known.get(name) else tuple(seen)
+    bases = (name, *visited) if gpu_table is tables.get(name) else tuple(visited)
     return Gpu(name=name, **(values | {"source": str(values.get("source", "")), "bases": bases}))
 
 
-def _refusal(path: str, message: str, place: tuple[int, int] | None) -> InputError:
-    line, column = place or (None, None)
+def _refusal(path: str, message: str, location: tuple[int, int] | None) -> InputError:
+    line, column = location or (None, None)
     return InputError(Diagnostic("error", "gpu-file", message, path, line, column))

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.model.sizes import Mla, Model, Moe, checked
+from simcore.model.sizes import Mla, Model, Moe, check_model
 from simcore.records import NamedTuple
 
 # What says nothing of a step's cost: names, tokens, how weights begin, how text is generated.
-_WORDLESS = frozenset((
+_FREE_FIELDS = frozenset((
     "_name_or_path", "architectures", "auto_map", "bos_token_id", "eos_token_id", "pad_token_id",
     "cls_token_id", "sep_token_id", "decoder_start_token_id", "transformers_version", "use_cache",
     "torch_dtype", "dtype", "initializer_range", "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon",
@@ -32,7 +32,7 @@ _WORDLESS = frozenset((
     "label2id", "num_labels", "unsloth_fixed", "unsloth_version", "layer_types",
 ))  # fmt: skip
 # What is no part of the step that is built, and so is said: field -> why nothing is priced for it.
-_SAID = {
+_UNPRICED_FIELDS = {
     "sliding_window": "attention is priced over the whole sequence",
     "num_nextn_predict_layers": "the layers of multi-token prediction are left out",
 }
@@ -54,7 +54,7 @@ class _Fields:
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise refusal(self.path, f"{name}: found {shown(value)}, expected a whole number")
+                raise refusal(self.path, f"{name}: found {quote_value(value)}, expected a whole number")
             return value
         if default is None:
             raise refusal(
@@ -117,7 +117,8 @@ def _qwen_moe(fields: _Fields, bias: str, qk_norm: bool) -> Model:
     if step != 1 or fields.table.get("mlp_only_layers"):
         raise refusal(
             fields.path,
-            f"decoder_sparse_step {step}, mlp_only_layers {shown(fields.table.get('mlp_only_layers'))}: "
+            f"decoder_sparse_step {step}, mlp_only_layers "
+            f"{quote_value(fields.table.get('mlp_only_layers'))}: "
             "expected 1 and none, dense layers come first or not at all",
         )
     fields.used.add("mlp_only_layers")
@@ -204,33 +205,39 @@ def read_config(path: str, data: bytes) -> tuple[Model, tuple[Diagnostic, ...]]:
     try:
         table = json.loads(data)
     except (ValueError, RecursionError) as error:
-        place = getattr(error, "lineno", 1), getattr(error, "colno", 1)
+        location = getattr(error, "lineno", 1), getattr(error, "colno", 1)
         message = f"this is not JSON: {printable(str(error), 80)}"
-        raise InputError(Diagnostic("error", "model-file", message, path, *place)) from None
+        raise InputError(Diagnostic("error", "model-file", message, path, *location)) from None
     if not isinstance(table, dict):
         raise refusal(path, "found no JSON object, expected the configuration of a model")
     kind_name = table.get("model_type")
     kind = _KINDS.get(kind_name) if isinstance(kind_name, str) else None
     if kind is None:
-        raise refusal(path, f"model_type: found {shown(kind_name)}, expected one of {', '.join(_KINDS)}")
+        raise refusal(
+            path, f"model_type: found {quote_value(kind_name)}, expected one of {', '.join(_KINDS)}"
+        )
     fields = _Fields(path, table)
     model = kind.read(fields)
     from simcore.records import replace
 
     try:
-        model = checked(replace(model, name=name_of(path)))
+        model = check_model(replace(model, name=name_of(path)))
     except UsageError as error:
         raise refusal(path, str(error)) from None
-    return model, tuple(_said(path, table, fields.used))
+    return model, tuple(_ignored_field_notes(path, table, fields.used))
 
 
-def _said(path: str, table: dict[str, Any], used: Iterable[str]) -> list[Diagnostic]:
+def _ignored_field_notes(path: str, table: dict[str, Any], used: Iterable[str]) -> list[Diagnostic]:
     diagnostics = []
-    for name, why in _SAID.items():
+    for name, why in _UNPRICED_FIELDS.items():
         if table.get(name):
-            message = f"{name}: found {shown(table[name])}; {why}"
+            message = f"{name}: found {quote_value(table[name])}; {why}"
             diagnostics.append(Diagnostic("note", "model-field-unpriced", message, path))
-    unknown = [name for name in table if name not in used and name not in _WORDLESS and name not in _SAID]
+    unknown = [
+        name
+        for name in table
+        if name not in used and name not in _FREE_FIELDS and name not in _UNPRICED_FIELDS
+    ]
     if unknown:
         names = ", ".join(printable(name, 40) for name in unknown[:8])
         more = f" and {len(unknown) - 8} more" if len(unknown) > 8 else ""
@@ -248,12 +255,12 @@ def name_of(path: str) -> str:
     return (folder if base == "config" and folder else base) or "model"
 
 
-def refusal(path: str, message: str, place: tuple[int, int] | None = None) -> InputError:
+def refusal(path: str, message: str, location: tuple[int, int] | None = None) -> InputError:
     """The error of a model's file."""
-    line, column = place or (None, None)
+    line, column = location or (None, None)
     return InputError(Diagnostic("error", "model-file", message, path, line, column))
 
 
-def shown(value: object) -> str:
+def quote_value(value: object) -> str:
     """A value of a file, as a message quotes it."""
     return f"`{printable(str(value), 40)}`"

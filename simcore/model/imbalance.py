@@ -9,8 +9,8 @@ import math
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.records import Struct
-from simcore.units import plain_number, plural, shares
-from simcore.workload.model import AskedModel
+from simcore.units import plain_number, plural, split_by_weight
+from simcore.workload.model import ModelParameters
 
 LOGNORMAL = "lognormal:"
 # Above it, one expert of 128 has nearly all tokens.
@@ -34,7 +34,7 @@ class ExpertLoads(Struct, frozen=True):
         return tuple(map(sum, self.tokens))
 
     @property
-    def sent(self) -> int:
+    def sent_tokens(self) -> int:
         """Tokens that a rank sends, and gets back: the dropped ones left out, the same for all."""
         return self.routed - self.dropped // len(self.tokens)
 
@@ -53,42 +53,42 @@ class ExpertLoads(Struct, frozen=True):
     @property
     def port_tokens(self) -> tuple[int, ...]:
         """Tokens that go through a rank's port in the fuller direction: what it sends, or what it gets."""
-        return tuple(max(self.sent, tokens) for tokens in self.of_rank)
+        return tuple(max(self.sent_tokens, tokens) for tokens in self.of_rank)
 
 
-def expert_loads(asked: AskedModel, experts: int, ranks: int, routed: int) -> ExpertLoads | None:
+def expert_loads(parameters: ModelParameters, experts: int, ranks: int, routed: int) -> ExpertLoads | None:
     """The loads of `--expert-imbalance`; None where all experts get the same, or nothing is said of it.
 
     experts: of a layer. ranks: of an expert group. routed: tokens that each of them sends, counted once an
     expert. Raises `UsageError` and `InputError` that say what was found and what would fit.
     """
-    text = asked.expert_imbalance
+    text = parameters.expert_imbalance
     if text is None:
         return None
-    weights = _drawn(text, experts, asked.seed) if text.startswith(LOGNORMAL) else _read(
+    weights = _draw_weights(text, experts, parameters.seed) if text.startswith(LOGNORMAL) else _read_weights(
         text, experts, ranks
     )  # fmt: skip
     if len(set(weights)) == 1:
         return None
     total = routed * ranks
-    tokens = shares(weights, total)
-    kept = tokens
-    if asked.expert_capacity is not None:
-        most = math.ceil(asked.expert_capacity * total / experts)
-        kept = [min(token, most) for token in tokens]
+    tokens = split_by_weight(weights, total)
+    capped = tokens
+    if parameters.expert_capacity is not None:
+        most = math.ceil(parameters.expert_capacity * total / experts)
+        capped = [min(token, most) for token in tokens]
     here = experts // ranks
-    placed = [kept[first : first + here] for first in range(0, experts, here)]
-    if asked.expert_placement == "balanced":
-        placed = _balanced(kept, ranks)
-    return ExpertLoads(tuple(map(tuple, placed)), routed, total - sum(kept))
+    by_rank = [capped[first : first + here] for first in range(0, experts, here)]
+    if parameters.expert_placement == "balanced":
+        by_rank = _balance(capped, ranks)
+    return ExpertLoads(tuple(map(tuple, by_rank)), routed, total - sum(capped))
 
 
-def _drawn(text: str, experts: int, seed: int) -> list[int]:
+def _draw_weights(text: str, experts: int, seed: int) -> list[int]:
     """Weights of a log-normal distribution, each hashed of seed and expert, the same on every machine."""
     # Imported here, as decimal is: most runs draw nothing.
     from decimal import Decimal, localcontext
 
-    from simcore.model.hashed import OF_EXPERT, normal
+    from simcore.model.hashed import OF_EXPERT, hashed_normal
 
     sigma = plain_number(text[len(LOGNORMAL) :])
     if sigma is None or not 0 <= sigma <= _MOST_SIGMA:
@@ -100,12 +100,12 @@ def _drawn(text: str, experts: int, seed: int) -> list[int]:
         # Decimal's exponential is rounded correctly; that of a library of mathematics is its own.
         context.prec = 30
         return [
-            int((Decimal(sigma) * Decimal(normal(seed, OF_EXPERT, expert, 0))).exp() * 10**9)
+            int((Decimal(sigma) * Decimal(hashed_normal(seed, OF_EXPERT, expert, 0))).exp() * 10**9)
             for expert in range(experts)
         ]
 
 
-def _read(path: str, experts: int, ranks: int) -> list[int]:
+def _read_weights(path: str, experts: int, ranks: int) -> list[int]:
     """Weights of a file of numbers, one an expert or one a rank of an expert group."""
     # Imported here: most runs read none.
     from simcore.workload.opening import read_file
@@ -118,33 +118,35 @@ def _read(path: str, experts: int, ranks: int) -> list[int]:
     expected = f"{plural(experts, 'number')} of tokens, one an expert"
     if ranks not in (1, experts):
         expected += f", or {ranks}, one a rank of an expert group"
-    numbers: list[float] = []
-    for number, line in enumerate(read_file(path).decode("utf-8-sig", "replace").splitlines(), 1):
+    loads: list[float] = []
+    for line_number, line in enumerate(read_file(path).decode("utf-8-sig", "replace").splitlines(), 1):
         for word in line.partition("#")[0].replace(",", " ").split():
             value = plain_number(word)
             if value is None or not 0 <= value <= _MOST_LOAD:
-                raise refusal(f"found {printable(word, 40)}, expected {expected}", number)
-            numbers.append(float(value))
-            if len(numbers) > experts:
-                raise refusal(f"found more than {plural(experts, 'number')}, expected {expected}", number)
-    if len(numbers) not in (experts, ranks):
-        raise refusal(f"found {plural(len(numbers), 'number')}, expected {expected}")
-    if not any(numbers):
+                raise refusal(f"found {printable(word, 40)}, expected {expected}", line_number)
+            loads.append(float(value))
+            if len(loads) > experts:
+                raise refusal(
+                    f"found more than {plural(experts, 'number')}, expected {expected}", line_number
+                )
+    if len(loads) not in (experts, ranks):
+        raise refusal(f"found {plural(len(loads), 'number')}, expected {expected}")
+    if not any(loads):
         raise refusal(f"found only zeros, expected {expected}")
-    if len(numbers) < experts:
-        numbers = [tokens for tokens in numbers for _ in range(experts // ranks)]
+    if len(loads) < experts:
+        loads = [tokens for tokens in loads for _ in range(experts // ranks)]
     # The denominators are powers of two.
-    whole = max(tokens.as_integer_ratio()[1] for tokens in numbers)
-    return [number * (whole // part) for number, part in map(float.as_integer_ratio, numbers)]
+    whole = max(tokens.as_integer_ratio()[1] for tokens in loads)
+    return [load * (whole // part) for load, part in map(float.as_integer_ratio, loads)]
 
 
-def _balanced(tokens: list[int], ranks: int) -> list[list[int]]:
+def _balance(tokens: list[int], ranks: int) -> list[list[int]]:
     """As many experts on each rank, the fullest first, each on the emptiest rank that has room."""
-    placed: list[list[int]] = [[] for _ in range(ranks)]
+    by_rank: list[list[int]] = [[] for _ in range(ranks)]
     room = len(tokens) // ranks
     for token in sorted(tokens, reverse=True):
         rank = min(
-            (rank for rank in range(ranks) if len(placed[rank]) < room), key=lambda rank: sum(placed[rank])
+            (rank for rank in range(ranks) if len(by_rank[rank]) < room), key=lambda rank: sum(by_rank[rank])
         )
-        placed[rank].append(token)
-    return placed
+        by_rank[rank].append(token)
+    return by_rank

@@ -13,22 +13,22 @@ from simcore.model.costs import Costs, Op, RowOps, nanoseconds
 from simcore.model.gpu import Gpu, find_gpu
 from simcore.model.megatron import FORMAT, POLICY, MegatronRows
 from simcore.model.sizes import Model, Moe
-from simcore.model.training import DEFAULT_GPU, DEFAULTS, Training, resolve, stage_words
+from simcore.model.training import DEFAULT_GPU, DEFAULTS, Training, resolve_training, stage_words
 from simcore.parameters import FLAGS, flag_of
 from simcore.records import Struct, replace
 from simcore.units import byte_size, duration
 from simcore.workload import Cells as Columns
 from simcore.workload import Header, Workload
-from simcore.workload.model import AskedModel, GivenNetwork, Phase
+from simcore.workload.model import InputNetwork, ModelParameters, Phase
 
 _AICB = "AICB arguments"
 # A form asks for the rows of the draft, of the run on the screen and of the opened one, in turn.
-_KEPT = 4
+_MOST_CACHED = 4
 # What `--aicb-args` is given in place of.
 _IN_AICB_ARGS = tuple(flag.field for flag in FLAGS if flag.of == ("model",) and "aicb" not in flag.field)
 
 
-class Made(Struct, frozen=True):
+class ModelRows(Struct, frozen=True):
     """Rows of a model and what they were made of. ops: of each row of the workload."""
 
     training: Training
@@ -47,10 +47,10 @@ class ModelMaker:
         self.path = path
         self.model = model
         self.diagnostics = diagnostics
-        self._made: dict[AskedModel, Made] = {}
-        self._of_aicb: tuple[AskedModel, Workload] | None = None
+        self._cached_rows: dict[ModelParameters, ModelRows] = {}
+        self._aicb_workload: tuple[ModelParameters, Workload] | None = None
 
-    def opened(self) -> Workload:
+    def empty_workload(self) -> Workload:
         """A workload without rows, which a run asks its maker for."""
         none = array("q")
         return Workload(
@@ -58,24 +58,24 @@ class ModelMaker:
             None, self.diagnostics, maker=self,
         )  # fmt: skip
 
-    def workload(self, asked: AskedModel) -> Workload:
+    def workload(self, parameters: ModelParameters) -> Workload:
         """The rows under these parameters. Raises `UsageError` for what cannot be, with what would fit."""
-        if asked.as_aicb is None:
-            return self.made(asked).workload
-        if self._of_aicb is None or self._of_aicb[0] != asked:
-            self._of_aicb = asked, self._as_aicb(asked)
-        return self._of_aicb[1]
+        if parameters.as_aicb is None:
+            return self.make_rows(parameters).workload
+        if self._aicb_workload is None or self._aicb_workload[0] != parameters:
+            self._aicb_workload = parameters, self._make_aicb_workload(parameters)
+        return self._aicb_workload[1]
 
-    def made(self, asked: AskedModel) -> Made:
+    def make_rows(self, parameters: ModelParameters) -> ModelRows:
         """The rows in dialect megatron, and what they were made of; those made last are kept."""
-        made = self._made.get(asked)
-        if made is None:
-            self._check(asked)
+        model_rows = self._cached_rows.get(parameters)
+        if model_rows is None:
+            self._check(parameters)
             assert self.model is not None
-            training = resolve(self.model, asked)
+            training = resolve_training(self.model, parameters)
             gpu = find_gpu(training.gpu)
             rows = MegatronRows(Costs(gpu, training))
-            diagnostics = (*self.diagnostics, *training.found, *self._said(training, gpu))
+            diagnostics = (*self.diagnostics, *training.diagnostics, *self._pricing_notes(training, gpu))
             try:
                 workload = replace(rows.workload(self.path), diagnostics=diagnostics, maker=self)
             except OverflowError:
@@ -83,28 +83,28 @@ class ModelMaker:
                     f"--seq {training.seq} in micro-batches of {training.microbatch_size}: a cell would have "
                     "2^63 bytes or ns or more; shorter sequences or smaller micro-batches would fit"
                 ) from None
-            made = Made(training, gpu, workload, rows.ops)
+            model_rows = ModelRows(training, gpu, workload, rows.ops)
             # In one assignment: a worker makes rows, too.
-            self._made = dict([*self._made.items(), (asked, made)][-_KEPT:])
-        return made
+            self._cached_rows = dict([*self._cached_rows.items(), (parameters, model_rows)][-_MOST_CACHED:])
+        return model_rows
 
-    def network(self, asked: AskedModel) -> GivenNetwork | None:
+    def network(self, parameters: ModelParameters) -> InputNetwork | None:
         """The network of the GPU."""
-        if asked.as_aicb is not None:
-            if asked.gpu is None:
+        if parameters.as_aicb is not None:
+            if parameters.gpu is None:
                 return None
-            world = (self._aicb_config(asked)[0]).world
-            gpu = find_gpu(asked.gpu)
+            world = (self._aicb_config(parameters)[0]).world
+            gpu = find_gpu(parameters.gpu)
             return gpu.network_of(world)
-        made = self.made(asked)
-        return made.gpu.network_of(made.training.world)
+        model_rows = self.make_rows(parameters)
+        return model_rows.gpu.network_of(model_rows.training.world)
 
-    def values(self, asked: AskedModel) -> dict[str, Any]:
+    def values(self, parameters: ModelParameters) -> dict[str, Any]:
         """By field, what a run takes for the parameters of a model that were not given."""
-        if asked.as_aicb is not None:
+        if parameters.as_aicb is not None:
             return {}
         try:
-            made = self.made(asked)
+            model_rows = self.make_rows(parameters)
         except (UsageError, InputError):
             # Of a draft that cannot be it is what Megatron has.
             return {
@@ -115,7 +115,7 @@ class ModelMaker:
                 "recompute_rows": "none", "offload": "none", "engine_preset": "megatron",
                 "expert_capacity": "none", "expert_placement": "none",
             }  # fmt: skip
-        training = made.training
+        training = model_rows.training
         on_off = {True: "on", False: "off"}
         return {
             "schedule": "interleaved" if training.chunks > 1 else "1f1b",
@@ -138,18 +138,18 @@ class ModelMaker:
             "pp_scatter": on_off[training.pp_scatter],
             "stage_layers": stage_words(training.stage_layers),
             "gpu": training.gpu,
-            "memory_limit": asked.memory_limit or f"{made.gpu.memory:.12g}GB",
+            "memory_limit": parameters.memory_limit or f"{model_rows.gpu.memory:.12g}GB",
         }
 
-    def explained(self, asked: AskedModel, row: int, phase: Phase) -> list[str]:
+    def explain_ops(self, parameters: ModelParameters, row: int, phase: Phase) -> list[str]:
         """The ops of a cell: time, what bounds it, FLOPs, bytes, and the share of the peak it reaches."""
-        if asked.as_aicb is not None:
+        if parameters.as_aicb is not None:
             return []
-        ops: list[Op] = getattr(self.made(asked).ops[row], phase)
+        ops: list[Op] = getattr(self.make_rows(parameters).ops[row], phase)
         width = max((len(op.name) for op in ops), default=0)
         lines = []
         for op in ops:
-            words = f"{op.name:<{width}} {op.seconds * 1e6:10.1f} us, {op.bound}"
+            words = f"{op.name:<{width}} {op.seconds * 1e6:10.1f} us, {op.bound_by}"
             if op.flops:
                 words += f"; {op.flops / 1e9:.1f} GFLOP at {100 * op.efficiency:.1f} % of the peak"
             if op.bytes:
@@ -157,26 +157,26 @@ class ModelMaker:
             lines.append(words)
         return lines
 
-    def summed(self, asked: AskedModel, row: int, phase: Phase) -> str:
+    def summarize_ops(self, parameters: ModelParameters, row: int, phase: Phase) -> str:
         """The ops of a cell in one line, the longest first."""
-        if asked.as_aicb is not None:
+        if parameters.as_aicb is not None:
             return ""
-        ops: list[Op] = getattr(self.made(asked).ops[row], phase)
+        ops: list[Op] = getattr(self.make_rows(parameters).ops[row], phase)
         longest = sorted(ops, key=lambda op: -op.seconds)
-        return " + ".join(f"{op.name} {duration(round(op.seconds * 1e9))} ({op.bound})" for op in longest)
+        return " + ".join(f"{op.name} {duration(round(op.seconds * 1e9))} ({op.bound_by})" for op in longest)
 
-    def _check(self, asked: AskedModel) -> None:
-        if asked.aicb_args is not None:
+    def _check(self, parameters: ModelParameters) -> None:
+        if parameters.aicb_args is not None:
             raise UsageError("--aicb-args is of --as-aicb plain|aiob")
         if self.model is None:
             raise UsageError("found no model: --model NAME|FILE would fit")
         for field, why in (("passes", "layer-loop"), ("layers", "op tables"), ("dialect", "files")):
-            if getattr(asked, field) != flag_of(field).default:
+            if getattr(parameters, field) != flag_of(field).default:
                 raise UsageError(f"{flag_of(field).option} is of {why}: found a model")
-        if asked.schedule == "layer-loop":
+        if parameters.schedule == "layer-loop":
             raise UsageError("--schedule layer-loop runs the rows of a file; for a model 1f1b would fit")
 
-    def _said(self, training: Training, gpu: Gpu) -> list[Diagnostic]:
+    def _pricing_notes(self, training: Training, gpu: Gpu) -> list[Diagnostic]:
         """What of a training is not priced, and where its constants come from."""
         texts = [f"constants of {printable(gpu.name, 40)}: {printable(gpu.source)}"] if gpu.source else []
         if training.model.tied_embeddings and training.pp > 1:
@@ -196,15 +196,15 @@ class ModelMaker:
 
     # -- AICB ----------------------------------------------------------------------------
 
-    def text(self, asked: AskedModel) -> tuple[str, tuple[Diagnostic, ...]] | None:
+    def text(self, parameters: ModelParameters) -> tuple[str, tuple[Diagnostic, ...]] | None:
         """AICB's file, where that is asked for."""
-        return None if asked.as_aicb is None else self._aicb(asked)
+        return None if parameters.as_aicb is None else self._make_aicb_text(parameters)
 
-    def _aicb(self, asked: AskedModel) -> tuple[str, tuple[Diagnostic, ...]]:
+    def _make_aicb_text(self, parameters: ModelParameters) -> tuple[str, tuple[Diagnostic, ...]]:
         """The text that AICB writes, and what was assumed for it."""
-        config, arguments = self._aicb_config(asked)
+        config, arguments = self._aicb_config(parameters)
         diagnostics: list[Diagnostic] = list(arguments.diagnostics if arguments else ())
-        mode = asked.as_aicb
+        mode = parameters.as_aicb
         if mode not in flag_of("as_aicb").choices:
             raise UsageError(f"--as-aicb {printable(str(mode), 40)}: plain or aiob is expected")
         if arguments is not None and arguments.aiob != (mode == "aiob"):
@@ -213,44 +213,45 @@ class ModelMaker:
             diagnostics.append(Diagnostic("note", "aicb-mode", message, _AICB))
         times = None
         if mode == "aiob":
-            times, said = self._times(config, arguments, asked)
-            diagnostics += said
+            times, time_diagnostics = self._times(config, arguments, parameters)
+            diagnostics += time_diagnostics
         quirks = _quirks(config, mode == "aiob")
         diagnostics += [Diagnostic("note", "aicb-quirk", text, self.path) for text in quirks]
         return aicb_text(config, times), tuple(diagnostics)
 
-    def _as_aicb(self, asked: AskedModel) -> Workload:
+    def _make_aicb_workload(self, parameters: ModelParameters) -> Workload:
         from simcore.workload.formats.simai_text import read
 
-        text, diagnostics = self._aicb(asked)
+        text, diagnostics = self._make_aicb_text(parameters)
         workload = read(self.path, text.encode())
-        said = (*self.diagnostics, *diagnostics, *workload.diagnostics)
-        return replace(workload, diagnostics=said, maker=self)
+        all_diagnostics = (*self.diagnostics, *diagnostics, *workload.diagnostics)
+        return replace(workload, diagnostics=all_diagnostics, maker=self)
 
-    def _aicb_config(self, asked: AskedModel) -> tuple[AicbConfig, AicbArguments | None]:
-        if asked.aicb_args is not None:
-            given = [
+    def _aicb_config(self, parameters: ModelParameters) -> tuple[AicbConfig, AicbArguments | None]:
+        if parameters.aicb_args is not None:
+            options = [
                 flag_of(field).option
                 for field in (*_IN_AICB_ARGS, "world", "tp", "pp", "ep", "microbatches")
-                if getattr(asked, field) != flag_of(field).default and field not in ("gpu", "memory_limit")
+                if getattr(parameters, field) != flag_of(field).default
+                and field not in ("gpu", "memory_limit")
             ]
-            if given:
-                raise UsageError(f"{', '.join(given)}: --aicb-args has its own, give one of the two")
+            if options:
+                raise UsageError(f"{', '.join(options)}: --aicb-args has its own, give one of the two")
             if self.model is not None:
                 raise UsageError(
                     "--aicb-args has its own sizes: found a model beside it "
                     f"({printable(self.model.name, 40)})"
                 )
-            arguments = AicbArguments(asked.aicb_args)
+            arguments = AicbArguments(parameters.aicb_args)
             return arguments.config, arguments
         if self.model is None:
             raise UsageError("--as-aicb: found neither a model nor --aicb-args, expected one of them")
-        config = _config_of(resolve(self.model, asked), self.model)
+        config = _config_of(resolve_training(self.model, parameters), self.model)
         check_config(config)
         return config, None
 
     def _times(
-        self, config: AicbConfig, arguments: AicbArguments | None, asked: AskedModel
+        self, config: AicbConfig, arguments: AicbArguments | None, parameters: ModelParameters
     ) -> tuple[AicbTimes, list[Diagnostic]]:
         path = arguments.comp_filepath if arguments else None
         if path is not None and os.path.lexists(path):
@@ -264,13 +265,13 @@ class ModelMaker:
                 return times_of_rows(read(path, data), config), []
             return read_times(path, data, config.recompute), []
         diagnostics = []
-        gpu = find_gpu(asked.gpu or "a100-80")
+        gpu = find_gpu(parameters.gpu or "a100-80")
         why = (
             "no --comp_filepath is given" if path is None else f"{printable(path, 60)}: there is no such file"
         )
         message = f"{why}; compute cells are those of {printable(gpu.name, 40)} (docs/models.md)"
         diagnostics.append(Diagnostic("note" if path is None else "warning", "aicb-times", message, _AICB))
-        return own_times(config, gpu), diagnostics
+        return estimate_aicb_times(config, gpu), diagnostics
 
 
 def _sharding_values(training: Training) -> dict[str, Any]:
@@ -297,7 +298,7 @@ def _config_of(training: Training, model: Model) -> AicbConfig:
     )  # fmt: skip
 
 
-def own_times(config: AicbConfig, gpu: Gpu) -> AicbTimes:
+def estimate_aicb_times(config: AicbConfig, gpu: Gpu) -> AicbTimes:
     """What AICB would measure, from the constants of a GPU; its layers are without collectives."""
     moe = None
     if config.experts is not None:
@@ -319,8 +320,8 @@ def own_times(config: AicbConfig, gpu: Gpu) -> AicbTimes:
     if moe:
         mlp = [costs.norm(), costs.experts()]
     # Of one rank: its share of all parameters of the stage.
-    held = sum(n for _, n in modules(config))
-    adam = nanoseconds(costs.optimizer(held / max(config.dp, 1), held).ig)
+    rank_parameters = sum(n for _, n in modules(config))
+    adam = nanoseconds(costs.optimizer(rank_parameters / max(config.dp, 1), rank_parameters).ig)
     forward = sum(nanoseconds(part.fwd) for part in attention)
     return AicbTimes(
         nanoseconds(costs.embedding().fwd),

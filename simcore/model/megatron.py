@@ -10,7 +10,7 @@ import math
 from array import array
 from typing import Any
 
-from simcore.model.costs import NOTHING, Costs, Op, Row, Sent, joined, named, nanoseconds
+from simcore.model.costs import NOTHING, CellCollective, Costs, Op, Row, concat_ops, nanoseconds, select_ops
 from simcore.model.costs import RowOps as OpCells
 from simcore.model.memory import layer_activations
 from simcore.model.sharding import (
@@ -23,14 +23,14 @@ from simcore.model.sharding import (
     whole_parameters,
 )
 from simcore.workload import Cells, Header, Workload
-from simcore.workload.model import PHASES, GroupKind, Phase, PiecedCell, StageRows, Uneven
+from simcore.workload.model import PHASES, GroupKind, Phase, SplitCell, StageRows, UnevenCell
 
 # SMs that NCCL runs on beside compute: its channels between servers, one each.
 _NCCL_SMS = 16
 POLICY = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"
 FORMAT = "model"
 # What `--recompute-rows` takes apart: row -> the row of its own whose output it takes.
-_GIVEN = {
+_INPUT_ROW = {
     "attention_column": "attention_norm", "mlp_column": "mlp_norm", "moe_router": "moe_norm",
     "mlp_row": "mlp_act", "moe_experts_out": "moe_act", "moe_shared_row": "moe_shared_act",
 }  # fmt: skip
@@ -55,17 +55,17 @@ class MegatronRows:
         stages = self._stages()
         columns: list[Cells] = []
         for phase in PHASES:
-            sent = [getattr(row, phase) for row in self._rows]
+            collectives = [getattr(row, phase) for row in self._rows]
             columns.append(
                 Cells(
                     array("q", [nanoseconds(getattr(row.ops, phase)) for row in self._rows]),
-                    [message and message.collective for message in sent],
-                    [message and message.group for message in sent],
-                    array("q", [message.bytes if message else 0 for message in sent]),
+                    [message and message.collective for message in collectives],
+                    [message and message.group for message in collectives],
+                    array("q", [message.bytes if message else 0 for message in collectives]),
                     {
                         index
-                        for index, message in enumerate(sent)
-                        if message and message.beside and phase != "wg"
+                        for index, message in enumerate(collectives)
+                        if message and message.is_overlapped and phase != "wg"
                     },
                 )
             )
@@ -100,45 +100,45 @@ class MegatronRows:
             recomputed=self._recomputed,
             waits=self._waits,
             buckets=self._buckets(),
-            pieces=self._pieces(),
+            split_cells=self._split_cells(),
             uneven=self._uneven(),
             host_link=training.offload,
         )
 
-    def _uneven(self) -> dict[tuple[Phase, int], Uneven]:
+    def _uneven(self) -> dict[tuple[Phase, int], UnevenCell]:
         """The cells in which the ranks of an expert group differ."""
-        uneven: dict[tuple[Phase, int], Uneven] = {}
+        uneven: dict[tuple[Phase, int], UnevenCell] = {}
         if self.training.loads is None:
             return uneven
         for index, row in enumerate(self._rows):
             for phase in PHASES:
-                sent: Sent | None = getattr(row, phase)
+                collective: CellCollective | None = getattr(row, phase)
                 compute = tuple(nanoseconds(getattr(ops, phase)) for ops in row.by_rank)
-                ports = sent.ports if sent is not None else ()
+                ports = collective.ports if collective is not None else ()
                 if compute or ports:
-                    uneven[phase, index] = Uneven(compute, ports)
+                    uneven[phase, index] = UnevenCell(compute, ports)
         return uneven
 
-    def _pieces(self) -> dict[tuple[Phase, int], PiecedCell]:
+    def _split_cells(self) -> dict[tuple[Phase, int], SplitCell]:
         """With `--overlap-tp` the cells of layers whose collectives run beside their products."""
-        pieces: dict[tuple[Phase, int], PiecedCell] = {}
+        split_cells: dict[tuple[Phase, int], SplitCell] = {}
         if not self.training.overlap_tp:
-            return pieces
+            return split_cells
         for index, row in enumerate(self._rows):
             if row.name.startswith(("embedding", "final")):
                 continue
-            phases: tuple[tuple[Phase, Sent | None, list[Op]], ...] = (
+            phases: tuple[tuple[Phase, CellCollective | None, list[Op]], ...] = (
                 ("fwd", row.fwd, row.ops.fwd), ("ig", row.ig, [*reversed(row.ops.ig)])
             )  # fmt: skip
-            for phase, sent, ops in phases:
-                products = [number for number, op in enumerate(ops) if op.flops]
-                if sent is not None and sent.group == "tp" and products:
+            for phase, collective, ops in phases:
+                products = [op_index for op_index, op in enumerate(ops) if op.flops]
+                if collective is not None and collective.group == "tp" and products:
                     first, last = products[0], products[-1] + 1
                     before, product = nanoseconds(ops[:first]), nanoseconds(ops[first:last])
                     before = min(before, nanoseconds(ops))
                     product = min(product, nanoseconds(ops) - before)
-                    pieces[phase, index] = PiecedCell(self.training.tp, before, product)
-        return pieces
+                    split_cells[phase, index] = SplitCell(self.training.tp, before, product)
+        return split_cells
 
     def _buckets(self) -> dict[int, int]:
         """Bytes of a bucket of each buffer of gradients, and of parameters."""
@@ -165,28 +165,28 @@ class MegatronRows:
         training = self.training
         prologues: dict[tuple[StageParameters, int], tuple[int, ...]] = {}
         for stage in range(training.pp):
-            held = stage_parameters(training, stage), whole_parameters(training, stage)
-            if held not in prologues:
-                prologues[held] = self._added(self.prologue(*held))
+            parameters = stage_parameters(training, stage), whole_parameters(training, stage)
+            if parameters not in prologues:
+                prologues[parameters] = self._append_rows(self.prologue(*parameters))
         # Of units that are shared out they stand among the rows of the layers.
-        embedding = () if self._is_sharded else self._added([self._embedding()])
+        embedding = () if self._is_sharded else self._append_rows([self._embedding()])
         scattered = training.pp_scatter and not training.sequence_parallel
         scattered = scattered and training.tp > 1 and training.pp > 1
         blocking = training.pp > 1 and self.costs.engine.blocking_transfers
-        came = self._added([self._came(scattered)]) if scattered or blocking else ()
+        stage_input = self._append_rows([self._input_row(scattered)]) if scattered or blocking else ()
         chunks = self._chunks()
-        went = self._added([self._went(scattered)]) if scattered or blocking else ()
-        final = () if self._is_sharded else self._added([self._final()])
-        loss = self._added(self._loss())
-        self._added(self._tail())
+        stage_output = self._append_rows([self._output_row(scattered)]) if scattered or blocking else ()
+        final = () if self._is_sharded else self._append_rows([self._final()])
+        loss = self._append_rows(self._loss())
+        self._append_rows(self._tail())
         stages = []
         for stage in range(training.pp):
             of_stage = []
             turns = training.turns(stage)
             for chunk, rows in zip(training.stage_chunks, chunks[stage], strict=True):
                 # At the turn of a V what is made stays where it is.
-                before = () if turns and chunk else came
-                behind = () if turns and not chunk else went
+                before = () if turns and chunk else stage_input
+                behind = () if turns and not chunk else stage_output
                 before = embedding if training.position(stage, chunk) == 0 else before
                 behind = final if training.is_last(stage, chunk) else behind
                 of_stage.append(before + rows + behind)
@@ -200,7 +200,7 @@ class MegatronRows:
             )
         return tuple(stages)
 
-    def _added(self, rows: list[Row]) -> tuple[int, ...]:
+    def _append_rows(self, rows: list[Row]) -> tuple[int, ...]:
         first = len(self._rows)
         self._rows += rows
         return tuple(range(first, len(self._rows)))
@@ -212,7 +212,7 @@ class MegatronRows:
             moe: self._layer(moe) for moe in {*map(training.model.is_moe, range(training.model.layers))}
         }
         # Rows of a layer by its chunk and the kinds of layers up to it: equal chunks share their rows.
-        known: dict[tuple[int, tuple[bool, ...], bool], tuple[int, ...]] = {}
+        rows_by_key: dict[tuple[int, tuple[bool, ...], bool], tuple[int, ...]] = {}
         sharded: dict[tuple[Any, ...], tuple[int, ...]] = {}
         chunks = []
         for stage in range(training.pp):
@@ -223,22 +223,24 @@ class MegatronRows:
                     continue
                 rows: tuple[int, ...] = ()
                 kinds: tuple[bool, ...] = ()
-                placed: list[tuple[int, ...]] = []
+                layer_rows: list[tuple[int, ...]] = []
                 here = training.layers_of(stage, chunk)
                 for layer in here:
                     moe = training.model.is_moe(layer)
                     kinds += (moe,)
                     key = (chunk, kinds, layer == here[-1])
-                    is_new = key not in known
+                    is_new = key not in rows_by_key
                     if is_new:
                         before = kinds[-2] if len(kinds) > 1 else None
-                        known[key] = self._added(self._with_copies(layers[moe], moe, before, key[2]))
-                        self._note_recomputed(known[key])
-                        self._note_waits(known[key])
-                    placed.append(known[key])
+                        rows_by_key[key] = self._append_rows(
+                            self._with_copies(layers[moe], moe, before, key[2])
+                        )
+                        self._note_recomputed(rows_by_key[key])
+                        self._note_waits(rows_by_key[key])
+                    layer_rows.append(rows_by_key[key])
                     if is_new:
-                        self._note_copies(placed)
-                    rows += known[key]
+                        self._note_copies(layer_rows)
+                    rows += rows_by_key[key]
                 of_stage.append(tuple(sorted(rows)))
             chunks.append(of_stage)
         return chunks
@@ -248,14 +250,14 @@ class MegatronRows:
         stage: int,
         chunk: int,
         layers: dict[bool, list[Row]],
-        known: dict[tuple[Any, ...], tuple[int, ...]],
+        rows_by_key: dict[tuple[Any, ...], tuple[int, ...]],
     ) -> tuple[int, ...]:
         """The rows of a chunk with what gathers and reduces its units. known: those of equal chunks."""
         training = self.training
         sizes = unit_sizes(training, stage, chunk)
         kinds = tuple(training.model.is_moe(layer) for layer in training.layers_of(stage, chunk))
         key = (chunk, kinds, *sizes)
-        if key not in known:
+        if key not in rows_by_key:
             rows = [
                 self._with_copies(
                     layers[moe], moe, kinds[index - 1] if index else None, index == len(kinds) - 1
@@ -267,18 +269,18 @@ class MegatronRows:
             if training.is_last(stage, chunk):
                 rows.append([self._final()])
             sharded = sharded_rows(training, [Unit(*unit) for unit in zip(sizes, rows, strict=True)])
-            places = known[key] = self._added(sharded.rows)
-            for own in sharded.own:
-                self._note_recomputed(places[own.start : own.stop])
-                self._note_waits(places[own.start : own.stop])
-            units = [places[own.start : own.stop] for own in sharded.own]
+            row_indices = rows_by_key[key] = self._append_rows(sharded.rows)
+            for unit_range in sharded.unit_ranges:
+                self._note_recomputed(row_indices[unit_range.start : unit_range.stop])
+                self._note_waits(row_indices[unit_range.start : unit_range.stop])
+            units = [row_indices[part.start : part.stop] for part in sharded.unit_ranges]
             of_layers = [unit for unit in units if self._rows[unit[0]].name.startswith("attention")]
             for count in range(1, len(of_layers) + 1):
                 self._note_copies(of_layers[:count])
-            for (phase, place), others in sharded.waits.items():
-                where = (phase, places[place])
-                self._waits[where] = (*self._waits.get(where, ()), *(places[other] for other in others))
-        return known[key]
+            for (phase, row), others in sharded.waits.items():
+                where = (phase, row_indices[row])
+                self._waits[where] = (*self._waits.get(where, ()), *(row_indices[other] for other in others))
+        return rows_by_key[key]
 
     def _with_copies(self, rows: list[Row], moe: bool, before: bool | None, last: bool) -> list[Row]:
         """With `--offload` a layer's rows, and what copies its activations out behind its forward.
@@ -293,13 +295,17 @@ class MegatronRows:
             with_copies.append(Row("activations_left", NOTHING))
         else:
             size = layer_activations(self.training, moe)
-            with_copies.append(Row("activations_out", NOTHING, Sent("OFFLOAD", "offload", size, True)))
+            with_copies.append(
+                Row("activations_out", NOTHING, CellCollective("OFFLOAD", "offload", size, True))
+            )
         if before is not None:
             size = layer_activations(self.training, before)
-            with_copies.append(Row("activations_back", NOTHING, None, Sent("FETCH", "offload", size, True)))
+            with_copies.append(
+                Row("activations_back", NOTHING, None, CellCollective("FETCH", "offload", size, True))
+            )
         return with_copies
 
-    def _own_rows(self, rows: tuple[int, ...]) -> tuple[int, ...]:
+    def _computing_rows(self, rows: tuple[int, ...]) -> tuple[int, ...]:
         """The rows of a layer that compute."""
         return tuple(row for row in rows if not self._rows[row].name.startswith("activations_"))
 
@@ -310,21 +316,21 @@ class MegatronRows:
         """
         if not self.training.offload:
             return
-        places = [{self._rows[row].name: row for row in rows} for rows in layers]
-        here, number = places[-1], len(layers) - 1
+        rows_by_name = [{self._rows[row].name: row for row in rows} for rows in layers]
+        here, last_index = rows_by_name[-1], len(layers) - 1
 
         def wait(phase: Phase, row: int, other: int) -> None:
             self._waits[phase, row] = (*self._waits.get((phase, row), ()), other)
 
-        if number > 1:
-            wait("fwd", self._own_rows(layers[-1])[0], places[-3]["activations_out"])
-        if number and "activations_left" in here:
-            wait("fwd", here["activations_left"], places[-2]["activations_out"])
-        if number:
-            wait("ig", self._own_rows(layers[-2])[-1], here["activations_back"])
+        if last_index > 1:
+            wait("fwd", self._computing_rows(layers[-1])[0], rows_by_name[-3]["activations_out"])
+        if last_index and "activations_left" in here:
+            wait("fwd", here["activations_left"], rows_by_name[-2]["activations_out"])
+        if last_index:
+            wait("ig", self._computing_rows(layers[-2])[-1], here["activations_back"])
 
     def _note_recomputed(self, rows: tuple[int, ...]) -> None:
-        rows = self._own_rows(rows)
+        rows = self._computing_rows(rows)
         if self.training.recompute == "full" and self._rows[rows[0]].name.startswith("attention"):
             # Backward comes to the last row of a layer first.
             self._recomputed[rows[-1]] = rows
@@ -332,7 +338,7 @@ class MegatronRows:
         # A kind of row runs again before the backward of the row that needs what it gave.
         row_of = {self._rows[row].name: row for row in rows}
         for needs, row in row_of.items():
-            again = row_of.get(_GIVEN.get(needs, ""))
+            again = row_of.get(_INPUT_ROW.get(needs, ""))
             if needs == "attention_core" and "attention" in self.training.recompute_rows:
                 again = row
             if again is not None:
@@ -347,8 +353,8 @@ class MegatronRows:
 
     # -- rows ----------------------------------------------------------------------------
 
-    def _tensor(self, collective: str, size: int) -> Sent | None:
-        return Sent(collective, "tp", size) if self.training.tp > 1 else None
+    def _tensor(self, collective: str, size: int) -> CellCollective | None:
+        return CellCollective(collective, "tp", size) if self.training.tp > 1 else None
 
     def _column(self, name: str, ops: OpCells) -> Row:
         """A linear cut by columns: its input is gathered, and its input's gradient added up.
@@ -371,41 +377,44 @@ class MegatronRows:
     def _layer(self, moe: bool) -> list[Row]:
         costs, training = self.costs, self.training
         model, tokens = training.model, training.tokens
-        rows = [self._column("attention_column", joined(costs.norm(), costs.attention_in()))]
+        rows = [self._column("attention_column", concat_ops(costs.norm(), costs.attention_in()))]
         core = Row("attention_core", costs.attention_core())
         if training.cp > 1:
             before, behind = self._exchange()
             rows += [before, core, behind]
         else:
             rows.append(core)
-        rows.append(self._row("attention_row", joined(costs.attention_out(), costs.residual())))
+        rows.append(self._row("attention_row", concat_ops(costs.attention_out(), costs.residual())))
         if not moe or model.moe is None:
             ffn = model.ffn // training.tp
-            rows.append(self._column("mlp_column", joined(costs.norm(), costs.mlp_in(ffn, tokens))))
-            rows.append(self._row("mlp_row", joined(costs.mlp_out(ffn, tokens), costs.residual())))
+            rows.append(self._column("mlp_column", concat_ops(costs.norm(), costs.mlp_in(ffn, tokens))))
+            rows.append(self._row("mlp_row", concat_ops(costs.mlp_out(ffn, tokens), costs.residual())))
         else:
             rows += self._moe()
-        return self._at_least_host([part for row in rows for part in self._apart(row)])
+        return self._at_least_host([part for row in rows for part in self._split_recomputed(row)])
 
-    def _apart(self, row: Row) -> list[Row]:
+    def _split_recomputed(self, row: Row) -> list[Row]:
         """A row of a layer, with what `--recompute-rows` runs again as rows of their own."""
         kinds = self.training.recompute_rows
         rows = [row]
         if "norm" in kinds and row.name in ("attention_column", "mlp_column", "moe_router"):
             norm = row.name.partition("_")[0] + "_norm"
-            rows = [Row(norm, named(row.ops, ("norm",))), row._replace(ops=named(row.ops, ("norm",), False))]
+            rows = [
+                Row(norm, select_ops(row.ops, ("norm",))),
+                row._replace(ops=select_ops(row.ops, ("norm",), False)),
+            ]
         if "mlp_act" not in kinds:
             return rows
         row = rows.pop()
         if row.name in ("mlp_column", "moe_shared_column"):
-            act = Row(row.name.removesuffix("column") + "act", named(row.ops, ("activation",)))
-            return [*rows, row._replace(ops=named(row.ops, ("activation",), False)), act]
+            act = Row(row.name.removesuffix("column") + "act", select_ops(row.ops, ("activation",)))
+            return [*rows, row._replace(ops=select_ops(row.ops, ("activation",), False)), act]
         if row.name == "moe_experts":
             # Tokens go out after the last of them forward, their gradients after the first backward.
             parts = []
             for name, ops in (("moe_experts", "up"), ("moe_act", "activation"), ("moe_experts_out", "down")):
-                by_rank = tuple(named(row_ops, (ops,)) for row_ops in row.by_rank)
-                parts.append(Row(name, named(row.ops, (ops,)), by_rank=by_rank))
+                by_rank = tuple(select_ops(row_ops, (ops,)) for row_ops in row.by_rank)
+                parts.append(Row(name, select_ops(row.ops, (ops,)), by_rank=by_rank))
             return [*rows, parts[0]._replace(ig=row.ig), parts[1], parts[2]._replace(fwd=row.fwd)]
         return [*rows, row]
 
@@ -420,43 +429,43 @@ class MegatronRows:
         training = self.training
         model = training.model
         if model.mla:
-            numbers = model.heads // training.tp * (model.query_dim + model.value_dim)
+            elements = model.heads // training.tp * (model.query_dim + model.value_dim)
         else:
-            numbers = 2 * max(model.kv_heads // training.tp, 1) * model.head_dim
-        size = 2 * training.tokens * numbers * training.cp
+            elements = 2 * max(model.kv_heads // training.tp, 1) * model.head_dim
+        size = 2 * training.tokens * elements * training.cp
         if training.cp_comm_type == "all-gather":
-            gather = Sent("ALLGATHER", "cp", size)
+            gather = CellCollective("ALLGATHER", "cp", size)
             return (
-                Row("attention_exchange", NOTHING, gather, Sent("REDUCESCATTER", "cp", size)),
+                Row("attention_exchange", NOTHING, gather, CellCollective("REDUCESCATTER", "cp", size)),
                 Row("attention_exchange_again", NOTHING, None, gather),
             )
         return (
-            Row("attention_exchange", NOTHING, Sent("ALLGATHER", "cp", size, True)),
-            Row("attention_exchange_again", NOTHING, None, Sent("ALLGATHER", "cp", 2 * size, True)),
+            Row("attention_exchange", NOTHING, CellCollective("ALLGATHER", "cp", size, True)),
+            Row("attention_exchange_again", NOTHING, None, CellCollective("ALLGATHER", "cp", 2 * size, True)),
         )
 
     def _moe(self) -> list[Row]:
         costs, training = self.costs, self.training
         moe = training.model.moe
         assert moe is not None
-        sent, loads = None, training.loads
+        all_to_all, loads = None, training.loads
         experts = costs.experts()
         by_rank: tuple[OpCells, ...] = ()
         if loads is not None:
             by_rank = tuple(map(costs.experts, loads.tokens))
             experts = by_rank[loads.hot]
         if training.ep > 1:
-            sent = Sent("ALLTOALL", "ep", self._act * moe.experts_per_token // training.tp)
+            all_to_all = CellCollective("ALLTOALL", "ep", self._act * moe.experts_per_token // training.tp)
             if loads is not None:
                 each = 2 * training.model.hidden
                 ports = tuple(each * tokens for tokens in loads.port_tokens)
-                sent = Sent("ALLTOALL", "ep", each * loads.sent, ports=ports)
-        combined = joined(costs.permute(), costs.residual())
+                all_to_all = CellCollective("ALLTOALL", "ep", each * loads.sent_tokens, ports=ports)
+        combined = concat_ops(costs.permute(), costs.residual())
         rows = [
-            Row("moe_router", joined(costs.norm(), costs.router()), sent),
+            Row("moe_router", concat_ops(costs.norm(), costs.router()), all_to_all),
             # Backward the gradients of what experts get go back the way the tokens came.
-            Row("moe_experts", experts, sent, sent, by_rank=by_rank),
-            Row("moe_combine", combined, None, sent),
+            Row("moe_experts", experts, all_to_all, all_to_all, by_rank=by_rank),
+            Row("moe_combine", combined, None, all_to_all),
         ]
         if moe.shared_experts:
             ffn = moe.ffn * moe.shared_experts // training.tp
@@ -480,7 +489,7 @@ class MegatronRows:
         )
         waits = OpCells(forward_wait, backward_wait, [])
         last = rows[-1]
-        return [*rows[:-1], last._replace(ops=joined(last.ops, waits))]
+        return [*rows[:-1], last._replace(ops=concat_ops(last.ops, waits))]
 
     def _embedding(self) -> Row:
         act, parallel = self._act, self.training.sequence_parallel
@@ -491,17 +500,17 @@ class MegatronRows:
             self._tensor("ALLGATHER", act) if parallel else None,
         )
 
-    def _came(self, scattered: bool) -> Row:
+    def _input_row(self, scattered: bool) -> Row:
         """What a stage gets in shares of tp is put together before its first layer (`--pp-scatter on`)."""
         gathered = self._tensor("ALLGATHER", self._act) if scattered else None
-        return Row("stage_input", self._blocked(scattered), gathered)
+        return Row("stage_input", self._transfer_wait(scattered), gathered)
 
-    def _went(self, scattered: bool) -> Row:
+    def _output_row(self, scattered: bool) -> Row:
         """Its gradient likewise, before the backward of its last layer."""
         gathered = self._tensor("ALLGATHER", self._act) if scattered else None
-        return Row("stage_output", self._blocked(scattered), None, gathered)
+        return Row("stage_output", self._transfer_wait(scattered), None, gathered)
 
-    def _blocked(self, scattered: bool) -> OpCells:
+    def _transfer_wait(self, scattered: bool) -> OpCells:
         """What compute waits for a transfer that the trainer starts on the stream of compute, each way."""
         training, gpu = self.training, self.costs.gpu
         if training.pp == 1 or not self.costs.engine.blocking_transfers:
@@ -519,12 +528,14 @@ class MegatronRows:
     def _loss(self) -> list[Row]:
         if self.training.tp == 1:
             return []
-        sent = Sent("ALLREDUCE", "tp", 4 * self.training.tokens)
-        return [Row(f"cross_entropy{number}", NOTHING, sent) for number in (1, 2, 3)]
+        reduction = CellCollective("ALLREDUCE", "tp", 4 * self.training.tokens)
+        return [Row(f"cross_entropy{index}", NOTHING, reduction) for index in (1, 2, 3)]
 
     def _tail(self) -> list[Row]:
         """The norm of the gradients, one number of every rank of tp."""
-        return [Row("optimizer1", NOTHING, Sent("ALLREDUCE", "tp", 4))] if self.training.tp > 1 else []
+        return (
+            [Row("optimizer1", NOTHING, CellCollective("ALLREDUCE", "tp", 4))] if self.training.tp > 1 else []
+        )
 
     def prologue(self, parameters: StageParameters, whole: int) -> list[Row]:
         """What a stage does with its gradients and parameters at the end of a step.
@@ -544,31 +555,33 @@ class MegatronRows:
         expert_ranks = training.shards if training.copies > 1 else training.expert_replicas
         shards, expert_shards = (training.shards, expert_ranks) if training.zero else (1, 1)
         if training.zero < 3:
-            rows += self._reduced("grad_param_comm", "grad_gather", dense, dense_group, training.shards)
-            rows += self._reduced("moe_grad_norm2", "moe_grad_norm1", experts, expert_group, expert_ranks)
+            rows += self._gradient_rows("grad_param_comm", "grad_gather", dense, dense_group, training.shards)
+            rows += self._gradient_rows(
+                "moe_grad_norm2", "moe_grad_norm1", experts, expert_group, expert_ranks
+            )
         states = dense / shards + experts / expert_shards
         optimizer = self.costs.optimizer(states, dense + experts)
-        slower = self._beside(dense, training.shards) + self._beside(experts, expert_ranks)
+        slower = self._overlap_loss_s(dense, training.shards) + self._overlap_loss_s(experts, expert_ranks)
         if slower:
             lost = Op("compute beside gradients", 0, 0, 0, slower, "network", 0)
-            optimizer = joined(optimizer, OpCells([], [lost], []))
+            optimizer = concat_ops(optimizer, OpCells([], [lost], []))
         rows.append(Row("grad_param_compute", optimizer))
         return rows
 
-    def _beside(self, parameters: int, ranks: int) -> float:
+    def _overlap_loss_s(self, parameters: int, ranks: int) -> float:
         """What compute loses in a step beside gradients and weights that are sent, s: the SMs that NCCL runs
         on, for as long as it sends. It stands at the end of the step, where it is counted once.
         """
         training, gpu = self.training, self.costs.gpu
         if ranks < 2 or training.zero > 1:
             return 0.0
-        size = parameters * (training.grad_bytes if training.grads_beside else 0)
+        size = parameters * (training.grad_bytes if training.overlaps_gradients else 0)
         size *= 1 if training.zero and not self.costs.engine.whole_gradients else 2
-        if training.zero and training.weights_beside:
+        if training.zero and training.overlaps_weights:
             size += 2 * parameters
-        return self._sent(size, ranks) * _NCCL_SMS / (gpu.sms - _NCCL_SMS)
+        return self._send_time_s(size, ranks) * _NCCL_SMS / (gpu.sms - _NCCL_SMS)
 
-    def _sent(self, size: float, ranks: int) -> float:
+    def _send_time_s(self, size: float, ranks: int) -> float:
         """What `size` bytes of gradients or weights take between replicas at the network's rate, s."""
         gpu = self.costs.gpu
         # Neighbours of a group in one server share what leaves it.
@@ -576,15 +589,17 @@ class MegatronRows:
         rate = gpu.nvlink if ranks <= inside else gpu.network * inside
         return size * (ranks - 1) / ranks / (rate * 1e9)
 
-    def _stalls(self, size: float, ranks: int, beside: bool) -> OpCells:
+    def _stalls(self, size: float, ranks: int, is_overlapped: bool) -> OpCells:
         """What a trainer loses between the buckets that it sends behind the last backward."""
         share = self.costs.engine.bucket_share
-        if share == 1 or beside:
+        if share == 1 or is_overlapped:
             return NOTHING
-        seconds = self._sent(size, ranks) * (1 / share - 1)
+        seconds = self._send_time_s(size, ranks) * (1 / share - 1)
         return OpCells([], [], [Op("between buckets", 0, 0, 0, seconds, "network", 0)])
 
-    def _reduced(self, reduce: str, gather: str, parameters: int, group: GroupKind, ranks: int) -> list[Row]:
+    def _gradient_rows(
+        self, reduce: str, gather: str, parameters: int, group: GroupKind, ranks: int
+    ) -> list[Row]:
         """Gradients added up over `ranks`, and the weights gathered where each has made its share of them.
 
         With ZeRO 2 gradients are added up unit by unit, in each backward.
@@ -594,17 +609,17 @@ class MegatronRows:
         size = self.training.grad_bytes * parameters
         training = self.training
         whole = not training.zero or self.costs.engine.whole_gradients
-        stalls = self._stalls((2 if whole else 1) * size, ranks, training.grads_beside)
+        stalls = self._stalls((2 if whole else 1) * size, ranks, training.overlaps_gradients)
         if not training.zero:
-            return [Row(reduce, stalls, wg=Sent("ALLREDUCE", group, size))]
+            return [Row(reduce, stalls, wg=CellCollective("ALLREDUCE", group, size))]
         each = self.costs.engine.broadcast_us * 1e-6
         waits = [Op("broadcasts", 0, 0, 0, ranks * each, "launch", 0)] if each else []
-        waiting = joined(
-            OpCells([], [], waits), self._stalls(2 * parameters, ranks, training.weights_beside)
+        waiting = concat_ops(
+            OpCells([], [], waits), self._stalls(2 * parameters, ranks, training.overlaps_weights)
         )
-        gathered = Row(gather, waiting, wg=Sent("ALLGATHER", group, 2 * parameters))
+        gathered = Row(gather, waiting, wg=CellCollective("ALLGATHER", group, 2 * parameters))
         if training.zero > 1:
             return [gathered]
         # DeepSpeed's pipeline adds gradients up whole, whatever a rank keeps of them.
         kind = "ALLREDUCE" if whole else "REDUCESCATTER"
-        return [gathered, Row(reduce, stalls, wg=Sent(kind, group, size))]
+        return [gathered, Row(reduce, stalls, wg=CellCollective(kind, group, size))]

@@ -30,7 +30,7 @@ def layer_activations(
     if recompute == "full":
         return between
     if recompute == training.recompute and _is_selective_by_op(training):
-        return _kept_by_op(training, moe)
+        return _selective_activations(training, moe)
     dropped = tokens * model.hidden // shard if model.dropout else 0
     # Each half of a layer: what its norm takes, what its first linear takes, and a mask.
     rows = training.recompute_rows
@@ -47,7 +47,7 @@ def layer_activations(
         output = tokens * model.heads * model.head_dim // tp
     if _OPERAND_BITS.get(training.precision) and _holds(training) == "megatron":
         # Attention stays bf16 and keeps its output; the projection keeps its own, narrower copy.
-        size += _operand(training, output)
+        size += _operand_bytes(training, output)
     if training.flash:
         size += 4 * tokens * model.heads // tp
     elif "attention" not in rows:
@@ -56,7 +56,7 @@ def layer_activations(
         routed, loads = training.routed_tokens, training.loads
         if loads is not None:
             routed = loads.of_rank[loads.hot if expert is None else expert]
-        size += 2 * routed * model.hidden + _operand(training, routed * model.hidden)
+        size += 2 * routed * model.hidden + _operand_bytes(training, routed * model.hidden)
         size += _mlp(training, model.moe.ffn, routed)
         if model.moe.shared_experts:
             size += _mlp(training, model.moe.ffn * model.moe.shared_experts, tokens) // tp
@@ -70,7 +70,7 @@ def _mlp(training: Training, ffn: int, tokens: int) -> int:
     What the second takes is no longer held where the activation runs again.
     """
     size = tokens * ffn * (4 if training.model.gated else 2)
-    return size if "mlp_act" in training.recompute_rows else size + _operand(training, tokens * ffn)
+    return size if "mlp_act" in training.recompute_rows else size + _operand_bytes(training, tokens * ffn)
 
 
 # Bits of what a linear keeps of its input for its weight gradient, with the scales of a block: Transformer
@@ -83,10 +83,10 @@ def _holds(training: Training) -> str:
     return ENGINES[training.engine].holds
 
 
-def _operand(training: Training, numbers: int) -> int:
+def _operand_bytes(training: Training, elements: int) -> int:
     """Bytes of the input of a linear, as it is kept for the weight gradient."""
     bits = _OPERAND_BITS.get(training.precision, 16.0) if _holds(training) == "megatron" else 16.0
-    return int(numbers * bits / 8)
+    return int(elements * bits / 8)
 
 
 def _first_input(training: Training) -> int:
@@ -95,7 +95,7 @@ def _first_input(training: Training) -> int:
     """
     whole = training.tokens * training.model.hidden
     gathered = _holds(training) == "fsdp" and not training.overlap_tp
-    return _operand(training, whole if gathered else whole // training.shard)
+    return _operand_bytes(training, whole if gathered else whole // training.shard)
 
 
 def _is_selective_by_op(training: Training) -> bool:
@@ -103,7 +103,7 @@ def _is_selective_by_op(training: Training) -> bool:
     return ENGINES[training.engine].selective_by_op and bool(training.recompute_rows)
 
 
-def _kept_by_op(training: Training, moe: bool) -> int:
+def _selective_activations(training: Training, moe: bool) -> int:
     """What torchtitan's selective checkpointing by op keeps of a layer of one micro-batch: its input, what
     attention gives, and the output of every second product (queries, values, one of two of a gated linear).
     The output of the last one, which no gradient needs, is given up where it is compiled.
@@ -124,8 +124,8 @@ def _kept_by_op(training: Training, moe: bool) -> int:
 def attention_scores(training: Training) -> int:
     """The scores of attention without flash: before and after softmax, with dropout's mask and output."""
     model = training.model
-    numbers = model.heads * training.tokens * training.seq // training.tp
-    return numbers * (5 if model.dropout else 4)
+    elements = model.heads * training.tokens * training.seq // training.tp
+    return elements * (5 if model.dropout else 4)
 
 
 _WEIGHT = 2
@@ -166,7 +166,7 @@ class StageMemory(Struct, frozen=True):
     work: int
     context: int
     fragmentation: int
-    held: int
+    peak_chunks: int
 
     @property
     def total(self) -> int:
@@ -190,7 +190,7 @@ class StageMemory(Struct, frozen=True):
 
 
 def stage_memory(
-    training: Training, stage: int, held: Sequence[tuple[int, int, int]], expert: int | None = None
+    training: Training, stage: int, chunk_changes: Sequence[tuple[int, int, int]], expert: int | None = None
 ) -> StageMemory:
     """The memory of a rank of `stage`. held: when its schedule holds and frees a chunk (`StageProgram`).
 
@@ -200,7 +200,7 @@ def stage_memory(
     weights, gradients, optimizer = _states(training, parameters, stage)
     each = chunk_activations(training, stage, expert)
     activations = count = at_peak = now = 0
-    for _, chunk, change in held:
+    for _, chunk, change in chunk_changes:
         now += change * each[chunk]
         count += change
         if now > activations:
@@ -211,7 +211,7 @@ def stage_memory(
     if not training.flash or _holds(training) == "fsdp":
         # What a layer needs and what the loss needs are there one after the other.
         work = max(0, work - logits)
-    work += _passing(training, stage)
+    work += _offload_buffers(training, stage)
     # When the optimizer runs no activations are there.
     work = max(work, _fp32_gradients(training, parameters) - activations - logits)
     context = _context(training)
@@ -232,7 +232,7 @@ def _context(training: Training) -> int:
     return int(size)
 
 
-def _passing(training: Training, stage: int) -> int:
+def _offload_buffers(training: Training, stage: int) -> int:
     """Bytes of the two layers that are there of a pass whose activations are offloaded, at most."""
     if not training.offload:
         return 0
@@ -248,29 +248,31 @@ def _states(training: Training, parameters: StageParameters, stage: int) -> tupl
     """(weights, gradients, optimizer states): ZeRO 1 shares out the last, 2 the second, 3 the first too."""
     every, holds = parameters.dense + parameters.experts, _holds(training)
     # The shards of PyTorch's FSDP are the optimizer's fp32 weights.
-    weights = 0 if holds == "fsdp" and training.zero >= 3 else _shared(training, parameters, _WEIGHT, 3)
+    weights = (
+        0 if holds == "fsdp" and training.zero >= 3 else _sharded_bytes(training, parameters, _WEIGHT, 3)
+    )
     if training.zero >= 3:
         weights += _gathered(training, stage)
     states = _STATES_OF_REMAINDERS if _keeps_remainders(training) else _STATES
     if holds == "fsdp" and training.zero >= 2:
         # Shards of gradients have the type of the weights. A pipeline reduces them once a step.
-        gradients = _shared(training, parameters, 4, 2)
+        gradients = _sharded_bytes(training, parameters, 4, 2)
         gradients += training.grad_bytes * every if training.pp > 1 else 0
     else:
-        gradients = _shared(training, parameters, training.grad_bytes, 2)
+        gradients = _sharded_bytes(training, parameters, training.grad_bytes, 2)
     if holds == "deepspeed":
         # bf16 gradients stay until they are added to those in fp32; fp16 ones are sent from a bucket.
         bucket = ENGINES[training.engine].bucket(training.dp * training.cp)
         gradients += _WEIGHT * (every if training.grad_bytes == 4 else min(bucket, every))
-    return weights, gradients, _shared(training, parameters, states, 1)
+    return weights, gradients, _sharded_bytes(training, parameters, states, 1)
 
 
-def _shared(training: Training, parameters: StageParameters, size: int, from_level: int) -> int:
+def _sharded_bytes(training: Training, parameters: StageParameters, size: int, from_level: int) -> int:
     """Bytes of `size` a parameter, shared out from a level of ZeRO on."""
     expert_ranks = training.shards if training.copies > 1 else training.expert_replicas
     shares = ((parameters.dense, training.shards), (parameters.experts, expert_ranks))
     whole = training.zero < from_level
-    return sum(size * held if whole else -(-size * held // ranks) for held, ranks in shares)
+    return sum(size * count if whole else -(-size * count // ranks) for count, ranks in shares)
 
 
 def _keeps_remainders(training: Training) -> bool:
@@ -282,7 +284,7 @@ def _fp32_gradients(training: Training, parameters: StageParameters) -> int:
     """Bytes of the fp32 copy that the optimizer makes of the gradients it owns, where they are in 2 bytes."""
     if training.grad_bytes == 4 or _holds(training) == "fsdp" or _keeps_remainders(training):
         return 0
-    return _shared(training, parameters, 4, 1)
+    return _sharded_bytes(training, parameters, 4, 1)
 
 
 def _gathered(training: Training, stage: int) -> int:
@@ -345,7 +347,7 @@ def _work(training: Training, stage: int, expert: int | None) -> int:
     if training.recompute == "full":
         size = max(layer_activations(training, moe, "none", expert) for moe in kinds)
     else:
-        size = max((_given_again(training, moe, expert) for moe in kinds), default=0)
+        size = max((_recomputed_bytes(training, moe, expert) for moe in kinds), default=0)
     of_layers = [layer_parameters(training, moe) for moe in kinds]
     if _holds(training) == "fsdp":
         if training.zero >= 2 and training.pp == 1:
@@ -362,7 +364,7 @@ def _work(training: Training, stage: int, expert: int | None) -> int:
     return size
 
 
-def _given_again(training: Training, moe: bool, expert: int | None) -> int:
+def _recomputed_bytes(training: Training, moe: bool, expert: int | None) -> int:
     """Bytes of the largest that a row of `--recompute-rows` gives again, for as long as one op needs it."""
     model, sizes = training.model, [0]
     if "attention" in training.recompute_rows and not training.flash:

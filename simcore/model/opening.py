@@ -76,8 +76,8 @@ def read_model(path: str, data: bytes) -> tuple[Model, tuple[Diagnostic, ...]]:
 
 def named_model(name: str) -> Model | None:
     """The model of that name, whatever its case and marks: `GPT-3 175B`, `gpt3-175b`; None if none."""
-    wanted = _plain(name)
-    return next((model for known, model in MODELS.items() if _plain(known) == wanted), None)
+    plain_name = _plain(name)
+    return next((model for key, model in MODELS.items() if _plain(key) == plain_name), None)
 
 
 def find_model(name: str) -> tuple[Model, tuple[Diagnostic, ...]]:

@@ -9,7 +9,7 @@ runs them in reverse.
 
 from __future__ import annotations
 
-from simcore.model.costs import NOTHING, Row, Sent
+from simcore.model.costs import NOTHING, CellCollective, Row
 from simcore.model.training import Training
 from simcore.records import NamedTuple
 from simcore.workload.model import GroupKind, Phase
@@ -37,7 +37,7 @@ class ShardedRows(NamedTuple):
     """The rows of a chunk. own: where those of each unit are. waits: as `Workload.waits`, places for rows."""
 
     rows: list[Row]
-    own: list[range]
+    unit_ranges: list[range]
     waits: dict[tuple[Phase, int], tuple[int, ...]]
 
 
@@ -51,7 +51,7 @@ def sharded_rows(training: Training, units: list[Unit]) -> ShardedRows:
 
     A unit waits for its own weights; those of the unit `prefetch` further on are gathered as it begins.
     """
-    return _Chunk(training, units).laid_out()
+    return _Chunk(training, units).lay_out()
 
 
 class _Chunk:
@@ -65,81 +65,89 @@ class _Chunk:
         self.units = units
         self.rows: list[Row] = []
         self.gathers: dict[int, range] = {}
-        self.again: dict[int, range] = {}
-        self.reduced: dict[int, range] = {}
-        self.copied: dict[int, range] = {}
+        self.regathers: dict[int, range] = {}
+        self.reductions: dict[int, range] = {}
+        self.copy_sums: dict[int, range] = {}
 
-    def laid_out(self) -> ShardedRows:
+    def lay_out(self) -> ShardedRows:
         """All rows, and what waits for what."""
-        own: list[range] = []
+        unit_ranges: list[range] = []
         # By unit the row at which its forward, and its backward, begins.
         begins: list[int] = []
         begins_back: list[int] = []
         last, ahead = len(self.units) - 1, self.training.prefetch
-        for number, unit in enumerate(self.units):
+        for unit_index, unit in enumerate(self.units):
             # Backward comes to this place last: at the end of this unit's.
-            if number == 0:
+            if unit_index == 0:
                 self._add_copies(0)
-            self.reduced[number] = self._added(self._reductions(unit.size))
-            if number < last:
-                self._add_copies(number + 1)
-            front = len(self.rows)
-            for other in range(ahead + 1) if number == 0 else [number + ahead]:
+            self.reductions[unit_index] = self._append_rows(self._reductions(unit.size))
+            if unit_index < last:
+                self._add_copies(unit_index + 1)
+            gathers_start = len(self.rows)
+            for other in range(ahead + 1) if unit_index == 0 else [unit_index + ahead]:
                 if other <= last and self._is_gathered(other):
-                    self.gathers[other] = self._added(self._gather("weights_gather", other, "fwd"))
+                    self.gathers[other] = self._append_rows(self._gather("weights_gather", other, "fwd"))
             first = len(self.rows)
-            own.append(self._added(unit.rows))
-            begins.append(front if number and ahead and front < first else first)
-            for other in [number - ahead] if number < last else range(max(last - ahead, 0), last + 1):
-                if other >= 0 and self._is_gathered(other) and self._is_given_up(other):
-                    self.again[other] = self._added(self._gather("weights_gather_again", other, "ig"))
+            unit_ranges.append(self._append_rows(unit.rows))
+            begins.append(gathers_start if unit_index and ahead and gathers_start < first else first)
+            for other in [unit_index - ahead] if unit_index < last else range(max(last - ahead, 0), last + 1):
+                if other >= 0 and self._is_gathered(other) and self._is_resharded(other):
+                    self.regathers[other] = self._append_rows(
+                        self._gather("weights_gather_again", other, "ig")
+                    )
             end = len(self.rows) - 1
-            begins_back.append(end if number < last and ahead else own[-1][-1])
+            begins_back.append(end if unit_index < last and ahead else unit_ranges[-1][-1])
         waits: dict[tuple[Phase, int], tuple[int, ...]] = {}
-        for number in range(last + 1):
-            if self.gathers.get(number):
-                waits["fwd", begins[number]] = tuple(self.gathers[number])
-            if self.again.get(number):
-                waits["ig", begins_back[number]] = tuple(reversed(self.again[number]))
-            for row in self.copied.get(number, ()):
-                waits["wg", row] = tuple(self.reduced[number])
-        return ShardedRows(self.rows, own, waits)
+        for unit_index in range(last + 1):
+            if self.gathers.get(unit_index):
+                waits["fwd", begins[unit_index]] = tuple(self.gathers[unit_index])
+            if self.regathers.get(unit_index):
+                waits["ig", begins_back[unit_index]] = tuple(reversed(self.regathers[unit_index]))
+            for row in self.copy_sums.get(unit_index, ()):
+                waits["wg", row] = tuple(self.reductions[unit_index])
+        return ShardedRows(self.rows, unit_ranges, waits)
 
-    def _added(self, rows: list[Row]) -> range:
+    def _append_rows(self, rows: list[Row]) -> range:
         first = len(self.rows)
         self.rows += rows
         return range(first, len(self.rows))
 
-    def _is_gathered(self, number: int) -> bool:
-        return self.training.zero == 3 and any(self.units[number].size[:2])
+    def _is_gathered(self, unit_index: int) -> bool:
+        return self.training.zero == 3 and any(self.units[unit_index].size[:2])
 
-    def _is_given_up(self, number: int) -> bool:
+    def _is_resharded(self, unit_index: int) -> bool:
         """Whether the weights of a unit are given up after its forward: backward gathers them again."""
-        return self.training.reshard and not self.units[number].size.root
+        return self.training.reshard and not self.units[unit_index].size.root
 
-    def _gather(self, name: str, number: int, phase: Phase) -> list[Row]:
+    def _gather(self, name: str, unit_index: int, phase: Phase) -> list[Row]:
         rows = []
-        for group, size, ranks, suffix in self._buffers(self.units[number].size):
+        for group, size, ranks, suffix in self._buffers(self.units[unit_index].size):
             if size and ranks > 1:
                 row = Row(name + suffix, NOTHING)
-                sent = Sent("ALLGATHER", group, 2 * size, True)
-                rows.append(row._replace(fwd=sent) if phase == "fwd" else row._replace(ig=sent))
+                collective = CellCollective("ALLGATHER", group, 2 * size, True)
+                rows.append(row._replace(fwd=collective) if phase == "fwd" else row._replace(ig=collective))
         return rows
 
     def _reductions(self, unit: UnitSize) -> list[Row]:
         return [
-            Row("grad_reduce" + suffix, NOTHING, wg=Sent("REDUCESCATTER", group, self._gradient(size)))
+            Row(
+                "grad_reduce" + suffix,
+                NOTHING,
+                wg=CellCollective("REDUCESCATTER", group, self._gradient(size)),
+            )
             for group, size, ranks, suffix in self._buffers(unit)
             if size and ranks > 1
         ]
 
-    def _add_copies(self, number: int) -> None:
+    def _add_copies(self, unit_index: int) -> None:
         """With groups of `--shard-size` what each rank has of a unit's gradients is added up between them."""
         training = self.training
-        size = self.units[number].size.dense
+        size = self.units[unit_index].size.dense
         if training.copies > 1 and size:
-            sent = Sent("ALLREDUCE", "dp_replicate", -(-self._gradient(size) // training.shards))
-            self.copied[number] = self._added([Row("grad_copies", NOTHING, wg=sent)])
+            collective = CellCollective(
+                "ALLREDUCE", "dp_replicate", -(-self._gradient(size) // training.shards)
+            )
+            self.copy_sums[unit_index] = self._append_rows([Row("grad_copies", NOTHING, wg=collective)])
 
     def _gradient(self, parameters: int) -> int:
         return self.training.grad_bytes * parameters
@@ -201,14 +209,14 @@ def whole_parameters(training: Training, stage: int) -> int:
 def layer_parameters(training: Training, moe: bool) -> StageParameters:
     """What a rank holds of one layer."""
     model, tp = training.model, training.tp
-    cut, whole = model.attention()
+    sharded, whole = model.attention()
     if model.mla is None and model.kv_heads < tp:
         # A rank has one key-value head at least: those are held more than once.
-        cut += 2 * (tp - model.kv_heads) * model.head_dim * model.hidden
-    dense = cut // tp + whole + 2 * model.norm
+        sharded += 2 * (tp - model.kv_heads) * model.head_dim * model.hidden
+    dense = sharded // tp + whole + 2 * model.norm
     if not moe or model.moe is None:
-        cut, whole = model.mlp(model.ffn)
-        return StageParameters(dense + cut // tp + whole, 0)
+        sharded, whole = model.mlp(model.ffn)
+        return StageParameters(dense + sharded // tp + whole, 0)
     expert = sum(model.mlp(model.moe.ffn))
     shared = expert * model.moe.shared_experts // tp
     router = model.moe.experts * model.hidden

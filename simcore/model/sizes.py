@@ -99,25 +99,25 @@ class Model(Struct, frozen=True):
         if self.mla:
             mla = self.mla
             q_out, kv_out = heads * self.query_dim, heads * (mla.qk_nope_head_dim + mla.v_head_dim)
-            cut = (mla.q_lora_rank or h) * q_out + mla.kv_lora_rank * kv_out + heads * mla.v_head_dim * h
+            sharded = (mla.q_lora_rank or h) * q_out + mla.kv_lora_rank * kv_out + heads * mla.v_head_dim * h
             whole = h * (mla.kv_lora_rank + mla.qk_rope_head_dim) + mla.kv_lora_rank
-            return cut, whole + (h * mla.q_lora_rank + mla.q_lora_rank if mla.q_lora_rank else 0)
+            return sharded, whole + (h * mla.q_lora_rank + mla.q_lora_rank if mla.q_lora_rank else 0)
         inner, kv = heads * self.head_dim, 2 * self.kv_heads * self.head_dim
-        cut, whole = h * (2 * inner + kv), 0
+        sharded, whole = h * (2 * inner + kv), 0
         if self.bias != "none":
-            cut += inner + kv
+            sharded += inner + kv
         if self.bias == "all":
             whole += h
         if self.qk_norm:
             whole += 2 * self.head_dim
-        return cut, whole
+        return sharded, whole
 
     def mlp(self, ffn: int) -> tuple[int, int]:
         """Parameters of a feed-forward part of that inner size: (cut by tensor parallelism, held whole)."""
-        cut = (3 if self.gated else 2) * self.hidden * ffn
+        sharded = (3 if self.gated else 2) * self.hidden * ffn
         if self.bias != "all":
-            return cut, 0
-        return cut + (2 if self.gated else 1) * ffn, self.hidden
+            return sharded, 0
+        return sharded + (2 if self.gated else 1) * ffn, self.hidden
 
     @property
     def parameters(self) -> int:
@@ -146,7 +146,7 @@ class Model(Struct, frozen=True):
         return total + tables + self.norm
 
 
-def checked(model: Model) -> Model:
+def check_model(model: Model) -> Model:
     """The model, if it can be. Raises `UsageError` that names what does not fit, and what would."""
     for name, most in _MOST.items():
         value = getattr(model, name)
@@ -182,5 +182,5 @@ def checked(model: Model) -> Model:
     return model
 
 
-def _divisors(number: int) -> list[int]:
-    return [divisor for divisor in range(1, number + 1) if number % divisor == 0]
+def _divisors(value: int) -> list[int]:
+    return [divisor for divisor in range(1, value + 1) if value % divisor == 0]

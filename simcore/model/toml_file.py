@@ -14,9 +14,9 @@ import difflib
 from typing import Any
 
 from simcore.diagnostics import Diagnostic, UsageError
-from simcore.model.huggingface import name_of, refusal, shown
-from simcore.model.sizes import BIASES, Mla, Model, Moe, checked
-from simcore.model.toml_text import TomlProblem, as_written, parse_toml, place_in_table
+from simcore.model.huggingface import name_of, quote_value, refusal
+from simcore.model.sizes import BIASES, Mla, Model, Moe, check_model
+from simcore.model.toml_text import TomlProblem, format_toml_value, locate_in_table, parse_toml
 
 _COUNTS = ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq", "positions")
 _SWITCHES = ("gated", "tied_embeddings", "dropout", "norm_bias", "qk_norm")
@@ -24,7 +24,7 @@ _TABLES = {
     "moe": ("experts", "experts_per_token", "ffn", "shared_experts", "dense_layers"),
     "mla": Mla.__struct_fields__,
 }
-_KNOWN = (*_COUNTS, *_SWITCHES, "name", "bias", *_TABLES)
+_MODEL_KEYS = (*_COUNTS, *_SWITCHES, "name", "bias", *_TABLES)
 
 
 def read_toml_model(path: str, data: bytes) -> tuple[Model, tuple[Diagnostic, ...]]:
@@ -33,20 +33,22 @@ def read_toml_model(path: str, data: bytes) -> tuple[Model, tuple[Diagnostic, ..
     try:
         table = parse_toml(text, "sizes of a model")
     except TomlProblem as problem:
-        raise refusal(path, problem.message, problem.place) from None
+        raise refusal(path, problem.message, problem.location) from None
     sizes = table.get("model")
     if not isinstance(sizes, dict):
-        raise refusal(path, f"found {shown(sizes)} for [model], expected a table of sizes")
+        raise refusal(path, f"found {quote_value(sizes)} for [model], expected a table of sizes")
     for name in table:
         if name != "model":
-            message = f"found [{shown(name)[1:-1]}], expected [model], [model.moe] and [model.mla] alone"
-            raise refusal(path, message, place_in_table(text, name))
+            message = (
+                f"found [{quote_value(name)[1:-1]}], expected [model], [model.moe] and [model.mla] alone"
+            )
+            raise refusal(path, message, locate_in_table(text, name))
     reader = _Reader(path, text, sizes)
     try:
-        return checked(reader.model()), ()
+        return check_model(reader.model()), ()
     except UsageError as error:
         message = str(error)
-        raise refusal(path, message, place_in_table(text, "model", message.split(":")[0])) from None
+        raise refusal(path, message, locate_in_table(text, "model", message.split(":")[0])) from None
 
 
 class _Reader:
@@ -54,7 +56,7 @@ class _Reader:
         self.path, self.text, self.sizes = path, text, sizes
 
     def model(self) -> Model:
-        self._check_keys(self.sizes, _KNOWN, "model")
+        self._check_keys(self.sizes, _MODEL_KEYS, "model")
         moe = self._table("moe")
         moe_sizes = mla_sizes = None
         if moe is not None:
@@ -70,9 +72,9 @@ class _Reader:
         gated = self._switch("gated", True)
         name, bias = sizes.get("name"), sizes.get("bias", "none" if gated else "all")
         if name is not None and not isinstance(name, str):
-            raise self._wrong("name", f"name: found {shown(name)}, expected a text")
+            raise self._wrong("name", f"name: found {quote_value(name)}, expected a text")
         if bias not in BIASES:
-            raise self._wrong("bias", f"bias: found {shown(bias)}, expected one of {', '.join(BIASES)}")
+            raise self._wrong("bias", f"bias: found {quote_value(bias)}, expected one of {', '.join(BIASES)}")
         seq = count(sizes, "seq", 2048)
         return Model(
             name or name_of(self.path),
@@ -104,16 +106,16 @@ class _Reader:
         if table is None:
             return None
         if not isinstance(table, dict):
-            raise self._wrong(name, f"{name}: found {shown(table)}, expected a table of sizes")
+            raise self._wrong(name, f"{name}: found {quote_value(table)}, expected a table of sizes")
         self._check_keys(table, _TABLES[name], f"model.{name}")
         return table
 
-    def _check_keys(self, table: dict[str, Any], known: tuple[str, ...], where: str) -> None:
+    def _check_keys(self, table: dict[str, Any], allowed: tuple[str, ...], where: str) -> None:
         for key in table:
-            if key not in known:
-                close = difflib.get_close_matches(key, known, 1)
-                meant = f", for example {close[0]}" if close else ""
-                message = f"[{where}]: found {shown(key)}, expected one of {', '.join(known)}{meant}"
+            if key not in allowed:
+                close = difflib.get_close_matches(key, allowed, 1)
+                hint = f", for example {close[0]}" if close else ""
+                message = f"[{where}]: found {quote_value(key)}, expected one of {', '.join(allowed)}{hint}"
                 raise self._wrong(key, message)
 
     def _count(self, table: dict[str, Any], key: str, default: int | None = None) -> int:
@@ -122,17 +124,17 @@ class _Reader:
             message = f"found no {key}, expected it: a model without its sizes cannot be priced"
             raise self._wrong(None, message)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 2**62:
-            raise self._wrong(key, f"{key}: found {shown(value)}, expected a whole number")
+            raise self._wrong(key, f"{key}: found {quote_value(value)}, expected a whole number")
         return value
 
     def _switch(self, key: str, default: bool) -> bool:
         value = self.sizes.get(key, default)
         if not isinstance(value, bool):
-            raise self._wrong(key, f"{key}: found {shown(value)}, expected true or false")
+            raise self._wrong(key, f"{key}: found {quote_value(value)}, expected true or false")
         return value
 
     def _wrong(self, key: str | None, message: str) -> Exception:
-        return refusal(self.path, message, place_in_table(self.text, "model", key))
+        return refusal(self.path, message, locate_in_table(self.text, "model", key))
 
 
 def model_toml(model: Model) -> str:
@@ -143,7 +145,7 @@ def model_toml(model: Model) -> str:
         for character in model.name
     )
     lines.append(f'name = "{safe}"')
-    lines += [f"{key} = {as_written(getattr(model, key))}" for key in (*_COUNTS, *_SWITCHES, "bias")]
+    lines += [f"{key} = {format_toml_value(getattr(model, key))}" for key in (*_COUNTS, *_SWITCHES, "bias")]
     for table, keys in _TABLES.items():
         part = getattr(model, table)
         if part is not None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from simcore.diagnostics import printable
 
-Place = tuple[int, int]
+Location = tuple[int, int]
 
 # Some dozens of lines; more is another kind of file.
 _MOST_BYTES = 1 << 20
@@ -35,10 +35,10 @@ _HEAD = re.compile(rf"^[ \t]*(?:(\[\[?)[ \t]*)?({_NAMES})[ \t]*[\]=]", re.MULTIL
 class TomlProblem(Exception):
     """The text is not TOML. message: why. place: (line, column), from 1; None where it is not known."""
 
-    def __init__(self, message: str, place: Place | None = None) -> None:
+    def __init__(self, message: str, location: Location | None = None) -> None:
         super().__init__(message)
         self.message = message
-        self.place = place
+        self.location = location
 
 
 def read_text(path: str, what: str) -> str:
@@ -73,10 +73,10 @@ def parse_toml(text: str, expected: str) -> dict[str, Any]:
     """The top table. expected: what stands in such a file instead of nested lists. Raises `TomlProblem`."""
     if match_ := _LONG_NUMBER.search(text):
         message = f"found a number of more than {_MOST_DIGITS} digits, expected a shorter one"
-        raise TomlProblem(message, place_at(text, match_.start()))
+        raise TomlProblem(message, location_at(text, match_.start()))
     if match_ := _LONG_KEY.search(text):
         message = f"found a key of more than {_MOST_PARTS} parts, expected {expected}"
-        raise TomlProblem(message, place_at(text, match_.start()))
+        raise TomlProblem(message, location_at(text, match_.start()))
     if sys.version_info >= (3, 11):
         import tomllib
     else:
@@ -86,20 +86,20 @@ def parse_toml(text: str, expected: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         message, _, where = str(error).partition(" (at ")
         at = re.match(r"line (\d+), column (\d+)", where)
-        place = (int(at[1]), int(at[2])) if at else None
+        location = (int(at[1]), int(at[2])) if at else None
         # The message may quote a key that is as long as the file.
-        raise TomlProblem(f"this is not TOML: {printable(message)}", place) from None
+        raise TomlProblem(f"this is not TOML: {printable(message)}", location) from None
     except RecursionError:
         raise TomlProblem(f"found too many nested lists, expected {expected}") from None
     return table
 
 
-def place_at(text: str, offset: int) -> Place:
+def location_at(text: str, offset: int) -> Location:
     """Line and column of the character at `offset`, from 1."""
     return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
-def place_of_key(text: str, key: str, item: str = "") -> Place | None:
+def locate_key(text: str, key: str, item: str = "") -> Location | None:
     """Where `item` stands in the value of a key of the top level, or else the key itself.
 
     None where the key does not stand at the beginning of a line.
@@ -107,20 +107,20 @@ def place_of_key(text: str, key: str, item: str = "") -> Place | None:
     for path, start, end in _heads(text):
         if path[0] == key:
             at = text.find(item, end) if item else -1
-            return place_at(text, at if at >= 0 else start)
+            return location_at(text, at if at >= 0 else start)
     return None
 
 
-def place_in_table(text: str, table: str, key: str | None = None) -> Place | None:
+def locate_in_table(text: str, table: str, key: str | None = None) -> Location | None:
     """Where a table stands, or a key in it; None where neither stands at the beginning of a line."""
     of_table = None
     for path, start, _ in _heads(text):
         if path[0] != table:
             continue
         if key is None or path[1:2] == [key]:
-            return place_at(text, start)
+            return location_at(text, start)
         of_table = start if of_table is None else of_table
-    return None if of_table is None else place_at(text, of_table)
+    return None if of_table is None else location_at(text, of_table)
 
 
 def _heads(text: str) -> Iterator[tuple[list[str], int, int]]:
@@ -148,15 +148,15 @@ def _name(part: str) -> str:
         return part
 
 
-def as_written(value: object) -> str:
+def format_toml_value(value: object) -> str:
     """A value as TOML has it, on one line."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
         return f'"{value}"'
     if isinstance(value, list):
-        return f"[{', '.join(map(as_written, value))}]"
+        return f"[{', '.join(map(format_toml_value, value))}]"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{name} = {as_written(item)}' for name, item in value.items())}}}"
+        return f"{{{', '.join(f'{name} = {format_toml_value(item)}' for name, item in value.items())}}}"
     # Numbers, and dates and times, whose `str` has a blank where people write a T.
     return value.isoformat() if hasattr(value, "isoformat") else str(value)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from simcore.diagnostics import Diagnostic, UsageError, meant, printable
+from simcore.diagnostics import Diagnostic, UsageError, did_you_mean, printable
 from simcore.model.engines import ENGINES
 from simcore.model.imbalance import ExpertLoads, expert_loads
 from simcore.model.sizes import Model
 from simcore.names import GPU_NAMES, TWO_WAY_SCHEDULES, V_SCHEDULES
 from simcore.parameters import flag_of
 from simcore.records import Struct, replace
-from simcore.workload.model import AskedModel
+from simcore.workload.model import ModelParameters
 
 # What is taken without a flag, as Megatron-LM does.
 DEFAULTS = {
@@ -29,10 +29,10 @@ DEFAULT_GPU = "h100"
 # What `--recompute-rows` may name.
 ROW_KINDS = ("attention", "mlp_act", "norm")
 # Schedules whose backwards make weight gradients at once.
-_OF_WHOLE_BACKWARDS = ("1f1b", "interleaved", "gpipe", "looped-bfs", "breadth-first")
-_OF_FSDP = ("prefetch", "reshard_after_forward")
+_FULL_BACKWARD_SCHEDULES = ("1f1b", "interleaved", "gpipe", "looped-bfs", "breadth-first")
+_FSDP_FIELDS = ("prefetch", "reshard_after_forward")
 # Pipelines that Megatron runs: its FSDP refuses them.
-OF_MEGATRON = ("1f1b", "interleaved")
+MEGATRON_SCHEDULES = ("1f1b", "interleaved")
 _MOST_LAYERS = 65536
 _MOST_MICROBATCHES = 1 << 20
 
@@ -85,11 +85,11 @@ class Training(Struct, frozen=True):
     loads: ExpertLoads | None = None
     recompute_rows: frozenset[str] = frozenset()
     offload: float = 0.0
-    grads_beside: bool = False
-    weights_beside: bool = False
+    overlaps_gradients: bool = False
+    overlaps_weights: bool = False
     engine: str = "megatron"
     compiled: bool = False
-    found: tuple[Diagnostic, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
 
     @property
     def world(self) -> int:
@@ -179,7 +179,7 @@ class Training(Struct, frozen=True):
         return self.placement == "v" and chunk == 1
 
 
-def resolve(model: Model, asked: AskedModel) -> Training:
+def resolve_training(model: Model, parameters: ModelParameters) -> Training:
     """The training of `model` that is asked for.
 
     Raises `UsageError` for numbers that do not fit each other, with what would.
@@ -192,7 +192,7 @@ def resolve(model: Model, asked: AskedModel) -> Training:
         diagnostics.append(Diagnostic("note", "model-assumed", message, model.name, brief=brief))
 
     def choice(field: str) -> str:
-        value = getattr(asked, field)
+        value = getattr(parameters, field)
         if value is not None:
             choices = flag_of(field).choices
             if value not in choices:
@@ -202,13 +202,13 @@ def resolve(model: Model, asked: AskedModel) -> Training:
                 )
             return str(value)
         if field != "pp_scatter" and (field != "cp_comm_type" or cp > 1):
-            who = "PyTorch's FSDP" if field in _OF_FSDP else "Megatron without its flag"
+            who = "PyTorch's FSDP" if field in _FSDP_FIELDS else "Megatron without its flag"
             assumed(field, DEFAULTS[field], _WHY.get(field, f"as {who}"))
         return DEFAULTS[field]
 
-    tp, cp, pp = asked.tp or 1, asked.cp or 1, asked.pp or 1
-    ep = asked.ep or 1
-    world = asked.world
+    tp, cp, pp = parameters.tp or 1, parameters.cp or 1, parameters.pp or 1
+    ep = parameters.ep or 1
+    world = parameters.world
     if world is None:
         world = tp * cp * pp
         assumed("world", world, "one replica")
@@ -220,26 +220,28 @@ def resolve(model: Model, asked: AskedModel) -> Training:
         raise UsageError(f"world {world} is not a multiple of {degrees} = {ranks}: {near} would fit")
     dp = world // ranks
     _check_divides(model, tp, ep, dp * cp)
-    seq = asked.seq or model.seq
-    if asked.seq is None:
+    seq = parameters.seq or model.seq
+    if parameters.seq is None:
         assumed("seq", seq, "the model's")
     if seq % (cp * (2 if cp > 1 else 1)):
         step = 2 * cp
-        raise UsageError(f"--seq {seq} is not a multiple of 2 x cp {cp}: {_near(seq, step)} would fit")
+        raise UsageError(
+            f"--seq {seq} is not a multiple of 2 x cp {cp}: {_near_multiples(seq, step)} would fit"
+        )
     sequence_parallel = choice("sequence_parallel") == "on"
     if sequence_parallel and seq // cp % tp:
         raise UsageError(f"--seq {seq}: sequence parallelism needs a multiple of tp {tp} x cp {cp}: "
-                         f"{_near(seq, tp * cp)} would fit")  # fmt: skip
-    microbatch, batch = _batches(asked, dp, assumed)
-    chunks, placement = _placed(asked, pp)
+                         f"{_near_multiples(seq, tp * cp)} would fit")  # fmt: skip
+    microbatch, batch = _batches(parameters, dp, assumed)
+    chunks, placement = _chunk_placement(parameters, pp)
     if pp == 1 and chunks > 1:
         raise UsageError(
             f"--virtual-stages {chunks}: one stage has no virtual stages; --pp 2 or more would fit"
         )
-    stage_layers = _stage_layers(model, asked, pp, chunks, diagnostics)
-    if pp > 1 and asked.virtual_stages is None and asked.schedule is None:
+    stage_layers = _stage_layers(model, parameters, pp, chunks, diagnostics)
+    if pp > 1 and parameters.virtual_stages is None and parameters.schedule is None:
         assumed("virtual_stages", 1, f"1f1b; {_interleaved_words(stage_layers, batch // (microbatch * dp))}")
-    gpu = asked.gpu
+    gpu = parameters.gpu
     if gpu is None:
         gpu = DEFAULT_GPU
         assumed("gpu", gpu, f"of {', '.join(GPU_NAMES)}")
@@ -249,9 +251,9 @@ def resolve(model: Model, asked: AskedModel) -> Training:
         4 if choice("grad_dtype") == "fp32" else 2, choice("precision"),
         choice("pp_scatter") == "on", gpu, choice("cp_comm_type"), placement,
     )  # fmt: skip
-    training = _of_engine(training, asked, choice, assumed)
-    training = _sharded(training, asked, choice, assumed)
-    if asked.overlap_tp:
+    training = _with_engine(training, parameters, choice, assumed)
+    training = _with_sharding(training, parameters, choice, assumed)
+    if parameters.overlap_tp:
         if tp == 1 or not sequence_parallel:
             found_words = "tp 1" if tp == 1 else "--sequence-parallel off"
             fit = "--tp 2 or more with --sequence-parallel on" if tp == 1 else "--sequence-parallel on"
@@ -260,20 +262,20 @@ def resolve(model: Model, asked: AskedModel) -> Training:
                 f"{found_words}; {fit} would fit"
             )
         training = replace(training, overlap_tp=True)
-    training = replace(training, recompute_rows=_recomputed_rows(training, asked))
-    training = replace(training, offload=_offload(training, asked))
-    training = replace(training, loads=_loads(training, asked))
-    return replace(training, found=tuple(diagnostics))
+    training = replace(training, recompute_rows=_recomputed_rows(training, parameters))
+    training = replace(training, offload=_offload(training, parameters))
+    training = replace(training, loads=_loads(training, parameters))
+    return replace(training, diagnostics=tuple(diagnostics))
 
 
-def _of_engine(
+def _with_engine(
     training: Training,
-    asked: AskedModel,
+    parameters: ModelParameters,
     choice: Callable[[str], str],
     assumed: Callable[[str, object, str], None],
 ) -> Training:
     """With the trainer. Raises `UsageError` for --compile with one that has no torch.compile."""
-    name = asked.engine_preset
+    name = parameters.engine_preset
     if name is None:
         name, why = "megatron", "as nothing that Megatron lacks is asked for"
         if training.zero >= 2:
@@ -282,36 +284,36 @@ def _of_engine(
     elif name not in ENGINES:
         raise UsageError(
             f"--engine-preset {printable(name, 40)}: one of {', '.join(ENGINES)} is expected"
-            f"{meant(name, tuple(ENGINES))}"
+            f"{did_you_mean(name, tuple(ENGINES))}"
         )
-    if ENGINES[name].scatters and asked.pp_scatter is None and training.pp > 1 and training.tp > 1:
+    if ENGINES[name].scatters and parameters.pp_scatter is None and training.pp > 1 and training.tp > 1:
         assumed("pp_scatter", "on", f"as {name}")
         training = replace(training, pp_scatter=True)
     if not ENGINES[name].compiled:
-        if asked.compile is not None:
+        if parameters.compile is not None:
             fitting = " or ".join(engine.name for engine in ENGINES.values() if engine.compiled)
             raise UsageError(f"--compile is of --engine-preset {fitting}: found {name}")
         return replace(training, engine=name)
     return replace(training, engine=name, compiled=choice("compile") == "on")
 
 
-def _offload(training: Training, asked: AskedModel) -> float:
+def _offload(training: Training, parameters: ModelParameters) -> float:
     """GB/s of the link to the host. Raises `UsageError` for what does not go with it."""
-    rate = asked.offload
+    rate = parameters.offload
     if rate is None:
         return 0.0
-    name = asked.schedule
-    if name is not None and name not in _OF_WHOLE_BACKWARDS:
+    name = parameters.schedule
+    if name is not None and name not in _FULL_BACKWARD_SCHEDULES:
         raise UsageError(
             f"--offload with --schedule {printable(name, 40)}: what comes back would be held until its "
-            f"weight gradients are made; {', '.join(_OF_WHOLE_BACKWARDS)} would fit"
+            f"weight gradients are made; {', '.join(_FULL_BACKWARD_SCHEDULES)} would fit"
         )
-    if asked.overlap_fwd_bwd:
+    if parameters.overlap_fwd_bwd:
         raise UsageError(
             "--offload with --overlap-fwd-bwd: two passes at once would share the link; one of the two "
             "would fit"
         )
-    if asked.expert_imbalance is not None:
+    if parameters.expert_imbalance is not None:
         raise UsageError(
             "--offload with --expert-imbalance: ranks would send different sizes; one of the two would fit"
         )
@@ -323,9 +325,9 @@ def _offload(training: Training, asked: AskedModel) -> float:
     return rate
 
 
-def _recomputed_rows(training: Training, asked: AskedModel) -> frozenset[str]:
+def _recomputed_rows(training: Training, parameters: ModelParameters) -> frozenset[str]:
     """The kinds of rows that run again. Raises `UsageError` for other words, and beside whole layers."""
-    text = asked.recompute_rows
+    text = parameters.recompute_rows
     names = {"attention"} if training.recompute == "selective" else set()
     if text is None:
         return frozenset(names)
@@ -334,7 +336,7 @@ def _recomputed_rows(training: Training, asked: AskedModel) -> frozenset[str]:
         if word not in ROW_KINDS:
             raise UsageError(
                 f"--recompute-rows {printable(text, 60)}: found {printable(word, 40) or 'nothing'}, expected "
-                f"words of {', '.join(ROW_KINDS)}{meant(word, ROW_KINDS)}"
+                f"words of {', '.join(ROW_KINDS)}{did_you_mean(word, ROW_KINDS)}"
             )
     if training.recompute == "full":
         raise UsageError(
@@ -344,38 +346,38 @@ def _recomputed_rows(training: Training, asked: AskedModel) -> frozenset[str]:
     return frozenset(names | set(words))
 
 
-def _loads(training: Training, asked: AskedModel) -> ExpertLoads | None:
+def _loads(training: Training, parameters: ModelParameters) -> ExpertLoads | None:
     """The loads of the experts. Raises `UsageError` where there are none."""
     moe = training.model.moe
     for field in ("expert_imbalance", "expert_capacity", "expert_placement"):
-        if getattr(asked, field) is None:
+        if getattr(parameters, field) is None:
             continue
         option = flag_of(field).option
         if moe is None:
             raise UsageError(
                 f"{option}: {printable(training.model.name, 40)} has no experts; a model with them would fit"
             )
-        if asked.expert_imbalance is None:
+        if parameters.expert_imbalance is None:
             raise UsageError(f"{option} is of uneven loads: with --expert-imbalance it would fit")
-    placement = asked.expert_placement
+    placement = parameters.expert_placement
     if placement is not None and placement not in flag_of("expert_placement").choices:
         choices = ", ".join(flag_of("expert_placement").choices)
         raise UsageError(f"--expert-placement {printable(placement, 40)}: one of {choices} is expected")
     if moe is None:
         return None
-    return expert_loads(asked, moe.experts, training.ep, training.routed_tokens)
+    return expert_loads(parameters, moe.experts, training.ep, training.routed_tokens)
 
 
-def _sharded(
+def _with_sharding(
     training: Training,
-    asked: AskedModel,
+    parameters: ModelParameters,
     choice: Callable[[str], str],
     assumed: Callable[[str, object, str], None],
 ) -> Training:
     """With what ZeRO 2 and 3 take. Raises `UsageError` for what does not go with the level."""
     zero, data = training.zero, training.dp * training.cp
     for field, least in (("prefetch", 3), ("reshard_after_forward", 3), ("shard_size", 2)):
-        if getattr(asked, field) is not None and zero < least:
+        if getattr(parameters, field) is not None and zero < least:
             levels = "--zero 3" if least == 3 else "--zero 2 or 3"
             what = "weights" if least == 3 else "gradients"
             raise UsageError(
@@ -383,46 +385,50 @@ def _sharded(
                 "would fit"
             )
     if zero < 2:
-        if asked.bucket_size is not None and not (asked.overlap_grad_reduce or asked.overlap_param_gather):
+        if parameters.bucket_size is not None and not (
+            parameters.overlap_grad_reduce or parameters.overlap_param_gather
+        ):
             raise UsageError(
                 "--bucket-size is of what is sent beside compute: with --overlap-grad-reduce or "
                 "--overlap-param-gather it would fit"
             )
-        beside = asked.overlap_grad_reduce or asked.overlap_param_gather
-        if not beside:
+        has_overlap = parameters.overlap_grad_reduce or parameters.overlap_param_gather
+        if not has_overlap:
             return training
-        size = asked.bucket_size
+        size = parameters.bucket_size
         if size is None:
             size = ENGINES[training.engine].bucket(data)
             if data > 1:
                 assumed("bucket_size", size, f"as {training.engine} of {data} replicas")
         return replace(
-            training, bucket_size=size, grads_beside=asked.overlap_grad_reduce,
-            weights_beside=asked.overlap_param_gather,
+            training, bucket_size=size, overlaps_gradients=parameters.overlap_grad_reduce,
+            overlaps_weights=parameters.overlap_param_gather,
         )  # fmt: skip
-    if asked.bucket_size is not None:
+    if parameters.bucket_size is not None:
         raise UsageError(
             f"--bucket-size: ZeRO {zero} sends a layer's gradients at once; --zero 1 would fit, or no "
             "--bucket-size"
         )
-    if asked.overlap_grad_reduce:
+    if parameters.overlap_grad_reduce:
         raise UsageError(
             f"--overlap-grad-reduce: ZeRO {zero} reduces gradients beside each backward; without it, or with "
             "--zero 1, it would fit"
         )
-    if zero == 3 and asked.overlap_param_gather:
+    if zero == 3 and parameters.overlap_param_gather:
         raise UsageError(
             "--overlap-param-gather: ZeRO 3 gathers weights before each forward; --prefetch says how many "
             "units ahead, or --zero 1 would fit"
         )
-    of_megatron = asked.schedule in (None, *OF_MEGATRON) and not ENGINES[training.engine].pipeline_shards
+    of_megatron = (
+        parameters.schedule in (None, *MEGATRON_SCHEDULES) and not ENGINES[training.engine].pipeline_shards
+    )
     if zero == 3 and training.pp > 1 and of_megatron:
         raise UsageError(
             f"--zero 3 with pp {training.pp}: Megatron's FSDP refuses a pipeline, as does DeepSpeed's; "
             "--zero 1, --pp 1, --engine-preset torchtitan, or a schedule of PyTorch's (--schedule gpipe, "
             "looped-bfs) would fit"
         )
-    size = asked.shard_size or 0
+    size = parameters.shard_size or 0
     if size:
         if training.ep > 1:
             raise UsageError(
@@ -434,10 +440,16 @@ def _sharded(
             if not fitting or size == 1:
                 raise UsageError(
                     f"--shard-size {size}: nothing is shared out; "
-                    + (f"{_some(fitting, size)} would fit, or --zero 0" if fitting else "--zero 0 would fit")
+                    + (
+                        f"{_nearest_words(fitting, size)} would fit, or --zero 0"
+                        if fitting
+                        else "--zero 0 would fit"
+                    )
                 )
-            raise UsageError(f"--shard-size {size} does not divide dp x cp {data}: {_some(fitting, size)} "
-                             "would fit")  # fmt: skip
+            raise UsageError(
+                f"--shard-size {size} does not divide dp x cp {data}: {_nearest_words(fitting, size)} "
+                "would fit"
+            )
         size = size if size < data else 0
     if zero == 3:
         return replace(
@@ -447,62 +459,67 @@ def _sharded(
     return replace(training, shard_size=size)
 
 
-def _placed(asked: AskedModel, pp: int) -> tuple[int, str]:
+def _chunk_placement(parameters: ModelParameters, pp: int) -> tuple[int, str]:
     """(virtual stages, placement of the chunks) of the schedule."""
-    if asked.schedule in V_SCHEDULES:
+    if parameters.schedule in V_SCHEDULES:
         return 2, "v"
-    if asked.schedule in TWO_WAY_SCHEDULES and pp > 1:
-        if asked.overlap_grad_reduce or asked.overlap_param_gather:
+    if parameters.schedule in TWO_WAY_SCHEDULES and pp > 1:
+        if parameters.overlap_grad_reduce or parameters.overlap_param_gather:
             raise UsageError(
-                f"--schedule {asked.schedule} of a model: gradients of two stages on one rank are not "
+                f"--schedule {parameters.schedule} of a model: gradients of two stages on one rank are not "
                 "shared out over its backwards; without --overlap-grad-reduce and --overlap-param-gather it "
                 "would fit"
             )
         return 1, "both-ways"
-    return asked.virtual_stages or 1, "loop"
+    return parameters.virtual_stages or 1, "loop"
 
 
 def _check_divides(model: Model, tp: int, ep: int, data: int) -> None:
     if model.heads % tp:
         fitting = [degree for degree in range(1, model.heads + 1) if model.heads % degree == 0]
         raise UsageError(f"--tp {tp} does not divide the {model.heads} heads of {printable(model.name, 40)}: "
-                         f"{_some(fitting, tp)} would fit")  # fmt: skip
+                         f"{_nearest_words(fitting, tp)} would fit")  # fmt: skip
     if model.ffn % tp:
-        fitting = _shared(model.ffn, model.heads)
-        raise UsageError(f"--tp {tp} does not divide ffn {model.ffn}: {_some(fitting, tp)} would fit")
+        fitting = _common_divisors(model.ffn, model.heads)
+        raise UsageError(
+            f"--tp {tp} does not divide ffn {model.ffn}: {_nearest_words(fitting, tp)} would fit"
+        )
     if model.moe is None:
         if ep > 1:
             raise UsageError(f"--ep {ep}: {printable(model.name, 40)} has no experts; 1 would fit")
         return
     if model.moe.experts % ep:
         fitting = [degree for degree in range(1, model.moe.experts + 1) if model.moe.experts % degree == 0]
-        raise UsageError(f"--ep {ep} does not divide the {model.moe.experts} experts: {_some(fitting, ep)} "
-                         "would fit")  # fmt: skip
+        raise UsageError(
+            f"--ep {ep} does not divide the {model.moe.experts} experts: {_nearest_words(fitting, ep)} "
+            "would fit"
+        )
     if tp * data % ep:
-        fitting = _shared(model.moe.experts, tp * data)
-        raise UsageError(f"--ep {ep} does not divide tp x cp x dp {tp * data}: {_some(fitting, ep)} "
-                         "would fit")  # fmt: skip
+        fitting = _common_divisors(model.moe.experts, tp * data)
+        raise UsageError(
+            f"--ep {ep} does not divide tp x cp x dp {tp * data}: {_nearest_words(fitting, ep)} would fit"
+        )
 
 
-def _shared(first: int, other: int) -> list[int]:
+def _common_divisors(first: int, other: int) -> list[int]:
     both = math.gcd(first, other)
-    return [number for number in range(1, both + 1) if both % number == 0]
+    return [divisor for divisor in range(1, both + 1) if both % divisor == 0]
 
 
-def _some(fitting: list[int], wanted: int) -> str:
+def _nearest_words(fitting: list[int], value: int) -> str:
     """The numbers next to the one that was wanted."""
-    near = sorted(sorted(fitting, key=lambda fit: abs(fit - wanted))[:4])
+    near = sorted(sorted(fitting, key=lambda fit: abs(fit - value))[:4])
     return " or ".join([", ".join(map(str, near[:-1])), str(near[-1])]) if len(near) > 1 else str(near[0])
 
 
-def _near(number: int, step: int) -> str:
-    below = number - number % step
+def _near_multiples(value: int, step: int) -> str:
+    below = value - value % step
     return f"{below} or {below + step}" if below else str(step)
 
 
-def _batches(asked: AskedModel, dp: int, assumed) -> tuple[int, int]:  # type: ignore[no-untyped-def]
+def _batches(parameters: ModelParameters, dp: int, assumed) -> tuple[int, int]:  # type: ignore[no-untyped-def]
     """(micro-batch size, global batch), sequences."""
-    size, batch, count = asked.microbatch_size, asked.global_batch, asked.microbatches
+    size, batch, count = parameters.microbatch_size, parameters.global_batch, parameters.microbatches
     if size is None:
         size = 1
         assumed("microbatch_size", size, "the smallest")
@@ -516,7 +533,7 @@ def _batches(asked: AskedModel, dp: int, assumed) -> tuple[int, int]:  # type: i
     if batch % step:
         raise UsageError(
             f"--global-batch {batch} is not a multiple of micro-batch size {size} x dp {dp} = {step}: "
-            f"{_near(batch, step)} would fit"
+            f"{_near_multiples(batch, step)} would fit"
         )
     if count is not None and count != batch // step:
         raise UsageError(
@@ -541,7 +558,7 @@ def _interleaved_words(stage_layers: tuple[int, ...], microbatches: int) -> str:
 
 
 def _stage_layers(
-    model: Model, asked: AskedModel, pp: int, chunks: int, diagnostics: list[Diagnostic]
+    model: Model, parameters: ModelParameters, pp: int, chunks: int, diagnostics: list[Diagnostic]
 ) -> tuple[int, ...]:
     """Layers of each stage: those given, else even, else what is left over to the stages in the middle."""
     if pp * chunks > model.layers:
@@ -549,19 +566,24 @@ def _stage_layers(
             f"pp {pp}{f' x virtual stages {chunks}' if chunks > 1 else ''} is above the {model.layers} "
             f"layers of {printable(model.name, 40)}: at most {model.layers} would fit"
         )
-    if asked.stage_layers is not None:
-        return _given_layers(asked.stage_layers, model.layers, pp, chunks)
+    if parameters.stage_layers is not None:
+        return _parse_stage_layers(parameters.stage_layers, model.layers, pp, chunks)
     if model.layers % (pp * chunks) == 0:
         return (model.layers // pp,) * pp
     if chunks > 1:
-        fitting = [cut for cut in range(1, model.layers // pp + 1) if model.layers % (pp * cut) == 0]
+        fitting = [
+            stage_chunks
+            for stage_chunks in range(1, model.layers // pp + 1)
+            if model.layers % (pp * stage_chunks) == 0
+        ]
         near = f"{', '.join(map(str, fitting))} would fit"
-        if asked.schedule in V_SCHEDULES:
+        if parameters.schedule in V_SCHEDULES:
             most = model.layers // chunks
             stages = [pp_fit for pp_fit in range(1, most + 1) if model.layers % (chunks * pp_fit) == 0]
             raise UsageError(
-                f"--schedule {asked.schedule} cuts each stage in {chunks}: pp {pp} x {chunks} does not "
-                f"divide the {model.layers} layers; pp {_some(stages, pp)} would fit, or --stage-layers of "
+                f"--schedule {parameters.schedule} cuts each stage in {chunks}: pp {pp} x {chunks} does not "
+                f"divide the {model.layers} layers; pp {_nearest_words(stages, pp)} would fit, or "
+                "--stage-layers of "
                 "even numbers"
             )
         raise UsageError(
@@ -580,7 +602,7 @@ def _stage_layers(
     return sizes
 
 
-def _given_layers(text: str, layers: int, pp: int, chunks: int) -> tuple[int, ...]:
+def _parse_stage_layers(text: str, layers: int, pp: int, chunks: int) -> tuple[int, ...]:
     sizes: list[int] = []
     for word in text.split(","):
         size, star, times = word.strip().partition("*")

@@ -39,7 +39,7 @@ class Kind(NamedTuple):
         return f"{self.gpu.upper()}, {self.precision.upper()}, {engine}{' compiled' * self.compiled}"
 
 
-class Trust(Struct, frozen=True):
+class PublishedError(Struct, frozen=True):
     """How near published steps of a kind are. of_file: whether a file has the constants, and the GPU of
     `kind` is the one that it takes values from.
 
@@ -88,17 +88,17 @@ def kind_of(training: Training, gpu: Gpu) -> Kind:
     return Kind(gpu.bases[0] if gpu.bases else "", precision, training.engine, training.compiled)
 
 
-def trust_in(training: Training, gpu: Gpu) -> Trust:
+def published_error(training: Training, gpu: Gpu) -> PublishedError:
     """Returns how near the published steps of a training's kind are."""
     kind = kind_of(training, gpu)
-    return Trust(kind, training.gpu not in GPU_NAMES, *_published().get(kind, ()))
+    return PublishedError(kind, training.gpu not in GPU_NAMES, *_published().get(kind, ()))
 
 
 @cache
 def _published() -> dict[Kind, tuple[int, float, float]]:
     """(steps, median, p90) of each kind that the file has, read when the first is asked for."""
-    found = {}
+    by_kind = {}
     for line in FILE.read_text("utf-8").splitlines()[1:]:
         gpu, precision, engine, compiled, steps, median, p90 = line.split(",")
-        found[Kind(gpu, precision, engine, compiled == "on")] = int(steps), float(median), float(p90)
-    return found
+        by_kind[Kind(gpu, precision, engine, compiled == "on")] = int(steps), float(median), float(p90)
+    return by_kind

@@ -7,15 +7,15 @@ A new model is one new file here and one line in `NETWORKS`. Import from here: `
 
 from __future__ import annotations
 
-from simcore.diagnostics import Diagnostic, UsageError, meant, printable
+from simcore.diagnostics import Diagnostic, UsageError, did_you_mean, printable
 from simcore.networks.model import (
-    AskedNetwork,
+    GroupCollective,
     Network,
     NetworkModel,
-    PlacedCollective,
+    NetworkParameters,
     Sharing,
-    one_place,
-    servers,
+    server_switches,
+    single_switch,
 )
 from simcore.parameters import FLAGS
 
@@ -24,9 +24,9 @@ _AUTO_FLAGS = (*_BUSBW_FLAGS, "nvlink", "nic", "nics_per_server", "gpu_type", "n
 NETWORKS: dict[str, NetworkModel] = {
     "analytical": NetworkModel("networks.analytical", queues=True),
     "shared": NetworkModel("networks.shared"),
-    "busbw": NetworkModel("compat.simai_busbw", "FILE", _BUSBW_FLAGS, one_place, lifts_forward=True),
-    "simai-auto": NetworkModel("compat.simai_auto", None, _AUTO_FLAGS, servers, lifts_forward=True),
-    "links": NetworkModel("networks.links", unfolded=True),
+    "busbw": NetworkModel("compat.simai_busbw", "FILE", _BUSBW_FLAGS, single_switch, lifts_forward=True),
+    "simai-auto": NetworkModel("compat.simai_auto", None, _AUTO_FLAGS, server_switches, lifts_forward=True),
+    "links": NetworkModel("networks.links", needs_all_ranks=True),
 }
 
 
@@ -46,9 +46,9 @@ def check_network(network: str) -> None:
     name, colon, argument = network.partition(":")
     model = NETWORKS.get(name)
     if model is None or bool(colon and argument) != (model.argument is not None):
-        shown = printable(network, 60)
-        raise UsageError(f"--network {shown}: one of {', '.join(network_names())} is expected"
-                         f"{meant(network, network_names())}")  # fmt: skip
+        network_text = printable(network, 60)
+        raise UsageError(f"--network {network_text}: one of {', '.join(network_names())} is expected"
+                         f"{did_you_mean(network, network_names())}")  # fmt: skip
 
 
 def unused_fields(network: str) -> frozenset[str]:
@@ -58,30 +58,32 @@ def unused_fields(network: str) -> frozenset[str]:
     return frozenset(flag for network in NETWORKS.values() for flag in network.flags if flag not in used)
 
 
-def check_flags(model: NetworkModel, asked: AskedNetwork, given: frozenset[str]) -> list[Diagnostic]:
+def check_flags(
+    model: NetworkModel, parameters: NetworkParameters, explicit_fields: frozenset[str]
+) -> list[Diagnostic]:
     """A warning for each flag that is among those given and that the network of the run does not use.
 
     Raises `UsageError` for a slow link where there are no links, and for groups that have no price.
     """
-    name = printable(asked.network, 60)
-    if model.place and asked.slow_link:
-        models = " and ".join(name for name, model in NETWORKS.items() if not model.place)
+    name = printable(parameters.network, 60)
+    if model.make_cluster and parameters.slow_link:
+        models = " and ".join(name for name, model in NETWORKS.items() if not model.make_cluster)
         raise UsageError(
-            f"--slow-link {printable(asked.slow_link[0], 60)}: network {name} has no dimensions, "
+            f"--slow-link {printable(parameters.slow_link[0], 60)}: network {name} has no dimensions, "
             f"and so no ports; {models} have them"
         )
-    if model.place and asked.shard_size is not None:
-        models = " and ".join(name for name, model in NETWORKS.items() if not model.place)
+    if model.make_cluster and parameters.shard_size is not None:
+        models = " and ".join(name for name, model in NETWORKS.items() if not model.make_cluster)
         raise UsageError(
-            f"--shard-size {asked.shard_size}: network {name} knows no groups inside data parallelism; "
+            f"--shard-size {parameters.shard_size}: network {name} knows no groups inside data parallelism; "
             f"{models} would fit"
         )
-    if model.unfolded and asked.expert_imbalance is not None:
+    if model.needs_all_ranks and parameters.expert_imbalance is not None:
         raise UsageError(
             f"--expert-imbalance: network {name} sends messages of equal size; analytical and shared "
             "would fit"
         )
-    if model.unfolded and asked.overlap_tp:
+    if model.needs_all_ranks and parameters.overlap_tp:
         raise UsageError(
             f"--overlap-tp: network {name} has no pieces of collectives; analytical, shared and simai-auto "
             "would fit"
@@ -91,20 +93,20 @@ def check_flags(model: NetworkModel, asked: AskedNetwork, given: frozenset[str])
         for flag in FLAGS
         if flag.group == "network" and flag.field != "network" and flag.field not in model.flags
     ]
-    if model.place:
+    if model.make_cluster:
         unused += [(flag, "has no effect on prices") for flag in FLAGS if flag.group == "cluster"]
     return [
         Diagnostic("warning", "parameter-ignored", f"{flag.option} {what} under network {name}")
         for flag, what in unused
-        if flag.field in given
+        if flag.field in explicit_fields
     ]
 
 
 __all__ = [
     "NETWORKS",
-    "AskedNetwork",
+    "GroupCollective",
     "Network",
-    "PlacedCollective",
+    "NetworkParameters",
     "Sharing",
     "check_flags",
     "check_network",

@@ -7,7 +7,7 @@ from simcore.collectives import collective_ns, explain_collective, explain_trans
 from simcore.diagnostics import Diagnostic
 from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
-from simcore.networks.model import AskedNetwork, Network, PlacedCollective
+from simcore.networks.model import GroupCollective, Network, NetworkParameters
 from simcore.program.blocks import Structure
 from simcore.records import Struct, field
 from simcore.workload import Workload
@@ -19,16 +19,20 @@ class Analytical(Struct):
     cluster: Cluster
     _slowed: dict[PortFactors, Cluster] = field(default_factory=dict)
 
-    def collective_ns(self, placed: PlacedCollective, scale: float = 1.0) -> int:
-        cluster = self.slowed(placed.ports)
-        return collective_ns(cluster, placed.shape, placed.collective, placed.size, scale)
+    def collective_ns(self, group_collective: GroupCollective, scale: float = 1.0) -> int:
+        cluster = self.slowed(group_collective.ports)
+        return collective_ns(
+            cluster, group_collective.shape, group_collective.collective, group_collective.size, scale
+        )
 
     def transfer_ns(self, shape: TransferShape, ports: PortFactors, size: int) -> int:
         return transfer_ns(self.slowed(ports), shape, size)
 
-    def explain_collective(self, placed: PlacedCollective) -> str:
-        cluster = self.slowed(placed.ports)
-        return explain_collective(cluster, placed.shape, placed.collective, placed.size)
+    def explain_collective(self, group_collective: GroupCollective) -> str:
+        cluster = self.slowed(group_collective.ports)
+        return explain_collective(
+            cluster, group_collective.shape, group_collective.collective, group_collective.size
+        )
 
     def explain_transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> str:
         return explain_transfer(self.slowed(ports), shape, size)
@@ -54,6 +58,6 @@ class Analytical(Struct):
         return self._slowed[ports]
 
 
-def opened(asked: AskedNetwork, layout: Layout, cluster: Cluster) -> Network:
+def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> Network:
     """The network of a run: see `NetworkModel`."""
     return Analytical(cluster)

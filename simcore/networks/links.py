@@ -9,11 +9,11 @@ from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.diagnostics import UsageError
 from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
-from simcore.messages.alone import check_messages, estimate, rules_of
+from simcore.messages.alone import check_messages, estimate_messages, make_rules
 from simcore.messages.network import astra_bandwidth
 from simcore.messages.traffic import LinkTraffic, Payload, alone_ns
 from simcore.networks.analytical import Analytical
-from simcore.networks.model import AskedNetwork, Carrier, Network, PlacedCollective
+from simcore.networks.model import GroupCollective, Network, NetworkParameters, PortTransport
 from simcore.parameters import flag_of
 from simcore.program.ops import CollectiveCost, TransferCost
 from simcore.records import field
@@ -29,19 +29,21 @@ class LinkNetwork(Analytical):
 
     _alone: dict[tuple[GroupShape, str, int], int] = field(default_factory=dict)
 
-    def collective_ns(self, placed: PlacedCollective, scale: float = 1.0) -> int:
-        key = (placed.shape, placed.collective, placed.size)
+    def collective_ns(self, group_collective: GroupCollective, scale: float = 1.0) -> int:
+        key = (group_collective.shape, group_collective.collective, group_collective.size)
         if key not in self._alone:
-            ranks = self._ranks(placed.shape)
-            if ranks is None or not placed.size:
-                self._alone[key] = super().collective_ns(placed)
+            ranks = self._ranks(group_collective.shape)
+            if ranks is None or not group_collective.size:
+                self._alone[key] = super().collective_ns(group_collective)
             else:
                 check_messages(
-                    estimate(self.cluster, len(ranks), placed.collective, rules_of(self.cluster)),
+                    estimate_messages(
+                        self.cluster, len(ranks), group_collective.collective, make_rules(self.cluster)
+                    ),
                     "a collective",
                 )
-                sent = Payload(placed.collective, placed.size)
-                self._alone[key] = alone_ns(self.cluster, ranks, sent)
+                payload = Payload(group_collective.collective, group_collective.size)
+                self._alone[key] = alone_ns(self.cluster, ranks, payload)
         return round(self._alone[key] * scale)
 
     def transfer_ns(self, shape: TransferShape, ports: PortFactors, size: int) -> int:
@@ -62,9 +64,12 @@ class LinkNetwork(Analytical):
         )
         return f"{terms or '0'} = {self.transfer_ns(shape, ports, size)} ns"
 
-    def explain_collective(self, placed: PlacedCollective) -> str:
-        alone = self.collective_ns(placed)
-        return f"{super().explain_collective(placed)}\nits messages, link by link, make it {alone} ns alone"
+    def explain_collective(self, group_collective: GroupCollective) -> str:
+        alone = self.collective_ns(group_collective)
+        return (
+            f"{super().explain_collective(group_collective)}\nits messages, link by link, make it "
+            f"{alone} ns alone"
+        )
 
     def collective(self, shape: GroupShape, ports: PortFactors, collective: str, size: int) -> Payload:
         return Payload(collective, size)
@@ -72,48 +77,52 @@ class LinkNetwork(Analytical):
     def transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> Payload:
         return Payload(None, size)
 
-    def carrier(self, folding: Folding) -> Carrier:
+    def make_transport(self, folding: Folding) -> PortTransport:
         return LinkTraffic(self.cluster, [rank_class.ranks.blocks[0].first for rank_class in folding.classes])
 
     def check_size(self, program: Program, folding: Folding) -> None:
-        rules = rules_of(self.cluster)
-        known: dict[tuple[int, str], int] = {}
+        rules = make_rules(self.cluster)
+        message_counts: dict[tuple[int, str], int] = {}
         total = 0.0
         for rank_class in folding.classes:
             ops = program.stages[rank_class.stage].ops
-            for number in ops.cost:
-                cost = program.costs[number]
+            for cost_index in ops.cost:
+                cost = program.costs[cost_index]
                 if isinstance(cost, CollectiveCost):
                     members = folding.group_classes[rank_class.groups[cost.group]].shape.members
                     key = (members, cost.collective)
-                    if key not in known:
-                        known[key] = estimate(self.cluster, members, cost.collective, rules)
-                    total += known[key] / max(members, 1)
+                    if key not in message_counts:
+                        message_counts[key] = estimate_messages(self.cluster, members, cost.collective, rules)
+                    total += message_counts[key] / max(members, 1)
                 elif isinstance(cost, TransferCost):
                     total += sum(hops for _, hops in rank_class.links[cost.step].shape)
         check_messages(round(total), "the step")
 
     def _ranks(self, shape: GroupShape) -> tuple[int, ...] | None:
         """Ranks of a group of a shape; None for one that is no grid, whose ranks are not known."""
-        if shape.flat:
+        if shape.is_flat:
             return None
         lines = []
-        for crossing in shape.crossings:
+        for group_dimension in shape.dimensions:
             stride = 1
-            for dimension in self.cluster.dims[: crossing.dimension]:
+            for dimension in self.cluster.dims[: group_dimension.dimension]:
                 stride *= dimension.size
-            steps = crossing.gaps[:-1] if crossing.gaps else (1,) * (crossing.members - 1)
+            steps = (
+                group_dimension.gaps[:-1] if group_dimension.gaps else (1,) * (group_dimension.members - 1)
+            )
             lines.append([step * stride for step in itertools.accumulate(steps, initial=0)])
-        return tuple(sorted(sum(places) for places in itertools.product(*lines)))
+        return tuple(sorted(sum(offsets) for offsets in itertools.product(*lines)))
 
 
-def opened(asked: AskedNetwork, layout: Layout, cluster: Cluster) -> Network:
+def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> Network:
     """The network of a run: see `NetworkModel`."""
     names = ("comm_scale", "jitter", "slow_link")
-    given = [flag_of(name).option for name in names if getattr(asked, name) != flag_of(name).default]
-    if given:
+    refused_flags = [
+        flag_of(name).option for name in names if getattr(parameters, name) != flag_of(name).default
+    ]
+    if refused_flags:
         why = "where durations of messages are found as they go"
-        raise UsageError(f"{', '.join(given)}: not under --network links, {why}")
+        raise UsageError(f"{', '.join(refused_flags)}: not under --network links, {why}")
     for dimension in cluster.dims:
         if dimension.kind == "ring" and dimension.size == 2:
             raise UsageError("--network links: a ring of 2 has no two ways; take a switch or fully-connected")

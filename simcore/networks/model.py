@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from simcore.workload.model import GroupKind
 
 
-class PlacedCollective(NamedTuple):
+class GroupCollective(NamedTuple):
     """A collective where it runs. size: bytes of the whole buffer. ports: the factors on the group's ports,
     () when all are whole.
     """
@@ -37,7 +37,7 @@ class PlacedCollective(NamedTuple):
     size: int
 
     @classmethod
-    def of(cls, group: GroupClass, cost: CollectiveCost) -> PlacedCollective:
+    def of(cls, group: GroupClass, cost: CollectiveCost) -> GroupCollective:
         """The collective of an op, in the group of the rank that runs it."""
         return cls(group.kind, group.shape, group.ports, cost.collective, cost.priced_bytes)
 
@@ -49,7 +49,7 @@ class Network(Protocol):
     () when all are whole.
     """
 
-    def collective_ns(self, placed: PlacedCollective, scale: float = 1.0) -> int:
+    def collective_ns(self, group_collective: GroupCollective, scale: float = 1.0) -> int:
         """ns of one collective alone, until its last rank is done, times `scale`, rounded as a run does."""
         ...
 
@@ -57,7 +57,7 @@ class Network(Protocol):
         """ns of one pipeline transfer alone, before any scale."""
         ...
 
-    def explain_collective(self, placed: PlacedCollective) -> str:
+    def explain_collective(self, group_collective: GroupCollective) -> str:
         """Where `collective_ns` comes from, in one or two lines of text."""
         ...
 
@@ -74,15 +74,15 @@ class Network(Protocol):
         ...
 
 
-class Moved(Protocol):
+class OpTraffic(Protocol):
     """What an op moves."""
 
-    def scaled(self, factor: float) -> Moved:
+    def scaled(self, factor: float) -> OpTraffic:
         """The same, so many times as long."""
         ...
 
 
-class Carrier(Protocol):
+class PortTransport(Protocol):
     """Ports or links, and what is on them. Places are rank classes; time is ns and never goes back.
 
     At every instant: `finished` for the ends, any number of `start`, and when nothing more happens then,
@@ -93,7 +93,7 @@ class Carrier(Protocol):
         self,
         now: int,
         token: object,
-        sent: Any,
+        traffic: Any,
         senders: Sequence[int],
         receivers: Sequence[int],
         stream: int,
@@ -127,15 +127,15 @@ class Carrier(Protocol):
 class Sharing(Protocol):
     """What a network has beside prices when concurrent transmissions slow each other down."""
 
-    def collective(self, shape: GroupShape, ports: PortFactors, collective: str, size: int) -> Moved:
+    def collective(self, shape: GroupShape, ports: PortFactors, collective: str, size: int) -> OpTraffic:
         """What one collective puts on the ports or links of its members."""
         ...
 
-    def transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> Moved:
+    def transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> OpTraffic:
         """What one pipeline transfer puts on the ports or links of its two ends."""
         ...
 
-    def carrier(self, folding: Folding) -> Carrier:
+    def make_transport(self, folding: Folding) -> PortTransport:
         """What carries it, with nothing on it yet."""
         ...
 
@@ -144,7 +144,7 @@ class Sharing(Protocol):
         ...
 
 
-class AskedNetwork(Struct, frozen=True):
+class NetworkParameters(Struct, frozen=True):
     """What parameters say of the network, and what not every network has."""
 
     network: str
@@ -182,16 +182,16 @@ class NetworkModel(NamedTuple):
     module: str
     argument: str | None = None
     flags: tuple[str, ...] = ()
-    place: Callable[[AskedNetwork, Layout], Cluster] | None = None
+    make_cluster: Callable[[NetworkParameters, Layout], Cluster] | None = None
     lifts_forward: bool = False
     queues: bool = False
-    unfolded: bool = False
+    needs_all_ranks: bool = False
 
-    def open(self, asked: AskedNetwork, layout: Layout, cluster: Cluster) -> Network:
+    def open(self, parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> Network:
         """The network of a run. Raises `UsageError`, and `InputError` for a file that cannot be read."""
         # Loaded here: `--help` names all models, and a run has one.
         module = import_module(f"simcore.{self.module}")
-        network: Network = module.opened(asked, layout, cluster)
+        network: Network = module.opened(parameters, layout, cluster)
         return network
 
 
@@ -199,14 +199,14 @@ class NetworkModel(NamedTuple):
 _BANDWIDTH, _LATENCY_NS = 1.0, 0.0
 
 
-def one_place(asked: AskedNetwork, layout: Layout) -> Cluster:
+def single_switch(parameters: NetworkParameters, layout: Layout) -> Cluster:
     """All ranks beside each other: prices depend on no place."""
     return _switches(layout.world)
 
 
-def servers(asked: AskedNetwork, layout: Layout) -> Cluster:
+def server_switches(parameters: NetworkParameters, layout: Layout) -> Cluster:
     """Servers of `--gpus-per-server` ranks, dimension 0; dimension 1 is between them."""
-    inside = asked.gpus_per_server
+    inside = parameters.gpus_per_server
     return _switches(inside, -(-layout.world // inside))
 
 

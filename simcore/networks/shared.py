@@ -22,7 +22,7 @@ from simcore.collectives.phases import Phase, chain_bytes, chunk_bytes, load_ns,
 from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
 from simcore.networks.analytical import Analytical
-from simcore.networks.model import AskedNetwork, Carrier, Network, PlacedCollective
+from simcore.networks.model import GroupCollective, Network, NetworkParameters, PortTransport
 from simcore.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Flow(NamedTuple):
     work_ns: int
     rate: float
     shares: tuple[tuple[int, float], ...]
-    place: int = 0
+    queue_dimension: int = 0
 
     @property
     def whole_ns(self) -> int:
@@ -93,7 +93,7 @@ def collective_transmission(
     cluster: Cluster, shape: GroupShape, collective: str, size_bytes: int
 ) -> Transmission:
     """The phases of one collective; takes and raises what `collective_ns` of simcore.collectives does."""
-    if not size_bytes or not shape.crossings:
+    if not size_bytes or not shape.dimensions:
         return FREE
     chunks, size = chunk_bytes(cluster, shape, collective, size_bytes)
     flows = tuple([_flow(cluster, phase) for phase in phases(cluster, shape, collective, size)])
@@ -133,7 +133,7 @@ def _flow(cluster: Cluster, phase: Phase) -> Flow:
     else:
         work = max(load_ns(cluster, load) for load in loads)
     fixed_ns = whole - min(chain_ns, work)
-    dimension = phase.leg.dimension
+    dimension = phase.scope.dimension
     if not work:
         return Flow(fixed_ns, 0, 0.0, (), dimension)
     rates = {}
@@ -164,23 +164,23 @@ class ChunkWalk:
         """(chunk, phase) of those that start at once."""
         for chunk in range(self.transmission.chunks):
             self._queue(chunk, 0)
-        return self._serve(self.transmission.flows[0].place)
+        return self._serve(self.transmission.flows[0].queue_dimension)
 
     def finish(self, chunk: int, phase: int) -> list[tuple[int, int]]:
         """(chunk, phase) of those that start when a chunk has finished a phase."""
         flows = self.transmission.flows
-        dimension = flows[phase].place
+        dimension = flows[phase].queue_dimension
         self.running[dimension] -= 1
         if phase + 1 == len(flows):
             self.missing -= 1
             return self._serve(dimension)
         self._queue(chunk, phase + 1)
-        following = flows[phase + 1].place
+        following = flows[phase + 1].queue_dimension
         started = self._serve(dimension)
         return started if following == dimension else started + self._serve(following)
 
     def _queue(self, chunk: int, phase: int) -> None:
-        dimension = self.transmission.flows[phase].place
+        dimension = self.transmission.flows[phase].queue_dimension
         self.waiting.setdefault(dimension, deque()).append((chunk, phase))
 
     def _serve(self, dimension: int) -> list[tuple[int, int]]:
@@ -202,11 +202,11 @@ class Port:
     crossing: (order, part, share) of the bytes that cross it now, in stream order.
     """
 
-    __slots__ = ("capacity", "crossing")
+    __slots__ = ("capacity", "flow_entries")
 
     def __init__(self, capacity: float) -> None:
         self.capacity = capacity
-        self.crossing: list[tuple[Order, FlowPart, float]] = []
+        self.flow_entries: list[tuple[Order, FlowPart, float]] = []
 
 
 class FlowPart:
@@ -231,12 +231,12 @@ class FlowPart:
         """Cross all ports from now on."""
         for port, share in self.ports:
             # Orders at a port differ, so that parts are never compared.
-            insort(port.crossing, (self.order, self, share))
+            insort(port.flow_entries, (self.order, self, share))
 
     def leave(self) -> None:
         """Cross no port any more."""
         for port, _ in self.ports:
-            port.crossing = [entry for entry in port.crossing if entry[1] is not self]
+            port.flow_entries = [entry for entry in port.flow_entries if entry[1] is not self]
 
     def run_until(self, now: int) -> None:
         """Count what has moved since the last change of speed."""
@@ -248,20 +248,20 @@ class FlowPart:
         return self.since + max(0, round(self.left_ns / self.speed))
 
 
-def connected(ports: Iterable[Port]) -> tuple[list[FlowPart], list[Port]]:
+def find_connected(ports: Iterable[Port]) -> tuple[list[FlowPart], list[Port]]:
     """All parts, and the ports that they cross, that can feel a change at one of `ports`."""
     parts: dict[FlowPart, None] = {}
     reached = dict.fromkeys(ports)
     waiting = list(reached)
     while waiting:
-        for _, part, _ in waiting.pop().crossing:
+        for _, part, _ in waiting.pop().flow_entries:
             if part not in parts:
                 parts[part] = None
                 for port, _ in part.ports:
                     if port not in reached:
                         reached[port] = None
                         waiting.append(port)
-    return list(parts), [port for port in reached if port.crossing]
+    return list(parts), [port for port in reached if port.flow_entries]
 
 
 def fair_speeds(parts: list[FlowPart], ports: list[Port]) -> dict[FlowPart, float]:
@@ -279,7 +279,7 @@ def fair_speeds(parts: list[FlowPart], ports: list[Port]) -> dict[FlowPart, floa
         full: dict[Port, float] = {}
         for port in ports:
             used = weight = 0.0
-            for _, part, share in port.crossing:
+            for _, part, share in port.flow_entries:
                 rate = rates.get(part)
                 if rate is None:
                     weight += share
@@ -326,16 +326,16 @@ class _Step:
     work_ns: of its bytes at full speed. due: where it stands among those that are due.
     """
 
-    __slots__ = ("chunk", "due", "number", "part", "phase", "running", "since", "work_ns")
+    __slots__ = ("chunk", "due", "part", "phase", "running", "since", "step_id", "work_ns")
 
-    def __init__(self, running: _Running, chunk: int, phase: int, since: int, number: int) -> None:
+    def __init__(self, running: _Running, chunk: int, phase: int, since: int, step_id: int) -> None:
         self.running = running
         self.chunk = chunk
         self.phase = phase
         self.since = since
-        self.number = number
+        self.step_id = step_id
         self.work_ns = 0
-        self.due = (0, 0, number)
+        self.due = (0, 0, step_id)
         self.part: FlowPart | None = None
 
     @property
@@ -414,7 +414,7 @@ class PortNetwork:
         """Share the ports anew among what crosses them, after all starts and ends of `now`."""
         if not self._touched:
             return
-        parts, ports = connected(self._touched)
+        parts, ports = find_connected(self._touched)
         self._touched = {}
         for part, speed in fair_speeds(parts, ports).items():
             if speed != part.speed:
@@ -436,7 +436,7 @@ class PortNetwork:
         scaled = bool(step.running.walk.transmission.scales)
         bytes_come = step.part is None and step.work_ns > 0
         over = step.since + (step.flow.fixed_ns if bytes_come else step.flow.whole_ns)
-        step.due = (when, over if scaled else 0, step.number)
+        step.due = (when, over if scaled else 0, step.step_id)
         self._due.add((*step.due, step))
 
     def _move(self, now: int, step: _Step) -> None:
@@ -452,11 +452,11 @@ class PortNetwork:
         self._moving[part] = step
         self._touched.update(dict.fromkeys([port for port, _ in ports]))
 
-    def _port(self, place: int, dimension: int, direction: int) -> Port:
-        key = (place, dimension, direction)
+    def _port(self, owner: int, dimension: int, direction: int) -> Port:
+        key = (owner, dimension, direction)
         port = self._ports.get(key)
         if port is None:
-            port = self._ports[key] = Port(self._capacities[place][dimension])
+            port = self._ports[key] = Port(self._capacities[owner][dimension])
         return port
 
 
@@ -474,17 +474,19 @@ def alone_ns(transmission: Transmission, capacities: Sequence[float]) -> int:
     return now
 
 
-class Shared(Analytical):
+class SharedNetwork(Analytical):
     """The network of one run; satisfies `Network` and `Sharing`."""
 
-    def collective_ns(self, placed: PlacedCollective, scale: float = 1.0) -> int:
-        sent = self.collective(placed.shape, placed.ports, placed.collective, placed.size).scaled(scale)
-        return alone_ns(sent, self.capacities(placed.ports))
+    def collective_ns(self, group_collective: GroupCollective, scale: float = 1.0) -> int:
+        transmission = self.collective(
+            group_collective.shape, group_collective.ports, group_collective.collective, group_collective.size
+        ).scaled(scale)
+        return alone_ns(transmission, self.capacities(group_collective.ports))
 
-    def explain_collective(self, placed: PlacedCollective) -> str:
-        words = super().explain_collective(placed)
-        alone = self.collective_ns(placed)
-        if alone == super().collective_ns(placed):
+    def explain_collective(self, group_collective: GroupCollective) -> str:
+        words = super().explain_collective(group_collective)
+        alone = self.collective_ns(group_collective)
+        if alone == super().collective_ns(group_collective):
             return words
         return f"{words}\nwhat its messages take of a shared port makes it {alone} ns"
 
@@ -494,7 +496,7 @@ class Shared(Analytical):
     def transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> Transmission:
         return transfer_transmission(self.slowed(ports), shape, size)
 
-    def carrier(self, folding: Folding) -> Carrier:
+    def make_transport(self, folding: Folding) -> PortTransport:
         return PortNetwork([self.capacities(rank_class.ports) for rank_class in folding.classes])
 
     def check_size(self, program: Program, folding: Folding) -> None:
@@ -506,6 +508,6 @@ class Shared(Analytical):
         return [port_capacity(cluster, dimension) for dimension in range(len(cluster.dims))]
 
 
-def opened(asked: AskedNetwork, layout: Layout, cluster: Cluster) -> Network:
+def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> Network:
     """The network of a run: see `NetworkModel`."""
-    return Shared(cluster)
+    return SharedNetwork(cluster)

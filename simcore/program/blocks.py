@@ -40,20 +40,18 @@ class Structure(Struct, frozen=True):
         return row in self.tail or name.startswith("grad_param_compute")
 
 
-def find_structure(
-    workload: Workload, microbatches: int | None = None
-) -> tuple[Structure, list[Diagnostic]]:
+def find_structure(workload: Workload, microbatches: int | None = None) -> tuple[Structure, list[Diagnostic]]:
     """The structure of a file, and a diagnostic for each header key that disagrees with it.
 
     microbatches: how many are asked for, whatever the header or the blocks say; None of a file as it is.
     """
     if workload.stages:
-        return _of_stages(workload), []
+        return _stage_structure(workload), []
     names = workload.name
     rows = range(len(names))
     # A file has millions of rows at most, and few names: prefixes are looked for in the names.
     embedding, after_names, before_names, loss_names = (
-        _beginning(names, prefixes) for prefixes in (_EMBEDDING, _AFTER_BLOCKS, _BEFORE_BLOCKS, _LOSS)
+        _names_with_prefix(names, prefixes) for prefixes in (_EMBEDDING, _AFTER_BLOCKS, _BEFORE_BLOCKS, _LOSS)
     )
     starts = [row for row in rows if names[row] in embedding]
     if starts:
@@ -79,7 +77,7 @@ def find_structure(
     return structure, _disagreements(workload, structure, microbatches)
 
 
-def _of_stages(workload: Workload) -> Structure:
+def _stage_structure(workload: Workload) -> Structure:
     """The structure of rows that are told apart by stage: one block, of all that any stage runs of it."""
     stages = workload.stages
     prologue = {row for stage in stages for row in stage.prologue}
@@ -90,7 +88,7 @@ def _of_stages(workload: Workload) -> Structure:
     return Structure(tuple(sorted(prologue)), (tuple(sorted(block)),), tuple(sorted(loss)), tail, (layers,))
 
 
-def whole_file(workload: Workload) -> Structure:
+def one_block_structure(workload: Workload) -> Structure:
     """The structure of a file whose rows are one loop, whatever their names: a single block."""
     layers = _layer_count([base_name(name) for name in workload.name])
     return Structure((), (tuple(range(len(workload))),), (), (), (layers,))
@@ -106,7 +104,7 @@ def is_layer(name: str) -> bool:
     return not name.startswith(_NOT_LAYERS)
 
 
-def _beginning(names: list[str], prefixes: str | tuple[str, ...]) -> set[str]:
+def _names_with_prefix(names: list[str], prefixes: str | tuple[str, ...]) -> set[str]:
     """Those of the names that begin with one of the prefixes."""
     return {name for name in set(names) if name.startswith(prefixes)}
 
@@ -143,15 +141,15 @@ def _disagreements(workload: Workload, structure: Structure, microbatches: int |
         brief = f"{plural(blocks, 'micro-batch')}: blocks counted"
         note("note", "ga-missing", f"no ga in the header: {count} counted", "ga", brief)
     elif header.ga != blocks:
-        taken, run = f"{blocks} taken", ""
+        choice, run = f"{blocks} taken", ""
         if microbatches is not None:
-            taken, run = f"--microbatches {microbatches}", " is run"
+            choice, run = f"--microbatches {microbatches}", " is run"
         note(
             "warning",
             "ga-differs",
-            f"ga is {header.ga}, but the file has {plural(blocks, 'block')}: {taken}{run}",
+            f"ga is {header.ga}, but the file has {plural(blocks, 'block')}: {choice}{run}",
             "ga",
-            f"ga {header.ga}, {plural(blocks, 'block')}: {taken}",
+            f"ga {header.ga}, {plural(blocks, 'block')}: {choice}",
         )
     if blocks and header.vpp is None:
         message = f"no vpp, the layers of a stage, in the header: {each} counted"

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import zip_longest
 
-from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, meant, printable
+from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, did_you_mean, printable
 from simcore.layout import Layout
 from simcore.names import STAGE_LAYOUTS
 from simcore.parameters import FLAGS
-from simcore.program.blocks import Structure, find_structure, is_embedding, is_layer, whole_file
+from simcore.program.blocks import Structure, find_structure, is_embedding, is_layer, one_block_structure
 from simcore.program.op_table import build_table_program, find_layer
 from simcore.program.ops import (
     PHASES,
@@ -38,18 +38,18 @@ from simcore.program.overrides import ANY_ROW
 from simcore.program.plan import ONE_LOOP, Plan, ScheduleDefaults, schedule_defaults
 from simcore.program.policy_builder import PolicyBuilder
 from simcore.program.schedule_choice import (
-    AskedSchedule,
+    ScheduleParameters,
     check_chunks,
     check_model,
-    chosen_schedule,
-    chunks_of,
-    given_microbatches,
+    file_microbatches,
+    find_schedule,
+    resolve_chunks,
 )
 from simcore.program.schedules import FROM_FILE, SCHEDULES, Schedule
 from simcore.program.schedules.policy_loops import POLICY_LOOPS
 from simcore.program.stage_builder import StageBuilder
 from simcore.records import NamedTuple
-from simcore.units import byte_size, digits, plural
+from simcore.units import byte_size, group_digits, plural
 from simcore.workload import Workload
 from simcore.workload.memory import check_memory, run_bytes
 from simcore.workload.model import base_name
@@ -69,7 +69,7 @@ def check_meetings(program: Program, workload: Workload, stage_layout: str) -> N
     meetings = [
         [op for op, stream in enumerate(stage.ops.stream) if stream == _ALL] for stage in program.stages
     ]
-    why = _other_order(program, workload, meetings) or _circle(program, workload, meetings)
+    why = _find_order_mismatch(program, workload, meetings) or _find_deadlock(program, workload, meetings)
     if why:
         what = f"--schedule {program.schedule}"
         what += f" --stage-layout {stage_layout}" if stage_layout != "uniform" else ""
@@ -78,14 +78,15 @@ def check_meetings(program: Program, workload: Workload, stage_layout: str) -> N
         )
 
 
-def _other_order(program: Program, workload: Workload, meetings: list[list[int]]) -> str | None:
+def _find_order_mismatch(program: Program, workload: Workload, meetings: list[list[int]]) -> str | None:
     """Where a stage comes to another collective than stage 0."""
     for stage in range(1, len(meetings)):
-        for number, (first, here) in enumerate(zip_longest(meetings[0], meetings[stage]), 1):
+        for ordinal, (first, here) in enumerate(zip_longest(meetings[0], meetings[stage]), 1):
             if _identity(program, 0, first) != _identity(program, stage, here):
                 return (
-                    f"number {number} of a step is {_words(program, workload, 0, first)} on stage 0, "
-                    f"{_words(program, workload, stage, here)} on stage {stage}"
+                    f"number {ordinal} of a step is {_describe_collective(program, workload, 0, first)} "
+                    "on stage 0, "
+                    f"{_describe_collective(program, workload, stage, here)} on stage {stage}"
                 )
     return None
 
@@ -97,7 +98,7 @@ def _identity(program: Program, stage: int, op: int | None) -> tuple[int, ...] |
     return ops.row[op], ops.phase[op], ops.microbatch[op], ops.cost[op]
 
 
-def _words(program: Program, workload: Workload, stage: int, op: int | None) -> str:
+def _describe_collective(program: Program, workload: Workload, stage: int, op: int | None) -> str:
     if op is None:
         return "none"
     ops = program.stages[stage].ops
@@ -109,18 +110,19 @@ def _words(program: Program, workload: Workload, stage: int, op: int | None) -> 
     return f"{cost.collective} of {cost.bytes} B of {printable(workload.name[row], 60)} ({where})"
 
 
-def _circle(program: Program, workload: Workload, meetings: list[list[int]]) -> str | None:
+def _find_deadlock(program: Program, workload: Workload, meetings: list[list[int]]) -> str | None:
     """Where a stage is held back in a collective by one that waits for a transfer."""
     walk = _MeetingWalk(program, meetings)
     while walk.advance_all():
         pass
-    number = min(walk.come)
-    held = [stage for stage, come in enumerate(walk.come) if come > number]
-    if not held:
+    fewest = min(walk.issued)
+    blocked = [stage for stage, come in enumerate(walk.issued) if come > fewest]
+    if not blocked:
         return None
-    absent = walk.come.index(number)
+    absent = walk.issued.index(fewest)
     return (
-        f"stage {held[0]} waits in {_words(program, workload, held[0], meetings[held[0]][number])} "
+        f"stage {blocked[0]} waits in "
+        f"{_describe_collective(program, workload, blocked[0], meetings[blocked[0]][fewest])} "
         f"for stage {absent}, and stage {absent} for a transfer from stage {walk.source[absent]}"
     )
 
@@ -132,24 +134,24 @@ class _MeetingWalk:
     """
 
     def __init__(self, program: Program, meetings: list[list[int]]) -> None:
-        self.come = [0] * len(meetings)
+        self.issued = [0] * len(meetings)
         self.source = [0] * len(meetings)
         self._stages = program.stages
-        self._number = [{op: number for number, op in enumerate(ops)} for ops in meetings]
-        self._sent: set[int] = set()
-        self._place = [(0, 0)] * len(meetings)
+        self._meeting_index = [{op: index for index, op in enumerate(ops)} for ops in meetings]
+        self._sent_messages: set[int] = set()
+        self._run_position = [(0, 0)] * len(meetings)
         self._next_op = [0] * len(meetings)
 
     def advance_all(self) -> bool:
         """Let every stage go on until something is not there. Whether one went on at all."""
-        before = [*self._place], [*self._next_op], [*self.come]
+        before = [*self._run_position], [*self._next_op], [*self.issued]
         for stage in range(len(self._stages)):
             self._advance(stage)
-        return before != (self._place, self._next_op, self.come)
+        return before != (self._run_position, self._next_op, self.issued)
 
     def _advance(self, stage: int) -> None:
         program = self._stages[stage]
-        run_number, wait_number = self._place[stage]
+        run_number, wait_number = self._run_position[stage]
         while run_number < len(program.runs):
             run = program.runs[run_number]
             while wait_number < len(run.waits) and self._is_over(stage, run.waits[wait_number]):
@@ -157,31 +159,31 @@ class _MeetingWalk:
             if wait_number < len(run.waits) or not self._issue(stage, run.last):
                 break
             run_number, wait_number = run_number + 1, 0
-        self._place[stage] = run_number, wait_number
+        self._run_position[stage] = run_number, wait_number
 
     def _is_over(self, stage: int, wait: Wait) -> bool:
         if isinstance(wait, Receive):
             self.source[stage] = wait.source
-            return wait.message in self._sent
+            return wait.message in self._sent_messages
         return not isinstance(wait, Join) or self._has_met(stage, wait.op)
 
     def _has_met(self, stage: int, op: int) -> bool:
         """Whether every stage has come to an op; one that others take no part in ends by itself."""
-        number = self._number[stage].get(op)
-        return number is None or number < min(self.come)
+        index = self._meeting_index[stage].get(op)
+        return index is None or index < min(self.issued)
 
     def _issue(self, stage: int, last: int) -> bool:
         """Issue the ops before `last`. False if the stage is held back in one of them."""
         ops = self._stages[stage].ops
         while self._next_op[stage] < last:
             op = self._next_op[stage]
-            number = self._number[stage].get(op)
-            if number is not None:
-                self.come[stage] = number + 1
+            index = self._meeting_index[stage].get(op)
+            if index is not None:
+                self.issued[stage] = index + 1
                 if ops.blocking[op] and not self._has_met(stage, op):
                     return False
             elif ops.message[op] >= 0:
-                self._sent.add(ops.message[op])
+                self._sent_messages.add(ops.message[op])
             self._next_op[stage] += 1
         return True
 
@@ -198,7 +200,7 @@ MOST_ROWS = 250_000
 def build_program(
     workload: Workload,
     layout: Layout,
-    asked: AskedSchedule,
+    parameters: ScheduleParameters,
     scales: LayerScales = _NO_SCALES,
     least_forward_bytes: int = 0,
 ) -> tuple[Program, list[Diagnostic]]:
@@ -211,9 +213,9 @@ def build_program(
     if workload.is_table:
         _check_rows(workload)
         check_names(workload, scales)
-        program, diagnostics = build_table_program(workload, layout, asked, scales, MOST_OPS)
-        return program, diagnostics + _ignored(workload, asked, program.schedule)
-    plans = planned(workload, layout, asked, scales, least_forward_bytes)
+        program, diagnostics = build_table_program(workload, layout, parameters, scales, MOST_OPS)
+        return program, diagnostics + _ignored_parameters(workload, parameters, program.schedule)
+    plans = plan_program(workload, layout, parameters, scales, least_forward_bytes)
     schedule, plan, order = plans.schedule, plans.plan, plans.order
     stages = []
     for stage in range(layout.pp if schedule.pipelined else 1):
@@ -227,22 +229,24 @@ def build_program(
             _check_stages(len(stages[0].ops) * layout.pp, layout, plan.microbatches)
     if not schedule.pipelined:
         stages *= layout.pp
-    program = program_of(plans, tuple(stages), tuple(cost for _, cost in plan.costs))
-    check_meetings(program, workload, asked.stage_layout or STAGE_LAYOUTS[0])
-    return program, plans.found
+    program = assemble_program(plans, tuple(stages), tuple(cost for _, cost in plan.costs))
+    check_meetings(program, workload, parameters.stage_layout or STAGE_LAYOUTS[0])
+    return program, plans.diagnostics
 
 
-class Planned(NamedTuple):
+class ProgramPlan(NamedTuple):
     """What the stages of a program are built from. order: a stage's actions, None without a pipeline."""
 
     name: str
     schedule: Schedule
     plan: Plan
     order: Callable[[int], Iterable[Action]] | None
-    found: list[Diagnostic]
+    diagnostics: list[Diagnostic]
 
 
-def program_of(plans: Planned, stages: tuple[StageProgram, ...], costs: tuple[Cost, ...]) -> Program:
+def assemble_program(
+    plans: ProgramPlan, stages: tuple[StageProgram, ...], costs: tuple[Cost, ...]
+) -> Program:
     """The program of such stages, whose ops have these costs."""
     plan = plans.plan
     return Program(
@@ -260,39 +264,39 @@ def program_of(plans: Planned, stages: tuple[StageProgram, ...], costs: tuple[Co
     )
 
 
-def planned(
+def plan_program(
     workload: Workload,
     layout: Layout,
-    asked: AskedSchedule,
+    parameters: ScheduleParameters,
     scales: LayerScales = _NO_SCALES,
     least_forward_bytes: int = 0,
-) -> Planned:
+) -> ProgramPlan:
     """The plan of a program in dialect simai, and what was assumed for it. Raises as `build_program` does."""
     _check_rows(workload)
-    structure, diagnostics = find_structure(workload, asked.microbatches)
+    structure, diagnostics = find_structure(workload, parameters.microbatches)
     defaults = schedule_defaults(workload, layout, structure)
-    if workload.stages and asked.virtual_stages is not None and asked.virtual_stages > 1:
+    if workload.stages and parameters.virtual_stages is not None and parameters.virtual_stages > 1:
         defaults = defaults._replace(schedule="interleaved")
-    name = defaults.schedule if asked.schedule is None else asked.schedule
-    schedule, _ = chosen_schedule(name)
+    name = defaults.schedule if parameters.schedule is None else parameters.schedule
+    schedule, _ = find_schedule(name)
     order = None
     if schedule.pipelined:
-        plan, order, notes = _pipelined_plan(workload, structure, layout, asked, name, defaults)
+        plan, order, notes = _pipelined_plan(workload, structure, layout, parameters, name, defaults)
         diagnostics += notes
     else:
-        plan = Plan(workload, structure, layout, defaults.microbatches, 0, passes=asked.passes)
-        _check_passes(workload, asked.passes, queued=False)
+        plan = Plan(workload, structure, layout, defaults.microbatches, 0, passes=parameters.passes)
+        _check_passes(workload, parameters.passes, queued=False)
     plan.least_forward_bytes = least_forward_bytes
     check_names(workload, scales)
     plan.layer_scales = scales
-    diagnostics += _ignored(workload, asked, name)
-    return Planned(name, schedule, plan, order, diagnostics)
+    diagnostics += _ignored_parameters(workload, parameters, name)
+    return ProgramPlan(name, schedule, plan, order, diagnostics)
 
 
 def build_policy_program(
     workload: Workload,
     layout: Layout,
-    asked: AskedSchedule,
+    parameters: ScheduleParameters,
     newest_first: bool,
     scales: LayerScales = _NO_SCALES,
 ) -> tuple[Program, list[Diagnostic]]:
@@ -303,24 +307,24 @@ def build_policy_program(
     passes that cannot be.
     """
     name = ONE_LOOP.schedule
-    if asked.schedule not in (None, name):
-        given = printable(str(asked.schedule), 60)
+    if parameters.schedule not in (None, name):
+        quoted = printable(str(parameters.schedule), 60)
         raise UsageError(
-            f"--schedule {given}: dialect astra-sim-1 runs a policy's own loop, {name} fits "
+            f"--schedule {quoted}: dialect astra-sim-1 runs a policy's own loop, {name} fits "
             "(--dialect simai takes the rows as SimAI does)"
         )
-    _check_passes(workload, asked.passes, queued=True)
-    plan = Plan(workload, whole_file(workload), layout, ONE_LOOP.microbatches, 0)
+    _check_passes(workload, parameters.passes, queued=True)
+    plan = Plan(workload, one_block_structure(workload), layout, ONE_LOOP.microbatches, 0)
     check_names(workload, scales)
     plan.layer_scales = scales
     builder = PolicyBuilder(plan, newest_first)
     reduced: dict[int, int | None] = {}
-    for _ in range(asked.passes):
+    for _ in range(parameters.passes):
         POLICY_LOOPS[workload.policy](builder, reduced)
     stage = builder.finish()
     costs = tuple(cost for _, cost in plan.costs)
     program = Program(name, False, plan.structure, (stage,), costs, plan.microbatches, 0, queued=True)
-    diagnostics = [*_left_out(workload, builder), *_ignored(workload, asked, name)]
+    diagnostics = [*_left_out(workload, builder), *_ignored_parameters(workload, parameters, name)]
     if not stage.ops:
         message = f"nothing of the rows runs under policy {workload.policy}"
         diagnostics.append(Diagnostic("warning", "no-ops", message, workload.path, workload.header.line))
@@ -377,15 +381,15 @@ def program_findings(workload: Workload, layout: Layout) -> list[Diagnostic]:
 def _check_rows(workload: Workload) -> None:
     if len(workload) > MOST_ROWS:
         message = f"found {len(workload)} rows: at most {MOST_ROWS} are simulated; this is the first too many"
-        place = (workload.path, workload.line[MOST_ROWS], 1)
-        raise InputError(Diagnostic("error", "too-many-rows", message, *place))
+        location = (workload.path, workload.line[MOST_ROWS], 1)
+        raise InputError(Diagnostic("error", "too-many-rows", message, *location))
 
 
 def _pipelined_plan(
     workload: Workload,
     structure: Structure,
     layout: Layout,
-    asked: AskedSchedule,
+    parameters: ScheduleParameters,
     name: str,
     defaults: ScheduleDefaults,
 ) -> tuple[Plan, Callable[[int], Iterable[Action]], list[Diagnostic]]:
@@ -393,52 +397,52 @@ def _pipelined_plan(
 
     Raises `UsageError` with what would fit.
     """
-    if asked.stage_layout not in (None, *STAGE_LAYOUTS):
-        layout_word = printable(str(asked.stage_layout), 60)
+    if parameters.stage_layout not in (None, *STAGE_LAYOUTS):
+        layout_word = printable(str(parameters.stage_layout), 60)
         raise UsageError(f"--stage-layout {layout_word}: one of {', '.join(STAGE_LAYOUTS)} is expected"
-                         f"{meant(asked.stage_layout, STAGE_LAYOUTS)}")  # fmt: skip
-    schedule, given = chosen_schedule(name)
+                         f"{did_you_mean(parameters.stage_layout, STAGE_LAYOUTS)}")  # fmt: skip
+    schedule, read_order = find_schedule(name)
     actions: Callable[[int], Iterable[Action]]
     microbatches = defaults.microbatches
-    if asked.microbatches is not None and structure.blocks:
-        microbatches = asked.microbatches
-    if given is not None:
-        microbatches = given_microbatches(given, structure, layout, asked.microbatches)
+    if parameters.microbatches is not None and structure.blocks:
+        microbatches = parameters.microbatches
+    if read_order is not None:
+        microbatches = file_microbatches(read_order, structure, layout, parameters.microbatches)
     # Six cells a row, each at most one op; the rows outside blocks run once more.
     block = max(map(len, structure.blocks), default=0)
     if workload.stages:
         block = max(sum(map(len, stage.chunks)) for stage in workload.stages)
         block += sum(map(len, workload.recomputed.values()))
     rows = microbatches * block + len(workload)
-    most_ops = 6 * layout.pp * rows * asked.steps
+    most_ops = 6 * layout.pp * rows * parameters.steps
     if most_ops > MOST_OPS:
-        times = f" in {asked.steps} steps" if asked.steps > 1 else ""
+        times = f" in {parameters.steps} steps" if parameters.steps > 1 else ""
         raise UsageError(
             f"{plural(microbatches, 'micro-batch')} on {plural(layout.pp, 'stage')}{times} are up to "
             f"{most_ops} ops: at most {MOST_OPS} are simulated"
         )
-    if given is not None:
-        if asked.overlap_fwd_bwd and given.pairs_wait:
+    if read_order is not None:
+        if parameters.overlap_fwd_bwd and read_order.pairs_wait:
             raise UsageError(
                 f"--overlap-fwd-bwd: pairs of {printable(name, 60)} would wait for each other: "
-                f"{given.pairs_wait}; without it they would fit"
+                f"{read_order.pairs_wait}; without it they would fit"
             )
-        order = given.order if structure.blocks else given.order.without_microbatches()
+        order = read_order.order if structure.blocks else read_order.order.without_microbatches()
         placement, actions = order.placement, order.stages.__getitem__
         check_chunks(structure, placement.parts, f"--schedule {printable(name, 60)}")
     else:
-        chunks = chunks_of(structure, schedule, asked.virtual_stages, name)
+        chunks = resolve_chunks(structure, schedule, parameters.virtual_stages, name)
         misfit = schedule.misfit(layout.pp, microbatches)
         if misfit:
             raise UsageError(f"--schedule {name}: {misfit}")
-        shape = Shape(layout.pp, microbatches, chunks, asked.overlap_fwd_bwd)
-        placement, actions = schedule.placed(shape), partial(schedule.actions, shape)
+        shape = Shape(layout.pp, microbatches, chunks, parameters.overlap_fwd_bwd)
+        placement, actions = schedule.chunk_placement(shape), partial(schedule.actions, shape)
     if workload.stages:
         check_model(workload, placement, f"--schedule {printable(name, 60)}")
     transfer_bytes, diagnostics = (
         bytes_between_stages(workload, structure, layout) if layout.pp > 1 else (0, [])
     )
-    if layout.pp > 1 and asked.stage_layout is None:
+    if layout.pp > 1 and parameters.stage_layout is None:
         diagnostics = [*diagnostics, *_uniform_stages(workload, structure)]
     plan = Plan(
         workload,
@@ -447,13 +451,13 @@ def _pipelined_plan(
         microbatches,
         transfer_bytes,
         placement=placement,
-        steps=asked.steps,
-        overlapped=asked.overlap_fwd_bwd,
-        megatron=asked.stage_layout == "megatron",
-        overlap_grad_reduce=asked.overlap_grad_reduce,
-        overlap_param_gather=asked.overlap_param_gather,
+        steps=parameters.steps,
+        overlapped=parameters.overlap_fwd_bwd,
+        megatron=parameters.stage_layout == "megatron",
+        overlap_grad_reduce=parameters.overlap_grad_reduce,
+        overlap_param_gather=parameters.overlap_param_gather,
     )
-    return plan, actions, [*diagnostics, *(given.diagnostics if given is not None else ())]
+    return plan, actions, [*diagnostics, *(read_order.diagnostics if read_order is not None else ())]
 
 
 def _uniform_stages(workload: Workload, structure: Structure) -> list[Diagnostic]:
@@ -488,8 +492,10 @@ def _uniform_stages(workload: Workload, structure: Structure) -> list[Diagnostic
         f"stage layout uniform, the default: every stage runs {rows} of the file; with --stage-layout "
         "megatron the first or the last stage alone does"
     )
-    said = Diagnostic("note", "stage-layout-default", message, workload.path, brief="stage layout uniform")
-    return [said]
+    diagnostic = Diagnostic(
+        "note", "stage-layout-default", message, workload.path, brief="stage layout uniform"
+    )
+    return [diagnostic]
 
 
 def check_names(workload: Workload, scales: LayerScales) -> None:
@@ -500,7 +506,7 @@ def check_names(workload: Workload, scales: LayerScales) -> None:
             raise UsageError(f"--layer-scale {printable(name, 60)}: no row of the file has this name")
 
 
-def _ignored(workload: Workload, asked: AskedSchedule, name: str) -> list[Diagnostic]:
+def _ignored_parameters(workload: Workload, parameters: ScheduleParameters, name: str) -> list[Diagnostic]:
     """A diagnostic for each parameter that was given and that the schedule does not use."""
     unused = {
         "microbatches", "stage_layout", "overlap_grad_reduce", "overlap_param_gather", "overlap_fwd_bwd",
@@ -524,7 +530,7 @@ def _ignored(workload: Workload, asked: AskedSchedule, name: str) -> list[Diagno
             workload.path,
         )
         for flag in FLAGS
-        if flag.field in reasons and flag.field in asked.given
+        if flag.field in reasons and flag.field in parameters.explicit_names
     ]
 
 
@@ -557,7 +563,7 @@ def bytes_between_stages(
     divided = f" divided by tp {layout.tp}" if collective in ("ALLGATHER", "REDUCESCATTER") else ""
     return size, note(
         "note",
-        f"no pp_comm in the header: {digits(size)} B taken, the forward {collective} of "
+        f"no pp_comm in the header: {group_digits(size)} B taken, the forward {collective} of "
         f"{printable(names[row])} (line {workload.line[row]}){divided}",
         f"{byte_size(size)} between stages",
     )

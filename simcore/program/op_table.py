@@ -14,7 +14,7 @@ from simcore.layout import Layout
 from simcore.program.blocks import Structure
 from simcore.program.ops import FWD, IG, TO_NEXT, TO_PREVIOUS, Join, Program, Receive, TransferCost
 from simcore.program.plan import ONE_LOOP, Plan, RowBuilder
-from simcore.program.schedule_choice import AskedSchedule
+from simcore.program.schedule_choice import ScheduleParameters
 from simcore.program.stage_builder import StageBuilder
 from simcore.records import NamedTuple
 from simcore.units import plural
@@ -60,7 +60,7 @@ _GRADIENT = "_grad"
 def build_table_program(
     workload: Workload,
     layout: Layout,
-    asked: AskedSchedule,
+    parameters: ScheduleParameters,
     layer_scales: Mapping[tuple[str, str], float],
     most_ops: int,
 ) -> tuple[Program, list[Diagnostic]]:
@@ -70,16 +70,16 @@ def build_table_program(
     for more than `most_ops` ops.
     """
     name = ONE_LOOP.schedule
-    if asked.schedule not in (None, name):
+    if parameters.schedule not in (None, name):
         raise UsageError(
-            f"--schedule {printable(asked.schedule or '', 60)}: an op table runs as {name} alone"
+            f"--schedule {printable(parameters.schedule or '', 60)}: an op table runs as {name} alone"
         )
-    first, last, diagnostics = find_layer(workload, layout, asked.layers)
-    layers = asked.layers or ONE_LOOP.layers
+    first, last, diagnostics = find_layer(workload, layout, parameters.layers)
+    layers = parameters.layers or ONE_LOOP.layers
     rows = range(len(workload))
     exchanges = layout.pp > 1 and any("pp" in cells.group for cells in (workload.fwd, workload.ig))
     stages = layout.pp if exchanges else 1
-    passes = asked.passes
+    passes = parameters.passes
     ops = 6 * stages * passes * (len(rows) + (last - first) * (layers - 1))
     if ops > most_ops:
         what = f"{plural(layers, 'layer')} on {plural(stages, 'stage')}"
@@ -126,25 +126,25 @@ class _TableBuilder(StageBuilder):
         fwd, ig = self.plan.workload.fwd, self.plan.workload.ig
         row_ops = RowBuilder(self.plan, self.ops, dict.fromkeys(order, 0))
         reduced: dict[int, list[int]] = {}
-        joined: set[int] = set()
-        for number in range(self.plan.passes):
-            if number:
+        joined_ops: set[int] = set()
+        for pass_index in range(self.plan.passes):
+            if pass_index:
                 self._end_pass()
-            for place, row in enumerate(order):
-                for op in reduced.pop(place, ()):
-                    joined.add(op)
+            for position, row in enumerate(order):
+                for op in reduced.pop(position, ()):
+                    joined_ops.add(op)
                     self._wait(Join(op))
                 row_ops.forward(row)
                 self._exchange(fwd, row, FWD)
-            for place in reversed(range(len(order))):
-                row, first = order[place], len(self.ops)
+            for position in reversed(range(len(order))):
+                row, first = order[position], len(self.ops)
                 row_ops.input_grad(row)
                 self._exchange(ig, row, IG)
                 row_ops.weight_grad(row, blocking=False)
                 if issued := self._asynchronous(first):
-                    reduced[place] = issued
-        self._outstanding = [op for op in self._asynchronous(0) if op not in joined]
-        self._most_held = 1
+                    reduced[position] = issued
+        self._outstanding = [op for op in self._asynchronous(0) if op not in joined_ops]
+        self._peak_chunks = 1
 
     def _asynchronous(self, first: int) -> list[int]:
         """The collectives from op `first` on that compute does not wait for; for its own transfers it has."""
@@ -159,16 +159,16 @@ class _TableBuilder(StageBuilder):
         if cells.group[row] != "pp" or not cells.bytes[row]:
             return
         step, stream = (1, TO_NEXT) if phase == FWD else (-1, TO_PREVIOUS)
-        number = self._exchanges = self._exchanges + 1
+        exchange_index = self._exchanges = self._exchanges + 1
         if 0 <= self.stage + step < self.stages:
             cost = self.plan.cost(TransferCost(step, cells.bytes[row]))
             op = len(self.ops)
-            message = self.plan.message(phase, number, self.stage)
+            message = self.plan.message(phase, exchange_index, self.stage)
             self.ops.append(stream, phase, 0, cost, row, 0, message)
             self._wait(Join(op))
         source = self.stage - step
         if 0 <= source < self.stages:
-            self._wait(Receive(self.plan.message(phase, number, source), source))
+            self._wait(Receive(self.plan.message(phase, exchange_index, source), source))
 
 
 def find_layer(workload: Workload, layout: Layout, layers: int | None) -> tuple[int, int, list[Diagnostic]]:
@@ -195,7 +195,7 @@ def find_layer(workload: Workload, layout: Layout, layers: int | None) -> tuple[
         diagnostic = Diagnostic("warning", "layers-assumed", message, workload.path, line, brief=brief)
         return first, last + 1, [diagnostic]
     if layers is not None:
-        known = ", ".join(f"{family.first}..{family.last} ({family.name})" for family in _FAMILIES)
-        raise UsageError(f"--layers {layers}: the rows of one layer are not found; known are {known}")
+        families = ", ".join(f"{family.first}..{family.last} ({family.name})" for family in _FAMILIES)
+        raise UsageError(f"--layers {layers}: the rows of one layer are not found; known are {families}")
     message = "the rows of one layer are not found by name: every row runs once, as it stands"
     return 0, len(workload), [Diagnostic("warning", "layer-not-found", message, workload.path)]

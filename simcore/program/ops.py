@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterator
 
 from simcore.program.blocks import Structure
-from simcore.program.order import KINDS, ONE_PLACE, Action, Order, Placement
+from simcore.program.order import KINDS, SINGLE_STAGE, Action, Order, Placement
 from simcore.program.schedules import SCHEDULES, Schedule
 from simcore.records import NamedTuple, Struct, field
 from simcore.workload.model import GroupKind
@@ -68,16 +68,16 @@ class CollectiveCost(NamedTuple):
     collective: str
     group: GroupKind
     bytes: int
-    whole: int = 0
-    piece: int = 0
-    pieces: int = 1
+    whole_bytes: int = 0
+    split_index: int = 0
+    split_count: int = 1
     ports: tuple[int, ...] = ()
     ns: int = 0
 
     @property
     def priced_bytes(self) -> int:
         """Bytes of the collective that has the price."""
-        return max(self.ports) if self.ports else self.whole or self.bytes
+        return max(self.ports) if self.ports else self.whole_bytes or self.bytes
 
     def port_bytes(self, expert: int) -> int:
         """Bytes of the rank at a place in its expert group."""
@@ -85,7 +85,7 @@ class CollectiveCost(NamedTuple):
 
     def share_of(self, ns: int) -> int:
         """What this piece takes of what the whole takes, by cumulative floors: the pieces sum to it."""
-        return ns * (self.piece + 1) // self.pieces - ns * self.piece // self.pieces
+        return ns * (self.split_index + 1) // self.split_count - ns * self.split_index // self.split_count
 
 
 class TransferCost(NamedTuple):
@@ -95,7 +95,7 @@ class TransferCost(NamedTuple):
     bytes: int
 
 
-class BesideCost(NamedTuple):
+class OverlapCost(NamedTuple):
     """A collective that begins on an idle stream, and what runs beside it until compute waits for it, as one
     op (`Plan.beside`): it takes as long as the longer of the two.
 
@@ -106,13 +106,13 @@ class BesideCost(NamedTuple):
     costs: tuple[tuple[ComputeCost | CollectiveCost, int], ...]
 
 
-class JoinedCost(NamedTuple):
+class SequenceCost(NamedTuple):
     """Computes and collectives one after another, each rounded by itself, as one op (`Plan.joined`).
 
     costs: each distinct one with how often it is there.
     """
 
-    costs: tuple[tuple[ComputeCost | CollectiveCost | BesideCost, int], ...]
+    costs: tuple[tuple[ComputeCost | CollectiveCost | OverlapCost, int], ...]
 
 
 # What a part of a micro-batch does in turn: (code, its cost, its stream among those of the part; of a JOIN
@@ -128,12 +128,12 @@ class PartCost(NamedTuple):
     """
 
     streams: tuple[int, ...]
-    steps: tuple[tuple[int, Cost | JoinedCost | BesideCost, int], ...]
+    steps: tuple[tuple[int, Cost | SequenceCost | OverlapCost, int], ...]
 
 
 Cost = ComputeCost | CollectiveCost | TransferCost
 # Also those of several ops as one, where only the step time is asked for.
-AnyCost = Cost | JoinedCost | BesideCost | PartCost
+AnyCost = Cost | SequenceCost | OverlapCost | PartCost
 
 
 class Receive(NamedTuple):
@@ -169,7 +169,7 @@ class InnerJoins(Struct, frozen=True, eq=False):
 
     pairs: tuple[tuple[int, int], ...]
     ends: tuple[tuple[int, int, int], ...]
-    left: tuple[int, ...]
+    unjoined: tuple[int, ...]
 
 
 class OpRun(NamedTuple):
@@ -257,7 +257,7 @@ class ActionOps(NamedTuple):
     step: int
 
 
-_KIND = {kind: number for number, kind in enumerate(KINDS)}
+_KIND = {kind: kind_index for kind_index, kind in enumerate(KINDS)}
 
 
 class Stretches(Struct):
@@ -311,7 +311,7 @@ class StageProgram(Struct, frozen=True):
     pass_ends: tuple[int, ...] = ()
     priority: array[int] = field(default_factory=lambda: array("q"))
     peak_chunks: int = 0
-    held: tuple[tuple[int, int, int], ...] = ()
+    chunk_changes: tuple[tuple[int, int, int], ...] = ()
     stretches: Stretches = field(default_factory=Stretches)
 
     @property
@@ -324,10 +324,10 @@ class StageProgram(Struct, frozen=True):
         waits: tuple[Wait, ...] = ()
         for run in self.packed:
             first, waits = run.first, (*waits, *run.waits)
-            for place, op in run.inner.pairs if run.inner is not None else ():
-                if run.first + place > first:
-                    runs.append(OpRun(first, run.first + place, waits))
-                    first, waits = run.first + place, ()
+            for position, op in run.inner.pairs if run.inner is not None else ():
+                if run.first + position > first:
+                    runs.append(OpRun(first, run.first + position, waits))
+                    first, waits = run.first + position, ()
                 waits = (*waits, Join(run.first + op))
             if first < run.last or run.inner is None:
                 runs.append(OpRun(first, run.last, waits))
@@ -359,7 +359,7 @@ class Program(Struct, frozen=True):
     layers: int = 1
     steps: int = 1
     rules: Schedule = SCHEDULES["layer-loop"]
-    placement: Placement = ONE_PLACE
+    placement: Placement = SINGLE_STAGE
 
     @property
     def stage_ops(self) -> int:

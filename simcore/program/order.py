@@ -37,7 +37,7 @@ class Shape(NamedTuple):
     overlapped: bool = False
 
 
-class ChunkPlace(NamedTuple):
+class ChunkPosition(NamedTuple):
     """A chunk of a stage."""
 
     stage: int
@@ -53,9 +53,9 @@ class Placement(Struct, frozen=True):
     """
 
     stages: int
-    routes: tuple[tuple[ChunkPlace, ...], ...]
+    routes: tuple[tuple[ChunkPosition, ...], ...]
     route_of: tuple[int, ...]
-    _positions: dict[ChunkPlace, int] = field(default_factory=dict)
+    _positions: dict[ChunkPosition, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for route in self.routes:
@@ -83,9 +83,9 @@ class Placement(Struct, frozen=True):
 
     def position(self, stage: int, chunk: int) -> int:
         """Where on its route a chunk lies."""
-        return self._positions[ChunkPlace(stage, chunk)]
+        return self._positions[ChunkPosition(stage, chunk)]
 
-    def at(self, microbatch: int, position: int) -> ChunkPlace:
+    def at(self, microbatch: int, position: int) -> ChunkPosition:
         """Where a micro-batch is at a position."""
         return self.routes[self.route_of[microbatch]][position]
 
@@ -100,7 +100,7 @@ class Placement(Struct, frozen=True):
 
 
 # A stage that is alone and has one micro-batch.
-ONE_PLACE = Placement(1, ((ChunkPlace(0, 0),),), (0,))
+SINGLE_STAGE = Placement(1, ((ChunkPosition(0, 0),),), (0,))
 
 
 class Order(Struct, frozen=True):
@@ -119,35 +119,37 @@ class Order(Struct, frozen=True):
         return Order(placement, ((),) * placement.stages)
 
 
-def loop(shape: Shape) -> Placement:
+def loop_placement(shape: Shape) -> Placement:
     """Position chunk * P + stage: round and round."""
-    places = [ChunkPlace(stage, chunk) for chunk in range(shape.chunks) for stage in range(shape.stages)]
-    return Placement(shape.stages, (tuple(places),), (0,) * shape.microbatches)
+    positions = [
+        ChunkPosition(stage, chunk) for chunk in range(shape.chunks) for stage in range(shape.stages)
+    ]
+    return Placement(shape.stages, (tuple(positions),), (0,) * shape.microbatches)
 
 
-def fold_back(shape: Shape) -> Placement:
+def v_placement(shape: Shape) -> Placement:
     """Two chunks a stage, down the stages and up again: embedding and loss are on stage 0."""
     stages = range(shape.stages)
-    places = [
-        *(ChunkPlace(stage, 0) for stage in stages),
-        *(ChunkPlace(stage, 1) for stage in reversed(stages)),
+    positions = [
+        *(ChunkPosition(stage, 0) for stage in stages),
+        *(ChunkPosition(stage, 1) for stage in reversed(stages)),
     ]
-    return Placement(shape.stages, (tuple(places),), (0,) * shape.microbatches)
+    return Placement(shape.stages, (tuple(positions),), (0,) * shape.microbatches)
 
 
-def both_ways(shape: Shape) -> Placement:
+def bidirectional_placement(shape: Shape) -> Placement:
     """Each stage holds the stage of its number and, as chunk 1, that which is as far from the other end.
 
     The first half of the micro-batches goes down the stages, the other half up.
     """
     stages = range(shape.stages)
-    down = tuple(ChunkPlace(stage, 0) for stage in stages)
-    up = tuple(ChunkPlace(stage, 1) for stage in reversed(stages))
+    down = tuple(ChunkPosition(stage, 0) for stage in stages)
+    up = tuple(ChunkPosition(stage, 1) for stage in reversed(stages))
     half = shape.microbatches // 2
     return Placement(shape.stages, (down, up), (0,) * half + (1,) * (shape.microbatches - half))
 
 
-PLACEMENTS = {"loop": loop, "v": fold_back, "both-ways": both_ways}
+PLACEMENTS = {"loop": loop_placement, "v": v_placement, "both-ways": bidirectional_placement}
 
 
 def without_extra(actions: Iterable[Action], microbatches: int) -> Iterator[Action]:

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from simcore.diagnostics import Diagnostic, InputError
-from simcore.program.order import Action, ChunkPlace, Order, Placement
-from simcore.program.order_text import MOST_CELLS, OrderCell, Transfer, Written, by_rank, read_text
+from simcore.program.order import Action, ChunkPosition, Order, Placement
+from simcore.program.order_text import MOST_CELLS, OrderCell, OrderText, Transfer, cells_by_rank, read_text
 from simcore.records import NamedTuple
 from simcore.units import plural
 from simcore.workload.opening import read_file
 
 # What an action makes: whether forward, a micro-batch, a position.
-_Made = tuple[bool, int, int]
+_ActionOutput = tuple[bool, int, int]
 
 
 class Standstill(NamedTuple):
@@ -28,7 +28,7 @@ class Standstill(NamedTuple):
     words: str
 
 
-def standstill(order: Order, overlapped: bool = False) -> Standstill | None:
+def find_deadlock(order: Order, overlapped: bool = False) -> Standstill | None:
     """Where an order comes to a halt; None where it does not.
 
     overlapped: a pair begins when both of it have what they need.
@@ -42,10 +42,10 @@ class _OrderWalk:
     def __init__(self, order: Order, overlapped: bool) -> None:
         self._order = order
         self._overlapped = overlapped
-        self._made: set[_Made] = set()
+        self._outputs: set[_ActionOutput] = set()
         self._at = [0] * len(order.stages)
         # By what is missing: the stages that stand before it.
-        self._waiting: dict[_Made, list[int]] = {}
+        self._waiting: dict[_ActionOutput, list[int]] = {}
 
     def go(self) -> None:
         """Let every stage go on until nothing moves."""
@@ -60,9 +60,9 @@ class _OrderWalk:
                     break
                 for action in self._together(stage):
                     if action.kind != "W":
-                        made = (action.kind == "F", action.microbatch, self._position(stage, action))
-                        self._made.add(made)
-                        awake += self._waiting.pop(made, [])
+                        output = (action.kind == "F", action.microbatch, self._position(stage, action))
+                        self._outputs.add(output)
+                        awake += self._waiting.pop(output, [])
                     self._at[stage] += 1
 
     def _position(self, stage: int, action: Action) -> int:
@@ -74,12 +74,12 @@ class _OrderWalk:
         paired = self._overlapped and actions[at].paired
         return list(actions[at : at + 1 + paired])
 
-    def _missing(self, stage: int) -> _Made | None:
+    def _missing(self, stage: int) -> _ActionOutput | None:
         """What the stage's next action needs and nobody has made."""
         last = self._order.placement.depth - 1
         for action in self._together(stage):
             position, microbatch = self._position(stage, action), action.microbatch
-            needed: _Made | None = None
+            needed: _ActionOutput | None = None
             if action.kind == "F":
                 needed = (True, microbatch, position - 1) if position else None
             elif action.kind == "W":
@@ -88,7 +88,7 @@ class _OrderWalk:
                 needed = (True, microbatch, position)
             else:
                 needed = (False, microbatch, position + 1)
-            if needed is not None and needed not in self._made:
+            if needed is not None and needed not in self._outputs:
                 return needed
         return None
 
@@ -97,16 +97,16 @@ class _OrderWalk:
         standing = [stage for stage, at in enumerate(self._at) if at < len(self._order.stages[stage])]
         if not standing:
             return None
-        seen: dict[int, int] = {}
+        first_visit: dict[int, int] = {}
         stage = standing[0]
-        path: list[tuple[int, _Made]] = []
-        while stage not in seen:
-            seen[stage] = len(path)
+        path: list[tuple[int, _ActionOutput]] = []
+        while stage not in first_visit:
+            first_visit[stage] = len(path)
             missing = self._missing(stage)
             assert missing is not None
             path.append((stage, missing))
             stage = self._order.placement.at(missing[1], missing[2]).stage
-        ring = path[seen[stage] :]
+        ring = path[first_visit[stage] :]
         waits = []
         for index, (rank, missing) in enumerate(ring):
             other = ring[(index + 1) % len(ring)][0]
@@ -154,7 +154,7 @@ def _open_order(path: str, version: tuple[int, int]) -> ReadOrder:
     read, diagnostics = check_order(path)
     errors = [diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"]
     if read is None or errors:
-        raise InputError(*errors, found=tuple(diagnostics))
+        raise InputError(*errors, all_diagnostics=tuple(diagnostics))
     return read
 
 
@@ -168,27 +168,27 @@ def check_order(path: str) -> tuple[ReadOrder | None, list[Diagnostic]]:
     if text.count(",") + text.count(" ") > MOST_CELLS:
         message = f"found more than {MOST_CELLS} cells, expected a schedule"
         raise InputError(Diagnostic("error", "too-large", message, path, 1, 1))
-    written, errors = read_text(path, text)
-    if not written.cells and not errors:
+    order_text, errors = read_text(path, text)
+    if not order_text.cells and not errors:
         message = "found no action, expected `0F0,0F1,0B0 ...`, a line a rank, or `0: F0 F1 B0 ...`"
         errors.append(Diagnostic("error", "schedule-text", message, path, 1, 1))
     if not errors:
-        errors = list(_Check(path, written).errors())
+        errors = list(_Check(path, order_text).errors())
     if errors:
-        return None, _listed(errors)
-    order = _order(written)
-    notes = list(_left_out(path, written))
-    stuck = standstill(order)
+        return None, _limit_errors(errors)
+    order = _build_order(order_text)
+    notes = list(_left_out(path, order_text))
+    stuck = find_deadlock(order)
     if stuck is not None:
-        first = next(cell for cell in written.cells if (cell.rank, cell.words()) == stuck.first)
+        first = next(cell for cell in order_text.cells if (cell.rank, cell.words()) == stuck.first)
         message = f"the stages would wait for each other for ever: {stuck.words}"
-        place = (path, first.line, first.column)
-        return None, [*notes, Diagnostic("error", "schedule-deadlock", message, *place)]
-    pairs = standstill(order, overlapped=True)
-    return ReadOrder(path, order, written.form, tuple(notes), pairs.words if pairs else None), notes
+        location = (path, first.line, first.column)
+        return None, [*notes, Diagnostic("error", "schedule-deadlock", message, *location)]
+    pairs = find_deadlock(order, overlapped=True)
+    return ReadOrder(path, order, order_text.form, tuple(notes), pairs.words if pairs else None), notes
 
 
-def _listed(errors: list[Diagnostic]) -> list[Diagnostic]:
+def _limit_errors(errors: list[Diagnostic]) -> list[Diagnostic]:
     """The errors in the order of their places, of one code the first few and how many more there are."""
     listed: list[Diagnostic] = []
     counts: Counter[str] = Counter()
@@ -204,13 +204,13 @@ def _listed(errors: list[Diagnostic]) -> list[Diagnostic]:
     return listed
 
 
-def _left_out(path: str, written: Written) -> Iterator[Diagnostic]:
+def _left_out(path: str, order_text: OrderText) -> Iterator[Diagnostic]:
     """A note on what a file says that a run takes from elsewhere."""
-    counts = Counter(word for word, *_ in written.others)
+    counts = Counter(word for word, *_ in order_text.others)
     if counts:
-        counted = " and ".join(f"{count} {word}" for word, count in counts.items())
-        _, _, _, line, column = written.others[0]
-        message = f"{counted} left out: the workload says when gradients and parameters are exchanged"
+        counts_text = " and ".join(f"{count} {word}" for word, count in counts.items())
+        _, _, _, line, column = order_text.others[0]
+        message = f"{counts_text} left out: the workload says when gradients and parameters are exchanged"
         yield Diagnostic("note", "schedule-left-out", message, path, line, column)
 
 
@@ -220,46 +220,46 @@ def _left_out(path: str, written: Written) -> Iterator[Diagnostic]:
 class _Check:
     """Looks for what is missing, twice, beyond the micro-batches, misplaced or out of order."""
 
-    def __init__(self, path: str, written: Written) -> None:
+    def __init__(self, path: str, order_text: OrderText) -> None:
         self._path = path
-        self._written = written
-        self._ranks = [*by_rank(written)]
-        self._depth = 1 + max(cell.position for cell in written.cells)
+        self._order_text = order_text
+        self._ranks = [*cells_by_rank(order_text)]
+        self._depth = 1 + max(cell.position for cell in order_text.cells)
         self._microbatches = self._count()
         # By position and micro-batch: where it is, in which cells.
         self._cells: dict[tuple[int, int], list[OrderCell]] = {}
-        for cell in written.cells:
+        for cell in order_text.cells:
             self._cells.setdefault((cell.position, cell.microbatch), []).append(cell)
 
     def _count(self) -> int:
         """The micro-batches of the file: as many as most of its positions take forward, and backward."""
-        numbers: dict[tuple[int, str], set[int]] = {}
-        for cell in self._written.cells:
+        microbatches: dict[tuple[int, str], set[int]] = {}
+        for cell in self._order_text.cells:
             if cell.kind != "W":
                 kind = "F" if cell.kind == "F" else "B"
-                numbers.setdefault((cell.position, kind), set()).add(cell.microbatch)
-        counts = Counter(map(len, numbers.values()))
+                microbatches.setdefault((cell.position, kind), set()).add(cell.microbatch)
+        counts = Counter(map(len, microbatches.values()))
         return max(counts, key=lambda count: (counts[count], count), default=0)
 
     def errors(self) -> Iterator[Diagnostic]:
         """All of them; who lies where and in which order only where nothing is missing or beyond."""
-        diagnostics = [*self._of_ranks(), *self._of_numbers()]
-        diagnostics += [] if diagnostics else self._of_places()
-        diagnostics += [*self._of_order()]
-        if not diagnostics and self._written.transfers:
-            diagnostics += self._of_transfers()
+        diagnostics = [*self._check_ranks(), *self._check_microbatches()]
+        diagnostics += [] if diagnostics else self._check_positions()
+        diagnostics += [*self._check_sequence()]
+        if not diagnostics and self._order_text.transfers:
+            diagnostics += self._check_transfers()
         return iter(diagnostics)
 
     def _error(self, code: str, message: str, cell: OrderCell | Transfer | None) -> Diagnostic:
         line, column = (cell.line, cell.column) if cell is not None else (None, None)
         return Diagnostic("error", code, message, self._path, line, column)
 
-    def _of_ranks(self) -> Iterator[Diagnostic]:
+    def _check_ranks(self) -> Iterator[Diagnostic]:
         for rank, cells in enumerate(self._ranks):
             if not cells:
                 yield self._error("schedule-missing", f"rank {rank} has no action", None)
 
-    def _of_numbers(self) -> Iterator[Diagnostic]:
+    def _check_microbatches(self) -> Iterator[Diagnostic]:
         count = self._microbatches
         for (position, microbatch), cells in self._cells.items():
             if microbatch >= count:
@@ -271,16 +271,16 @@ class _Check:
                         cell,
                     )
         for position in range(self._depth):
-            of_rank = next((cell for cell in self._written.cells if cell.position == position), None)
+            of_rank = next((cell for cell in self._order_text.cells if cell.position == position), None)
             if of_rank is None:
                 yield self._error(
                     "schedule-missing", f"stage {position} has no action, stage {self._depth - 1} has", None
                 )
                 continue
             for microbatch in range(count):
-                yield from self._of_microbatch(position, microbatch, of_rank)
+                yield from self._check_microbatch(position, microbatch, of_rank)
 
-    def _of_microbatch(self, position: int, microbatch: int, of_rank: OrderCell) -> Iterator[Diagnostic]:
+    def _check_microbatch(self, position: int, microbatch: int, of_rank: OrderCell) -> Iterator[Diagnostic]:
         """What is missing or twice of a micro-batch at a position. of_rank: a cell of that position."""
         cells = self._cells.get((position, microbatch), [])
         by_kind: dict[str, list[OrderCell]] = {}
@@ -309,8 +309,8 @@ class _Check:
                         again,
                     )
 
-    def _of_places(self) -> Iterator[Diagnostic]:
-        ranks = self._written.ranks
+    def _check_positions(self) -> Iterator[Diagnostic]:
+        ranks = self._order_text.ranks
         for (position, microbatch), cells in self._cells.items():
             elsewhere = next((cell for cell in cells if cell.rank != cells[0].rank), None)
             if elsewhere is not None:
@@ -322,7 +322,7 @@ class _Check:
                 )
                 return
         if self._depth % ranks:
-            near = next(cell for cell in self._written.cells if cell.position == self._depth - 1)
+            near = next(cell for cell in self._order_text.cells if cell.position == self._depth - 1)
             yield self._error(
                 "schedule-place",
                 f"{plural(self._depth, 'stage')} on {plural(ranks, 'rank')}: each rank must have as many",
@@ -340,12 +340,12 @@ class _Check:
                         self._cells[0, microbatch][0],
                     )
                     return
-        yield from self._of_routes()
+        yield from self._check_routes()
 
-    def _of_routes(self) -> Iterator[Diagnostic]:
+    def _check_routes(self) -> Iterator[Diagnostic]:
         """Several ways through the ranks are copies of the model: they share no stage of a rank."""
         first_at: dict[tuple[int, ...], int] = {}
-        for microbatch, route in enumerate(_routes(self._written, self._depth, self._microbatches)):
+        for microbatch, route in enumerate(_routes(self._order_text, self._depth, self._microbatches)):
             first_at.setdefault(route, microbatch)
         for route, microbatch in first_at.items():
             for other, before in first_at.items():
@@ -363,16 +363,16 @@ class _Check:
                     )
                     return
 
-    def _of_order(self) -> Iterator[Diagnostic]:
+    def _check_sequence(self) -> Iterator[Diagnostic]:
         """What stands on its rank before something that it needs of the same rank."""
         for cells in self._ranks:
-            places: dict[tuple[int, int, str], int] = {}
+            index_of: dict[tuple[int, int, str], int] = {}
             for index, cell in enumerate(cells):
                 for part in ("I", "W") if cell.kind == "B" else (cell.kind,):
-                    places.setdefault((cell.position, cell.microbatch, part), index)
+                    index_of.setdefault((cell.position, cell.microbatch, part), index)
             for index, cell in enumerate(cells):
                 for needed in self._needs_of(cell):
-                    at = places.get(needed, -1)
+                    at = index_of.get(needed, -1)
                     if at > index:
                         yield self._error(
                             "schedule-order",
@@ -391,35 +391,35 @@ class _Check:
         after = [(position + 1, microbatch, "I")] if position + 1 < self._depth else []
         return [(position, microbatch, "F"), *after]
 
-    def _of_transfers(self) -> Iterator[Diagnostic]:
+    def _check_transfers(self) -> Iterator[Diagnostic]:
         """SEND and RECV belong to each other, behind what makes and before what needs what they carry."""
-        known: dict[tuple[bool, bool, int, int], Transfer] = {}
-        for transfer in self._written.transfers:
+        by_key: dict[tuple[bool, bool, int, int], Transfer] = {}
+        for transfer in self._order_text.transfers:
             key = (transfer.sends, transfer.forward, transfer.position, transfer.microbatch)
-            if key in known:
-                message = f"{transfer.words()} comes a second time, first in line {known[key].line}"
+            if key in by_key:
+                message = f"{transfer.words()} comes a second time, first in line {by_key[key].line}"
                 yield self._error("schedule-twice", message, transfer)
-            known.setdefault(key, transfer)
-        for transfer in known.values():
+            by_key.setdefault(key, transfer)
+        for transfer in by_key.values():
             step = 1 if transfer.forward == transfer.sends else -1
             other = (not transfer.sends, transfer.forward, transfer.position + step, transfer.microbatch)
-            if other not in known:
+            if other not in by_key:
                 partner = transfer._replace(sends=not transfer.sends, position=transfer.position + step)
                 message = f"{transfer.words()} has no {partner.words()}"
                 yield self._error("schedule-missing", message, transfer)
-            yield from self._of_transfer(transfer)
+            yield from self._check_transfer(transfer)
         for (position, microbatch), cells in self._cells.items():
             there = self._cells.get((position + 1, microbatch))
             if there is None or there[0].rank == cells[0].rank:
                 continue
             for forward, at, makers in ((True, position, cells), (False, position + 1, there)):
-                if (True, forward, at, microbatch) not in known:
+                if (True, forward, at, microbatch) not in by_key:
                     name = f"{at}SEND_{'F' if forward else 'B'}{microbatch}"
                     kinds = ("F",) if forward else ("B", "I")
                     maker = next(cell for cell in makers if cell.kind in kinds)
                     yield self._error("schedule-missing", f"{name} is missing", maker)
 
-    def _of_transfer(self, transfer: Transfer) -> Iterator[Diagnostic]:
+    def _check_transfer(self, transfer: Transfer) -> Iterator[Diagnostic]:
         cells = self._ranks[transfer.rank]
         kinds = ("F",) if transfer.forward else ("B", "I")
         index = next(
@@ -446,30 +446,30 @@ class _Check:
 # -- the order -------------------------------------------------------------------------
 
 
-def _routes(written: Written, depth: int, microbatches: int) -> list[tuple[int, ...]]:
+def _routes(order_text: OrderText, depth: int, microbatches: int) -> list[tuple[int, ...]]:
     """By micro-batch the rank at each position."""
     routes = [[0] * depth for _ in range(microbatches)]
-    for cell in written.cells:
+    for cell in order_text.cells:
         routes[cell.microbatch][cell.position] = cell.rank
     return [tuple(route) for route in routes]
 
 
-def _order(written: Written) -> Order:
+def _build_order(order_text: OrderText) -> Order:
     """The order of a file without errors."""
-    depth = 1 + max(cell.position for cell in written.cells)
-    microbatches = 1 + max(cell.microbatch for cell in written.cells)
-    parts = depth // written.ranks
-    ranks_of = _routes(written, depth, microbatches)
-    numbers = {route: number for number, route in enumerate(dict.fromkeys(ranks_of))}
+    depth = 1 + max(cell.position for cell in order_text.cells)
+    microbatches = 1 + max(cell.microbatch for cell in order_text.cells)
+    parts = depth // order_text.ranks
+    ranks_of = _routes(order_text, depth, microbatches)
+    route_index = {route: index for index, route in enumerate(dict.fromkeys(ranks_of))}
     routes = []
-    for route, number in numbers.items():
-        met = [0] * written.ranks
-        places = []
+    for route, copy_index in route_index.items():
+        met = [0] * order_text.ranks
+        positions = []
         for rank in route:
-            places.append(ChunkPlace(rank, number * parts + met[rank]))
+            positions.append(ChunkPosition(rank, copy_index * parts + met[rank]))
             met[rank] += 1
-        routes.append(tuple(places))
-    placement = Placement(written.ranks, tuple(routes), tuple(numbers[route] for route in ranks_of))
+        routes.append(tuple(positions))
+    placement = Placement(order_text.ranks, tuple(routes), tuple(route_index[route] for route in ranks_of))
     stages = tuple(
         tuple(
             Action(
@@ -480,6 +480,6 @@ def _order(written: Written) -> Order:
             )
             for cell in cells
         )
-        for cells in by_rank(written)
+        for cells in cells_by_rank(order_text)
     )
     return Order(placement, stages)

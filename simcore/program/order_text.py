@@ -61,7 +61,7 @@ class Transfer(NamedTuple):
         return f"{self.position}{'SEND' if self.sends else 'RECV'}_{kind}{self.microbatch}"
 
 
-class Written(NamedTuple):
+class OrderText(NamedTuple):
     """What stands in a file. form: `pytorch` or `plain`. ranks: how many have a line. cells: of all, a rank
     after another, each in its order. others: (word, position, rank, line, column) of what is left out.
     """
@@ -73,7 +73,7 @@ class Written(NamedTuple):
     others: list[tuple[str, int, int, int, int]]
 
 
-def as_text(order: Order) -> str:
+def format_order(order: Order) -> str:
     """The order as PyTorch writes it, a line a rank."""
     lines = []
     for stage, actions in enumerate(order.stages):
@@ -90,10 +90,10 @@ def as_text(order: Order) -> str:
     return "\n".join(lines) + "\n"
 
 
-def read_text(path: str, text: str) -> tuple[Written, list[Diagnostic]]:
+def read_text(path: str, text: str) -> tuple[OrderText, list[Diagnostic]]:
     """What stands in the text of a schedule file, and an error for all that cannot be read."""
-    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1)]
-    lines = [(number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
+    lines = [(line_number, line) for line_number, line in enumerate(text.splitlines(), 1)]
+    lines = [(index, line) for index, line in lines if line.strip() and not line.lstrip().startswith("#")]
     if lines and _STAGE_LINE.match(lines[0][1]):
         return _Reader(path, "plain").plain(lines)
     return _Reader(path, "pytorch").pytorch(lines)
@@ -105,45 +105,49 @@ class _Reader:
     def __init__(self, path: str, form: str) -> None:
         self._path = path
         self._errors: list[Diagnostic] = []
-        self._written = Written(form, 0, [], [], [])
-        self._own = 0
+        self._order_text = OrderText(form, 0, [], [], [])
+        self._action_count = 0
 
-    def pytorch(self, lines: list[tuple[int, str]]) -> tuple[Written, list[Diagnostic]]:
+    def pytorch(self, lines: list[tuple[int, str]]) -> tuple[OrderText, list[Diagnostic]]:
         """A line of cells a rank, in the order of ranks."""
-        for rank, (number, line) in enumerate(lines):
+        for rank, (line_number, line) in enumerate(lines):
             column = 1
-            self._own = 0
+            self._action_count = 0
             for cell in line.split(","):
                 text = cell.strip().strip('"')
                 if text and text != "None":
-                    self._cell(text, rank, number, column + len(cell) - len(cell.lstrip()))
+                    self._cell(text, rank, line_number, column + len(cell) - len(cell.lstrip()))
                 column += len(cell) + 1
-        return self._written._replace(ranks=len(lines)), self._errors
+        return self._order_text._replace(ranks=len(lines)), self._errors
 
-    def plain(self, lines: list[tuple[int, str]]) -> tuple[Written, list[Diagnostic]]:
+    def plain(self, lines: list[tuple[int, str]]) -> tuple[OrderText, list[Diagnostic]]:
         """A line a stage, which its number begins."""
-        seen: dict[int, int] = {}
-        for number, line in lines:
+        line_of_rank: dict[int, int] = {}
+        for line_number, line in lines:
             match = _STAGE_LINE.match(line)
             if match is None:
-                self._error(line.strip(), "a line that begins with its stage, `0: F0 F1 B0 ...`", number, 1)
+                self._error(
+                    line.strip(), "a line that begins with its stage, `0: F0 F1 B0 ...`", line_number, 1
+                )
                 continue
             rank = int(match[1])
-            if rank in seen:
-                message = f"stage {rank} has a line already, line {seen[rank]}"
-                self._errors.append(Diagnostic("error", "schedule-twice", message, self._path, number, 1))
+            if rank in line_of_rank:
+                message = f"stage {rank} has a line already, line {line_of_rank[rank]}"
+                self._errors.append(
+                    Diagnostic("error", "schedule-twice", message, self._path, line_number, 1)
+                )
                 continue
-            seen[rank] = number
-            self._own = 0
+            line_of_rank[rank] = line_number
+            self._action_count = 0
             for word in re.finditer(r"[^\s,]+", line[match.end() :].partition("#")[0]):
                 if word.group() not in _WAITING:
-                    self._plain_word(word.group(), rank, number, match.end() + word.start() + 1)
-        for rank in range(len(seen)):
-            if rank not in seen:
-                message = f"{len(seen)} stages have a line, and none is of stage {rank}"
+                    self._plain_word(word.group(), rank, line_number, match.end() + word.start() + 1)
+        for rank in range(len(line_of_rank)):
+            if rank not in line_of_rank:
+                message = f"{len(line_of_rank)} stages have a line, and none is of stage {rank}"
                 self._errors.append(Diagnostic("error", "schedule-missing", message, self._path))
                 break
-        return self._written._replace(ranks=len(seen)), self._errors
+        return self._order_text._replace(ranks=len(line_of_rank)), self._errors
 
     def _plain_word(self, word: str, rank: int, line: int, column: int) -> None:
         first, plus, second = word.partition("+")
@@ -158,10 +162,10 @@ class _Reader:
             self._pair(text, pair[1].strip(), pair[2].strip(), rank, line, column)
         elif transfer := _TRANSFER.fullmatch(text):
             position, word, kind, microbatch = transfer.groups()
-            place = (int(microbatch), int(position), self._own, line, column)
-            self._written.transfers.append(Transfer(rank, word == "SEND", kind == "F", *place))
+            location = (int(microbatch), int(position), self._action_count, line, column)
+            self._order_text.transfers.append(Transfer(rank, word == "SEND", kind == "F", *location))
         elif other := _OTHER.fullmatch(text):
-            self._written.others.append((other[2], int(other[1]), rank, line, column))
+            self._order_text.others.append((other[2], int(other[1]), rank, line, column))
         else:
             self._action(text, rank, False, line, column)
 
@@ -175,26 +179,26 @@ class _Reader:
 
     def _action(self, text: str, rank: int, paired: bool, line: int, column: int) -> None:
         match = _ACTION.fullmatch(text)
-        if match is None or (match[1] is None and self._written.form == "pytorch"):
+        if match is None or (match[1] is None and self._order_text.form == "pytorch"):
             fitting = "`0F0` (stage, one of F B I W, micro-batch)"
-            if self._written.form == "plain":
+            if self._order_text.form == "plain":
                 fitting = "`F0` or `2F0` (stage, one of F B I W, micro-batch)"
             self._error(text, fitting, line, column)
             return
         position = rank if match[1] is None else int(match[1])
-        self._own += 1
+        self._action_count += 1
         kind: Kind = match[2]  # type: ignore[assignment]
-        self._written.cells.append(OrderCell(rank, kind, int(match[3]), position, paired, line, column))
+        self._order_text.cells.append(OrderCell(rank, kind, int(match[3]), position, paired, line, column))
 
     def _error(self, text: str, fitting: str, line: int, column: int) -> None:
         message = f"found `{printable(text, 40)}`, expected {fitting}"
         self._errors.append(Diagnostic("error", "schedule-text", message, self._path, line, column))
 
 
-def by_rank(written: Written) -> Iterator[list[OrderCell]]:
+def cells_by_rank(order_text: OrderText) -> Iterator[list[OrderCell]]:
     """The actions of each rank, in their order."""
-    cells_of: list[list[OrderCell]] = [[] for _ in range(written.ranks)]
-    for cell in written.cells:
-        if cell.rank < written.ranks:
+    cells_of: list[list[OrderCell]] = [[] for _ in range(order_text.ranks)]
+    for cell in order_text.cells:
+        if cell.rank < order_text.ranks:
             cells_of[cell.rank].append(cell)
     return iter(cells_of)

@@ -24,7 +24,7 @@ TRACE_FORMS = {
 }
 
 
-class AskedOverrides(Struct, frozen=True):
+class OverrideParameters(Struct, frozen=True):
     """What parameters say of them, as they were given."""
 
     slow_rank: tuple[str, ...]
@@ -54,13 +54,18 @@ class Overrides(Struct, frozen=True):
     time_scales: list[tuple[str, float]] = field(default_factory=list)
 
 
-def parse_overrides(asked: AskedOverrides, world: int, dimensions: int) -> Overrides:
+def parse_overrides(parameters: OverrideParameters, world: int, dimensions: int) -> Overrides:
     """The overrides of a run. Raises `UsageError` that says what was given and what fits."""
     return Overrides(
-        slow_ranks_of(asked.slow_rank, world), slow_links_of(asked.slow_link, world, dimensions),
-        asked.jitter, asked.seed, asked.compute_scale, asked.comm_scale, layer_scales(asked.layer_scale),
-        time_scales(asked.time_scale),
-    )  # fmt: skip
+        slow_ranks_of(parameters.slow_rank, world),
+        slow_links_of(parameters.slow_link, world, dimensions),
+        parameters.jitter,
+        parameters.seed,
+        parameters.compute_scale,
+        parameters.comm_scale,
+        layer_scales(parameters.layer_scale),
+        time_scales(parameters.time_scale),
+    )
 
 
 def slow_links_of(texts: Sequence[str], world: int, dimensions: int) -> dict[tuple[int, int], float]:
@@ -73,8 +78,8 @@ def slow_links_of(texts: Sequence[str], world: int, dimensions: int) -> dict[tup
         if not colon:
             raise UsageError(f"--slow-link {printable(text, 60)}: {form} is expected")
         link = (
-            _number(dimension, "--slow-link", text, "dimension", dimensions),
-            _number(rank, "--slow-link", text, "rank", world),
+            _parse_index(dimension, "--slow-link", text, "dimension", dimensions),
+            _parse_index(rank, "--slow-link", text, "rank", world),
         )
         links[link] = factor
     return links
@@ -85,7 +90,7 @@ def slow_ranks_of(texts: Sequence[str], world: int) -> dict[int, float]:
     ranks = {}
     for text in texts:
         left, factor = parse_factor(text, "--slow-rank", "R=X, for example 37=1.3")
-        ranks[_number(left, "--slow-rank", text, "rank", world)] = factor
+        ranks[_parse_index(left, "--slow-rank", text, "rank", world)] = factor
     return ranks
 
 
@@ -122,7 +127,7 @@ def time_scales(texts: Sequence[str]) -> list[tuple[str, float]]:
     return scales
 
 
-def factors_on(scales: Sequence[tuple[str, float]], part: str, layer: str) -> list[float]:
+def find_factors(scales: Sequence[tuple[str, float]], part: str, layer: str) -> list[float]:
     """The factors that are on what is of a phase or stream, `compute fwd`, and of rows called so without
     digits, one after the other. scales: as `time_scales` gives them.
     """
@@ -142,8 +147,8 @@ def parse_factor(text: str, option: str, form: str, zero: bool = False) -> tuple
     return left, factor
 
 
-def _number(text: str, option: str, whole: str, what: str, count: int) -> int:
+def _parse_index(text: str, option: str, full_text: str, what: str, count: int) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 12 or int(text) >= count:
-        given = f"{option} {printable(whole, 60)}"
-        raise UsageError(f"{given}: no {what} {printable(text, 20)} in this run, only 0 to {count - 1}")
+        flag_text = f"{option} {printable(full_text, 60)}"
+        raise UsageError(f"{flag_text}: no {what} {printable(text, 20)} in this run, only 0 to {count - 1}")
     return int(text)

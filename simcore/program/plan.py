@@ -24,20 +24,20 @@ from simcore.program.ops import (
     STREAM_OF_GROUP,
     WG,
     AnyCost,
-    BesideCost,
     CollectiveCost,
     ComputeCost,
     InnerJoins,
-    JoinedCost,
     Ops,
+    OverlapCost,
     PartCost,
+    SequenceCost,
 )
-from simcore.program.order import ONE_PLACE, Placement
+from simcore.program.order import SINGLE_STAGE, Placement
 from simcore.program.overrides import ANY_ROW
 from simcore.records import NamedTuple, Struct, field
-from simcore.units import shares
+from simcore.units import split_by_weight
 from simcore.workload import Cells, Workload
-from simcore.workload.model import Phase, PiecedCell, Uneven, base_name
+from simcore.workload.model import Phase, SplitCell, UnevenCell, base_name
 
 
 class OpSegment(NamedTuple):
@@ -70,7 +70,7 @@ class Plan(Struct):
     layout: Layout
     microbatches: int
     transfer_bytes: int
-    placement: Placement = ONE_PLACE
+    placement: Placement = SINGLE_STAGE
     passes: int = 1
     steps: int = 1
     overlapped: bool = False
@@ -82,11 +82,11 @@ class Plan(Struct):
     costs: dict[tuple[type, Any], int] = field(default_factory=dict)
     messages: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
     segments: dict[tuple[str, tuple[int, ...]], OpSegment] = field(default_factory=dict)
-    joined: frozenset[int] | None = None
-    beside: frozenset[int] = frozenset()
+    merged_streams: frozenset[int] | None = None
+    idle_streams: frozenset[int] = frozenset()
     was_busy: bool = False
     _rows: dict[tuple[int, int, bool, bool], tuple[int, ...]] = field(default_factory=dict)
-    _first_alike: list[int] | None = None
+    _first_equal_rows: list[int] | None = None
     _by_content: dict[tuple[str, tuple[int, ...]], tuple[int, ...]] = field(default_factory=dict)
     _inner: dict[tuple[bytes, bytes, tuple[tuple[int, int], ...]], InnerJoins] = field(default_factory=dict)
 
@@ -110,12 +110,12 @@ class Plan(Struct):
         """
         if self.workload.stages:
             return self.workload.stages[stage].chunks[chunk]
-        number = microbatch % len(self.structure.blocks)
+        block_index = microbatch % len(self.structure.blocks)
         position = self.placement.position(stage, chunk)
         first, last = position == 0, position == self.placement.depth - 1
-        key = (number, chunk % self.placement.parts, first, last)
+        key = (block_index, chunk % self.placement.parts, first, last)
         if key not in self._rows:
-            self._rows[key] = self._chunk_rows(self.structure.blocks[number], *key[1:])
+            self._rows[key] = self._chunk_rows(self.structure.blocks[block_index], *key[1:])
         return self._rows[key]
 
     def _chunk_rows(self, block: tuple[int, ...], part: int, first: bool, last: bool) -> tuple[int, ...]:
@@ -155,31 +155,36 @@ class Plan(Struct):
             ends = tuple((lane, stream.index(lane), stream.rindex(lane)) for lane in lanes)
             # Streams are first in, first out: what is before an op that is over is over.
             over = {lane: max((op for _, op in pairs if stream[op] == lane), default=-1) for lane in lanes}
-            beside = [op for op, lane in enumerate(stream) if lane != COMPUTE and not blocking[op]]
-            left = tuple(op for op in beside if op > over[stream[op]])
-            inner = self._inner[stream, blocking, pairs] = InnerJoins(pairs, ends, left)
+            async_ops = [op for op, lane in enumerate(stream) if lane != COMPUTE and not blocking[op]]
+            unjoined = tuple(op for op in async_ops if op > over[stream[op]])
+            inner = self._inner[stream, blocking, pairs] = InnerJoins(pairs, ends, unjoined)
         return OpSegment(ops, joins, inner)
 
-    def of_alike_rows(self, part: str, rows: tuple[int, ...]) -> OpSegment | None:
+    def reuse_segment(self, part: str, rows: tuple[int, ...]) -> OpSegment | None:
         """The segment of a part over `rows` from that of other rows with the same names and cells.
 
         A file repeats its rows for each micro-batch: 32 times in seed 002, whose ops take 7 of the 16 ms of
         its program. None for the first of their kind, and where more than names and cells counts.
         """
         workload = self.workload
-        if workload.header.checkpoint_initiates or workload.recomputed or workload.waits or workload.pieces:
+        if (
+            workload.header.checkpoint_initiates
+            or workload.recomputed
+            or workload.waits
+            or workload.split_cells
+        ):
             return None
-        if self._first_alike is None:
-            self._first_alike = _first_alike(workload, self.structure)
-        content = part, tuple([self._first_alike[row] for row in rows])
+        if self._first_equal_rows is None:
+            self._first_equal_rows = _find_first_equal_rows(workload, self.structure)
+        content = part, tuple([self._first_equal_rows[row] for row in rows])
         other = self._by_content.setdefault(content, rows)
         if other == rows:
             return None
         here = dict(zip(other, rows, strict=True))
         ops, joins, _ = self.segments[part, other]
-        moved = ops.part(0, len(ops))
-        moved.row = array("i", map(here.__getitem__, ops.row))
-        return OpSegment(moved, joins)
+        copied_ops = ops.part(0, len(ops))
+        copied_ops.row = array("i", map(here.__getitem__, ops.row))
+        return OpSegment(copied_ops, joins)
 
     def recomputed(self, rows: tuple[int, ...]) -> dict[int, list[int]]:
         """Which of `rows` (ascending) run forward again before the input gradient of which of them.
@@ -218,7 +223,7 @@ class Plan(Struct):
         names = (name, base_name(name), ANY_ROW)
         return next((scales[name, phase] for name in names if (name, phase) in scales), 1.0)
 
-    def uneven(self, cells: Cells, row: int) -> Uneven | None:
+    def uneven(self, cells: Cells, row: int) -> UnevenCell | None:
         """How the ranks of an expert group differ in a cell."""
         workload = self.workload
         if not workload.uneven:
@@ -232,7 +237,7 @@ class Plan(Struct):
         return self.structure.is_optimizer(row, self.workload.name[row])
 
 
-def _first_alike(workload: Workload, structure: Structure) -> list[int]:
+def _find_first_equal_rows(workload: Workload, structure: Structure) -> list[int]:
     """By row the first row with its name and cells; itself where it is of the tail or of uneven ranks."""
     columns: list[Iterable[object]] = [workload.name]
     for cells in (workload.fwd, workload.ig, workload.wg):
@@ -317,35 +322,37 @@ class RowBuilder:
             STREAM_OF_GROUP[what.group], phase, int(blocking), cost, row, self.microbatch_of.get(row, -1)
         )
 
-    def _in_pieces(self, cells: Cells, row: int, phase: int, size: int, pieces: PiecedCell) -> None:
+    def _append_split_cell(
+        self, cells: Cells, row: int, phase: int, size: int, split_cell: SplitCell
+    ) -> None:
         """The cell of a row piece by piece: its collective of `size` bytes beside its products."""
-        count, name, group = pieces.cut_in, cells.collective[row], cells.group[row]
+        count, name, group = split_cell.split_count, cells.collective[row], cells.group[row]
         assert name is not None
         assert group is not None
         assert self._wait is not None
         moves = count - 1
-        sent = [
+        split_costs = [
             CollectiveCost(name, group, size * (move + 1) // moves - size * move // moves, size, move, moves)
             for move in range(moves)
         ]
-        products = shares((1,) * count, pieces.product_ns)
-        self._compute(pieces.before_ns, cells, row, phase)
+        products = split_by_weight((1,) * count, split_cell.product_ns)
+        self._compute(split_cell.before_ns, cells, row, phase)
         first = len(self.ops)
         if name == "ALLGATHER":
-            for collective_cost in sent:
+            for collective_cost in split_costs:
                 self._collective(collective_cost, row, phase, False)
             self._compute(products[0], cells, row, phase)
             for index, ns in enumerate(products[1:]):
                 self._wait(first + index)
                 self._compute(ns, cells, row, phase)
         else:
-            for ns, collective_cost in zip(products, sent, strict=False):
+            for ns, collective_cost in zip(products, split_costs, strict=False):
                 self._compute(ns, cells, row, phase)
                 self._collective(collective_cost, row, phase, False)
             last = len(self.ops) - 1
             self._compute(products[-1], cells, row, phase)
             self._wait(last)
-        rest = cells.compute_ns[row] - pieces.before_ns - pieces.product_ns
+        rest = cells.compute_ns[row] - split_cell.before_ns - split_cell.product_ns
         self._compute(rest, cells, row, phase)
 
     def forward(self, row: int, phase: int = FWD) -> None:
@@ -355,9 +362,9 @@ class RowBuilder:
         first = len(self.ops)
         size = fwd.bytes[row]
         lifted = max(size, self.plan.least_forward_bytes) if size else 0
-        pieces = self.plan.workload.pieces.get(("fwd", row))
-        if pieces is not None:
-            self._in_pieces(fwd, row, phase, lifted, pieces)
+        split_cell = self.plan.workload.split_cells.get(("fwd", row))
+        if split_cell is not None:
+            self._append_split_cell(fwd, row, phase, lifted, split_cell)
             return
         self.compute(fwd, row, phase)
         self.part_of_collective(fwd, row, phase, row not in fwd.asynchronous, lifted)
@@ -367,9 +374,9 @@ class RowBuilder:
         """Input gradient of a row: compute, then its collective, blocking unless the file says otherwise."""
         ig = self.plan.workload.ig
         self.begin("ig", row)
-        pieces = self.plan.workload.pieces.get(("ig", row))
-        if pieces is not None:
-            self._in_pieces(ig, row, IG, ig.bytes[row], pieces)
+        split_cell = self.plan.workload.split_cells.get(("ig", row))
+        if split_cell is not None:
+            self._append_split_cell(ig, row, IG, ig.bytes[row], split_cell)
             return
         first = len(self.ops)
         self.compute(ig, row, IG)
@@ -391,65 +398,65 @@ class RowBuilder:
             self.forward(row, RECOMPUTE)
 
 
-def joined(segment: OpSegment, plan: Plan) -> OpSegment:
+def merge_ops(segment: OpSegment, plan: Plan) -> OpSegment:
     """The same part with what can only run one after another as one op, of the first one's row and phase.
 
     That is compute, collectives that compute waits for on the streams of `plan.joined`, and a collective on
     one of `plan.beside` with what is beside it.
     """
-    assert plan.joined is not None
+    assert plan.merged_streams is not None
     costs: list[Any] = [cost for _, cost in plan.costs]
-    ops, joined_ops, joins = segment.ops, Ops(), []
+    ops, merged_ops, joins = segment.ops, Ops(), []
     waits: dict[int, list[int]] = {}
-    for place, waited in segment.joins:
-        waits.setdefault(place, []).append(waited)
-    awaited = {op: place for place, op in segment.joins}
+    for position, waited in segment.joins:
+        waits.setdefault(position, []).append(waited)
+    awaited = {op: waiter for waiter, op in segment.joins}
     # What ended within an op of several.
     ended: set[int] = set()
     number_of: dict[int, int] = {}
     count = len(ops)
 
-    def one_by_one(op: int) -> bool:
+    def is_sequential(op: int) -> bool:
         stream = ops.stream[op]
-        return stream == COMPUTE or (ops.blocking[op] > 0 and stream in plan.joined)  # type: ignore[operator]
+        return stream == COMPUTE or (ops.blocking[op] > 0 and stream in plan.merged_streams)  # type: ignore[operator]
 
-    def beside_until(op: int) -> int:
+    def find_overlap_end(op: int) -> int:
         """Where compute waits for a collective that runs beside nothing else; 0 of others."""
         until = awaited.get(op, 0)
-        alone = all(between not in waits and one_by_one(between) for between in range(op + 1, until))
+        alone = all(between not in waits and is_sequential(between) for between in range(op + 1, until))
         return until if until > op + 1 and alone else 0
 
     op = 0
     while True:
-        joins += [(len(joined_ops), number_of[waited]) for waited in waits.get(op, ()) if waited not in ended]
+        joins += [(len(merged_ops), number_of[waited]) for waited in waits.get(op, ()) if waited not in ended]
         if op == count:
-            return _as_part(OpSegment(joined_ops, joins), plan)
+            return _merge_part(OpSegment(merged_ops, joins), plan)
         together: Counter[Any] = Counter()
         until = op
         while until < count and (until == op or ended.issuperset(waits.get(until, ()))):
-            if one_by_one(until) and until not in awaited:
+            if is_sequential(until) and until not in awaited:
                 together[costs[ops.cost[until]]] += 1
                 until += 1
-            elif ops.stream[until] in plan.beside and (end := beside_until(until)):
-                beside = Counter(costs[cost] for cost in ops.cost[until + 1 : end])
-                together[BesideCost(costs[ops.cost[until]], tuple(beside.items()))] += 1
+            elif ops.stream[until] in plan.idle_streams and (end := find_overlap_end(until)):
+                overlapping = Counter(costs[cost] for cost in ops.cost[until + 1 : end])
+                together[OverlapCost(costs[ops.cost[until]], tuple(overlapping.items()))] += 1
                 ended.add(until)
                 until = end
             else:
                 break
-        number_of[op] = len(joined_ops)
+        number_of[op] = len(merged_ops)
         if until - op > 1:
-            cost = plan.cost(JoinedCost(tuple(together.items())))
-            joined_ops.append(COMPUTE, ops.phase[op], 1, cost, ops.row[op])
+            cost = plan.cost(SequenceCost(tuple(together.items())))
+            merged_ops.append(COMPUTE, ops.phase[op], 1, cost, ops.row[op])
             op = until
         else:
-            plan.was_busy |= ops.stream[op] in plan.beside
+            plan.was_busy |= ops.stream[op] in plan.idle_streams
             part = ops.part(op, op + 1)
-            joined_ops.extend(part, part.microbatch[0])
+            merged_ops.extend(part, part.microbatch[0])
             op += 1
 
 
-def _as_part(segment: OpSegment, plan: Plan) -> OpSegment:
+def _merge_part(segment: OpSegment, plan: Plan) -> OpSegment:
     """The same part as one op, and one that takes no time on each of its streams: behind that is whoever
     waits for what the part left there.
     """
@@ -459,12 +466,14 @@ def _as_part(segment: OpSegment, plan: Plan) -> OpSegment:
         return segment
     costs: list[Any] = [cost for _, cost in plan.costs]
     waits: dict[int, list[int]] = {}
-    for place, waited in segment.joins:
-        waits.setdefault(place, []).append(waited)
-    begun: dict[int, int] = {}
+    for position, waited in segment.joins:
+        waits.setdefault(position, []).append(waited)
+    begin_order: dict[int, int] = {}
     steps = []
     for op in range(len(ops) + 1):
-        steps += [(JOIN, _NOTHING, begun[waited]) for waited in waits.get(op, ()) if waited in begun]
+        steps += [
+            (JOIN, _NOTHING, begin_order[waited]) for waited in waits.get(op, ()) if waited in begin_order
+        ]
         if op == len(ops):
             break
         stream, cost = ops.stream[op], costs[ops.cost[op]]
@@ -473,13 +482,13 @@ def _as_part(segment: OpSegment, plan: Plan) -> OpSegment:
         elif ops.blocking[op]:
             steps.append((BLOCK, cost, streams.index(stream)))
         else:
-            begun[op] = len(begun)
+            begin_order[op] = len(begin_order)
             steps.append((BEGIN, cost, streams.index(stream)))
-    ops_made, phase, row = Ops(), ops.phase[0], ops.row[0]
-    ops_made.append(COMPUTE, phase, 1, plan.cost(PartCost(streams, tuple(steps))), row)
+    part_ops, phase, row = Ops(), ops.phase[0], ops.row[0]
+    part_ops.append(COMPUTE, phase, 1, plan.cost(PartCost(streams, tuple(steps))), row)
     for stream in streams:
-        ops_made.append(stream, phase, 0, plan.cost(_NOTHING), row)
-    return OpSegment(ops_made, [])
+        part_ops.append(stream, phase, 0, plan.cost(_NOTHING), row)
+    return OpSegment(part_ops, [])
 
 
 _NOTHING = ComputeCost(0)

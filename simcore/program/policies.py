@@ -16,14 +16,14 @@ from simcore.layout import (
     MOST_RANKS,
     Layout,
     check_rank_order,
+    header_diagnostic,
     least_world,
     near_multiples,
-    of_header,
 )
 from simcore.names import ASTRA_SIM_2, WORKLOAD_DIALECTS, Dialect
 from simcore.records import replace
 from simcore.workload import Cells, Workload
-from simcore.workload.model import LARGEST, PHASES, AskedDegrees, GroupKind, Phase
+from simcore.workload.model import LARGEST, PHASES, DegreeParameters, GroupKind, Phase
 from simcore.workload.policies import CUSTOMIZED, DLRM, INFERENCE, MICRO, NO_POLICY, TRANSFORMER
 
 Scope = tuple[GroupKind | None, GroupKind | None, GroupKind | None]
@@ -47,23 +47,23 @@ _DLRM_FIRST: Scope = ("all", "all", "all")
 _CUSTOMIZED = {"HYBRID_MODEL_DATA": ("dp", "dp", "tp")}
 
 
-def chosen_dialect(workload: Workload, asked: str | None) -> Dialect:
+def resolve_dialect(workload: Workload, requested: str | None) -> Dialect:
     """The dialect of a run: the one asked for, else that of the file; an op table has but one.
 
     Raises `UsageError` for another word.
     """
-    if asked == ASTRA_SIM_2:
+    if requested == ASTRA_SIM_2:
         raise UsageError(f"--dialect {ASTRA_SIM_2}: found a workload file, expected execution traces")
     for dialect in WORKLOAD_DIALECTS:
-        if dialect == (workload.dialect if asked is None else asked):
+        if dialect == (workload.dialect if requested is None else requested):
             return workload.dialect if workload.is_table else dialect
-    given = printable(asked or "", 60)
-    raise UsageError(f"--dialect {given}: simai or astra-sim-1 is expected")
+    quoted = printable(requested or "", 60)
+    raise UsageError(f"--dialect {quoted}: simai or astra-sim-1 is expected")
 
 
 def policy_layout(
     workload: Workload,
-    asked: AskedDegrees,
+    degrees: DegreeParameters,
     cluster_npus: int | None,
     first_dimension: Callable[[int], int],
 ) -> tuple[Layout, list[Diagnostic]]:
@@ -77,34 +77,34 @@ def policy_layout(
     header = workload.header
 
     def note(severity: Severity, code: str, message: str, key: str | None = None, brief: str = "") -> None:
-        diagnostics.append(of_header(workload, severity, code, message, key, brief))
+        diagnostics.append(header_diagnostic(workload, severity, code, message, key, brief))
 
-    check_rank_order(asked.rank_order)
+    check_rank_order(degrees.rank_order)
     for name in ("pp", "ep"):
-        if (getattr(asked, name) or 1) != 1:
+        if (getattr(degrees, name) or 1) != 1:
             what = "pipeline" if name == "pp" else "expert groups"
             raise UsageError(
-                f"--{name} {getattr(asked, name)}: dialect astra-sim-1 has no {what}, 1 would fit "
+                f"--{name} {getattr(degrees, name)}: dialect astra-sim-1 has no {what}, 1 would fit "
                 "(--dialect simai takes the rows as SimAI does)"
             )
         if (getattr(header, name) or 1) != 1:
             note("warning", f"{name}-ignored", f"{name} {getattr(header, name)} is no part of ASTRA-sim 1.0: "
                  "ignored", name)  # fmt: skip
-    stated = header.tp if asked.tp is None else asked.tp
-    world = asked.world or header.all_gpus
-    whole = (stated or 1) if workload.policy in TRANSFORMER else 1
+    stated_tp = header.tp if degrees.tp is None else degrees.tp
+    world = degrees.world or header.all_gpus
+    model_ranks = (stated_tp or 1) if workload.policy in TRANSFORMER else 1
     if world is None and cluster_npus is not None:
         # As many whole model groups as there is room for; what is left over stays empty.
-        world = max(whole, cluster_npus - cluster_npus % whole)
+        world = max(model_ranks, cluster_npus - cluster_npus % model_ranks)
     elif world is None:
-        world = least_world(whole)
+        world = least_world(model_ranks)
         note("note", "all-gpus-missing", f"the file does not tell the number of NPUs: {world} assumed; "
              "--world, --dim or --cluster gives it", brief=f"world {world}: the file tells none")  # fmt: skip
     if world > MOST_RANKS:
         raise UsageError(f"world {world}: at most {MOST_RANKS} ranks (2^24) are simulated")
     if workload.policy in TRANSFORMER:
-        tp = stated or 1
-        if stated is None:
+        tp = stated_tp or 1
+        if stated_tp is None:
             note("warning", "tp-missing", "no model_parallel_NPU_group in the header: tp 1 assumed, so "
                  "forward and input-gradient collectives run over no ranks; --tp gives it",
                  brief="tp 1 assumed: the header has none")  # fmt: skip
@@ -116,11 +116,11 @@ def policy_layout(
     data_first = workload.policy == "HYBRID_MODEL_DATA"
     if data_first:
         tp = world // tp
-    if workload.policy not in TRANSFORMER and asked.tp not in (None, tp):
+    if workload.policy not in TRANSFORMER and degrees.tp not in (None, tp):
         raise UsageError(
-            f"--tp {asked.tp}: policy {workload.policy} on {world} NPUs has tp {tp}, by its own rule"
+            f"--tp {degrees.tp}: policy {workload.policy} on {world} NPUs has tp {tp}, by its own rule"
         )
-    order = DATA_FASTEST if data_first else asked.rank_order
+    order = DATA_FASTEST if data_first else degrees.rank_order
     return Layout(tp, 1, world // tp, 1, order), diagnostics
 
 
@@ -139,7 +139,7 @@ def with_scopes(workload: Workload, layout: Layout) -> Workload:
     for a whole buffer that is too large for a column.
     """
     scopes = [_scope(workload, row) for row in range(len(workload))]
-    columns = [_scoped(workload, phase, scopes, layout) for phase in PHASES]
+    columns = [_scope_cells(workload, phase, scopes, layout) for phase in PHASES]
     # A reader that took the file for SimAI's says that update times do not count; here they do.
     diagnostics = tuple(
         diagnostic for diagnostic in workload.diagnostics if diagnostic.code != "process-time"
@@ -163,7 +163,7 @@ def _scope(workload: Workload, row: int) -> Scope:
     return _SCOPES[workload.policy]
 
 
-def _scoped(workload: Workload, phase: Phase, scopes: list[Scope], layout: Layout) -> Cells:
+def _scope_cells(workload: Workload, phase: Phase, scopes: list[Scope], layout: Layout) -> Cells:
     cells = workload.cells(phase)
     phase_number = PHASES.index(phase)
     groups: list[GroupKind | None] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from simcore.diagnostics import Diagnostic, UsageError, meant, printable
+from simcore.diagnostics import Diagnostic, UsageError, did_you_mean, printable
 from simcore.layout import Layout
 from simcore.program.blocks import Structure, is_embedding
 from simcore.program.order import Placement
@@ -13,13 +13,13 @@ from simcore.program.schedules import FROM_FILE, SCHEDULES, Schedule, is_schedul
 from simcore.records import Struct, replace
 from simcore.units import plural
 from simcore.workload import Workload
-from simcore.workload.model import AskedDegrees
+from simcore.workload.model import DegreeParameters
 
 if TYPE_CHECKING:
     from simcore.program.order_files import ReadOrder
 
 
-class AskedSchedule(Struct, frozen=True):
+class ScheduleParameters(Struct, frozen=True):
     """What parameters say of the schedule; None: as the file says, or the default. given: the names of all
     parameters that are not at their default.
     """
@@ -34,31 +34,31 @@ class AskedSchedule(Struct, frozen=True):
     overlap_fwd_bwd: bool = False
     overlap_grad_reduce: bool = False
     overlap_param_gather: bool = False
-    given: frozenset[str] = frozenset()
+    explicit_names: frozenset[str] = frozenset()
 
 
 def with_stages_of_schedule(
-    workload: Workload, name: str | None, asked: AskedDegrees
-) -> tuple[AskedDegrees, list[Diagnostic]]:
+    workload: Workload, name: str | None, degree_parameters: DegreeParameters
+) -> tuple[DegreeParameters, list[Diagnostic]]:
     """The degrees with the stages of a schedule file, where nobody gave another number of them.
 
     Raises what `chosen_schedule` does.
     """
-    if name is None or asked.pp is not None or not is_schedule_file(name):
-        return asked, []
-    _, given = chosen_schedule(name)
-    assert given is not None
-    stages = given.order.placement.stages
+    if name is None or degree_parameters.pp is not None or not is_schedule_file(name):
+        return degree_parameters, []
+    _, read_order = find_schedule(name)
+    assert read_order is not None
+    stages = read_order.order.placement.stages
     diagnostics = []
     if stages != (workload.header.pp or 1):
         message = f"pp {stages} taken, as many stages as {printable(name, 60)} has"
         diagnostics.append(
             Diagnostic("note", "schedule-stages", message, workload.path, workload.header.line)
         )
-    return replace(asked, pp=stages), diagnostics
+    return replace(degree_parameters, pp=stages), diagnostics
 
 
-def chosen_schedule(name: str) -> tuple[Schedule, ReadOrder | None]:
+def find_schedule(name: str) -> tuple[Schedule, ReadOrder | None]:
     """The schedule of that name, or of the file of that name with what is in it.
 
     Raises `UsageError` for a name that is neither, `InputError` for a file that cannot be run.
@@ -66,78 +66,83 @@ def chosen_schedule(name: str) -> tuple[Schedule, ReadOrder | None]:
     if name in SCHEDULES:
         return SCHEDULES[name], None
     if not is_schedule_file(name):
-        known = ", ".join(SCHEDULES)
+        names = ", ".join(SCHEDULES)
         raise UsageError(
-            f"--schedule {printable(name, 60)}: one of {known} is expected, or a schedule file"
-            f"{meant(name, SCHEDULES)}"
+            f"--schedule {printable(name, 60)}: one of {names} is expected, or a schedule file"
+            f"{did_you_mean(name, SCHEDULES)}"
         )
     # Imported here: the common run has no use for it.
     from simcore.program.order_files import open_order
 
-    given = open_order(name)
-    splits = any(action.kind == "I" for actions in given.order.stages for action in actions)
-    return FROM_FILE._replace(splits_backward=splits), given
+    read_order = open_order(name)
+    splits = any(action.kind == "I" for actions in read_order.order.stages for action in actions)
+    return FROM_FILE._replace(splits_backward=splits), read_order
 
 
-def given_microbatches(given: ReadOrder, structure: Structure, layout: Layout, asked: int | None) -> int:
+def file_microbatches(
+    read_order: ReadOrder, structure: Structure, layout: Layout, requested: int | None
+) -> int:
     """The micro-batches of a schedule file. Raises `UsageError` where the run has another shape."""
-    placement, name = given.order.placement, printable(given.path, 60)
+    placement, name = read_order.order.placement, printable(read_order.path, 60)
     if layout.pp != placement.stages:
         raise UsageError(
             f"--schedule {name}: its {plural(placement.stages, 'stage')} do not fit pp {layout.pp}: "
             f"--pp {placement.stages} would fit"
         )
-    count = given.order.microbatches
-    if asked not in (None, count):
-        raise UsageError(f"--microbatches {asked}: {name} has {count}, and without the flag they are taken")
+    count = read_order.order.microbatches
+    if requested not in (None, count):
+        raise UsageError(
+            f"--microbatches {requested}: {name} has {count}, and without the flag they are taken"
+        )
     return count if structure.blocks else 0
 
 
-def chunks_of(structure: Structure, schedule: Schedule, asked: int | None, name: str) -> int:
+def resolve_chunks(structure: Structure, schedule: Schedule, requested: int | None, name: str) -> int:
     """Chunks of a stage: they divide the layers of every block."""
-    chunks = schedule.chunks if schedule.chunks is not None else asked
+    chunks = schedule.chunks if schedule.chunks is not None else requested
     if chunks is None:
         divisors = ", ".join(map(str, _divisors(math.gcd(*structure.layers_per_block)))) or "no number"
         raise UsageError(f"--schedule {name} needs --virtual-stages; {divisors} would fit")
-    said = f"--schedule {name}" if schedule.chunks is not None else f"--virtual-stages {chunks}"
-    check_chunks(structure, chunks, said)
+    flag_text = f"--schedule {name}" if schedule.chunks is not None else f"--virtual-stages {chunks}"
+    check_chunks(structure, chunks, flag_text)
     return chunks
 
 
-def check_chunks(structure: Structure, chunks: int, said: str) -> None:
+def check_chunks(structure: Structure, chunks: int, flag_text: str) -> None:
     """Raises `UsageError` where so many chunks do not divide the layers of a stage."""
     layers = math.gcd(*structure.layers_per_block)
     if chunks == 1 or (layers and layers % chunks == 0):
         return
-    if said.startswith("--virtual-stages"):
+    if flag_text.startswith("--virtual-stages"):
         divisors = ", ".join(map(str, _divisors(layers))) or "no number"
-        raise UsageError(f"{said} does not divide the layers of a stage: {divisors} would fit")
+        raise UsageError(f"{flag_text} does not divide the layers of a stage: {divisors} would fit")
     raise UsageError(
-        f"{said} cuts the layers of a stage in {chunks}: {plural(layers, 'layer')} cannot be, "
+        f"{flag_text} cuts the layers of a stage in {chunks}: {plural(layers, 'layer')} cannot be, "
         f"a multiple of {chunks} would fit"
     )
 
 
-def check_model(workload: Workload, placement: Placement, said: str) -> None:
+def check_model(workload: Workload, placement: Placement, flag_text: str) -> None:
     """Raises `UsageError` where a schedule places chunks otherwise than the rows of a model are made for."""
-    made = len(workload.stages[0].chunks)
-    if placement.chunks != made:
-        raise UsageError(other_chunks(said, placement.parts, made))
+    model_chunks = len(workload.stages[0].chunks)
+    if placement.chunks != model_chunks:
+        raise UsageError(chunk_mismatch_text(flag_text, placement.parts, model_chunks))
     for route in placement.routes:
         (first, first_chunk), (last, last_chunk) = route[0], route[-1]
         begins = [workload.name[row] for row in workload.stages[first].chunks[first_chunk]]
         ends = [workload.name[row] for row in workload.stages[last].chunks[last_chunk]]
         if not (any(map(is_embedding, begins)) and any(end.startswith("final_") for end in ends)):
             raise UsageError(
-                f"{said}: its chunks lie otherwise than round and round, and the stages of a model are made "
+                f"{flag_text}: its chunks lie otherwise than round and round, and the stages of a model "
+                "are made "
                 "for a schedule by its name"
             )
 
 
-def other_chunks(said: str, parts: int, made: int) -> str:
+def chunk_mismatch_text(flag_text: str, parts: int, model_chunks: int) -> str:
     """Why a model that is made for so many virtual stages does not fit a schedule with `parts` of them."""
     fit = "no virtual stages" if parts == 1 else f"{parts} virtual stages"
-    return f"{said} has {fit}: --virtual-stages {made} does not fit it"
+    return f"{flag_text} has {fit}: --virtual-stages {model_chunks} does not fit it"
 
 
 def fitting_chunks(structure: Structure, stages: int, microbatches: int, name: str) -> list[int | None]:
@@ -154,4 +159,4 @@ def fitting_chunks(structure: Structure, stages: int, microbatches: int, name: s
 
 
 def _divisors(layers: int) -> list[int]:
-    return [number for number in range(1, layers + 1) if layers % number == 0]
+    return [divisor for divisor in range(1, layers + 1) if layers % divisor == 0]

@@ -23,13 +23,13 @@ from simcore.program.ops import (
     Wait,
 )
 from simcore.program.order import Action
-from simcore.program.plan import OpSegment, Plan, RowBuilder, joined
+from simcore.program.plan import OpSegment, Plan, RowBuilder, merge_ops
 from simcore.records import NamedTuple
-from simcore.units import shares
+from simcore.units import split_by_weight
 from simcore.workload.model import Phase
 
 
-class _Way(NamedTuple):
+class _ChunkRoute(NamedTuple):
     """Where a chunk lies on its route. before, behind: the stages there, None beyond its ends."""
 
     position: int
@@ -56,16 +56,16 @@ class StageBuilder:
         self._run_start = 0
         self._outstanding: list[int] = []
         self._pass_ends: list[int] = []
-        self._held = 0
-        self._most_held = 0
-        self._holding: list[tuple[int, int, int]] = []
+        self._held_chunks = 0
+        self._peak_chunks = 0
+        self._chunk_changes: list[tuple[int, int, int]] = []
         self._step = 0
         self._stretches = Stretches()
         # Where parts of micro-batches begin among the ops, where only the step time is asked for.
         self.parts: list[tuple[int, tuple[str, tuple[int, ...]]]] = []
         self._by_side = not plan.placement.is_loop
         # By chunk.
-        self._ways: dict[int, _Way] = {}
+        self._chunk_routes: dict[int, _ChunkRoute] = {}
         # By chunk: the first micro-batch forward, the last whose weight gradients are made.
         self._first_forward: dict[int, int] = {}
         self._last_gradient: dict[int, int] = {}
@@ -76,7 +76,7 @@ class StageBuilder:
         stages = plan.workload.stages
         self._prologue = stages[stage].prologue if stages else plan.structure.prologue
         for row in self._prologue:
-            self._points[_point(names[row], wg.collective[row]) - 1].append(row)
+            self._points[_end_point(names[row], wg.collective[row]) - 1].append(row)
 
     # -- micro-batches of a pipeline -------------------------------------------------
 
@@ -120,7 +120,7 @@ class StageBuilder:
 
     def forward(self, microbatch: int, chunk: int = 0) -> None:
         """F of a micro-batch: receive, the chunk's rows, send on; after the last part the loss rows."""
-        way = self._way(chunk)
+        way = self._chunk_route(chunk)
         self._receive(FWD, microbatch, way.position - 1, way.before)
         self._hold(chunk, 1)
         if self._gathers_first(microbatch, chunk):
@@ -143,19 +143,19 @@ class StageBuilder:
 
     def weight_grad(self, microbatch: int, chunk: int = 0) -> None:
         """W of a micro-batch: the weight gradients of the loss rows and of its rows in reverse."""
-        if self._way(chunk).has_loss:
+        if self._chunk_route(chunk).has_loss:
             self._segment("wg", microbatch, self.plan.loss_rows(self.stage, chunk))
         self._gradients(microbatch, chunk, "wg")
         self._hold(chunk, -1)
 
     def _hold(self, chunk: int, change: int) -> None:
         """The activations of a chunk of one micro-batch are there from here on, or no longer."""
-        self._held += change
-        self._most_held = max(self._most_held, self._held)
-        self._holding.append((len(self.ops), chunk, change))
+        self._held_chunks += change
+        self._peak_chunks = max(self._peak_chunks, self._held_chunks)
+        self._chunk_changes.append((len(self.ops), chunk, change))
 
     def _backward(self, microbatch: int, chunk: int, part: str) -> None:
-        way = self._way(chunk)
+        way = self._chunk_route(chunk)
         self._receive(IG, microbatch, way.position + 1, way.behind)
         if way.has_loss:
             self._segment(part, microbatch, self.plan.loss_rows(self.stage, chunk))
@@ -181,7 +181,7 @@ class StageBuilder:
 
     def _reduces_last(self, microbatch: int, chunk: int) -> bool:
         last = self._last_gradient[chunk] == microbatch
-        return last and self.plan.overlap_grad_reduce and self._reduced_in_backward()
+        return last and self.plan.overlap_grad_reduce and self._reduces_in_backward()
 
     # -- forward and backward that take turns ----------------------------------------
 
@@ -192,7 +192,7 @@ class StageBuilder:
         what would wait for a collective waits only before its own next row: so the collectives of one run
         beside the compute of the other.
         """
-        ahead, back = self._way(forward.chunk), self._way(backward.chunk)
+        ahead, back = self._chunk_route(forward.chunk), self._chunk_route(backward.chunk)
         self._receive(FWD, forward.microbatch, ahead.position - 1, ahead.before)
         self._receive(IG, backward.microbatch, back.position + 1, back.behind)
         self._hold(forward.chunk, 1)
@@ -217,13 +217,13 @@ class StageBuilder:
     def _row_turns(self, part: str, microbatch: int, rows: tuple[int, ...]) -> Iterator[bool]:
         """The ops of rows, a turn up to each collective that the next waits for, or to the end of a row."""
         segment = self.part_ops(part, rows)
-        begun = 0
+        start = 0
         # Of those that are waited for, where they are: rows of the other action lie between.
         issued: dict[int, int] = {}
         for end in _turn_ends(segment.ops):
             first = len(self.ops)
-            self._extend(segment, begun, end, microbatch, issued)
-            begun, last = end, len(self.ops) - 1
+            self._extend(segment, start, end, microbatch, issued)
+            start, last = end, len(self.ops) - 1
             if self.ops.stream[last] != COMPUTE and self.ops.blocking[last]:
                 self.ops.blocking[last] = 0
                 self._remember_asynchronous(first, last)
@@ -240,7 +240,7 @@ class StageBuilder:
         key = (part, rows)
         segment = self.plan.segments.get(key)
         if segment is None:
-            segment = self.plan.of_alike_rows(part, rows)
+            segment = self.plan.reuse_segment(part, rows)
             if segment is not None:
                 self.plan.segments[key] = segment
                 return segment
@@ -254,14 +254,14 @@ class StageBuilder:
                 recomputed = self.plan.recomputed(rows)
                 for row in reversed(rows):
                     self._row_gradients(row_ops, part, row, recomputed)
-            if self.plan.joined is not None:
-                segment = joined(segment, self.plan)
+            if self.plan.merged_streams is not None:
+                segment = merge_ops(segment, self.plan)
             segment = self.plan.segments[key] = self.plan.with_inner(segment)
         return segment
 
     def _segment(self, part: str, microbatch: int, rows: tuple[int, ...]) -> None:
         segment, first = self.part_ops(part, rows), len(self.ops)
-        if self.plan.joined is not None:
+        if self.plan.merged_streams is not None:
             self.parts.append((first, (part, rows)))
         if segment.inner is None:
             self.ops.extend(segment.ops, microbatch)
@@ -271,25 +271,25 @@ class StageBuilder:
             self._close_run()
         self.ops.extend(segment.ops, microbatch)
         self._close_run(segment.inner)
-        self._outstanding += [first + op for op in segment.inner.left]
+        self._outstanding += [first + op for op in segment.inner.unjoined]
 
     def _extend(
-        self, segment: OpSegment, begun: int, end: int, microbatch: int, issued: dict[int, int]
+        self, segment: OpSegment, start: int, end: int, microbatch: int, issued: dict[int, int]
     ) -> None:
         """The ops begun..end-1 of a segment, and what they wait for. issued: where those are that are."""
         awaited = sorted({op for _, op in segment.joins})
 
         def copy(until: int) -> None:
-            base = len(self.ops) - begun
+            base = len(self.ops) - start
             # With overlapped tp a layer has hundreds of joins: each is looked at once.
-            own = awaited[bisect_left(awaited, begun) : bisect_left(awaited, until)]
-            issued.update((op, base + op) for op in own)
-            self.ops.extend(segment.ops.part(begun, until), microbatch)
+            copied_ops = awaited[bisect_left(awaited, start) : bisect_left(awaited, until)]
+            issued.update((op, base + op) for op in copied_ops)
+            self.ops.extend(segment.ops.part(start, until), microbatch)
 
-        for place, op in segment.joins:
-            if begun <= place < end or place == end == len(segment.ops):
-                copy(place)
-                begun = place
+        for position, op in segment.joins:
+            if start <= position < end or position == end == len(segment.ops):
+                copy(position)
+                start = position
                 self._wait(Join(issued[op]))
         copy(end)
 
@@ -308,20 +308,20 @@ class StageBuilder:
         if part != "ig":
             row_ops.weight_grad(row, blocking=False)
 
-    def _way(self, chunk: int) -> _Way:
+    def _chunk_route(self, chunk: int) -> _ChunkRoute:
         """Where a chunk lies on its route."""
-        way = self._ways.get(chunk)
+        way = self._chunk_routes.get(chunk)
         if way is None:
             placement = self.plan.placement
             position = placement.position(self.stage, chunk)
             # What a micro-batch goes through is a route, and each chunk is on one.
             route = next(way for way in placement.routes if (self.stage, chunk) in way)
-            near = [
-                route[place].stage if 0 <= place < placement.depth else None
-                for place in (position - 1, position + 1)
+            neighbours = [
+                route[index].stage if 0 <= index < placement.depth else None
+                for index in (position - 1, position + 1)
             ]
             has_loss = bool(self.plan.loss_rows(self.stage, chunk))
-            way = self._ways[chunk] = _Way(position, near[0], near[1], has_loss)
+            way = self._chunk_routes[chunk] = _ChunkRoute(position, neighbours[0], neighbours[1], has_loss)
         return way
 
     def _receive(self, phase: int, microbatch: int, producer: int, source: int | None) -> None:
@@ -358,7 +358,7 @@ class StageBuilder:
         compute_ns = self.plan.workload.wg.compute_ns
         return [compute_ns[row] for row in rows]
 
-    def _reduced_in_backward(self) -> bool:
+    def _reduces_in_backward(self) -> bool:
         """Whether reductions can be shared out: some row of the last micro-batch has a wg time."""
         parts = self.plan.placement.parts
         chunks = range(0, self.plan.placement.chunks, parts)
@@ -374,7 +374,7 @@ class StageBuilder:
         order = self._copy_rows(chunk, microbatch)[::-1]
         weights = self._weights(order)
         parts = {
-            reduction: self._in_buckets(reduction, chunk, microbatch, order, weights)
+            reduction: self._bucket_bytes(reduction, chunk, microbatch, order, weights)
             for reduction in self._points[1]
         }
         row_ops = self._row_ops_of(dict.fromkeys([*rows, *parts], microbatch))
@@ -391,7 +391,7 @@ class StageBuilder:
                 row_ops.part_of_collective(wg, reduction, WG, False, by_row[row])
             self._remember_asynchronous(first)
 
-    def _in_buckets(
+    def _bucket_bytes(
         self, buffer: int, chunk: int, microbatch: int, order: list[int], weights: list[int]
     ) -> dict[int, int]:
         """The bytes of a buffer that go at each row of a copy of the stage, whose rows share it by weight.
@@ -401,7 +401,7 @@ class StageBuilder:
         two chunks.
         """
         size_of = self.plan.workload.wg.bytes[buffer]
-        by_row = dict(zip(order, shares(weights, size_of), strict=True))
+        by_row = dict(zip(order, split_by_weight(weights, size_of), strict=True))
         least = self.plan.workload.buckets.get(buffer, 0)
         if not least:
             return by_row
@@ -428,7 +428,7 @@ class StageBuilder:
                 continue
             microbatch = self._first_forward[chunk]
             parts = {
-                gather: self._in_buckets(gather, chunk, microbatch, order, weights)
+                gather: self._bucket_bytes(gather, chunk, microbatch, order, weights)
                 for gather in self._points[4]
             }
             for row in order:
@@ -455,7 +455,7 @@ class StageBuilder:
         """Whether a row's ops wait for each other, and nothing but their first for those of other rows."""
         workload = self.plan.workload
         waits_later = ("wg", row) in workload.waits or workload.wg.collective[row] is not None
-        return (phase, row) in workload.pieces and not (phase == "ig" and waits_later)
+        return (phase, row) in workload.split_cells and not (phase == "ig" and waits_later)
 
     # -- the whole file as one program -----------------------------------------------
 
@@ -471,13 +471,13 @@ class StageBuilder:
         )
         recomputed = self.plan.recomputed(rows)
         reduced: dict[int, int] = {}
-        joined: set[int] = set()
-        for number in range(self.plan.passes):
-            if number:
+        joined_ops: set[int] = set()
+        for pass_index in range(self.plan.passes):
+            if pass_index:
                 self._end_pass()
             for row in rows:
                 if row in reduced:
-                    joined.add(reduced[row])
+                    joined_ops.add(reduced[row])
                     self._wait(Join(reduced.pop(row)))
                 row_ops.forward(row)
             for row in reversed(rows):
@@ -486,8 +486,8 @@ class StageBuilder:
                 self._remember_asynchronous(first)
                 if len(self.ops) > first and not self.ops.blocking[-1]:
                     reduced[row] = len(self.ops) - 1
-        self._outstanding = [op for op in self._outstanding if op not in joined]
-        self._most_held = len(self.plan.structure.blocks)
+        self._outstanding = [op for op in self._outstanding if op not in joined_ops]
+        self._peak_chunks = len(self.plan.structure.blocks)
 
     def _end_pass(self) -> None:
         """A pass is over here: what comes next is a run of its own."""
@@ -505,23 +505,23 @@ class StageBuilder:
         self._gathered.clear()
         if self.plan.overlap_param_gather and self.plan.microbatches:
             self._issue_gathers()
-        for row in self._of_each_copy(self._prologue):
+        for row in self._repeat_for_copies(self._prologue):
             self._row_ops.forward(row)
 
-    def _of_each_copy(self, rows: Sequence[int]) -> list[int]:
+    def _repeat_for_copies(self, rows: Sequence[int]) -> list[int]:
         # A model's stage has the rows of all that it holds.
         return [*rows] * (1 if self.plan.workload.stages else self.plan.placement.copies)
 
     def end_of_step(self) -> None:
         """The five points of the end of a step, each waiting for the one before."""
-        others, reductions, _, optimizer_compute, gathers = map(self._of_each_copy, self._points)
+        others, reductions, _, optimizer_compute, gathers = map(self._repeat_for_copies, self._points)
         rows = self._row_ops
         for row in others:
             rows.input_grad(row)
             rows.weight_grad(row, blocking=True)
-        overlapped = self.plan.overlap_grad_reduce and self.plan.microbatches and self._reduced_in_backward()
+        overlapped = self.plan.overlap_grad_reduce and self.plan.microbatches and self._reduces_in_backward()
         self._issue_together(reductions, issued=bool(overlapped))
-        for row in self._of_each_copy(self.plan.structure.tail):
+        for row in self._repeat_for_copies(self.plan.structure.tail):
             rows.forward(row)
             rows.input_grad(row)
             rows.weight_grad(row, blocking=True)
@@ -561,8 +561,8 @@ class StageBuilder:
         """Wait for ops in the order they were issued."""
         for op in ops:
             self._wait(Join(op))
-        joined = set(ops)
-        self._outstanding = [op for op in self._outstanding if op not in joined]
+        joined_ops = set(ops)
+        self._outstanding = [op for op in self._outstanding if op not in joined_ops]
 
     def _wait(self, wait: Wait) -> None:
         if self._run_start < len(self.ops):
@@ -580,11 +580,11 @@ class StageBuilder:
         self._waits = [Join(op) for op in self._outstanding]
         self._close_run()
         # Chunks held, in whole micro-batches: as many as a stage is cut into are one.
-        held = -(-self._most_held // self.plan.placement.parts)
+        peak_microbatches = -(-self._peak_chunks // self.plan.placement.parts)
         pass_ends = (*self._pass_ends, len(self._runs) - 1)
         return StageProgram(
-            self.ops, tuple(self._runs), held, pass_ends, peak_chunks=self._most_held,
-            held=tuple(self._holding), stretches=self._stretches,
+            self.ops, tuple(self._runs), peak_microbatches, pass_ends, peak_chunks=self._peak_chunks,
+            chunk_changes=tuple(self._chunk_changes), stretches=self._stretches,
         )  # fmt: skip
 
 
@@ -603,7 +603,7 @@ def _turn_ends(ops: Ops) -> list[int]:
     return ends
 
 
-def _point(name: str, wg_collective: str | None) -> int:
+def _end_point(name: str, wg_collective: str | None) -> int:
     """At which point of the end of the step a prologue row runs; tail rows are point 3."""
     if name.startswith("grad_param_compute"):
         return 4

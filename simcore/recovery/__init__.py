@@ -4,6 +4,6 @@ Import from here: `recover`, `Recovered`, `Difference`.
 """
 
 from simcore.recovery.difference import Difference
-from simcore.recovery.recovered import Recovered, recover
+from simcore.recovery.recovered_model import RecoveredModel, recover
 
-__all__ = ["Difference", "Recovered", "recover"]
+__all__ = ["Difference", "RecoveredModel", "recover"]

@@ -7,7 +7,7 @@ from typing import Any
 from simcore.diagnostics import printable
 from simcore.model.aicb import AicbConfig, AicbRow
 from simcore.records import NamedTuple, Struct, asdict
-from simcore.units import digits
+from simcore.units import group_digits
 from simcore.workload import Workload
 from simcore.workload.model import Cells
 
@@ -32,18 +32,18 @@ class Difference(Struct, frozen=True):
         """`row 0 (line 3), grad_gather: weight-gradient bytes 202 424 320, AICB writes 6 477 578 240`."""
         name = printable(self.name, 40)
         where = "header" if self.row is None else f"row {self.row} (line {self.line}), {name}"
-        writes = f"AICB writes {_shown(self.expected)}" if self.expected else "AICB writes no such row"
-        return f"{where}: {self.field} {_shown(self.found)}, {writes}"
+        writes = f"AICB writes {_format_value(self.expected)}" if self.expected else "AICB writes no such row"
+        return f"{where}: {self.field} {_format_value(self.found)}, {writes}"
 
     def values(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def _shown(text: str) -> str:
-    return digits(int(text)) if text.isdigit() and len(text) < 20 else printable(text, 40)
+def _format_value(text: str) -> str:
+    return group_digits(int(text)) if text.isdigit() and len(text) < 20 else printable(text, 40)
 
 
-class ComparedRows(NamedTuple):
+class RowDifferences(NamedTuple):
     """first: None where all is equal. rows: how many differ in names, types or bytes; cells: how many in
     times alone; header: how many of its numbers.
     """
@@ -54,7 +54,9 @@ class ComparedRows(NamedTuple):
     header: int
 
 
-def compared(workload: Workload, config: AicbConfig, rows: list[AicbRow], data: bytes | None) -> ComparedRows:
+def compare_rows(
+    workload: Workload, config: AicbConfig, rows: list[AicbRow], data: bytes | None
+) -> RowDifferences:
     """The workload beside the rows that AICB would write. data: the file, for what no column has: sizes of
     what is not sent, dependencies.
     """
@@ -64,29 +66,36 @@ def compared(workload: Workload, config: AicbConfig, rows: list[AicbRow], data: 
     lines = data.decode("utf-8", "replace").splitlines() if data is not None else None
     of_row: dict[AicbRow, list[str]] = {}
     for index, (row, name) in enumerate(zip(rows, workload.name, strict=False)):
-        sent = [_sent(cells, index, made) for cells, made in zip(columns, row.sent, strict=True)]
+        collectives = [
+            _cell_collective(cells, index, expected)
+            for cells, expected in zip(columns, row.collectives, strict=True)
+        ]
         ns = columns[0].compute_ns[index], columns[1].compute_ns[index], columns[2].compute_ns[index]
-        aicb_row = AicbRow(name, ns, *sent)
+        aicb_row = AicbRow(name, ns, *collectives)
         if aicb_row != row or workload.process_ns[index] != 100:
             same = (
-                aicb_row.name == row.name and aicb_row.sent == row.sent and workload.process_ns[index] == 100
+                aicb_row.name == row.name
+                and aicb_row.collectives == row.collectives
+                and workload.process_ns[index] == 100
             )
             differing += not same
             cells += same
             if first_row is None:
                 first_row = _difference(workload, index, aicb_row, row)
         elif lines is not None:
-            made = of_row.get(row)
-            if made is None:
-                made = of_row[row] = row.text().split()
+            aicb_cells = of_row.get(row)
+            if aicb_cells is None:
+                aicb_cells = of_row[row] = row.text().split()
             line = workload.line[index]
             there = lines[line - 1].split() if line <= len(lines) else []
-            if there != made and len(there) == len(made):
+            if there != aicb_cells and len(there) == len(aicb_cells):
                 differing += 1
                 if first_row is None:
-                    pairs = enumerate(zip(there, made, strict=True))
+                    pairs = enumerate(zip(there, aicb_cells, strict=True))
                     cell = next(at for at, pair in pairs if pair[0] != pair[1])
-                    first_row = Difference(index, line, name, f"cell {cell + 1}", there[cell], made[cell])
+                    first_row = Difference(
+                        index, line, name, f"cell {cell + 1}", there[cell], aicb_cells[cell]
+                    )
     common = min(len(rows), len(workload))
     differing += max(len(rows), len(workload)) - common
     if first_row is None and len(workload) != len(rows):
@@ -97,32 +106,32 @@ def compared(workload: Workload, config: AicbConfig, rows: list[AicbRow], data: 
             last = workload.line[-1] if len(workload) else workload.header.line
             first_row = Difference(common, last, rows[common].name, "rows", "the end", rows[common].name)
     header = _header_difference(workload, config, len(rows))
-    return ComparedRows(header[0] if header else first_row, differing, cells, len(header))
+    return RowDifferences(header[0] if header else first_row, differing, cells, len(header))
 
 
-def _sent(cells: Cells, row: int, made: tuple[str, int]) -> tuple[str, int]:
-    """(type, bytes) of a cell as AICB writes them; what is not sent has no size here: that of `made`."""
+def _cell_collective(cells: Cells, row: int, expected: tuple[str, int]) -> tuple[str, int]:
+    """(type, bytes) of a cell as AICB writes them; what is not sent has no size here, but that of AICB."""
     kind = cells.collective[row]
     if kind is None:
-        return "NONE", made[1] if made[0] == "NONE" else 0
+        return "NONE", expected[1] if expected[0] == "NONE" else 0
     return kind + _SUFFIX.get(cells.group[row], ""), cells.bytes[row]
 
 
-def _difference(workload: Workload, row: int, stated: AicbRow, made: AicbRow) -> Difference:
+def _difference(workload: Workload, row: int, file_row: AicbRow, aicb_row: AicbRow) -> Difference:
     def at(field: str, there: object, expected: object) -> Difference:
-        return Difference(row, workload.line[row], stated.name, field, str(there), str(expected))
+        return Difference(row, workload.line[row], file_row.name, field, str(there), str(expected))
 
-    if stated.name != made.name:
-        return at("name", stated.name, made.name)
+    if file_row.name != aicb_row.name:
+        return at("name", file_row.name, aicb_row.name)
     for phase, (_, phase_words) in enumerate(_PHASES):
-        (kind, size), (made_kind, made_size) = stated.sent[phase], made.sent[phase]
+        (kind, size), (made_kind, made_size) = file_row.collectives[phase], aicb_row.collectives[phase]
         if kind != made_kind:
             return at(f"{phase_words} collective", kind, made_kind)
         if size != made_size:
             return at(f"{phase_words} bytes", size, made_size)
     for phase, (_, phase_words) in enumerate(_PHASES):
-        if stated.cells[phase] != made.cells[phase]:
-            return at(f"{phase_words} compute ns", stated.cells[phase], made.cells[phase])
+        if file_row.cells[phase] != aicb_row.cells[phase]:
+            return at(f"{phase_words} compute ns", file_row.cells[phase], aicb_row.cells[phase])
     return at("process time", workload.process_ns[row], 100)
 
 
@@ -134,10 +143,10 @@ def _header_difference(workload: Workload, config: AicbConfig, rows: int) -> lis
     }  # fmt: skip
     differences = []
     for key, value in expected.items():
-        wanted = value if key == "tp" or key in keys else None
+        expected_value = value if key == "tp" or key in keys else None
         there = getattr(header, key)
-        if there != wanted:
-            texts = ["none" if value is None else str(value) for value in (there, wanted)]
+        if there != expected_value:
+            texts = ["none" if value is None else str(value) for value in (there, expected_value)]
             differences.append(Difference(None, header.line, "", key, *texts))
     if workload.declared_rows not in (None, rows) and len(workload) == rows:
         declared = str(workload.declared_rows)

@@ -8,9 +8,9 @@ from simcore.diagnostics import Diagnostic, Severity
 from simcore.model.aicb import AicbConfig, AicbTimes
 from simcore.model.gpu import find_gpu
 from simcore.names import GPU_NAMES
-from simcore.recovery.known import known_model
-from simcore.recovery.recovered import Recovered
-from simcore.units import digits
+from simcore.recovery.published_models import find_published_model
+from simcore.recovery.recovered_model import RecoveredModel
+from simcore.units import group_digits
 from simcore.workload import Workload
 from simcore.workload.traffic import traffic_warnings
 
@@ -19,44 +19,45 @@ from simcore.workload.traffic import traffic_warnings
 _EXAMPLE = (799_000, (1_820_000, 2_332_000), 2_478_000, 17_374_000)
 
 
-def oddities(workload: Workload, recovered: Recovered) -> list[Diagnostic]:
+def oddities(workload: Workload, recovered: RecoveredModel) -> list[Diagnostic]:
     """What is odd, with the first row of each and how many there are."""
     return _Odd(workload, recovered).all()
 
 
 class _Odd:
-    def __init__(self, workload: Workload, recovered: Recovered) -> None:
+    def __init__(self, workload: Workload, recovered: RecoveredModel) -> None:
         self.workload = workload
         self.recovered = recovered
-        self.said: list[Diagnostic] = []
+        self.diagnostics: list[Diagnostic] = []
 
     def all(self) -> list[Diagnostic]:
-        self.said += traffic_warnings(self.workload)
+        self.diagnostics += traffic_warnings(self.workload)
         config, times = self.recovered.config, self.recovered.times
         if config is not None:
             self._lost_layers(config)
             if times is not None:
                 self._example(times)
                 self._above_peak(config)
-        return self.said
+        return self.diagnostics
 
-    def _say(self, severity: Severity, code: str, message: str, rows: list[int]) -> None:
+    def _add(self, severity: Severity, code: str, message: str, rows: list[int]) -> None:
         line = self.workload.line[rows[0]] if rows else self.workload.header.line
-        times = f" ({digits(len(rows))} rows, first here)" if len(rows) > 1 else ""
-        self.said.append(Diagnostic(severity, code, message + times, self.workload.path, line))
+        times = f" ({group_digits(len(rows))} rows, first here)" if len(rows) > 1 else ""
+        self.diagnostics.append(Diagnostic(severity, code, message + times, self.workload.path, line))
 
     def _rows(self, *names: str) -> list[int]:
         return [row for row, name in enumerate(self.workload.name) if name in names]
 
     def _lost_layers(self, config: AicbConfig) -> None:
-        known = known_model(config)
+        published = find_published_model(config)
         lost = config.layers - config.stage_layers * config.pp
-        if known is not None and lost:
+        if published is not None and lost:
             message = (
                 f"{config.stage_layers} layers on each of {config.pp} stages are "
-                f"{config.stage_layers * config.pp}: {known.name} has {known.layers}, AICB has lost {lost}"
+                f"{config.stage_layers * config.pp}: {published.name} has {published.layers}, AICB has "
+                f"lost {lost}"
             )
-            self._say("warning", "lost-layers", message, [])
+            self._add("warning", "lost-layers", message, [])
 
     def _example(self, times: AicbTimes) -> None:
         embedding, attention, mlp, mean = _EXAMPLE
@@ -64,18 +65,19 @@ class _Odd:
         if sum(equal) < 2:
             return
         cells = (
-            f"{digits(times.embedding)}, {digits(times.attention)}, {digits(times.mlp)}, {digits(mean)} ns"
+            f"{group_digits(times.embedding)}, {group_digits(times.attention)}, "
+            f"{group_digits(times.mlp)}, {group_digits(mean)} ns"
         )
         gpu = gpu_of(self.workload.path)
-        named = f"the file's name says {gpu.upper()}, but its" if gpu else "its"
-        message = f"{named} cells are those of AICB's Example.txt ({cells}), whatever the model and the GPU"
-        self._say("warning", "example-cells", message, self._rows("embedding_layer")[:1])
+        subject = f"the file's name says {gpu.upper()}, but its" if gpu else "its"
+        message = f"{subject} cells are those of AICB's Example.txt ({cells}), whatever the model and the GPU"
+        self._add("warning", "example-cells", message, self._rows("embedding_layer")[:1])
 
     def _above_peak(self, config: AicbConfig) -> None:
         """The products of a layer's parts alone, over what their cells take."""
         gpu = gpu_of(self.workload.path)
         if gpu:
-            peak, whose = find_gpu(_full(gpu)).peak, f"{gpu.upper()}'s peak"
+            peak, whose = find_gpu(_full_gpu_name(gpu)).peak, f"{gpu.upper()}'s peak"
         else:
             peak, whose = max(find_gpu(name).peak for name in GPU_NAMES), "the peak of any GPU here"
         tokens, tp = config.microbatch_size * config.seq, config.tp
@@ -95,10 +97,10 @@ class _Odd:
             if rows:
                 needed = flops / cells[rows[0]] / 1e3
                 message = (
-                    f"{self.workload.name[rows[0]]} takes {digits(cells[rows[0]])} ns, which needs "
+                    f"{self.workload.name[rows[0]]} takes {group_digits(cells[rows[0]])} ns, which needs "
                     f"{needed:.0f} TFLOP/s for its products alone: {whose} is {peak:.0f}"
                 )
-                self._say("warning", "above-peak", message, rows)
+                self._add("warning", "above-peak", message, rows)
 
 
 def gpu_of(path: str) -> str:
@@ -108,5 +110,5 @@ def gpu_of(path: str) -> str:
     return next((word for word in parts if word in names), "")
 
 
-def _full(name: str) -> str:
+def _full_gpu_name(name: str) -> str:
     return next(gpu_name for gpu_name in reversed(GPU_NAMES) if gpu_name.partition("-")[0] == name)

@@ -11,38 +11,38 @@ from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.model.aicb import AicbConfig, AicbTimes, aicb_text
 from simcore.model.aicb_arguments import check_config
 from simcore.model.gpu import find_gpu
-from simcore.model.maker import own_times
+from simcore.model.maker import estimate_aicb_times
 from simcore.records import Struct, replace
-from simcore.recovery.recovered import Recovered, recover
+from simcore.recovery.recovered_model import RecoveredModel, recover
 from simcore.recovery.statement import Reference
-from simcore.units import digits
+from simcore.units import group_digits
 from simcore.workload import Workload
-from simcore.workload.model import AskedDegrees
+from simcore.workload.model import DegreeParameters
 
 # Whose constants the ratios are made with: cells of public files are of A100s or say of none.
 _GPU = "a100-80"
 _CHANGED = ("world", "tp", "ep", "pp")
 # A form asks for the rows of the draft, of the run on the screen and of another one, in turn.
-_KEPT = 6
-_recovered: list[tuple[Workload, Recovered]] = []
-_made: dict[tuple[int, AskedDegrees, int | None], tuple[Workload, Rescaled]] = {}
+_MOST_CACHED = 6
+_recovered: list[tuple[Workload, RecoveredModel]] = []
+_rescaled_rows: dict[tuple[int, DegreeParameters, int | None], tuple[Workload, RescaledRows]] = {}
 
 
-class Rescaled(Struct, frozen=True):
+class RescaledRows(Struct, frozen=True):
     """Rows for another layout. text: the file of them. workload: as it is read, with what is said of it."""
 
     workload: Workload
     text: str
 
 
-def known(workload: Workload) -> Recovered:
+def recover_cached(workload: Workload) -> RecoveredModel:
     """What made the rows of a file; of the files asked for last it is kept."""
     for recent, recovered in _recovered:
         if recent is workload:
             return recovered
     recovered = recover(workload)
     _recovered.append((workload, recovered))
-    del _recovered[:-_KEPT]
+    del _recovered[:-_MOST_CACHED]
     return recovered
 
 
@@ -50,39 +50,45 @@ def can_rescale(workload: Workload) -> bool:
     """Whether rows can be made for other degrees than the file's."""
     from simcore.workload.traffic import is_like_aicb
 
-    return is_like_aicb(workload) and known(workload).exact
+    return is_like_aicb(workload) and recover_cached(workload).exact
 
 
-def rescaled(workload: Workload, asked: AskedDegrees, microbatches: int | None) -> Rescaled | None:
+def rescale_rows(
+    workload: Workload, degree_parameters: DegreeParameters, microbatches: int | None
+) -> RescaledRows | None:
     """The rows for these degrees and micro-batches; None where they are the file's.
 
     Raises `UsageError` for a file that is not AICB's as it stands, and for degrees that do not fit.
     """
-    recovered = known(workload)
+    recovered = recover_cached(workload)
     if not recovered.exact or recovered.config is None:
         raise UsageError(f"--rescale on: {printable(workload.path, 60)} is {_why(recovered)}; off would fit")
-    asked = AskedDegrees(asked.world, asked.tp, asked.ep, asked.pp)
-    key = id(workload), asked, microbatches
-    if key not in _made or _made[key][0] is not workload:
-        config = _asked_for(recovered.config, asked, microbatches)
+    degree_parameters = DegreeParameters(
+        degree_parameters.world, degree_parameters.tp, degree_parameters.ep, degree_parameters.pp
+    )
+    key = id(workload), degree_parameters, microbatches
+    if key not in _rescaled_rows or _rescaled_rows[key][0] is not workload:
+        config = _rescaled_config(recovered.config, degree_parameters, microbatches)
         if config == recovered.config:
             return None
-        _made[key] = workload, _rows(workload, recovered, config)
-        for oldest in list(_made)[:-_KEPT]:
-            del _made[oldest]
-    return _made[key][1]
+        _rescaled_rows[key] = workload, _make_rows(workload, recovered, config)
+        for oldest in list(_rescaled_rows)[:-_MOST_CACHED]:
+            del _rescaled_rows[oldest]
+    return _rescaled_rows[key][1]
 
 
-def _why(recovered: Recovered) -> str:
+def _why(recovered: RecoveredModel) -> str:
     if recovered.config is None:
         return recovered.line()
     assert recovered.difference is not None
     return f"AICB's but for {recovered.difference.text()}"
 
 
-def _asked_for(config: AicbConfig, asked: AskedDegrees, microbatches: int | None) -> AicbConfig:
+def _rescaled_config(
+    config: AicbConfig, degree_parameters: DegreeParameters, microbatches: int | None
+) -> AicbConfig:
     """The config on another layout: the global batch stays, micro-batches follow."""
-    degrees = {name: getattr(asked, name) or getattr(config, name) for name in _CHANGED}
+    degrees = {name: getattr(degree_parameters, name) or getattr(config, name) for name in _CHANGED}
     scaled = replace(config, **degrees)
     if (scaled.tp, scaled.pp, scaled.ep, scaled.world) == (config.tp, config.pp, config.ep, config.world):
         scaled = config
@@ -114,7 +120,7 @@ def _asked_for(config: AicbConfig, asked: AskedDegrees, microbatches: int | None
     return scaled
 
 
-def _rows(workload: Workload, recovered: Recovered, config: AicbConfig) -> Rescaled:
+def _make_rows(workload: Workload, recovered: RecoveredModel, config: AicbConfig) -> RescaledRows:
     from simcore.workload.formats.simai_text import read
 
     assert recovered.config is not None
@@ -122,41 +128,45 @@ def _rows(workload: Workload, recovered: Recovered, config: AicbConfig) -> Resca
     back = config == reference.config
     times, ratios = reference.times, ""
     if reference.times is not None and not back:
-        times, ratios = _scaled(reference.config, reference.times, config)
+        times, ratios = _scale_times(reference.config, reference.times, config)
     text = aicb_text(config, times)
     if not back:
         first, _, rest = text.partition("\n")
         text = f"{first} rescaled_from: {reference.word()}\n{rest}"
-    words = _words(recovered.config, config)
-    said = [f"rows made anew {words}: a global batch of {digits(config.global_batch)}"]
-    said[0] += f", {digits(config.microbatches)} micro-batches of {config.microbatch_size}"
+    words = _describe_change(recovered.config, config)
+    messages = [f"rows made anew {words}: a global batch of {group_digits(config.global_batch)}"]
+    messages[0] += f", {group_digits(config.microbatches)} micro-batches of {config.microbatch_size}"
     if ratios:
-        said[0] += f"; compute cells of the file times {ratios} (the cost model, constants of {_GPU})"
+        messages[0] += f"; compute cells of the file times {ratios} (the cost model, constants of {_GPU})"
     elif back and recovered.reference:
-        said[0] += "; compute cells are those that the file was rescaled from"
+        messages[0] += "; compute cells are those that the file was rescaled from"
     lost = config.layers - config.stage_layers * config.pp
     if lost:
-        said.append(f"{config.layers} layers on pp {config.pp}: AICB loses {lost} of them")
+        messages.append(f"{config.layers} layers on pp {config.pp}: AICB loses {lost} of them")
     left = config.global_batch - config.microbatches * config.microbatch_size * config.dp
     if left:
         each = config.microbatch_size * config.dp
-        said.append(
+        messages.append(
             f"a global batch of {config.global_batch} is not a multiple of micro-batch "
             f"{config.microbatch_size} x dp {config.dp} = {each}: AICB leaves out {left} sequences"
         )
     notes = [
         Diagnostic("warning" if at else "note", "rescaled", text, workload.path)
-        for at, text in enumerate(said)
+        for at, text in enumerate(messages)
     ]
-    made = read(workload.path, text.encode())
+    parsed = read(workload.path, text.encode())
     diagnostics = (*workload.diagnostics, *notes)
-    anew = replace(
-        made, diagnostics=diagnostics, as_read=workload.as_written, rescaled=words, left_out=workload.left_out
+    rescaled_workload = replace(
+        parsed,
+        diagnostics=diagnostics,
+        as_read=workload.as_written,
+        rescaled=words,
+        left_out=workload.left_out,
     )
-    return Rescaled(anew, text)
+    return RescaledRows(rescaled_workload, text)
 
 
-def _words(before: AicbConfig, after: AicbConfig) -> str:
+def _describe_change(before: AicbConfig, after: AicbConfig) -> str:
     """`from tp 8 to tp 4`: what of a layout differs."""
     names = [name for name in ("tp", "pp", "ep", "world") if getattr(before, name) != getattr(after, name)]
     if not names:
@@ -165,17 +175,17 @@ def _words(before: AicbConfig, after: AicbConfig) -> str:
     return f"from {parts[0]} to {parts[1]}"
 
 
-def _scaled(reference: AicbConfig, times: AicbTimes, config: AicbConfig) -> tuple[AicbTimes, str]:
+def _scale_times(reference: AicbConfig, times: AicbTimes, config: AicbConfig) -> tuple[AicbTimes, str]:
     """The times on the other layout, each times the ratio of what it costs there and here."""
     gpu = find_gpu(_GPU)
-    before, after = own_times(reference, gpu), own_times(config, gpu)
+    before, after = estimate_aicb_times(reference, gpu), estimate_aicb_times(config, gpu)
 
     def scale(ns: int, old: int, new: int) -> int:
         # A cell of 1 stands for none.
         return ns if ns <= 1 or not old else (2 * ns * new + old) // (2 * old)
 
     adam = sum(before.optimizer), sum(after.optimizer)
-    made = AicbTimes(
+    scaled_times = AicbTimes(
         scale(times.embedding, before.embedding, after.embedding),
         scale(times.attention, before.attention, after.attention),
         scale(times.mlp, before.mlp, after.mlp),
@@ -184,4 +194,4 @@ def _scaled(reference: AicbConfig, times: AicbTimes, config: AicbConfig) -> tupl
     )
     pairs = (("attention", before.attention, after.attention), ("mlp", before.mlp, after.mlp),
              ("embedding", before.embedding, after.embedding), ("optimizer", *adam))  # fmt: skip
-    return made, ", ".join(f"{name} {new / max(old, 1):.3g}" for name, old, new in pairs)
+    return scaled_times, ", ".join(f"{name} {new / max(old, 1):.3g}" for name, old, new in pairs)

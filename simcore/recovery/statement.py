@@ -80,14 +80,14 @@ def first_foreign(workload: Workload) -> int | None:
     return next((row for row, name in enumerate(workload.name) if name not in NAMES), None)
 
 
-def votes(values: Iterable[int | None]) -> list[int]:
+def rank_by_count(values: Iterable[int | None]) -> list[int]:
     """Values above 0, the most frequent first; of equally frequent ones the first."""
     return [value for value, _ in Counter(value for value in values if value).most_common()]
 
 
-def most(values: Iterable[int | None]) -> int | None:
+def most_common(values: Iterable[int | None]) -> int | None:
     """The most frequent value above 0."""
-    return next(iter(votes(values)), None)
+    return next(iter(rank_by_count(values)), None)
 
 
 class _Reader:
@@ -115,12 +115,12 @@ class _Reader:
         blocks = sum(self.names.count(name) for name in ("attention_layer", "mlp_layer", "attention_norm"))
         parallel = linears > blocks if self.blocks else "layernorm" not in names
         tp, pp = header.tp or 1, header.pp or 1
-        counted = [
+        layer_counts = [
             header.vpp,
             sum(self.pattern.count(name) for name in ATTENTION_ENDS) if self.pattern else None,
             sum(self.pattern.count(name) for name in _MLP_ENDS) if self.pattern else None,
         ]
-        layers = most(counted)
+        layers = most_common(layer_counts)
         if layers is None:
             return None
         gather, reduced = self._bytes("grad_gather", "wg", 2), self._bytes("grad_param_comm", "wg", 4)
@@ -129,17 +129,17 @@ class _Reader:
         if header.all_gpus is None and not plain and gather and reduced and reduced % gather == 0:
             # An editor's share of a gather says of how many.
             world = tp * pp * (reduced // gather)
-        moe = votes([self._bytes("moe_grad_norm2", "wg", 4), self._bytes("moe_grad_norm1", "wg", 2)])
+        moe = rank_by_count([self._bytes("moe_grad_norm2", "wg", 4), self._bytes("moe_grad_norm1", "wg", 2)])
         whole = self._bytes("layernorm", "ig", 2)
         if not plain and whole is not None:
             dense.append(whole - (moe[0] if moe else 0))
         total = [self._bytes("grad_norm", "wg", 4), self._bytes("grad_norm", "fwd", 2), whole]
         runs = self._expert_rows()
-        fold = most(len(run) for run in runs) if runs else None
+        fold = most_common(len(run) for run in runs) if runs else None
         runs = [run for run in runs if len(run) == fold]
-        tokens = most(self._all("fwd", [f"cross_entropy{n}" for n in (1, 2, 3)]))
+        tokens = most_common(self._all("fwd", [f"cross_entropy{n}" for n in (1, 2, 3)]))
         tokens = tokens // 4 if tokens else None
-        vocab = most(self._all("fwd", ["embedding_norm"]))
+        vocab = most_common(self._all("fwd", ["embedding_norm"]))
         activations = self._activations(tp, parallel)
         attention = [name for name in (*_LINEARS[:2], *_LATENT, "attention_layer") if name in names]
         mla = any(name in names for name in _LATENT)
@@ -150,7 +150,7 @@ class _Reader:
             recompute=self._recompute(plain, parallel, attention, activations),
             tp=tp, ep=header.ep or 1, pp=pp, world=world,
             microbatches=self._microbatches(), layers=layers, activations=activations, tokens=tokens,
-            dense=votes(dense), total=votes(total) if plain else [], moe=moe,
+            dense=rank_by_count(dense), total=rank_by_count(total) if plain else [], moe=moe,
             words=vocab // 2 if vocab else None,
             experts=self._experts(runs, fold, (header.ep or 1) * tp, tokens, activations)
             if runs else 0 if (moe and not self.blocks) or (parallel and (header.ep or 1) > 1) else None,
@@ -193,22 +193,22 @@ class _Reader:
     def _activations(self, tp: int, parallel: bool) -> list[int]:
         between = self.workload.header.pp_comm
         readings = [
-            most(self._all("fwd", ["embedding_layer"])),
-            most(self._all("fwd", ["mlp_column", "mlp_row", "mlp_layer", "mlp_norm", "final_column"])),
-            most(self._all("ig", ["embedding_grads"])),
+            most_common(self._all("fwd", ["embedding_layer"])),
+            most_common(self._all("fwd", ["mlp_column", "mlp_row", "mlp_layer", "mlp_norm", "final_column"])),
+            most_common(self._all("ig", ["embedding_grads"])),
             between * tp if between and parallel else between,
             # What attention sends forward may count twice.
-            most(self._all("ig", [*ATTENTION_ENDS])),
-            most(self._all("fwd", [*ATTENTION_ENDS])),
+            most_common(self._all("ig", [*ATTENTION_ENDS])),
+            most_common(self._all("fwd", [*ATTENTION_ENDS])),
         ]
-        return votes(readings)
+        return rank_by_count(readings)
 
     def _recompute(
         self, plain: bool, parallel: bool, attention: Sequence[str], activations: Sequence[int]
     ) -> bool:
         if plain:
-            sent = most(self._all("fwd", attention))
-            return bool(sent and activations and sent == 2 * activations[0])
+            size = most_common(self._all("fwd", attention))
+            return bool(size and activations and size == 2 * activations[0])
         if not parallel:
             return False
         rows = [row for name in attention for row in self.of_name[name]]
@@ -231,7 +231,7 @@ class _Reader:
     def _experts(
         self, runs: list[list[int]], fold: int | None, ranks: int, tokens: int | None, activations: list[int]
     ) -> int:
-        size = most(self._cells("fwd").bytes[run[0]] for run in runs)
+        size = most_common(self._cells("fwd").bytes[run[0]] for run in runs)
         each = 2 * ranks
         if fold == 7:
             # Of tokens at first, then of the router's weights.
@@ -245,7 +245,7 @@ class _Reader:
         row_of: Callable[[list[int]], int] = lambda run: run[_GATHERS[fold]]  # noqa: E731
         if tp == 1 and aiob:
             row_of = lambda run: run[_SENDS[fold]]  # noqa: E731
-        return most(self._cells("fwd").bytes[row_of(run)] for run in runs)
+        return most_common(self._cells("fwd").bytes[row_of(run)] for run in runs)
 
     def _layers_before_experts(self) -> int:
         before = self.pattern[: self.pattern.index(_EXPERTS)]
@@ -275,29 +275,32 @@ class Reference(NamedTuple):
     def word(self) -> str:
         """The numbers, between commas."""
         config, times = self
-        numbers = [int(getattr(config, name)) for name in _FIELDS]
-        numbers += [int(config.bias), 0 if config.experts is None else config.experts + 1]
-        numbers += [getattr(config.mla, name) if config.mla else 0 for name in _MLA]
+        values = [int(getattr(config, name)) for name in _FIELDS]
+        values += [int(config.bias), 0 if config.experts is None else config.experts + 1]
+        values += [getattr(config.mla, name) if config.mla else 0 for name in _MLA]
         if times is not None:
-            numbers += [times.embedding, times.attention, times.mlp, *times.optimizer, times.latent]
-        return ",".join(map(str, numbers))
+            values += [times.embedding, times.attention, times.mlp, *times.optimizer, times.latent]
+        return ",".join(map(str, values))
 
 
-def reference_of(workload: Workload, stated: Statement) -> Reference | None:
+def reference_of(workload: Workload, statement: Statement) -> Reference | None:
     """What the header says; None where it says nothing that can be."""
-    numbers = workload.header.rescaled_from
-    if len(numbers) != (_AIOB if stated.aiob else _PLAIN) or not all(
-        0 < number < 2**40 for number in numbers[:12]
+    values = workload.header.rescaled_from
+    if len(values) != (_AIOB if statement.aiob else _PLAIN) or not all(
+        0 < value < 2**40 for value in values[:12]
     ):
         return None
-    rest = numbers[len(_FIELDS) :]
+    rest = values[len(_FIELDS) :]
     latent = rest[2 : 2 + len(_MLA)]
     config = AicbConfig(
-        **dict(zip(_FIELDS, numbers, strict=False)),
-        bias=bool(rest[0]), experts=rest[1] - 1 if rest[1] else None,
+        **dict(zip(_FIELDS, values, strict=False)),
+        bias=bool(rest[0]),
+        experts=rest[1] - 1 if rest[1] else None,
         mla=Mla(*latent) if any(latent) else None,
-        sequence_parallel=stated.sequence_parallel, recompute=stated.recompute, version=stated.versions[0],
-    )  # fmt: skip
+        sequence_parallel=statement.sequence_parallel,
+        recompute=statement.recompute,
+        version=statement.versions[0],
+    )
     if config.world % (config.tp * config.pp) or not config.vocab_step:
         return None
     times = rest[2 + len(_MLA) :]
@@ -306,11 +309,11 @@ def reference_of(workload: Workload, stated: Statement) -> Reference | None:
     return Reference(config, AicbTimes(times[0], times[1], times[2], (times[3], times[4]), times[5]))
 
 
-def on_layout(reference: Reference, stated: Statement) -> AicbConfig:
+def on_layout(reference: Reference, statement: Statement) -> AicbConfig:
     """The config on the layout of the rows, which have it or not."""
     config = replace(
-        reference.config, tp=stated.tp, pp=stated.pp, ep=stated.ep, world=stated.world
+        reference.config, tp=statement.tp, pp=statement.pp, ep=statement.ep, world=statement.world
     )  # fmt: skip
-    if config.microbatches == stated.microbatches:
+    if config.microbatches == statement.microbatches:
         return config
-    return replace(config, global_batch=max(1, stated.microbatches * config.microbatch_size * config.dp))
+    return replace(config, global_batch=max(1, statement.microbatches * config.microbatch_size * config.dp))

@@ -10,8 +10,8 @@ from simcore.measured.facts import no_bandwidth
 from simcore.measured.matching import Call
 from simcore.measured.vocabulary import buffer_bytes
 from simcore.records import NamedTuple
-from simcore.replay.timed import Timed
-from simcore.sources.ties import NONE
+from simcore.replay.replayed_run import ReplayedRun
+from simcore.sources.rendezvous import NONE
 
 
 class Bandwidth(NamedTuple):
@@ -43,7 +43,7 @@ class Bandwidth(NamedTuple):
         return self.algbw(ns) * self.factor
 
 
-class Without(NamedTuple):
+class UnpricedCollectives(NamedTuple):
     """Collectives of one operation and group without a bandwidth: how many, and why in few words."""
 
     operation: str
@@ -52,11 +52,11 @@ class Without(NamedTuple):
     reason: str
 
 
-def bandwidths(results: Timed) -> list[Bandwidth]:
+def find_bandwidths(results: ReplayedRun) -> list[Bandwidth]:
     """By operation, group and size, the most time in all first; none of runs that no profiler recorded."""
     ns_of: dict[tuple[str, str | None, int, int, bool], list[int]] = {}
     members: dict[tuple[str, str | None, int, int, bool], tuple[int, ...] | None] = {}
-    for calls, ranks, ns, is_message in _timed(results):
+    for calls, ranks, ns, is_message in _timed_collectives(results):
         if _reason(results, calls, ranks) is not None:
             continue
         call = calls[0]
@@ -64,12 +64,12 @@ def bandwidths(results: Timed) -> list[Bandwidth]:
         size = buffer_bytes(trace.ops.shape[call.op], trace.ops.dtype[call.op])
         assert size is not None
         assert trace.device is not None
-        said = trace.device.collectives[call.op]
+        info = trace.device.collectives[call.op]
         alone = not results.graph.together or (len(calls) < ranks and not is_message)
-        key = said.operation, said.group, ranks, size, alone
+        key = info.operation, info.group, ranks, size, alone
         ns_of.setdefault(key, []).append(ns)
-        there = tuple(results.measured.ranks[call.rank].number for call in calls)
-        who = said.ranks if said.ranks and not is_message else there
+        there = tuple(results.measured.ranks[call.rank].rank for call in calls)
+        who = info.ranks if info.ranks and not is_message else there
         members.setdefault(key, tuple(sorted(who)) if len(set(who)) == ranks else None)
     some = [
         Bandwidth(*key[:4], len(ns), min(ns), median_low(ns), max(ns), key[4], _factor(key[0], key[2]),
@@ -82,27 +82,29 @@ def bandwidths(results: Timed) -> list[Bandwidth]:
     )
 
 
-def without_bandwidth(results: Timed) -> list[Without]:
+def without_bandwidth(results: ReplayedRun) -> list[UnpricedCollectives]:
     """The collectives that `bandwidths` has not, the most frequent first."""
     counts: Counter[tuple[str, str | None, str]] = Counter()
-    for calls, ranks, _, _ in _timed(results):
+    for calls, ranks, _, _ in _timed_collectives(results):
         device = results.measured.ranks[calls[0].rank].device
         reason = _reason(results, calls, ranks)
         if reason is not None and device is not None:
-            said = device.collectives[calls[0].op]
-            counts[said.operation, said.group, reason] += 1
+            info = device.collectives[calls[0].op]
+            counts[info.operation, info.group, reason] += 1
     most = sorted(counts.items(), key=lambda one: (-one[1], str(one[0])))
-    return [Without(operation, group, times, reason) for (operation, group, reason), times in most]
+    return [
+        UnpricedCollectives(operation, group, times, reason) for (operation, group, reason), times in most
+    ]
 
 
-def _timed(results: Timed) -> Iterator[tuple[tuple[Call, ...], int, int, bool]]:
+def _timed_collectives(results: ReplayedRun) -> Iterator[tuple[tuple[Call, ...], int, int, bool]]:
     """(calls, how many ranks it has, ns by itself, whether it is a message) of each collective that takes
     time in the run.
     """
     if not results.measured.of_devices:
         return
-    graph, ends, ties = results.graph, results.ends, results.ties
-    for meeting, node in zip(ties.matches.meetings, graph.meetings, strict=True):
+    graph, ends, rendezvous = results.graph, results.ends, results.rendezvous
+    for meeting, node in zip(rendezvous.matches.meetings, graph.meetings, strict=True):
         call = meeting.calls[0]
         device = results.measured.ranks[call.rank].device
         if device is None or node == NONE:
@@ -117,7 +119,7 @@ def _timed(results: Timed) -> Iterator[tuple[tuple[Call, ...], int, int, bool]]:
             yield meeting.calls, ranks, ns, meeting.is_message
 
 
-def _reason(results: Timed, calls: tuple[Call, ...], ranks: int) -> str | None:
+def _reason(results: ReplayedRun, calls: tuple[Call, ...], ranks: int) -> str | None:
     """Why a collective has no bandwidth; None of one that has."""
     every = (no_bandwidth(results.measured.ranks[call.rank], call.op) for call in calls)
     # Parts are even only if they are for all of its members.

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from simcore.records import Struct
-from simcore.replay.timed import Timed
+from simcore.replay.replayed_run import ReplayedRun
 
 
 class RankDifference(Struct, frozen=True):
-    """Of one rank. number: its rank. measured_ns, replayed_ns: when its last operation ends. ops: (name, ns
+    """Of one rank. rank: its number. measured_ns, replayed_ns: when its last operation ends. ops: (name, ns
     more than measured) of the operations that changed, the greatest change first; GAPS is one of them.
     """
 
-    number: int
+    rank: int
     measured_ns: int
     replayed_ns: int
     ops: tuple[tuple[str, int], ...]
@@ -20,24 +20,24 @@ class RankDifference(Struct, frozen=True):
 GAPS = "host gaps"
 
 
-def differences(results: Timed) -> list[RankDifference]:
+def differences(results: ReplayedRun) -> list[RankDifference]:
     """Each rank's difference; the changes of its operations and gaps add up to it."""
     of_ranks = []
     for before, after in zip(results.measured.ranks, results.run.ranks, strict=True):
         changes: dict[str, int] = {}
         changed = after.last_ns - before.last_ns
-        seen = set()
+        counted_spans = set()
         for op, name in enumerate(before.ops.name):
             span = (before.ops.start[op], before.ops.end[op])
-            if span in seen:
+            if span in counted_spans:
                 # The second line of one physical operation.
                 continue
-            seen.add(span)
+            counted_spans.add(span)
             ns = (after.ops.end[op] - after.ops.start[op]) - (span[1] - span[0])
             changes[name] = changes.get(name, 0) + ns
         changes[GAPS] = changed - sum(changes.values())
         ops = sorted(
             ((name, ns) for name, ns in changes.items() if ns), key=lambda pair: (-abs(pair[1]), pair[0])
         )
-        of_ranks.append(RankDifference(before.number, before.last_ns, after.last_ns, tuple(ops)))
+        of_ranks.append(RankDifference(before.rank, before.last_ns, after.last_ns, tuple(ops)))
     return of_ranks

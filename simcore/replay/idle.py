@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from simcore.diagnostics import in_short
+from simcore.diagnostics import printable_within
 from simcore.kernel_names import short_name
 from simcore.measured.columns import ANNOTATED, HOST_CALLS, RankTrace
 from simcore.measured.lanes import host_lane
@@ -136,7 +136,7 @@ def _verb(gap: HostGap) -> str:
 
 def thread_words(gap: HostGap) -> str:
     """`host thread 5000`."""
-    return f"host thread {in_short(gap.thread, _THREAD_CELLS)}"
+    return f"host thread {printable_within(gap.thread, _THREAD_CELLS)}"
 
 
 def gap_words(gap: HostGap) -> str:
@@ -163,7 +163,7 @@ def part_words(ns: int, whole: int) -> str:
     return "all" if ns == whole else duration(ns)
 
 
-class Held(NamedTuple):
+class GapCause(NamedTuple):
     """Gaps with one cause. gaps: by the index of the rank, in order."""
 
     gaps: dict[int, list[HostGap]]
@@ -171,9 +171,9 @@ class Held(NamedTuple):
     @property
     def first(self) -> HostGap:
         """One of those gaps, which says what the cause is."""
-        return next(self.of_all())
+        return next(self.all_gaps())
 
-    def of_all(self) -> Iterator[HostGap]:
+    def all_gaps(self) -> Iterator[HostGap]:
         """All gaps."""
         for some in self.gaps.values():
             yield from some
@@ -189,15 +189,15 @@ def total_ns(gaps: Iterable[HostGap]) -> int:
     return sum(gap.ns for gap in gaps)
 
 
-def held_ups(by_rank: Sequence[Sequence[HostGap]], step_ns: int) -> list[Held]:
+def find_gap_causes(by_rank: Sequence[Sequence[HostGap]], step_ns: int) -> list[GapCause]:
     """The gaps that are worth a sentence by their cause, those that take a rank longest first. by_rank: the
     gaps of each rank.
     """
-    found: dict[tuple[str, str | None, str | None], dict[int, list[HostGap]]] = {}
-    for number, gap in long_gaps(by_rank, step_ns):
-        found.setdefault(cause_of(gap), {}).setdefault(number, []).append(gap)
-    held = [Held(gaps) for gaps in found.values()]
-    return sorted(held, key=lambda one: -one.most_ns)
+    by_cause: dict[tuple[str, str | None, str | None], dict[int, list[HostGap]]] = {}
+    for rank_index, gap in long_gaps(by_rank, step_ns):
+        by_cause.setdefault(cause_of(gap), {}).setdefault(rank_index, []).append(gap)
+    causes = [GapCause(gaps) for gaps in by_cause.values()]
+    return sorted(causes, key=lambda one: -one.most_ns)
 
 
 def cause_of(gap: HostGap) -> tuple[str, str | None, str | None]:

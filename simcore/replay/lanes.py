@@ -10,8 +10,8 @@ from itertools import compress
 from operator import eq
 from typing import TYPE_CHECKING
 
-from simcore.diagnostics import in_short
-from simcore.kernel_names import shown_name
+from simcore.diagnostics import printable_within
+from simcore.kernel_names import display_name
 from simcore.measured.columns import RankTrace
 from simcore.measured.facts import span_facts, stream_name, stream_word
 from simcore.measured.lanes import (
@@ -28,10 +28,10 @@ from simcore.measured.lanes import (
 )
 from simcore.measured.run import SLOT, MeasuredRun
 from simcore.measured.vocabulary import CATEGORIES, GROUPS, category_of_group
-from simcore.ranks import RankSet, place_words
+from simcore.ranks import RankSet, describe_position
 from simcore.replay.span_words import MeasuredSpanWords
 from simcore.replay.waits import waited_ns
-from simcore.sources.pieces import GAP
+from simcore.sources.segments import GAP
 from simcore.trace.accounts import Ranges
 from simcore.trace.lane_spans import (
     COMPUTE_STREAM,
@@ -43,37 +43,37 @@ from simcore.trace.lane_spans import (
     LaneOrder,
     Spans,
     TimeStretch,
-    codes,
+    encode_indices,
+    make_spans,
     microbatch_words,
     order_axis,
-    spans_of,
 )
 from simcore.trace.lanes import (
-    ALIKE_WORDS,
     LEAST_BUSY,
     MOST_BUBBLE,
     MOST_EXPOSED,
     MOST_WAIT,
     NATURAL,
     SHORT,
+    SIMILAR_WORDS,
     LaneFacts,
     Lanes,
     LaneTrack,
-    SearchedOps,
+    OpSearchColumns,
     Sums,
     Wait,
-    drawn_as,
+    cell_kind,
     kind_of,
 )
 from simcore.trace.spans import NONE
 from simcore.units import plural
 
 if TYPE_CHECKING:
-    from simcore.replay.timed import Timed
+    from simcore.replay.replayed_run import ReplayedRun
 
 _ON_COMPUTE = bytes(kind in (*COMPUTING, KINDS.index("host")) for kind in range(256))
 # Category of a lane -> index into KINDS, as `bytearray.translate` takes it.
-_TO_KINDS = bytes(map(drawn_as, CATEGORIES)) + bytes(256 - len(CATEGORIES))
+_TO_KINDS = bytes(map(cell_kind, CATEGORIES)) + bytes(256 - len(CATEGORIES))
 
 # An order without times has operations alone, and no accounts.
 _OPERATION_FIGURES = tuple(
@@ -97,33 +97,33 @@ class MeasuredLanes(Lanes):
     or (below 0) a gap.
     """
 
-    results: Timed
+    results: ReplayedRun
 
-    def __init__(self, results: Timed) -> None:
+    def __init__(self, results: ReplayedRun) -> None:
         super().__init__(results)
         self.run = run = results.run
-        self._place = {rank.number: number for number, rank in enumerate(run.ranks)}
+        self._track_of_rank = {rank.rank: track_id for track_id, rank in enumerate(run.ranks)}
 
     @cached_property
     def facts(self) -> LaneFacts:
         run = self.run
         return LaneFacts(
-            run.length, range(len(run.ranks)), self._counted(), self._orders(),
-            beside=("", "") if run.unit == "stage" else ("stage", "st"),
+            run.length, range(len(run.ranks)), self._count_words(), self._orders(),
+            note_heading=("", "") if run.unit == "stage" else ("stage", "st"),
             axis=TIME if run.timed else order_axis(SLOT), timed=run.timed,
             concurrent=run.timed and run.concurrent,
-            alike=ALIKE_WORDS if run.timed and len(run.ranks) > 1 else "",
+            similar_text=SIMILAR_WORDS if run.timed and len(run.ranks) > 1 else "",
         )  # fmt: skip
 
-    def _end_ns(self, number: int) -> int:
+    def _end_ns(self, track_id: int) -> int:
         """How long it is over before the step is."""
-        return self.run.length - self.run.ranks[number].last_ns
+        return self.run.length - self.run.ranks[track_id].last_ns
 
     @cached_property
-    def _lasting(self) -> Sums:
+    def _longest_sums(self) -> Sums:
         return Sums(operation_ranges(self.run), _OPERATION_FIGURES)
 
-    def _counted(self) -> str:
+    def _count_words(self) -> str:
         run = self.run
         words = f"{plural(len(run.ranks), run.unit)}, {'replayed' if run.replayed else 'as measured'}"
         if not run.timed:
@@ -134,7 +134,7 @@ class MeasuredLanes(Lanes):
         if not self.run.timed:
             return (NATURAL,)
         waiting = (MOST_BUBBLE, MOST_WAIT) if self.run.concurrent else ()
-        latest = LaneOrder("end", "latest end", "over", least_first=True, told="over before the others")
+        latest = LaneOrder("end", "latest end", "over", least_first=True, group_name="over before the others")
         return NATURAL, LEAST_BUSY, *waiting, MOST_EXPOSED, latest
 
     def _other_kinds(self) -> Collection[str]:
@@ -144,11 +144,11 @@ class MeasuredLanes(Lanes):
         instants = (op for rank in some for op in timed_ops(rank) if op[0] == op[1])
         categories = {_TO_KINDS[category] for _, _, _, category in instants}
         if not run.timed:
-            categories.update(*(self.spans(number, None).category for number in self.facts.numbers))
+            categories.update(*(self.spans(track_id, None).category for track_id in self.facts.track_ids))
         subs = {group for rank in run.ranks for group in rank.subs.group}
-        categories |= {drawn_as(category_of_group(group)) for group in subs}
-        beside = {"host"} if not run.replayed and any(map(_host_names, run.ranks)) else set()
-        return {KINDS[category] for category in categories} | beside
+        categories |= {cell_kind(category_of_group(group)) for group in subs}
+        host_kinds = {"host"} if not run.replayed and any(map(_host_names, run.ranks)) else set()
+        return {KINDS[category] for category in categories} | host_kinds
 
     @cached_property
     def words(self) -> MeasuredSpanWords:
@@ -156,86 +156,94 @@ class MeasuredLanes(Lanes):
 
     # -- ranks -------------------------------------------------------------------------
 
-    def _find_track(self, number: int) -> LaneTrack:
-        rank, unit = self.run.ranks[number], self.run.unit
-        ranks, title = RankSet.of((rank.number,)), f"{unit} {rank.number:>2}"
+    def _find_track(self, track_id: int) -> LaneTrack:
+        rank, unit = self.run.ranks[track_id], self.run.unit
+        ranks, title = RankSet.of((rank.rank,)), f"{unit} {rank.rank:>2}"
         # A plan's number is a stage itself.
         if unit == "stage" or rank.stage is None:
-            return LaneTrack(number, ranks, title, stage=rank.number if unit == "stage" else None)
-        place = self.run.degrees.position(rank.number)
-        headings = (f"stage {rank.stage:>2}", *(() if place is None else (f"dp {place[1]}",)))
-        return LaneTrack(number, ranks, title, headings, rank.stage, str(rank.stage))
+            return LaneTrack(track_id, ranks, title, stage=rank.rank if unit == "stage" else None)
+        position = self.run.degrees.position(rank.rank)
+        headings = (f"stage {rank.stage:>2}", *(() if position is None else (f"dp {position[1]}",)))
+        return LaneTrack(track_id, ranks, title, headings, rank.stage, str(rank.stage))
 
-    def own_number(self, rank: int) -> int | None:
-        return self._place.get(rank)
+    def own_track_id(self, rank: int) -> int | None:
+        return self._track_of_rank.get(rank)
 
     def rank_words(self, rank: int) -> str:
         position = self.run.degrees.position(rank)
-        return f"{self.run.unit} {rank}" if position is None else f"rank {rank} = {place_words(position)}"
+        return (
+            f"{self.run.unit} {rank}" if position is None else f"rank {rank} = {describe_position(position)}"
+        )
 
-    def missing(self, rank: int | None, stage: int | None, microbatch: int | None) -> str:
-        if rank is not None and (self.run.unit != "rank" or rank not in self._place):
+    def missing_text(self, rank: int | None, stage: int | None, microbatch: int | None) -> str:
+        if rank is not None and (self.run.unit != "rank" or rank not in self._track_of_rank):
             return f"rank {rank} is not in this run"
-        if stage is not None and stage not in (self.track(number).stage for number in self._place.values()):
+        if stage is not None and stage not in (
+            self.track(track_id).stage for track_id in self._track_of_rank.values()
+        ):
             return f"no rank of stage {stage} is in this run"
         return ""
 
     # -- spans -------------------------------------------------------------------------
 
-    def _find_streams(self, number: int) -> dict[str, str]:
-        rank = self.run.ranks[number]
+    def _find_streams(self, track_id: int) -> dict[str, str]:
+        rank = self.run.ranks[track_id]
         return {stream: self._stream_title(rank, stream) for stream in lane_kinds(self.run, rank)}
 
     def _stream_title(self, rank: RankTrace, stream: str) -> str:
         if stream == NO_GROUP:
             return "no group"
         if stream == ANNOTATIONS_LANE or stream.startswith(CALLS_LANE):
-            return in_short(stream.removeprefix(HOST_LANE), 14)
+            return printable_within(stream.removeprefix(HOST_LANE), 14)
         if stream.startswith(STREAM_LANE):
             name = stream_name(rank, int(stream.removeprefix(STREAM_LANE)))
-            return in_short(f"{stream_word(rank)} {name}", 14)
+            return printable_within(f"{stream_word(rank)} {name}", 14)
         if rank.device is not None:
-            return in_short(stream, 14)
+            return printable_within(stream, 14)
         size = {"tp": self.run.degrees.tp, "dp": self.run.degrees.dp}.get(stream)
-        name = GROUPS.get(stream) or in_short(stream, 14)
+        name = GROUPS.get(stream) or printable_within(stream, 14)
         return name if size is None else f"{name} x{size}"
 
-    def _find_content(self, number: int, stream: str | None) -> Content:
-        rank = self.run.ranks[number]
+    def _find_content(self, track_id: int, stream: str | None) -> Content:
+        rank = self.run.ranks[track_id]
         lane = rank_spans(self.run, rank) if stream is None else lane_spans(rank, stream)
         spans = Spans(lane.start, lane.end, lane.item, lane.category.translate(_TO_KINDS))
         # Of a rank's lane and its compute: an operation also waits and communicates.
         accounted = self.run.timed and stream in (None, COMPUTE_STREAM)
-        return Content(spans, self._accounted(number, stream, spans) if accounted else spans)
+        return Content(spans, self._account_spans(track_id, stream, spans) if accounted else spans)
 
-    def _accounted(self, number: int, stream: str | None, spans: Spans) -> Spans:
+    def _account_spans(self, track_id: int, stream: str | None, spans: Spans) -> Spans:
         """The accounts of a rank as spans, each with the item of its operation or gap: of its compute stream
         what it computes and the host does alone, else all. Operations that take no time keep the 1 ns that
         they are drawn with.
         """
-        accounts, pieces = self.results.accounts[number], self.results.ties.pieces[number]
-        ops = self.run.ranks[number].ops
+        accounts, segments = self.results.accounts[track_id], self.results.rendezvous.segments[track_id]
+        ops = self.run.ranks[track_id].ops
         items = array("q")
-        for piece in accounts.op:
-            op = len(ops) if piece == NONE else pieces.op[piece]
-            items.append(-1 - op if piece == NONE or pieces.kind[piece] == GAP else op)
-        kinds = accounts.account.translate(self._drawn)
-        drawn = list(zip(accounts.edge, accounts.edge[1:], items, kinds, strict=False))
+        for segment in accounts.op:
+            op = len(ops) if segment == NONE else segments.op[segment]
+            items.append(-1 - op if segment == NONE or segments.kind[segment] == GAP else op)
+        kinds = accounts.account.translate(self._cell_kinds)
+        rows = list(zip(accounts.edge, accounts.edge[1:], items, kinds, strict=False))
         if stream == COMPUTE_STREAM:
-            drawn = list(compress(drawn, kinds.translate(_ON_COMPUTE)))
-        starts = [start for start, _, _, _ in drawn]
+            rows = list(compress(rows, kinds.translate(_ON_COMPUTE)))
+        starts = [start for start, _, _, _ in rows]
         instants: dict[tuple[int, int], tuple[int, int, int, int]] = {}
-        none = {op for op, (start, end) in enumerate(zip(ops.start, ops.end, strict=True)) if start == end}
-        for start, item, kind in zip(spans.start, spans.op, spans.category, strict=True) if none else ():
-            if item in none:
-                _, end, _, around = drawn[bisect_right(starts, start) - 1] if drawn else (0, 0, 0, -1)
+        instant_ops = {
+            op for op, (start, end) in enumerate(zip(ops.start, ops.end, strict=True)) if start == end
+        }
+        for start, item, kind in (
+            zip(spans.start, spans.op, spans.category, strict=True) if instant_ops else ()
+        ):
+            if item in instant_ops:
+                _, end, _, around = rows[bisect_right(starts, start) - 1] if rows else (0, 0, 0, -1)
                 if kind != around or start >= end:
                     instants[start, kind] = start, start + 1, item, kind
-        return spans_of(sorted((*drawn, *instants.values())) if instants else drawn)
+        return make_spans(sorted((*rows, *instants.values())) if instants else rows)
 
-    def name(self, number: int, op: int) -> tuple[str, str]:
-        rank = self.run.ranks[number]
-        return shown_name(rank.ops.name[op] if op < len(rank.ops) else span_facts(rank, op).name), ""
+    def span_name(self, track_id: int, op: int) -> tuple[str, str]:
+        rank = self.run.ranks[track_id]
+        return display_name(rank.ops.name[op] if op < len(rank.ops) else span_facts(rank, op).name), ""
 
     def names(self) -> Collection[str]:
         names: set[str | None] = set()
@@ -243,39 +251,39 @@ class MeasuredLanes(Lanes):
             names.update(rank.ops.name, rank.subs.name, rank.subs.collective, _host_names(rank))
         return {name for name in names if name is not None}
 
-    def _find_searched(self, number: int) -> SearchedOps:
+    def _find_search_columns(self, track_id: int) -> OpSearchColumns:
         """By operation, sub-operation and collective; a gap has no name and no micro-batch."""
-        rank = self.run.ranks[number]
+        rank = self.run.ranks[track_id]
         ops, subs, host = rank.ops, rank.subs, _host_names(rank)
         both = zip(subs.name, subs.collective, strict=True)
         of_subs = (name if collective is None else (name, collective) for name, collective in both)
         # An item below 0 counts from the end.
-        told = [*ops.name, *of_subs, *host, *[()] * (len(ops) + 1)]
-        number_of = {names: number for number, names in enumerate(dict.fromkeys(told))}
-        name = codes(map(number_of.__getitem__, told))
+        item_names = [*ops.name, *of_subs, *host, *[()] * (len(ops) + 1)]
+        number_of = {names: index for index, names in enumerate(dict.fromkeys(item_names))}
+        name = encode_indices(map(number_of.__getitem__, item_names))
         names: list[tuple[str, ...]] = [(one,) if isinstance(one, str) else one for one in number_of]
         # Of a sub-operation it is the micro-batch of the operation that it lies in.
         batch = [*ops.batch, *map(ops.batch.__getitem__, subs.parent), *[-1] * (len(host) + len(ops) + 1)]
-        microbatch = codes(each + 1 for each in batch)
-        return SearchedOps(names, name, list(map(_spelled, names)), name, microbatch)
+        microbatch = encode_indices(each + 1 for each in batch)
+        return OpSearchColumns(names, name, list(map(_spelled, names)), name, microbatch)
 
     # -- what one moves by ---------------------------------------------------------------
 
-    def passes(self, number: int) -> Sequence[TimeStretch]:
-        rank, count = self.run.ranks[number], self.run.microbatches
+    def passes(self, track_id: int) -> Sequence[TimeStretch]:
+        rank, count = self.run.ranks[track_id], self.run.microbatches
         ops, stretches = rank.ops, []
         for op in rank.passes:
-            name, batch = in_short(ops.name[op], 40), ops.batch[op]
+            name, batch = printable_within(ops.name[op], 40), ops.batch[op]
             words = f"{name} of {microbatch_words(batch, count)}" if batch >= 0 else name
             stretches.append(TimeStretch(ops.start[op], ops.end[op], words))
         return stretches
 
-    def _find_waits(self, number: int) -> list[Wait]:
+    def _find_waits(self, track_id: int) -> list[Wait]:
         """Operations that wait, with how long in all, and gaps, as long as they are."""
         if not self.run.timed:
             return []
-        of_lane = self.spans(number, None)
-        ops = waited_ns(self.results, number)
+        of_lane = self.spans(track_id, None)
+        ops = waited_ns(self.results, track_id)
         waits = []
         for index, item in enumerate(of_lane.op):
             ns = ops.get(item, 0) if item >= 0 else of_lane.end[index] - of_lane.start[index]

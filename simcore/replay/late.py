@@ -11,16 +11,16 @@ from simcore.sources.measured_graph import MeasuredGraph
 from simcore.trace.accounts import Accounts
 
 
-class Late(NamedTuple):
+class LateArrival(NamedTuple):
     """A time that a rank waits, ns, in `piece` for the rank `rank` (its index), which comes or sends with its
     piece `came`.
     """
 
     start: int
     end: int
-    piece: int
+    segment: int
     rank: int
-    came: int
+    late_segment: int
 
     @property
     def ns(self) -> int:
@@ -28,13 +28,15 @@ class Late(NamedTuple):
         return self.end - self.start
 
 
-def waits_of(graph: MeasuredGraph, ends: Sequence[int], rank: int, accounts: Accounts) -> Iterator[Late]:
+def waits_of(
+    graph: MeasuredGraph, ends: Sequence[int], rank: int, accounts: Accounts
+) -> Iterator[LateArrival]:
     """Each time that a rank (its index) waits for another, in order."""
     for segment, account in enumerate(accounts.account):
         if account in (WAIT, BUBBLE):
-            piece = accounts.op[segment]
+            segment_index = accounts.op[segment]
             times = accounts.edge[segment], accounts.edge[segment + 1]
-            yield Late(*times, piece, *graph.late(rank, piece, ends))
+            yield LateArrival(*times, segment_index, *graph.find_last_arrival(rank, segment_index, ends))
 
 
 class RankWaiting(Struct, frozen=True):
@@ -49,15 +51,15 @@ class RankWaiting(Struct, frozen=True):
     ns: int
 
 
-def who_waits(graph: MeasuredGraph, ends: Sequence[int], accounts: list[Accounts]) -> list[RankWaiting]:
+def find_waits(graph: MeasuredGraph, ends: Sequence[int], accounts: list[Accounts]) -> list[RankWaiting]:
     """Who waits for whom, the longest first; ranks by their numbers."""
     waited: dict[tuple[int, int, str, bool], int] = {}
-    ranks = graph.ties.run.ranks
+    ranks = graph.rendezvous.run.ranks
     for rank, account in enumerate(accounts):
-        pieces = graph.ties.pieces[rank]
+        segments = graph.rendezvous.segments[rank]
         for wait in waits_of(graph, ends, rank, account):
-            call = Call(rank, pieces.op[wait.piece], pieces.sub[wait.piece])
-            key = (ranks[rank].number, ranks[wait.rank].number, name_of(ranks[rank], call), call.sub >= 0)
+            call = Call(rank, segments.op[wait.segment], segments.sub[wait.segment])
+            key = (ranks[rank].rank, ranks[wait.rank].rank, name_of(ranks[rank], call), call.sub >= 0)
             waited[key] = waited.get(key, 0) + wait.ns
     waits = [RankWaiting(*key, ns) for key, ns in waited.items()]
     return sorted(waits, key=lambda wait: (-wait.ns, wait.early, wait.late, wait.name))

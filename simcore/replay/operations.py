@@ -8,31 +8,31 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 
+from simcore.cached_methods import is_cached
 from simcore.measured.matching import Call, is_asynchronous
-from simcore.measured.places import MODEL_PARALLEL
+from simcore.measured.rank_positions import MODEL_PARALLEL
 from simcore.measured.run import MeasuredRun
 from simcore.measured.summary import OpFigures, op_figures_of, sub_figures_of
 from simcore.measured.vocabulary import COMPUTE, LAUNCH, buffer_bytes
-from simcore.once import is_known
 from simcore.records import NamedTuple, replace
-from simcore.replay.timed import Timed
+from simcore.replay.replayed_run import ReplayedRun
 from simcore.replay.waits import Wait, waits_by_item
-from simcore.sources.ties import NONE
+from simcore.sources.rendezvous import NONE
 from simcore.trace.layers import LayerUse, Runs
-from simcore.trace.tables import Use, first_seen
+from simcore.trace.tables import LineTimes, labels_by_first_use
 
 # (operation, sub-operation of equal ones); None for what of the operations lies in no sub-operation.
 OpKey = tuple[str, str | None]
 
 
-def operation_lines(results: Timed) -> Iterator[LayerUse]:
+def operation_lines(results: ReplayedRun) -> Iterator[LayerUse]:
     """Yields what each operation and sub-operation by name takes, in the order in which they first come; host
     gaps are none.
     """
     table = results.operations
-    labels = first_seen(results.trace, results.accounts, table.column)
+    labels = labels_by_first_use(results.trace, results.accounts, table.column)
     # The path can go through a collective beside compute that no rank has waited for: it has no account.
-    critical = [label for of_rank in table.critical_on for label in of_rank]
+    critical = [label for of_rank in table.critical_by_track for label in of_rank]
     for index, label in enumerate(dict.fromkeys((*labels, *critical))):
         op, sub = table.column.labels[label]
         cost_ns = max(spent.own.get(label, 0) for spent in table.spent)
@@ -41,7 +41,7 @@ def operation_lines(results: Timed) -> Iterator[LayerUse]:
         )
 
 
-def least_slacks(results: Timed) -> dict[str, int]:
+def least_slacks(results: ReplayedRun) -> dict[str, int]:
     """Returns the least slack of all operations of a name, ns, of what lies in them too."""
     table = results.operations
     slacks = zip(table.column.labels, table.slack_ns or (), strict=False)
@@ -58,15 +58,15 @@ _WITHOUT = {"operation": "(no operation around)", "layer": "(no layer)"}
 def groupings(run: MeasuredRun) -> tuple[str, ...]:
     """Those of GROUPINGS that say something of a run."""
     devices = [rank.device for rank in run.ranks if rank.device is not None]
-    told = {
+    has_names = {
         "kernel": True,
         "operation": any(name is not None for device in devices for name in device.operation),
         "layer": any(name is not None for device in devices for name in device.layer),
     }
-    return tuple(by for by in GROUPINGS if told[by]) if devices else GROUPINGS[:1]
+    return tuple(by for by in GROUPINGS if has_names[by]) if devices else GROUPINGS[:1]
 
 
-def grouped(run: MeasuredRun, by: str) -> MeasuredRun:
+def group_operations(run: MeasuredRun, by: str) -> MeasuredRun:
     """The run with each operation under the name of what it is grouped by, one of GROUPINGS."""
     if by == GROUPINGS[0]:
         return run
@@ -79,7 +79,7 @@ def grouped(run: MeasuredRun, by: str) -> MeasuredRun:
     return replace(run, ranks=tuple(ranks))
 
 
-class KnownTransfers(NamedTuple):
+class TimedTransfers(NamedTuple):
     """Communication whose time by itself is known: how often, bytes together, ns together."""
 
     times: int = 0
@@ -92,7 +92,7 @@ class KnownTransfers(NamedTuple):
         return self.bytes / self.ns if self.ns else 0.0
 
 
-class Sent(NamedTuple):
+class OperationBytes(NamedTuple):
     """What an operation sends: the most bytes of its buffers, None where no line of it says any, and GB/s, 0
     where
     nobody knows.
@@ -108,11 +108,11 @@ class Operations:
     Of an order without times there are counts alone. by: what they are grouped by; whole: the run as it is.
     """
 
-    def __init__(self, results: Timed, by: str = GROUPINGS[0]) -> None:
+    def __init__(self, results: ReplayedRun, by: str = GROUPINGS[0]) -> None:
         self.by = by
         self.whole = results
         if by != GROUPINGS[0]:
-            results = results.with_names(grouped(results.measured, by))
+            results = results.with_names(group_operations(results.measured, by))
         self.results = results
         self.timed = results.run.timed
         # Of each key the figures of each rank: several where its runs are of different groups.
@@ -155,7 +155,9 @@ class Operations:
         return [
             replace(
                 one,
-                use=Use(one.use.compute_ns, one.use.exposed_ns, self.critical_ns(one), self.slack_ns(one)),
+                use=LineTimes(
+                    one.use.compute_ns, one.use.exposed_ns, self.critical_ns(one), self.slack_ns(one)
+                ),
             )
             for one in operations
         ]
@@ -163,15 +165,15 @@ class Operations:
     def _label_of(self, key: OpKey) -> int:
         return self._label.get(key, NONE)
 
-    def _use(self, key: OpKey, ranks: Collection[int]) -> Use:
+    def _use(self, key: OpKey, ranks: Collection[int]) -> LineTimes:
         """What an operation takes without its sub-operations, of the rank where that is most."""
         label, spent = self._label_of(key), self.results.operations.spent if self.timed else ()
         uses = [
-            Use(spent[rank].compute.get(label, 0), spent[rank].exposed.get(label, 0))
+            LineTimes(spent[rank].compute.get(label, 0), spent[rank].exposed.get(label, 0))
             for rank in ranks
             if spent
         ]
-        return max(uses, key=lambda use: use.compute_ns + use.exposed_ns, default=Use(0, 0))
+        return max(uses, key=lambda use: use.compute_ns + use.exposed_ns, default=LineTimes(0, 0))
 
     def _waits_with_subs(self) -> dict[tuple[int, int], int]:
         """What each operation, by its label, waits on each rank, in its sub-operations too, ns."""
@@ -196,7 +198,7 @@ class Operations:
         runs = Runs(
             count=sum(of_rank.count for _, of_rank in figures),
             ranks=tuple(by_rank),
-            rank=None if rank is None else self.results.run.ranks[rank].number,
+            rank=None if rank is None else self.results.run.ranks[rank].rank,
             measured=sum(of_rank.measured for _, of_rank in timed),
             total_ns=sum(of_rank.total_ns for _, of_rank in timed) if timed else None,
             waits_ns=sum(self._waits.get((self._label_of(key), who), 0) for who in by_rank),
@@ -222,7 +224,7 @@ class Operations:
         """Whether the critical path and the slack are there without a wait; a run without times has none."""
         if not self.timed or self.results.operations.path_known:
             return True
-        return is_known(self.results, "critical_path", "slacks")
+        return is_cached(self.results, "critical_path", "slacks")
 
     def find_path(self) -> None:
         """Finds the critical path and the slack of all operations."""
@@ -233,13 +235,13 @@ class Operations:
     def critical_ns(self, operation: LayerUse) -> int:
         """What the critical path has of it, ns."""
         label = self._label.get(operation.key, NONE)
-        by_rank = self.results.operations.critical_on
+        by_rank = self.results.operations.critical_by_track
         return sum(by_rank[rank].get(label, 0) for rank in operation.runs.ranks)
 
     def slack_ns(self, operation: LayerUse) -> int | None:
         """Its least slack, ns; None of what holds nobody, such as a launch."""
         label = self._label.get(operation.key, NONE)
-        by_rank = self.results.operations.slack_on or ()
+        by_rank = self.results.operations.slack_by_track or ()
         slacks = (of_rank.get(label) for rank, of_rank in enumerate(by_rank) if rank in operation.runs.ranks)
         return min((ns for ns in slacks if ns is not None), default=None)
 
@@ -281,40 +283,40 @@ class Operations:
             self._of_shape[pair] = buffer_bytes(shape, dtype)
         return self._of_shape[pair]
 
-    def sent(self, operation: LayerUse) -> Sent:
+    def find_volume(self, operation: LayerUse) -> OperationBytes:
         """What it sends, as the table has it."""
         sizes = self.sizes(operation)
-        return Sent(None if sizes is None else sizes[1], self.moved(operation).algbw)
+        return OperationBytes(None if sizes is None else sizes[1], self.find_transfers(operation).algbw)
 
-    def moved(self, operation: LayerUse) -> KnownTransfers:
+    def find_transfers(self, operation: LayerUse) -> TimedTransfers:
         """Its communication as far as it is known how long it takes by itself: from when the last member has
         come, or the send begins. All ranks together have each collective once.
         """
-        of_all = self._moved.get(operation.key, {})
-        return of_all.get(None if operation.runs.rank is None else operation.runs.ranks[0], KnownTransfers())
+        of_all = self._transfers.get(operation.key, {})
+        return of_all.get(None if operation.runs.rank is None else operation.runs.ranks[0], TimedTransfers())
 
     @cached_property
-    def _moved(self) -> dict[OpKey, dict[int | None, KnownTransfers]]:
-        moved: dict[OpKey, dict[int | None, KnownTransfers]] = {}
+    def _transfers(self) -> dict[OpKey, dict[int | None, TimedTransfers]]:
+        transfers: dict[OpKey, dict[int | None, TimedTransfers]] = {}
 
         def add(key: OpKey, rank: int | None, size: int, ns: int) -> None:
-            before = moved.setdefault(key, {}).get(rank, KnownTransfers())
-            moved[key][rank] = KnownTransfers(before.times + 1, before.bytes + size, before.ns + ns)
+            before = transfers.setdefault(key, {}).get(rank, TimedTransfers())
+            transfers[key][rank] = TimedTransfers(before.times + 1, before.bytes + size, before.ns + ns)
 
-        for calls, ns in self._alone():
-            counted = set()
+        for calls, ns in self._times_alone():
+            counted_keys = set()
             for call in calls:
                 size = self._size_of(call)
                 key = self._key(call)
                 if size is None:
                     continue
                 add(key, call.rank, size, ns)
-                if key not in counted:
-                    counted.add(key)
+                if key not in counted_keys:
+                    counted_keys.add(key)
                     add(key, None, size, ns)
-        return moved
+        return transfers
 
-    def _alone(self) -> Iterator[tuple[tuple[Call, ...], int]]:
+    def _times_alone(self) -> Iterator[tuple[tuple[Call, ...], int]]:
         """(calls, ns) of each collective and message, as long as it takes by itself in the run that is shown.
 
         What runs beside compute is left out: a trace says when it was waited for, not when it was over.
@@ -322,7 +324,7 @@ class Operations:
         results = self.results
         if not self.timed or not results.together:
             return
-        graph, ends, matches = results.graph, results.ends, results.ties.matches
+        graph, ends, matches = results.graph, results.ends, results.rendezvous.matches
         pairs = [
             (meeting.calls, node)
             for meeting, node in zip(matches.meetings, graph.meetings, strict=True)
@@ -354,7 +356,7 @@ class Operations:
     @cached_property
     def _unmatched(self) -> dict[tuple[str, str | None, int], int]:
         unmatched: dict[tuple[str, str | None, int], int] = {}
-        for call in self.results.ties.matches.unmatched if self.timed else ():
+        for call in self.results.rendezvous.matches.unmatched if self.timed else ():
             key = (*self._key(call), call.rank)
             unmatched[key] = unmatched.get(key, 0) + 1
         return unmatched
@@ -368,7 +370,7 @@ class Operations:
             self._waits_by_item[rank] = waits_by_item(self.results, rank)
         return self._waits_by_item[rank].get(item, [])
 
-    def is_beside_compute(self, operation: LayerUse) -> bool:
+    def overlaps_compute(self, operation: LayerUse) -> bool:
         """Whether its longest run is a sub-operation that lasts from its launch to the wait for it."""
         if not operation.inside or operation.runs.longest is None:
             return False
@@ -378,7 +380,7 @@ class Operations:
 
     # -- where it is -----------------------------------------------------------------------
 
-    def place(self, operation: LayerUse) -> tuple[int, int, int, str | None]:
+    def find_longest_run(self, operation: LayerUse) -> tuple[int, int, int, str | None]:
         """(rank, start, end, lane) of its longest run, of its first where none has a duration.
 
         lane: the group kind whose lane has it, None for the rank's own lane.

@@ -12,10 +12,10 @@ from simcore.kernel_names import short_name
 from simcore.measured.run import MeasuredRun
 from simcore.measured.vocabulary import COPY
 from simcore.names import GROUP_KINDS
-from simcore.parameters import Given, Input, Parameters, flag_of
+from simcore.parameters import Input, Parameters, RunInput, flag_of
 from simcore.program.overrides import TRACE_FORMS, parse_factor, slow_ranks_of
 from simcore.records import Struct, field
-from simcore.units import number
+from simcore.units import format_number
 
 _Any = TypeVar("_Any")
 
@@ -75,7 +75,7 @@ class Scales(Struct, frozen=True):
         changed = [(what, factor) for what, factor in factors if factor != 1.0]
         # Of five factors a row on top has room for two: stages by 8 and 10 % hid the rank by half.
         changed.sort(key=lambda of: -abs(math.log(of[1])) if of[1] else -math.inf)
-        return [f"{what} x{number(rounded(factor))}" for what, factor in changed]
+        return [f"{what} x{format_number(rounded(factor))}" for what, factor in changed]
 
 
 def rounded(factor: float) -> float:
@@ -93,13 +93,13 @@ _NO_STAGE = "none"
 _Key = TypeVar("_Key", bound=Hashable)
 
 
-class Replay(Given, frozen=True, dict=True):
+class Replay(RunInput, frozen=True, dict=True):
     """A measured run, and the parameters with which it is replayed, if they ask for that."""
 
     opened: MeasuredRun
 
     of: ClassVar[Input] = "trace"
-    doing: ClassVar[str] = "replaying"
+    activity: ClassVar[str] = "replaying"
 
     @property
     def stamp(self) -> str | None:
@@ -122,12 +122,12 @@ class Replay(Given, frozen=True, dict=True):
         """
         run, parameters = self.opened, self.parameters
         parameters.refuse_others("trace")
-        given = parameters.stated()
-        if not given:
+        flags = parameters.explicit_flags()
+        if not flags:
             return None
         if not run.timed:
             raise UsageError(
-                f"{', '.join(flag.option for flag in given)}: found an order of operations without times, "
+                f"{', '.join(flag.option for flag in flags)}: found an order of operations without times, "
                 "expected a trace with durations"
             )
         return Scales(
@@ -135,7 +135,7 @@ class Replay(Given, frozen=True, dict=True):
             comm=parameters.comm_scale,
             gaps=parameters.gap_scale,
             rank_gaps=_factors(
-                "slow_host", parameters.slow_host, "rank", [str(rank.number) for rank in run.ranks], int
+                "slow_host", parameters.slow_host, "rank", [str(rank.rank) for rank in run.ranks], int
             ),
             host=parameters.host_scale,
             ops=_factors("layer_scale", parameters.layer_scale, "operation", run.op_names, str),
@@ -195,7 +195,7 @@ def _words(factors: Mapping[_Key, float]) -> tuple[str, ...]:
 
 
 def _ranks(texts: Sequence[str], run: MeasuredRun) -> dict[int, float]:
-    there = {rank.number for rank in run.ranks}
+    there = {rank.rank for rank in run.ranks}
     ranks = slow_ranks_of(texts, max(there) + 1)
     for rank in ranks:
         if rank not in there:

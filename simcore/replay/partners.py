@@ -8,7 +8,7 @@ from functools import cached_property
 from simcore.diagnostics import Diagnostic, printable
 from simcore.kernel_names import short_name
 from simcore.measured.matching import OPTIMIZER, Call, Matches, name_of, times_of
-from simcore.measured.places import MODEL_PARALLEL, GroupKey, RankPlace
+from simcore.measured.rank_positions import MODEL_PARALLEL, GroupKey, RankPosition
 from simcore.measured.run import MeasuredRun
 from simcore.measured.vocabulary import POINT_TO_POINT, RECEIVES, category_of_group
 from simcore.ranks import RankSet
@@ -18,7 +18,7 @@ from simcore.units import plural
 
 _LISTED = 6
 # A world may be huge: so many missing ranks are looked at for those of a group.
-_ASKED = 4096
+_MOST_CHECKED = 4096
 # How many stages away the partner of a transfer is.
 _STAGES = {"send_forward": 1, "recv_forward": -1, "send_backward": -1, "recv_backward": 1}
 
@@ -48,11 +48,11 @@ def circles_note(graph: MeasuredGraph) -> list[Diagnostic]:
     """What becomes of ranks that wait for each other in circles."""
     if not graph.circles:
         return []
-    run, listed = graph.ties.run, []
-    for rank, piece in graph.circles[:_LISTED]:
-        pieces, trace = graph.ties.pieces[rank], run.ranks[rank]
-        name = name_of(trace, Call(rank, pieces.op[piece], pieces.sub[piece]))
-        listed.append(f"rank {trace.number} in {printable(name, 40)}")
+    run, listed = graph.rendezvous.run, []
+    for rank, segment in graph.circles[:_LISTED]:
+        segments, trace = graph.rendezvous.segments[rank], run.ranks[rank]
+        name = name_of(trace, Call(rank, segments.op[segment], segments.sub[segment]))
+        listed.append(f"rank {trace.rank} in {printable(name, 40)}")
     many = len(graph.circles) > 1
     message = (
         f"ranks wait for each other in {'circles' if many else 'a circle'}, which no real run does: "
@@ -73,14 +73,14 @@ class Partners(Struct, frozen=True, dict=True):
         """`its sender, rank 2, is missing`; "" of a call that has its partners or needs none."""
         if call not in self.unmatched:
             return ""
-        trace, place = self.run.ranks[call.rank], self.matches.places.places[call.rank]
+        trace, position = self.run.ranks[call.rank], self.matches.positions.positions[call.rank]
         name = trace.ops.name[call.op]
         if call.sub < 0 and name in POINT_TO_POINT:
-            return self._of_transfer(name, place)
+            return self._transfer_words(name, position)
         kind = trace.subs.group[call.sub] if call.sub >= 0 else trace.ops.group[call.op]
         if call.sub < 0 and name == OPTIMIZER:
             kind = MODEL_PARALLEL
-        return self._of_collective(kind or "", place)
+        return self._collective_words(kind or "", position)
 
     def waiting(self) -> tuple[int, int, int]:
         """What waits for a partner that it does not have: how many receives and collectives, and of the rank
@@ -93,7 +93,7 @@ class Partners(Struct, frozen=True, dict=True):
             if call.sub >= 0 or trace.ops.name[call.op] not in _STAGES or trace.ops.name[call.op] in RECEIVES:
                 start, end = times_of(trace, call)
                 count += 1
-                lasting[trace.number] = lasting.get(trace.number, 0) + end - start
+                lasting[trace.rank] = lasting.get(trace.rank, 0) + end - start
         if lasting:
             longest = max(lasting.items(), key=lambda pair: (pair[1], -pair[0]))
         return count, *longest
@@ -114,41 +114,45 @@ class Partners(Struct, frozen=True, dict=True):
         """`rank 2 is missing`; "" where none is."""
         return _are_missing(self.run.missing) if len(self.run.missing) else ""
 
-    def _of_transfer(self, name: str, place: RankPlace | None) -> str:
+    def _transfer_words(self, name: str, position: RankPosition | None) -> str:
         receives = name in RECEIVES
         whose = "its sender" if receives else "its receiver"
-        if place is not None:
-            there = self.matches.places.neighbour(place, _STAGES[name])
-            for rank, other in zip(self.run.ranks, self.matches.places.places, strict=True):
+        if position is not None:
+            there = self.matches.positions.neighbour(position, _STAGES[name])
+            for rank, other in zip(self.run.ranks, self.matches.positions.positions, strict=True):
                 if other is not None and (other.stage, other.seat) == there:
                     late = "sent nothing for it in time" if receives else "did not wait for it"
-                    return f"{whose}, rank {rank.number}, {late}"
-            degrees = self.matches.places.degrees
+                    return f"{whose}, rank {rank.rank}, {late}"
+            degrees = self.matches.positions.degrees
             if degrees.tp is not None and degrees.dp is not None:
-                number = there[0] * degrees.tp * degrees.dp + there[1]
-                if number in self.run.missing:
-                    return f"{whose}, rank {number}, is missing"
+                rank_id = there[0] * degrees.tp * degrees.dp + there[1]
+                if rank_id in self.run.missing:
+                    return f"{whose}, rank {rank_id}, is missing"
         return f"{whose} is not known{self._and_missing()}"
 
-    def _of_collective(self, kind: str, place: RankPlace | None) -> str:
-        places = self.matches.places
-        group = None if place is None else places.group(kind, place)
+    def _collective_words(self, kind: str, position: RankPosition | None) -> str:
+        positions = self.matches.positions
+        group = None if position is None else positions.group(kind, position)
         if group is None:
             return f"its group is not known{self._and_missing()}"
         absent = [
-            rank for rank in itertools.islice(self.run.missing, _ASKED) if self._is_in(rank, kind, group[0])
+            rank
+            for rank in itertools.islice(self.run.missing, _MOST_CHECKED)
+            if self._is_in(rank, kind, group[0])
         ]
         return (
             f"of its group {_are_missing(RankSet.of(absent))}" if absent else "its group did not wait for it"
         )
 
     def _is_in(self, rank: int, kind: str, group: GroupKey) -> bool:
-        degrees = self.matches.places.degrees
+        degrees = self.matches.positions.degrees
         position = degrees.position(rank)
         if position is None:
             return False
         tp, dp, stage = position
-        group_key = self.matches.places.group(kind, RankPlace(stage, dp * (degrees.tp or 1) + tp, tp, dp))
+        group_key = self.matches.positions.group(
+            kind, RankPosition(stage, dp * (degrees.tp or 1) + tp, tp, dp)
+        )
         return group_key is not None and group_key[0] == group
 
     def _and_missing(self) -> str:

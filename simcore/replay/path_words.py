@@ -9,18 +9,18 @@ from typing import Protocol
 
 from simcore.records import replace
 from simcore.replay.idle import QUEUED, HostGap, gap_in, host_words
-from simcore.replay.piece_names import IDLE_NAME, InPieces, piece_name
+from simcore.replay.segment_names import IDLE_NAME, SegmentedRun, segment_name
 from simcore.sources.measured import ACCOUNTS, IDLE, own_account
 from simcore.sources.measured_graph import MeasuredGraph
-from simcore.sources.pieces import GAP
-from simcore.sources.ties import Ties
-from simcore.trace.critical_path import CriticalPath, LegOf, PathSource
+from simcore.sources.rendezvous import Rendezvous
+from simcore.sources.segments import GAP
+from simcore.trace.critical_path import CriticalPath, MergeFacts, PathSource
 from simcore.trace.figures import PathSegment
-from simcore.trace.reasons import Facts, graph_facts
+from simcore.trace.reasons import Facts, make_graph_facts
 from simcore.trace.trace_graph import Neighbours, TraceGraph
 
 
-class _Timed(InPieces, Protocol):
+class _GapSource(SegmentedRun, Protocol):
     """A run with times. gaps: of each rank, as far as its trace tells what its host did then."""
 
     @property
@@ -33,8 +33,8 @@ class _Timed(InPieces, Protocol):
 class MeasuredPath(PathSource):
     """Of a measured run."""
 
-    def __init__(self, results: _Timed) -> None:
-        self._results, self._ties = results, results.ties
+    def __init__(self, results: _GapSource) -> None:
+        self._results, self._rendezvous = results, results.rendezvous
         self._ranks = results.measured.ranks
 
     def stage(self, track: int) -> int | None:
@@ -52,21 +52,21 @@ class MeasuredPath(PathSource):
 
     def name(self, track: int, span: int) -> str:
         """The operation or sub-operation, raw text of the file; `idle` where there is none."""
-        return piece_name(self._results, track, span)
+        return segment_name(self._results, track, span)
 
-    def leg(self, track: int, span: int) -> LegOf:
+    def merge_facts(self, track: int, span: int) -> MergeFacts:
         """The operation's name, raw text of the file; IDLE_NAME where there is none."""
-        if is_gap(self._ties, track, span):
+        if is_gap(self._rendezvous, track, span):
             # A gap is of no operation; what lies inside an operation is a part of it.
-            return LegOf(IDLE_NAME, -1)
-        op, ops = self._ties.pieces[track].op[span], self._ranks[track].ops
-        return LegOf(ops.name[op], ops.batch[op], op)
+            return MergeFacts(IDLE_NAME, -1)
+        op, ops = self._rendezvous.segments[track].op[span], self._ranks[track].ops
+        return MergeFacts(ops.name[op], ops.batch[op], op)
 
     # -- why ---------------------------------------------------------------------------
 
-    def facts(self, path: CriticalPath, index: int) -> Facts:
+    def wait_facts(self, path: CriticalPath, index: int) -> Facts:
         track, span = path.track[index], path.span[index]
-        facts = piece_facts(path.of, self._ties, path.neighbours(index))
+        facts = segment_facts(path.of, self._rendezvous, path.neighbours(index))
         if self.account(track, span) != IDLE:
             return facts
         gap = gap_in(self._results.gaps[track], path.edge[index], path.edge[index + 1])
@@ -78,16 +78,16 @@ class MeasuredPath(PathSource):
         """Of a gap as it was measured whether the call that launched the next kernel of a device was over for
         more than half of it; None where nobody knows that.
         """
-        rank, pieces = self._ranks[track], self._ties.pieces[track]
+        rank, segments = self._ranks[track], self._rendezvous.segments[track]
         after, last = span + 1, span - 1
-        if rank.device is None or rank.device.host is None or after >= len(pieces.op):
+        if rank.device is None or rank.device.host is None or after >= len(segments.op):
             return None
-        while last >= 0 and pieces.kind[last] == GAP:
+        while last >= 0 and segments.kind[last] == GAP:
             last -= 1
-        host, op = rank.device.host, pieces.op[after]
-        if last < 0 or pieces.kind[after] == GAP or host.launcher[op] < 0:
+        host, op = rank.device.host, segments.op[after]
+        if last < 0 or segments.kind[after] == GAP or host.launcher[op] < 0:
             return None
-        start, end = rank.ops.end[pieces.op[last]], rank.ops.start[op]
+        start, end = rank.ops.end[segments.op[last]], rank.ops.start[op]
         queued = end - max(host.launched[op], start)
         return 2 * queued > end - start
 
@@ -95,8 +95,12 @@ class MeasuredPath(PathSource):
 
     def segment(self, path: CriticalPath, index: int) -> PathSegment:
         track, span = path.track[index], path.span[index]
-        ops, op = self._ranks[track].ops, self._ties.pieces[track].op[span]
-        idles, batch, account = is_gap(self._ties, track, span), ops.batch[op], self.account(track, span)
+        ops, op = self._ranks[track].ops, self._rendezvous.segments[track].op[span]
+        idles, batch, account = (
+            is_gap(self._rendezvous, track, span),
+            ops.batch[op],
+            self.account(track, span),
+        )
         kind = self.kind(track, span)
         return PathSegment(
             path.edge[index], path.edge[index + 1], path.rank[index],
@@ -106,13 +110,13 @@ class MeasuredPath(PathSource):
         )  # fmt: skip
 
 
-def piece_facts(of: TraceGraph, ties: Ties, pair: Neighbours) -> Facts:
+def segment_facts(of: TraceGraph, rendezvous: Rendezvous, pair: Neighbours) -> Facts:
     """Returns what is known of what a piece waited for."""
-    facts = graph_facts(of, pair)
-    was_idle = pair.cause is not None and is_gap(ties, *of.ended(pair.cause))
+    facts = make_graph_facts(of, pair)
+    was_idle = pair.cause is not None and is_gap(rendezvous, *of.span_of_cause(pair.cause))
     return replace(facts, was_idle=True) if was_idle else facts
 
 
-def is_gap(ties: Ties, track: int, piece: int) -> bool:
+def is_gap(rendezvous: Rendezvous, track: int, segment: int) -> bool:
     """Returns whether a piece of a rank is none of an operation."""
-    return ties.pieces[track].kind[piece] == GAP
+    return rendezvous.segments[track].kind[segment] == GAP

@@ -11,31 +11,31 @@ from collections.abc import Hashable, Iterator
 
 from simcore.measured.device_messages import is_transfer
 from simcore.measured.vocabulary import category_of_group
-from simcore.sources.ties import Ties
+from simcore.sources.rendezvous import Rendezvous
 
 # Groups whose ranks do the same work, also where they send to each other.
 _SAME_WORK = ("tp", "dp", "expert")
 
 
-def peers_of(ties: Ties) -> list[tuple[int, ...]]:
+def peers_of(rendezvous: Rendezvous) -> list[tuple[int, ...]]:
     """The peers of each rank, indices, without itself."""
-    places = _places(ties)
+    positions = _pipeline_positions(rendezvous)
     return [
         tuple(
             other
-            for other, there in enumerate(places)
-            if place is not None and there == place and other != index
+            for other, there in enumerate(positions)
+            if position is not None and there == position and other != index
         )
-        for index, place in enumerate(places)
+        for index, position in enumerate(positions)
     ]
 
 
-def _places(ties: Ties) -> list[Hashable]:
+def _pipeline_positions(rendezvous: Rendezvous) -> list[Hashable]:
     """What each rank has in common with its peers alone; None of one without any."""
-    ranks = ties.run.ranks
-    if not ties.run.of_devices:
+    ranks = rendezvous.run.ranks
+    if not rendezvous.run.of_devices:
         return [(rank.stage,) for rank in ranks]
-    links = set(_links(ties))
+    links = set(_links(rendezvous))
     first = list(range(len(ranks)))
     for one, other in links:
         low, high = sorted((first[one], first[other]))
@@ -43,29 +43,29 @@ def _places(ties: Ties) -> list[Hashable]:
     pipelines: dict[int, list[int]] = {}
     for index, at in enumerate(first):
         pipelines.setdefault(at, []).append(index)
-    place_of = {index: place for some in pipelines.values() for place, index in enumerate(some)}
+    position_of = {index: position for some in pipelines.values() for position, index in enumerate(some)}
     shapes = {
-        frozenset((place_of[one], place_of[other]) for one, other in links if first[one] == at)
+        frozenset((position_of[one], position_of[other]) for one, other in links if first[one] == at)
         for at, some in pipelines.items()
         if len(some) > 1
     }
     lacking = {
         call.rank
-        for call in ties.matches.unmatched
+        for call in rendezvous.matches.unmatched
         if is_transfer(ranks, call) and not _is_same_work(ranks[call.rank].ops.category(call.op))
     }
-    places: list[Hashable] = []
+    positions: list[Hashable] = []
     for index, at in enumerate(first):
         if len(pipelines[at]) > 1:
-            places.append((len(pipelines[at]), place_of[index]) if len(shapes) == 1 else None)
+            positions.append((len(pipelines[at]), position_of[index]) if len(shapes) == 1 else None)
         else:
-            places.append(None if index in lacking else ())
-    return places
+            positions.append(None if index in lacking else ())
+    return positions
 
 
-def _links(ties: Ties) -> Iterator[tuple[int, int]]:
+def _links(rendezvous: Rendezvous) -> Iterator[tuple[int, int]]:
     """Ranks that send to each other, the sender first, as far as that is between stages."""
-    for meeting in ties.matches.meetings:
+    for meeting in rendezvous.matches.meetings:
         if not meeting.is_message or _is_same_work(category_of_group(meeting.kind)):
             continue
         if meeting.sender is not None:

@@ -9,19 +9,19 @@ from simcore.records import NamedTuple
 from simcore.replay.idle import CALL, HostGap, cause_of
 from simcore.replay.parameters import Scales, rounded
 from simcore.sources.measured import FIRST_EXPOSED, IDLE
-from simcore.sources.pieces import GAP
-from simcore.sources.ties import NONE
-from simcore.units import largest
+from simcore.sources.rendezvous import NONE
+from simcore.sources.segments import GAP
+from simcore.units import largest_keys
 
 if TYPE_CHECKING:
-    from simcore.replay.timed import Timed
+    from simcore.replay.replayed_run import ReplayedRun
 
 
 # Of fewer collectives chance tells as much; and a rank that comes last as often as its peers is no straggler:
 # unless its own work and gaps before them are so much of what it costs, and that is worth a sentence.
 _LEAST = 3
-_SHARE = 0.5
-_OWN = 0.5
+_LEAST_LAST_SHARE = 0.5
+_LEAST_OWN_SHARE = 0.5
 # A call that is named is so much of how late a rank comes.
 _OF_LEAD = 1 / 3
 # An arrival within this of the next one is no lateness: a launch takes as long.
@@ -50,42 +50,46 @@ class Straggler(NamedTuple):
     gap: HostGap | None
 
 
-def stragglers(results: Timed) -> list[Straggler]:
+def find_stragglers(results: ReplayedRun) -> list[Straggler]:
     """Ranks that come last to half of their collectives or more, or that hold up the others for a part of the
     step worth a sentence by what they do themselves; the most often first; of devices alone.
     """
     if not results.measured.of_devices or not results.graph.together:
         return []
-    graph, ends, ties = results.graph, results.ends, results.ties
+    graph, ends, rendezvous = results.graph, results.ends, results.rendezvous
     last: dict[int, list[tuple[int, int]]] = {}
     took_part: dict[int, int] = {}
-    for number, come in enumerate(graph.arrivals):
+    for meeting, arrivals in enumerate(graph.arrivals):
         # A stage that comes last to what it receives or sends is no straggler: its partner does other work.
-        if len(come) < 2 or graph.meetings[number] == NONE or ties.matches.meetings[number].is_message:
+        if (
+            len(arrivals) < 2
+            or graph.meetings[meeting] == NONE
+            or rendezvous.matches.meetings[meeting].is_message
+        ):
             continue
-        times = sorted((ends[node], rank) for rank, node in come)
+        times = sorted((ends[node], rank) for rank, node in arrivals)
         for _, rank in times:
             took_part[rank] = took_part.get(rank, 0) + 1
         ahead = times[-1][0] - times[-2][0]
         if ahead > _NOISE_NS:
-            last.setdefault(times[-1][1], []).append((number, ahead))
+            last.setdefault(times[-1][1], []).append((meeting, ahead))
     late_ranks = []
     spent = _SpentBefore(results)
     for rank, some in last.items():
         leads = [ns for _, ns in some]
-        often = len(some) >= max(_LEAST, took_part[rank] * _SHARE)
+        often = len(some) >= max(_LEAST, took_part[rank] * _LEAST_LAST_SHARE)
         if not often and sum(leads) < results.step_time_ns * LEAST:
             continue
-        numbers = {number for number, _ in some}
-        longer, operations = _before(results, spent, rank, numbers)
-        if not often and longer[0] + longer[1] < sum(leads) * _OWN:
+        late_meetings = {meeting for meeting, _ in some}
+        longer, operations = _compare_before(results, spent, rank, late_meetings)
+        if not often and longer[0] + longer[1] < sum(leads) * _LEAST_OWN_SHARE:
             continue
-        call_ns, gap = _held_up(results, rank, numbers)
+        call_ns, gap = _find_blocking_call(results, rank, late_meetings)
         if longer[1] <= 0 or call_ns < sum(leads) * _OF_LEAD:
             call_ns, gap = 0, None
         late_ranks.append(
             Straggler(
-                ties.run.ranks[rank].number,
+                rendezvous.run.ranks[rank].rank,
                 len(some),
                 took_part[rank],
                 min(leads),
@@ -99,11 +103,11 @@ def stragglers(results: Timed) -> list[Straggler]:
     return sorted(late_ranks, key=lambda straggler: (-straggler.last, straggler.rank))
 
 
-def on_time(results: Timed, late: Straggler) -> tuple[Scales, int]:
+def on_time_scales(results: ReplayedRun, late: Straggler) -> tuple[Scales, int]:
     """What gives a late rank the median of its peers' compute and host gaps, where it has more; and how many
     ns that is less: nothing where it has no peers.
     """
-    index = next(index for index, rank in enumerate(results.measured.ranks) if rank.number == late.rank)
+    index = next(index for index, rank in enumerate(results.measured.ranks) if rank.rank == late.rank)
     gaps, accounts = own_gaps_ns(results), results.base.accounts
     peers = results.peers[index]
     if not peers:
@@ -118,37 +122,37 @@ def on_time(results: Timed, late: Straggler) -> tuple[Scales, int]:
     return scales, max(gaps[index] - middle, 0) + max(own - busy, 0)
 
 
-def own_gaps_ns(results: Timed) -> list[int]:
+def own_gaps_ns(results: ReplayedRun) -> list[int]:
     """What each rank's host takes between operations, and before its step begins, ns."""
     return [
         sum(
             end - start
-            for kind, start, end in zip(piece.kind, piece.start, piece.end, strict=True)
+            for kind, start, end in zip(segments.kind, segments.start, segments.end, strict=True)
             if kind == GAP
         )
-        for piece in results.ties.pieces
+        for segments in results.rendezvous.segments
     ]
 
 
-def _held_up(results: Timed, rank: int, numbers: set[int]) -> tuple[int, HostGap | None]:
+def _find_blocking_call(results: ReplayedRun, rank: int, meetings: set[int]) -> tuple[int, HostGap | None]:
     """(how long the host of a rank is in the call that keeps it longest in the gaps before these collectives,
     ns; the longest of those gaps); (0, None) where there is none.
     """
     launches = sorted(
-        (results.ties.pieces[rank].start[piece], number)
-        for number, members in enumerate(results.ties.members)
-        for who, piece, _ in members
+        (results.rendezvous.segments[rank].start[segment], meeting)
+        for meeting, members in enumerate(results.rendezvous.members)
+        for who, segment, _ in members
         if who == rank
     )
-    found: dict[tuple[str, str | None, str | None], list[HostGap]] = {}
+    by_cause: dict[tuple[str, str | None, str | None], list[HostGap]] = {}
     before = 0
-    for time, number in launches:
-        if number in numbers:
+    for time, meeting in launches:
+        if meeting in meetings:
             for gap in results.gaps[rank]:
                 if gap.cause == CALL and before <= gap.start and gap.end <= time:
-                    found.setdefault(cause_of(gap), []).append(gap)
+                    by_cause.setdefault(cause_of(gap), []).append(gap)
         before = time
-    longest = max(found.values(), key=lambda some: sum(gap.covered_ns for gap in some), default=[])
+    longest = max(by_cause.values(), key=lambda some: sum(gap.covered_ns for gap in some), default=[])
     if not longest:
         return 0, None
     return sum(gap.covered_ns for gap in longest), max(longest, key=lambda gap: gap.ns)
@@ -157,45 +161,45 @@ def _held_up(results: Timed, rank: int, numbers: set[int]) -> tuple[int, HostGap
 class _SpentBefore(dict[int, "dict[int, tuple[int, int, dict[str, int]]]"]):
     """What each rank spent before its collectives, found when it is first asked for."""
 
-    def __init__(self, results: Timed) -> None:
+    def __init__(self, results: ReplayedRun) -> None:
         super().__init__()
         self.results = results
 
     def __missing__(self, rank: int) -> dict[int, tuple[int, int, dict[str, int]]]:
-        self[rank] = spent = _spent_before(self.results, rank)
+        self[rank] = spent = _find_spent_before(self.results, rank)
         return spent
 
 
-def _before(
-    results: Timed, spent: _SpentBefore, rank: int, numbers: set[int]
+def _compare_before(
+    results: ReplayedRun, spent: _SpentBefore, rank: int, meetings: set[int]
 ) -> tuple[tuple[int, int, int], tuple[str, ...]]:
     """((compute, gaps, those before its first operation) that a rank takes longer before these collectives,
     ns; the operations).
     """
-    ties = results.ties
+    rendezvous = results.rendezvous
     compute = host = 0
     by_name: dict[str, int] = {}
     start = 0
     peers = results.peers[rank]
-    for number in numbers:
-        mine = spent[rank][number]
-        there = [who for who, _, _ in ties.members[number] if who in peers]
+    for meeting in meetings:
+        mine = spent[rank][meeting]
+        there = [who for who, _, _ in rendezvous.members[meeting] if who in peers]
         if not there:
             # Another stage has other work.
             continue
-        others = [spent[who][number] for who in there]
+        others = [spent[who][meeting] for who in there]
         compute += mine[0] - median_low(other[0] for other in others)
         host += mine[1] - median_low(other[1] for other in others)
-        if number == next(iter(spent[rank])):
-            begun = [idle_at_first(results, who) for who in there]
-            start = idle_at_first(results, rank) - median_low(begun)
+        if meeting == next(iter(spent[rank])):
+            idle_ns = [idle_at_first(results, who) for who in there]
+            start = idle_at_first(results, rank) - median_low(idle_ns)
         for name, ns in mine[2].items():
             by_name[name] = by_name.get(name, 0) + ns - median_low(other[2].get(name, 0) for other in others)
     longer = {name: ns for name, ns in by_name.items() if ns > _NOISE_NS}
-    return (compute, host, start), tuple(largest(longer))
+    return (compute, host, start), tuple(largest_keys(longer))
 
 
-def idle_at_first(results: Timed, rank: int) -> int:
+def idle_at_first(results: ReplayedRun, rank: int) -> int:
     """What a rank has before its first operation, ns."""
     accounts = results.accounts[rank]
     segment = next(
@@ -204,15 +208,15 @@ def idle_at_first(results: Timed, rank: int) -> int:
     return accounts.edge[segment] - accounts.edge[0]
 
 
-def _spent_before(results: Timed, rank: int) -> dict[int, tuple[int, int, dict[str, int]]]:
+def _find_spent_before(results: ReplayedRun, rank: int) -> dict[int, tuple[int, int, dict[str, int]]]:
     """Collective -> (compute, gaps, compute by operation) of a rank since the collective before it, ns."""
-    ties, accounts = results.ties, results.accounts[rank]
-    pieces, names = ties.pieces[rank], results.measured.ranks[rank].ops.name
+    rendezvous, accounts = results.rendezvous, results.accounts[rank]
+    segments, names = rendezvous.segments[rank], results.measured.ranks[rank].ops.name
     before: dict[int, tuple[int, int, dict[str, int]]] = {}
     launches = {
-        piece: number
-        for number, members in enumerate(ties.members)
-        for who, piece, _ in members
+        rank_segment: meeting
+        for meeting, members in enumerate(rendezvous.members)
+        for who, rank_segment, _ in members
         if who == rank
     }
     ns: dict[int, list[tuple[int, int]]] = {}
@@ -222,15 +226,15 @@ def _spent_before(results: Timed, rank: int) -> dict[int, tuple[int, int, dict[s
         )
     compute = host = 0
     by_name: dict[str, int] = {}
-    for piece in range(len(pieces)):
-        if piece in launches:
-            before[launches[piece]] = (compute, host, by_name)
+    for rank_segment in range(len(segments)):
+        if rank_segment in launches:
+            before[launches[rank_segment]] = (compute, host, by_name)
             compute = host = 0
             by_name = {}
-        for account, spent in ns.get(piece, ()):
+        for account, spent in ns.get(rank_segment, ()):
             if account < FIRST_EXPOSED:
                 compute += spent
-                name = names[pieces.op[piece]]
+                name = names[segments.op[rank_segment]]
                 by_name[name] = by_name.get(name, 0) + spent
             elif account == IDLE:
                 host += spent
@@ -241,7 +245,7 @@ def _spent_before(results: Timed, rank: int) -> dict[int, tuple[int, int, dict[s
 SLOW = 1.1
 # Work is alike where so much of it is in operations of the same names, about as many of each; a rank is slow
 # where half of those take longer. One kernel that takes longer alone has more to do.
-_ALIKE_COUNTS, _ALIKE, _SLOWED = 0.1, 0.9, 0.5
+_COUNT_TOLERANCE, _SAME_WORK_SHARE, _SLOWER_SHARE = 0.1, 0.9, 0.5
 # A factor nearer to 1 is what rounding to whole ns has left.
 _NO_DIFFERENCE = 1e-6
 # A share of the step below which nothing is worth a sentence.
@@ -268,71 +272,77 @@ class SlowRank(NamedTuple):
         return Scales(ranks={self.rank: rounded(self.peers_ns / self.ns)})
 
 
-def slow_ranks(results: Timed) -> list[SlowRank]:
+def find_slow_ranks(results: ReplayedRun) -> list[SlowRank]:
     """Ranks that take longer for the same work as the others of their stage: most of the operations that both
     run, and all of them together as `longer_ranks` has it.
     """
     return [rank for rank in longer_ranks(results) if _is_slow(results, rank)]
 
 
-class OwnWork(NamedTuple):
+class OperationCompute(NamedTuple):
     """What a rank computes in operations of one name: how many calls, and ns."""
 
     calls: int
     ns: int
 
 
-def differs_most(results: Timed, rank: SlowRank) -> tuple[str, OwnWork, OwnWork]:
+def differs_most(results: ReplayedRun, rank: SlowRank) -> tuple[str, OperationCompute, OperationCompute]:
     """(the operation in which a rank computes longest against its peers, its own work, the peers' median)."""
-    work = _work_beside(results, rank)
+    work = _compare_work(results, rank)
     return max(
         ((name, *both) for name, both in work.items()), key=lambda one: (one[1].ns - one[2].ns, one[0])
     )
 
 
-def _is_slow(results: Timed, rank: SlowRank) -> bool:
+def _is_slow(results: ReplayedRun, rank: SlowRank) -> bool:
     """Whether it does about the same work as its peers, and most of that takes longer."""
-    alike = slowed = 0
-    own_ns = peers_ns = own_alike = 0
-    for own, peers in _work_beside(results, rank).values():
+    peers_matched_ns = slower_ns = 0
+    own_ns = peers_ns = own_matched_ns = 0
+    for own, peers in _compare_work(results, rank).values():
         own_ns, peers_ns = own_ns + own.ns, peers_ns + peers.ns
-        if abs(own.calls - peers.calls) <= _ALIKE_COUNTS * max(own.calls, peers.calls):
-            own_alike, alike = own_alike + own.ns, alike + peers.ns
-            slowed += peers.ns if own.ns > SLOW * peers.ns else 0
-    same_work = own_alike >= _ALIKE * own_ns and alike >= _ALIKE * peers_ns
-    return same_work and slowed >= _SLOWED * alike
+        if abs(own.calls - peers.calls) <= _COUNT_TOLERANCE * max(own.calls, peers.calls):
+            own_matched_ns, peers_matched_ns = own_matched_ns + own.ns, peers_matched_ns + peers.ns
+            slower_ns += peers.ns if own.ns > SLOW * peers.ns else 0
+    same_work = (
+        own_matched_ns >= _SAME_WORK_SHARE * own_ns and peers_matched_ns >= _SAME_WORK_SHARE * peers_ns
+    )
+    return same_work and slower_ns >= _SLOWER_SHARE * peers_matched_ns
 
 
-def _work_beside(results: Timed, rank: SlowRank) -> dict[str, tuple[OwnWork, OwnWork]]:
+def _compare_work(
+    results: ReplayedRun, rank: SlowRank
+) -> dict[str, tuple[OperationCompute, OperationCompute]]:
     """Operation -> (what a rank computes in it, the median of its peers, the upper of two in the middle)."""
-    index = {trace.number: at for at, trace in enumerate(results.measured.ranks)}
-    mine = _work(results, index[rank.rank])
-    others = [_work(results, index[peer]) for peer in rank.peers]
+    index = {trace.rank: at for at, trace in enumerate(results.measured.ranks)}
+    mine = _sum_work(results, index[rank.rank])
+    others = [_sum_work(results, index[peer]) for peer in rank.peers]
     names = dict.fromkeys((*mine, *(name for other in others for name in other)))
-    none = OwnWork(0, 0)
+    none = OperationCompute(0, 0)
 
-    def middle(name: str) -> OwnWork:
+    def middle(name: str) -> OperationCompute:
         all_of_it = [other.get(name, none) for other in others]
-        return OwnWork(*(sorted(column)[len(column) // 2] for column in zip(*all_of_it, strict=True)))
+        return OperationCompute(
+            *(sorted(column)[len(column) // 2] for column in zip(*all_of_it, strict=True))
+        )
 
     return {name: (mine.get(name, none), middle(name)) for name in names}
 
 
-def _work(results: Timed, rank: int) -> dict[str, OwnWork]:
+def _sum_work(results: ReplayedRun, rank: int) -> dict[str, OperationCompute]:
     """What a rank (its index) computes, by operation."""
-    accounts, pieces = results.accounts[rank], results.ties.pieces[rank]
+    accounts, segments = results.accounts[rank], results.rendezvous.segments[rank]
     names = results.measured.ranks[rank].ops.name
     ns: dict[str, int] = {}
     ops: dict[str, set[int]] = {}
     for at, account in enumerate(accounts.account):
         if account < FIRST_EXPOSED:
-            op = pieces.op[accounts.op[at]]
+            op = segments.op[accounts.op[at]]
             ns[names[op]] = ns.get(names[op], 0) + accounts.edge[at + 1] - accounts.edge[at]
             ops.setdefault(names[op], set()).add(op)
-    return {name: OwnWork(len(ops[name]), ns[name]) for name in ns}
+    return {name: OperationCompute(len(ops[name]), ns[name]) for name in ns}
 
 
-def longer_ranks(results: Timed) -> list[SlowRank]:
+def longer_ranks(results: ReplayedRun) -> list[SlowRank]:
     """Ranks that compute over a tenth longer than the median of the others of their stage, and over 1 % of
     the step; by stage, in the run's order. Of an even number of others the upper of the two in the middle.
     """
@@ -340,17 +350,17 @@ def longer_ranks(results: Timed) -> list[SlowRank]:
     ranks = results.measured.ranks
     for stage, compute in compute_by_stage(results).items():
         for index, rank in enumerate(ranks):
-            peers = tuple(ranks[peer].number for peer in results.peers[index])
+            peers = tuple(ranks[peer].rank for peer in results.peers[index])
             if rank.stage != stage or not peers:
                 continue
-            ns, others = compute[rank.number], sorted(compute[peer] for peer in peers)
+            ns, others = compute[rank.rank], sorted(compute[peer] for peer in peers)
             middle = others[len(others) // 2]
             if ns > middle * SLOW and ns - middle > results.step_time_ns * LEAST:
-                slow.append(SlowRank(rank.number, stage, ns, middle, peers))
+                slow.append(SlowRank(rank.rank, stage, ns, middle, peers))
     return slow
 
 
-class BalancedBeside(NamedTuple):
+class BalanceGain(NamedTuple):
     """What balancing the stages brings once slow ranks compute as long as their peers. once: what
     that is, as in `rank 7 is as fast as rank 6`. before_ns: the step then, after_ns: balanced
     beside that.
@@ -361,30 +371,30 @@ class BalancedBeside(NamedTuple):
     after_ns: int
 
 
-def balanced_beside_slow_ranks(results: Timed) -> BalancedBeside | None:
+def find_balance_gain(results: ReplayedRun) -> BalanceGain | None:
     """What is left to gain by moving work between stages when that work is not taken off slow ranks; None
     where no rank is slow. Two replays.
     """
-    slow = slow_ranks(results)
+    slow = find_slow_ranks(results)
     if not slow:
         return None
     scales = results.base.scales or Scales()
     for slow_rank in slow:
         scales = scales.times(slow_rank.scales)
-    mended = results.with_scales(scales)
-    factors = even_factors(compute_by_stage(mended))
+    equalized = results.with_scales(scales)
+    factors = even_factors(compute_by_stage(equalized))
     balanced = results.with_scales(scales.times(Scales(stages=factors)))
     once = f"rank {slow[0].rank} is as fast as {slow[0].peers_words}"
     if len(slow) > 1:
         once = f"the {len(slow)} slow ranks are as fast as their peers"
-    return BalancedBeside(once, mended.step_time_ns, balanced.step_time_ns)
+    return BalanceGain(once, equalized.step_time_ns, balanced.step_time_ns)
 
 
-def compute_by_stage(results: Timed) -> dict[int | None, dict[int, int]]:
+def compute_by_stage(results: ReplayedRun) -> dict[int | None, dict[int, int]]:
     """Stage -> rank number -> what it computes, ns."""
     by_stage: dict[int | None, dict[int, int]] = {}
     for rank, accounts in zip(results.measured.ranks, results.accounts, strict=True):
-        by_stage.setdefault(rank.stage, {})[rank.number] = accounts.busy_ns
+        by_stage.setdefault(rank.stage, {})[rank.rank] = accounts.busy_ns
     return by_stage
 
 

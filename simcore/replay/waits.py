@@ -6,16 +6,16 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from simcore.cached_methods import cached_on
 from simcore.measured.lanes import timed_ops
 from simcore.measured.vocabulary import RECEIVES
-from simcore.once import kept_on
 from simcore.records import Struct
-from simcore.replay.late import Late, waits_of
-from simcore.replay.piece_names import piece_name
-from simcore.sources.pieces import GAP, TRANSFER
+from simcore.replay.late import LateArrival, waits_of
+from simcore.replay.segment_names import segment_name
+from simcore.sources.segments import GAP, TRANSFER
 
 if TYPE_CHECKING:
-    from simcore.replay.timed import Timed
+    from simcore.replay.replayed_run import ReplayedRun
 
 
 class Wait(Struct, frozen=True):
@@ -33,21 +33,21 @@ class Wait(Struct, frozen=True):
     times: int
 
 
-def waits_by_item(results: Timed, rank: int) -> dict[int, list[Wait]]:
+def waits_by_item(results: ReplayedRun, rank: int) -> dict[int, list[Wait]]:
     """The waits of a rank (its index) by item of its lanes (`LaneSpans`), the longest first: of an operation
     those of its sub-operations too. They sum to the accounts `wait` and `bubble` of the rank. Found once.
     """
-    return kept_on(results, f"waits of rank {rank}", lambda: _find_waits(results, rank))
+    return cached_on(results, f"waits of rank {rank}", lambda: _find_waits(results, rank))
 
 
-def _find_waits(results: Timed, rank: int) -> dict[int, list[Wait]]:
-    pieces = results.ties.pieces[rank]
+def _find_waits(results: ReplayedRun, rank: int) -> dict[int, list[Wait]]:
+    segments = results.rendezvous.segments[rank]
     count = len(results.measured.ranks[rank].ops)
     sums_of: dict[int, dict[tuple[int, str, bool, str], list[int]]] = {}
     for wait in waits_of(results.graph, results.ends, rank, results.accounts[rank]):
         key = _key(results, rank, wait)
-        sub = pieces.sub[wait.piece]
-        for item in (pieces.op[wait.piece], *([count + sub] if sub >= 0 else [])):
+        sub = segments.sub[wait.segment]
+        for item in (segments.op[wait.segment], *([count + sub] if sub >= 0 else [])):
             sums = sums_of.setdefault(item, {}).setdefault(key, [0, 0])
             sums[0] += wait.ns
             sums[1] += 1
@@ -57,37 +57,37 @@ def _find_waits(results: Timed, rank: int) -> dict[int, list[Wait]]:
     }
 
 
-def waited_ns(results: Timed, rank: int) -> dict[int, int]:
+def waited_ns(results: ReplayedRun, rank: int) -> dict[int, int]:
     """How long each operation of a rank (its index) waits, ns, by its item; those that do not are left out.
 
     A receive of which no send is known counts in whole: its wait is not known.
     """
     trace, waits = results.run.ranks[rank], waits_by_item(results, rank)
-    ops, pieces = trace.ops, results.ties.pieces[rank]
+    ops, segments = trace.ops, results.rendezvous.segments[rank]
     ns_of = {item: sum(wait.ns for wait in some) for item, some in waits.items() if item < len(ops)}
-    known = {op for piece, op in enumerate(pieces.op) if results.graph.waits(rank, piece)}
+    waiting_ops = {op for segment, op in enumerate(segments.op) if results.graph.can_wait(rank, segment)}
     for start, end, op, _ in timed_ops(trace):
-        if ops.name[op] in RECEIVES and end > start and op not in known:
+        if ops.name[op] in RECEIVES and end > start and op not in waiting_ops:
             ns_of[op] = end - start
     return ns_of
 
 
-def _key(results: Timed, rank: int, wait: Late) -> tuple[int, str, bool, str]:
+def _key(results: ReplayedRun, rank: int, wait: LateArrival) -> tuple[int, str, bool, str]:
     """Who is late, where it is waited for, whether it sends, and what it did before."""
-    pieces, before = results.ties.pieces[wait.rank], wait.came - 1
+    segments, before = results.rendezvous.segments[wait.rank], wait.late_segment - 1
     # A gap says nothing of what took so long.
-    while before >= 0 and pieces.kind[before] == GAP:
+    while before >= 0 and segments.kind[before] == GAP:
         before -= 1
-    after = piece_name(results, wait.rank, before) if before >= 0 else ""
-    sends = results.ties.pieces[rank].kind[wait.piece] == TRANSFER
-    return wait.rank, piece_name(results, rank, wait.piece), sends, after
+    after = segment_name(results, wait.rank, before) if before >= 0 else ""
+    sends = results.rendezvous.segments[rank].kind[wait.segment] == TRANSFER
+    return wait.rank, segment_name(results, rank, wait.segment), sends, after
 
 
 # Of more waits a chain is not looked for: each of them is followed through those of other ranks.
 _MOST_WAITS = 20_000
 
 
-def wait_stretches(results: Timed) -> list[list[Late]]:
+def wait_stretches(results: ReplayedRun) -> list[list[LateArrival]]:
     """The waits of each rank, in order; empty of more than `_MOST_WAITS`."""
     waits = [
         [*waits_of(results.graph, results.ends, rank, accounts)]
@@ -96,7 +96,7 @@ def wait_stretches(results: Timed) -> list[list[Late]]:
     return waits if sum(map(len, waits)) <= _MOST_WAITS else []
 
 
-def beside(waits: list[Late], start: int, end: int) -> Iterator[Late]:
+def clip_waits(waits: list[LateArrival], start: int, end: int) -> Iterator[LateArrival]:
     """The waits of a rank from start to end, ns, cut to that."""
     at = max(bisect_right(waits, start, key=lambda wait: wait.start) - 1, 0)
     while at < len(waits) and waits[at].start < end:
@@ -107,25 +107,25 @@ def beside(waits: list[Late], start: int, end: int) -> Iterator[Late]:
         at += 1
 
 
-def longest_wait(results: Timed, early: int, name: str) -> tuple[int, int] | None:
+def longest_wait(results: ReplayedRun, early: int, name: str) -> tuple[int, int] | None:
     """(start, end) of the longest time that a rank (its index) waits in an operation of this name."""
     waits = waits_of(results.graph, results.ends, early, results.accounts[early])
-    named = (wait for wait in waits if piece_name(results, early, wait.piece) == name)
-    longest = max(named, key=lambda wait: wait.ns, default=None)
+    waits_of_name = (wait for wait in waits if segment_name(results, early, wait.segment) == name)
+    longest = max(waits_of_name, key=lambda wait: wait.ns, default=None)
     return None if longest is None else (longest.start, longest.end)
 
 
 def late_waits_itself(
-    results: Timed, stretches: list[list[Late]], early: int, late: int, name: str
+    results: ReplayedRun, stretches: list[list[LateArrival]], early: int, late: int, name: str
 ) -> dict[tuple[int, str], int]:
     """(rank, name) -> ns: for whom and in what a late rank waits itself while `early` waits for it in the
     operation or sub-operation `name`. Ranks are indices; stretches: of `wait_stretches`.
     """
     ns_of: dict[tuple[int, str], int] = {}
     for wait in stretches[early]:
-        if wait.rank != late or piece_name(results, early, wait.piece) != name:
+        if wait.rank != late or segment_name(results, early, wait.segment) != name:
             continue
-        for own in beside(stretches[late], wait.start, wait.end):
-            key = (own.rank, piece_name(results, late, own.piece))
+        for own in clip_waits(stretches[late], wait.start, wait.end):
+            key = (own.rank, segment_name(results, late, own.segment))
             ns_of[key] = ns_of.get(key, 0) + own.ns
     return ns_of

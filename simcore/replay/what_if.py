@@ -13,21 +13,21 @@ from simcore.records import replace
 from simcore.replay.parameters import Replay, Scales, kind_words, parameters_of
 from simcore.replay.stragglers import (
     LEAST,
-    balanced_beside_slow_ranks,
     compute_by_stage,
     even_factors,
-    on_time,
-    slow_ranks,
-    stragglers,
+    find_balance_gain,
+    find_slow_ranks,
+    find_stragglers,
+    on_time_scales,
 )
 from simcore.sources.measured import EXPOSED
-from simcore.trace.changes import Change, Trials, Tried
+from simcore.trace.changes import Change, ChangeOutcome, Trials
 from simcore.trace.findings import WhatIf
-from simcore.trace.knobs import BETTER, Knob, Search, by_gain
+from simcore.trace.knobs import BETTER, Knob, Search, sort_by_gain
 from simcore.units import change_percent, duration
 
 if TYPE_CHECKING:
-    from simcore.replay.timed import Timed
+    from simcore.replay.replayed_run import ReplayedRun
 
 _MOST_RANKS = 16
 _MOST_KERNELS = 12
@@ -43,8 +43,8 @@ _ON_TIME = "assumed: the recorded order; compute and host gaps, a factor each, t
 
 
 def what_if(
-    results: Timed,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    results: ReplayedRun,
+    progress: Callable[[int, int], None] = lambda count, total: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> list[WhatIf]:
     """What can be changed in a run and what matters in it, beside the scales that it has: first the changes
@@ -76,20 +76,22 @@ def what_if(
     changes = list(_changes(results))
     search.total = len(knobs) + len(changes)
     for knob in knobs:
-        search.ask()
+        search.begin_next()
         rows.append(knob.sensitivity(replay.step_time_ns))
-    trials = Trials(replay.step_time_ns, lambda change: Tried(step_ns(scales_of(change))), search)
-    for change in trials.possible(changes):
-        row, asked = trials.row(change), parameters_of(base.times(scales_of(change)))
+    trials = Trials(replay.step_time_ns, lambda change: ChangeOutcome(step_ns(scales_of(change))), search)
+    for change in trials.keep_possible(changes):
+        row, parameters = trials.make_row(change), parameters_of(base.times(scales_of(change)))
         # It is a change that somebody can make where it gains.
-        rows.append(replace(row, parameters=asked, flags=row.flags if trials.gains(change) else ""))
+        rows.append(
+            replace(row, parameters=parameters, flags=row.flags if trials.is_worthwhile(change) else "")
+        )
     search.end()
-    found = by_gain(row for row in rows if row is not None)
-    return sorted(found, key=lambda row: row.list)
+    ranked = sort_by_gain(row for row in rows if row is not None)
+    return sorted(ranked, key=lambda row: row.list)
 
 
 def _knobs(
-    results: Timed, step_ns: Callable[[Scales], int], asked: Callable[[Scales], Parameters]
+    results: ReplayedRun, step_ns: Callable[[Scales], int], to_parameters: Callable[[Scales], Parameters]
 ) -> Iterator[Knob]:
     """What takes time in a run. step_ns, asked: the step, the parameters, with scales beside those there."""
 
@@ -99,7 +101,9 @@ def _knobs(
             value: Any = dict.fromkeys(of, factor) if of else factor
             return Scales(**{field: value})
 
-        return Knob(name, lambda factor: step_ns(scales(factor)), asked(scales(BETTER)), has_worse, still)
+        return Knob(
+            name, lambda factor: step_ns(scales(factor)), to_parameters(scales(BETTER)), has_worse, still
+        )
 
     def alone(kinds: Collection[str]) -> str:
         # Without a partner communication takes what was measured, whatever its scale.
@@ -114,7 +118,7 @@ def _knobs(
         for op, name in enumerate(rank.ops.name):
             if name not in names:
                 names[name] = rank.ops.category(op)
-    for name, category in _most(results, names).items():
+    for name, category in _longest_operations(results, names).items():
         if category in (*COMPUTE, "host"):
             yield knob(name, "ops", name)
     for kind in EXPOSED:
@@ -133,57 +137,57 @@ def _knobs(
 
 
 def _change(scales: Scales, words: str, moves: str = "", meaning: str = "") -> Change:
-    return Change(parameters_of(scales).stated_values(), words, moves=moves, meaning=meaning)
+    return Change(parameters_of(scales).explicit_values(), words, moves=moves, meaning=meaning)
 
 
-def _changes(results: Timed) -> Iterator[Change]:
+def _changes(results: ReplayedRun) -> Iterator[Change]:
     """Changes that are made or not, beside the scales that a run has; each is a family of its own."""
     replay = results.base
     stages = compute_by_stage(replay)
     if len(stages) > 1:
         yield _balanced(replay, Scales(stages=even_factors(stages)))
-    for slow_rank in slow_ranks(results):
+    for slow_rank in find_slow_ranks(results):
         what = f"its compute {duration(slow_rank.ns)} -> {duration(slow_rank.peers_ns)}"
         name = f"rank {slow_rank.rank}{AS_FAST}{slow_rank.peers_words} ({what})"
         meaning = _PEERS if len(slow_rank.peers) > 1 else _PEER
         yield _change(slow_rank.scales, name, meaning=meaning)
-    peers = dict(zip((rank.number for rank in results.measured.ranks), results.peers, strict=True))
-    for late in stragglers(results):
+    peers = dict(zip((rank.rank for rank in results.measured.ranks), results.peers, strict=True))
+    for late in find_stragglers(results):
         if peers[late.rank]:
-            yield _change(on_time(results, late)[0], f"rank {late.rank}{_LATE}", meaning=_ON_TIME)
+            yield _change(on_time_scales(results, late)[0], f"rank {late.rank}{_LATE}", meaning=_ON_TIME)
 
 
-def _balanced(replay: Timed, even: Scales) -> Change:
+def _balanced(replay: ReplayedRun, even: Scales) -> Change:
     """Balanced stages, with the factors for them, and how much of their gain is work taken off slow ranks."""
     moves, meaning = "work moved between them", _BALANCED
-    beside = balanced_beside_slow_ranks(replay)
-    if beside is not None:
-        left = change_percent(beside.before_ns, beside.after_ns)
+    gain = find_balance_gain(replay)
+    if gain is not None:
+        left = change_percent(gain.before_ns, gain.after_ns)
         brings = left if left.startswith("-") else "nothing"
-        once = f"once {beside.once}, it brings {brings}"
+        once = f"once {gain.once}, it brings {brings}"
         meaning = f"balanced stages: takes work off slow ranks too; {once}"
-        slow = slow_ranks(replay)
+        slow = find_slow_ranks(replay)
         is_taken = all(even.stages[rank.stage] < 1 for rank in slow)
-        if is_taken and beside.before_ns - beside.after_ns < replay.step_time_ns * LEAST:
+        if is_taken and gain.before_ns - gain.after_ns < replay.step_time_ns * LEAST:
             moves = f"takes work off slow {RankSet.of(rank.rank for rank in slow).of_world(0)}"
             meaning = f"balanced stages: {once}"
     return _change(even, "balanced stages", moves, meaning)
 
 
-def _most(results: Timed, names: dict[str, str]) -> dict[str, str]:
+def _longest_operations(results: ReplayedRun, names: dict[str, str]) -> dict[str, str]:
     """The operations that are asked: of a device, which has a thousand kernels, those that take most time."""
     if not results.measured.of_devices:
         return names
-    taken: dict[str, int] = {}
+    time_ns: dict[str, int] = {}
     for rank in results.measured.ranks:
         for name, start, end in zip(rank.ops.name, rank.ops.start, rank.ops.end, strict=True):
-            taken[name] = taken.get(name, 0) + end - start
+            time_ns[name] = time_ns.get(name, 0) + end - start
     compute = [name for name, category in names.items() if category in COMPUTE]
-    most = sorted(compute, key=lambda name: (-taken[name], name))[:_MOST_KERNELS]
+    most = sorted(compute, key=lambda name: (-time_ns[name], name))[:_MOST_KERNELS]
     return {name: names[name] for name in most}
 
 
-def balanced(results: Timed) -> Scales:
+def balanced(results: ReplayedRun) -> Scales:
     """The scales of a run and, beside them, those that make all stages compute equally long.
 
     Raises `UsageError` where there is one stage alone.

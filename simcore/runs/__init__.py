@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from simcore.parameters import Given
+    from simcore.parameters import RunInput
     from simcore.trace.run import Run
 
 
-def results_of(given: Given) -> Run:
+def open_run(run_input: RunInput) -> Run:
     """A workload simulated with its parameters; a trace as measured, or replayed if they change it.
 
     Raises `UsageError` for parameters that it does not have.
@@ -20,16 +20,16 @@ def results_of(given: Given) -> Run:
     # Loaded here: a run is of one kind.
     from simcore.workload import Workload
 
-    source, parameters = given.opened, given.parameters
+    source, parameters = run_input.opened, run_input.parameters
     if isinstance(source, Workload):
-        from simcore.runs.simulated import simulated_results
+        from simcore.runs.simulated import run_simulation
 
-        return simulated_results(given)
+        return run_simulation(run_input)
     if source.source == "executed":
-        from simcore.executing.executed import Execution
-        from simcore.runs.executed import executed_results
+        from simcore.executing.execution_result import Execution
+        from simcore.runs.executed import run_execution
 
-        return executed_results(Execution(source, parameters))
-    from simcore.runs.measured import measured_results
+        return run_execution(Execution(source, parameters))
+    from simcore.runs.measured import run_recording
 
-    return measured_results(source, parameters)
+    return run_recording(source, parameters)

@@ -6,18 +6,18 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from simcore.cached_methods import cached_method
 from simcore.diagnostics import Cancelled, Diagnostic, InputError
-from simcore.executing.executed import Execution
-from simcore.executing.ran import RanTraces
+from simcore.executing.execution_analysis import ExecutionAnalysis
+from simcore.executing.execution_result import Execution
 from simcore.executing.retimed import run_at_scales
 from simcore.executing.run import execute
-from simcore.executing.untaken import untaken
-from simcore.once import once
+from simcore.executing.sibling_files import note_untaken_files
 from simcore.trace.contexts import NoModel
 from simcore.trace.findings import WhatIf
 
 if TYPE_CHECKING:
-    from simcore.executing.what_if import TriedChanges
+    from simcore.executing.what_if import ChangeResults
     from simcore.trace.lanes import Lanes
     from simcore.words.executed import TraceFigures
 
@@ -28,7 +28,7 @@ COLLECTIVE_FIELDS = (
 )  # fmt: skip
 
 
-class TraceResults(RanTraces):
+class ExecutedRun(ExecutionAnalysis):
     """What execution traces gave: screen, report and JSON take it from here and nowhere else."""
 
     model = NoModel("execution traces give no parameter sizes")
@@ -44,48 +44,50 @@ class TraceResults(RanTraces):
     def figures(self) -> TraceFigures:
         from simcore.words.executed import TraceFigures
 
-        return TraceFigures(self, lambda: self._found.known)
+        return TraceFigures(self, lambda: self._change_results.cached_value)
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """What was found in reading and running, what lies beside it, and which parameters have no effect."""
-        return (*untaken(self.setup), *self.executed.diagnostics, *self._ignored())
+        return (*note_untaken_files(self.setup), *self.executed.diagnostics, *self._warn_of_ignored())
 
-    def _ignored(self) -> list[Diagnostic]:
+    def _warn_of_ignored(self) -> list[Diagnostic]:
         """A warning for each parameter of collectives and messages that was given and has no effect."""
-        if not any(flag.field in COLLECTIVE_FIELDS for flag in self.parameters.stated()):
+        if not any(flag.field in COLLECTIVE_FIELDS for flag in self.parameters.explicit_flags()):
             return []
-        from simcore.executing.what_if import ignored
+        from simcore.executing.what_if import warn_of_ignored
 
-        return ignored(self, self._again, COLLECTIVE_FIELDS)
+        return warn_of_ignored(self, self._rerun_now, COLLECTIVE_FIELDS)
 
-    def _again(self, setup: Execution) -> TraceResults:
+    def _rerun_now(self, setup: Execution) -> ExecutedRun:
         return self.rerun(setup, lambda: False)
 
-    def rerun(self, setup: Execution, cancelled: Callable[[], bool]) -> TraceResults:
+    def rerun(self, setup: Execution, cancelled: Callable[[], bool]) -> ExecutedRun:
         """The same traces with other parameters. Raises `UsageError`, InputError, `Cancelled`."""
         if cancelled():
             raise Cancelled
-        return executed_results(setup, cancelled)
+        return run_execution(setup, cancelled)
 
     def _find_what_if(
         self, progress: Callable[[int, int], None], cancelled: Callable[[], bool]
     ) -> list[WhatIf]:
-        return self._found(progress, cancelled).rows
+        return self._change_results(progress, cancelled).rows
 
-    @once
-    def _found(self, progress: Callable[[int, int], None], cancelled: Callable[[], bool]) -> TriedChanges:
+    @cached_method
+    def _change_results(
+        self, progress: Callable[[int, int], None], cancelled: Callable[[], bool]
+    ) -> ChangeResults:
         # Imported here: only who asks runs the set again.
         from simcore.executing.what_if import what_if
 
-        return what_if(self, self._again, progress, cancelled)
+        return what_if(self, self._rerun_now, progress, cancelled)
 
 
-def executed_results(setup: Execution, cancelled: Callable[[], bool] = lambda: False) -> TraceResults:
+def run_execution(setup: Execution, cancelled: Callable[[], bool] = lambda: False) -> ExecutedRun:
     """A set that has run. Raises `UsageError`, InputError, `Cancelled`."""
     try:
-        plain = TraceResults(execute(setup.changed(time_scale=())))
+        plain = ExecutedRun(execute(setup.with_changes(time_scale=())))
     except InputError as error:
         # What is wrong may be that they were not taken.
-        raise InputError(*error.diagnostics, *untaken(setup)) from None
-    return TraceResults(run_at_scales(plain, setup, cancelled)) if setup.parameters.time_scale else plain
+        raise InputError(*error.diagnostics, *note_untaken_files(setup)) from None
+    return ExecutedRun(run_at_scales(plain, setup, cancelled)) if setup.parameters.time_scale else plain

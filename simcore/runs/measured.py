@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from simcore.cached_methods import get_cached
 from simcore.diagnostics import UsageError
 from simcore.measured.run import MeasuredRun
-from simcore.once import known
 from simcore.parameters import Parameters
 from simcore.replay.parameters import Replay
-from simcore.replay.timed import Timed
+from simcore.replay.replayed_run import ReplayedRun
 from simcore.trace.accounts import Accounts
 from simcore.trace.contexts import NoModel
 from simcore.trace.findings import WhatIf
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from simcore.words.measured import MeasuredFigures
 
 
-class MeasuredResults(Timed):
+class RecordedRun(ReplayedRun):
     """A timed run, as measured or, with `scales`, replayed."""
 
     model = NoModel("a trace gives no parameter sizes")
 
     @property
-    def recording(self) -> MeasuredResults:
+    def recording(self) -> RecordedRun:
         return self
 
     @cached_property
@@ -38,25 +38,25 @@ class MeasuredResults(Timed):
         return MeasuredLanes(self)
 
     @cached_property
-    def as_read(self) -> MeasuredResults:
+    def as_read(self) -> RecordedRun:
         """The same run with the times of the files."""
-        return self if self.scales is None else MeasuredResults(self.measured, None, self.durations)
+        return self if self.scales is None else RecordedRun(self.measured, None, self.durations)
 
-    def rerun(self, setup: Replay, cancelled: Callable[[], bool]) -> MeasuredResults:
+    def rerun(self, setup: Replay, cancelled: Callable[[], bool]) -> RecordedRun:
         """The same trace as measured, or replayed as the parameters ask.
 
         Raises `UsageError` for what the trace does not have, and for a replay too long for its times.
         """
         scales = setup.scales
         if scales is None:
-            return MeasuredResults(self.measured, None, known(self, "durations", self._known))
-        measured_results = MeasuredResults(self.measured, scales, self.durations, setup)
+            return RecordedRun(self.measured, None, get_cached(self, "durations", self._durations))
+        measured_results = RecordedRun(self.measured, scales, self.durations, setup)
         try:
             # Whatever is asked of a replay needs its times.
             _ = measured_results.times
         except OverflowError:
-            asked = ", ".join(flag.option for flag in setup.parameters.stated())
-            raise UsageError(f"{asked}: the replay would take 2^63 ns (292 years) or more") from None
+            flags = ", ".join(flag.option for flag in setup.parameters.explicit_flags())
+            raise UsageError(f"{flags}: the replay would take 2^63 ns (292 years) or more") from None
         return measured_results
 
     def _accounts(self, cancelled: Callable[[], bool]) -> list[Accounts]:
@@ -78,6 +78,6 @@ class MeasuredResults(Timed):
         return what_if(self, progress, cancelled)
 
 
-def measured_results(run: MeasuredRun, parameters: Parameters) -> MeasuredResults:
+def run_recording(run: MeasuredRun, parameters: Parameters) -> RecordedRun:
     """A trace as it was measured, or replayed if a parameter asks for it. Raises `UsageError`."""
-    return MeasuredResults(run).with_parameters(parameters)
+    return RecordedRun(run).with_parameters(parameters)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from simcore.analysis.finished import Finished
-from simcore.analysis.stakes import SCHEDULE_ASSUMED, of_other_schedules
-from simcore.once import forget, once
+from simcore.analysis.assumption_effects import SCHEDULE_ASSUMED, find_schedule_effect
+from simcore.analysis.simulation_figures import SimulationFigures
+from simcore.cached_methods import cached_method, forget
 from simcore.parameters import FLAGS
 from simcore.setup import Setup
 from simcore.simulation import simulate
@@ -16,19 +16,19 @@ from simcore.trace.contexts import SimaiEstimate
 from simcore.trace.findings import WhatIf
 
 if TYPE_CHECKING:
-    from simcore.analysis.what_if import Found
+    from simcore.analysis.what_if import WhatIfCache
     from simcore.cluster import Dimension
-    from simcore.parameters import Given
+    from simcore.parameters import RunInput
     from simcore.trace.lanes import Lanes
     from simcore.words.sentences.model import Weighed
     from simcore.words.simulated import SimulatedFigures
 
 
-class Results(Finished):
+class SimulatedRun(SimulationFigures):
     """What was simulated. It is its own network: see `NetworkUse`."""
 
     @property
-    def network(self) -> Results:
+    def network(self) -> SimulatedRun:
         return self
 
     @cached_property
@@ -38,17 +38,19 @@ class Results(Finished):
 
         return SimulatedLanes(self)
 
-    def rerun(self, setup: Setup, cancelled: Callable[[], bool]) -> Results:
-        return Results(simulate(setup.opened, setup.parameters, cancelled))
+    def rerun(self, setup: Setup, cancelled: Callable[[], bool]) -> SimulatedRun:
+        return SimulatedRun(simulate(setup.opened, setup.parameters, cancelled))
 
     @cached_property
-    def ignored(self) -> dict[str, str]:
+    def ignored_parameters(self) -> dict[str, str]:
         """The parameters that were given and have no effect on the run, by field: what is said of them."""
         messages = [
             diagnostic.message for diagnostic in self.diagnostics if diagnostic.code == "parameter-ignored"
         ]
-        said = {message.split()[0]: message for message in messages}
-        return {flag.field: said[flag.option] for flag in FLAGS if flag.option in said}
+        messages_by_flag = {message.split()[0]: message for message in messages}
+        return {
+            flag.field: messages_by_flag[flag.option] for flag in FLAGS if flag.option in messages_by_flag
+        }
 
     @property
     def dims(self) -> Sequence[Dimension]:
@@ -69,45 +71,45 @@ class Results(Finished):
         from simcore.analysis.what_if import what_if
 
         # Who leaves a screen and comes back does not wait for the same runs again: 1.2 s of seed 002.
-        known = self._found_so_far()
+        cache = self._what_if_cache()
         path = self.compute_critical_path(cancelled)
         waits, on_path = self.compute_dependencies(cancelled), self.path_source.stage_ops(path)
-        found = what_if(self.folded(), waits, on_path, progress, cancelled, known)
+        rows = what_if(self.fold_run(), waits, on_path, progress, cancelled, cache)
         self.weigh_assumptions(cancelled)
-        self._weigh_schedule(found)
-        self._found_so_far.forget()
-        return found
+        self._weigh_schedule(rows)
+        self._what_if_cache.forget()
+        return rows
 
-    @once
-    def _found_so_far(self) -> Found:
+    @cached_method
+    def _what_if_cache(self) -> WhatIfCache:
         """What a search for changes that was stopped has found."""
-        from simcore.analysis.what_if import Found
+        from simcore.analysis.what_if import WhatIfCache
 
-        return Found()
+        return WhatIfCache()
 
     def weigh_assumptions(
-        self, cancelled: Callable[[], bool] = lambda: False, all_of_them: bool = True
+        self, cancelled: Callable[[], bool] = lambda: False, include_all: bool = True
     ) -> None:
         """Find what assumptions cost, once: notes and sentences say it from then on."""
-        known = self.other_layout_ns, self.backward_sent_ns
-        super().weigh_assumptions(cancelled, all_of_them)
-        if (self.other_layout_ns, self.backward_sent_ns) != known:
+        known_ns = self.other_layout_ns, self.with_backward_sends_ns
+        super().weigh_assumptions(cancelled, include_all)
+        if (self.other_layout_ns, self.with_backward_sends_ns) != known_ns:
             forget(self, "sentences")
             _ = self.sentences
 
-    def _weigh_schedule(self, found: Sequence[WhatIf]) -> None:
+    def _weigh_schedule(self, rows: Sequence[WhatIf]) -> None:
         """Say of a schedule that nobody gave what the best other one of those that were tried is worth."""
         if any(one.code == SCHEDULE_ASSUMED for one in self.diagnostics):
-            stake = of_other_schedules(self.simulation, found, self.variants)
-            if stake is not None:
-                self._take_stakes(self._stakes | {SCHEDULE_ASSUMED: stake})
+            effect = find_schedule_effect(self.simulation, rows, self.variants)
+            if effect is not None:
+                self._store_effects(self._effects | {SCHEDULE_ASSUMED: effect})
 
     @cached_property
     def sentences(self) -> list[Weighed]:
         """The run in words, the main cause first."""
-        from simcore.words.simulated_sentences import sentences_of
+        from simcore.words.simulated_sentences import find_sentences
 
-        return sentences_of(self)
+        return find_sentences(self)
 
     @cached_property
     def simai_estimate(self) -> SimaiEstimate | None:
@@ -119,7 +121,7 @@ class Results(Finished):
 
         return simai_estimate(self.simulation)
 
-    def compute_layer_path(self, cancelled: Callable[[], bool]) -> Results:
+    def compute_layer_path(self, cancelled: Callable[[], bool]) -> SimulatedRun:
         """Both of them computed unless they are known; `Cancelled` when that becomes true. Gives the run."""
         self.compute_critical_path(cancelled)
         self.compute_slacks(cancelled)
@@ -127,6 +129,6 @@ class Results(Finished):
         return self
 
 
-def simulated_results(given: Given) -> Results:
+def run_simulation(run_input: RunInput) -> SimulatedRun:
     """A workload as it is simulated. Raises `UsageError`."""
-    return Results(simulate(given.opened, given.parameters))
+    return SimulatedRun(simulate(run_input.opened, run_input.parameters))

@@ -14,7 +14,7 @@ from simcore.layout import resolve_layout
 from simcore.program.building import program_findings
 from simcore.records import Struct
 from simcore.workload import Workload
-from simcore.workload.model import AskedDegrees
+from simcore.workload.model import DegreeParameters
 
 if TYPE_CHECKING:
     from simcore.chakra import ExecutionSet
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from simcore.program.order_files import ReadOrder
 
 
-class Checked(Struct, frozen=True):
+class FileCheck(Struct, frozen=True):
     """What was found in one file. opened: None for one that cannot be opened. rows: of a workload."""
 
     opened: Workload | MeasuredRun | ExecutionSet | ReadOrder | None
@@ -35,7 +35,7 @@ class Checked(Struct, frozen=True):
         return sum(diagnostic.severity == "error" for diagnostic in self.diagnostics)
 
 
-def check_file_of(open_file: Callable[[], Workload | MeasuredRun | ExecutionSet]) -> Checked:
+def check_file_of(open_file: Callable[[], Workload | MeasuredRun | ExecutionSet]) -> FileCheck:
     """The diagnostics of the file that `open_file` opens, in the order of their places.
 
     Those of its reader, and those of a run of it without any parameter that are about the file:
@@ -44,28 +44,28 @@ def check_file_of(open_file: Callable[[], Workload | MeasuredRun | ExecutionSet]
     try:
         workload = open_file()
     except InputError as error:
-        return Checked(None, error.found)
+        return FileCheck(None, error.all_diagnostics)
     diagnostics = list(workload.diagnostics)
     if not isinstance(workload, Workload):
         if workload.source == "executed":
-            from simcore.chakra.opening import structure_of
+            from simcore.chakra.opening import find_structure
 
-            diagnostics += structure_of(workload).errors
-        diagnostics.sort(key=_place)
-        return Checked(workload, tuple(diagnostics))
+            diagnostics += find_structure(workload).errors
+        diagnostics.sort(key=_location_key)
+        return FileCheck(workload, tuple(diagnostics))
     try:
         diagnostics += _run_findings(workload)
     except InputError as error:
-        diagnostics += error.found
+        diagnostics += error.all_diagnostics
     except UsageError as error:
         diagnostics.append(
             Diagnostic("error", "cannot-simulate", str(error), workload.path, workload.header.line, 1)
         )
-    diagnostics.sort(key=_place)
-    return Checked(workload, tuple(diagnostics), len(workload))
+    diagnostics.sort(key=_location_key)
+    return FileCheck(workload, tuple(diagnostics), len(workload))
 
 
-def check_schedule(path: str) -> Checked:
+def check_schedule(path: str) -> FileCheck:
     """The diagnostics of a schedule file, in the order of their places. Never raises InputError."""
     # Imported here: most files are workloads.
     from simcore.program.order_files import check_order
@@ -73,8 +73,8 @@ def check_schedule(path: str) -> Checked:
     try:
         order, diagnostics = check_order(path)
     except InputError as error:
-        return Checked(None, error.found)
-    return Checked(order, tuple(sorted(diagnostics, key=_place)))
+        return FileCheck(None, error.all_diagnostics)
+    return FileCheck(order, tuple(sorted(diagnostics, key=_location_key)))
 
 
 def _run_findings(workload: Workload) -> list[Diagnostic]:
@@ -84,16 +84,16 @@ def _run_findings(workload: Workload) -> list[Diagnostic]:
         return []
     if workload.dialect == "astra-sim-1":
         # Imported here: most files are of the other dialect.
-        from simcore.cluster import AskedCluster, choose_cluster
+        from simcore.cluster import ClusterParameters, choose_cluster
         from simcore.program.building import build_policy_program
         from simcore.program.policies import policy_layout, with_scopes
-        from simcore.program.schedule_choice import AskedSchedule
+        from simcore.program.schedule_choice import ScheduleParameters
 
-        first_dimension = choose_cluster(AskedCluster()).first_dimension
-        layout, assumed = policy_layout(workload, AskedDegrees(), None, first_dimension)
+        first_dimension = choose_cluster(ClusterParameters()).first_dimension
+        layout, assumed = policy_layout(workload, DegreeParameters(), None, first_dimension)
         scoped = with_scopes(workload, layout)
-        return [*assumed, *build_policy_program(scoped, layout, AskedSchedule(), False)[1]]
-    layout, assumed = resolve_layout(workload, AskedDegrees(), None)
+        return [*assumed, *build_policy_program(scoped, layout, ScheduleParameters(), False)[1]]
+    layout, assumed = resolve_layout(workload, DegreeParameters(), None)
     return [*assumed, *program_findings(workload, layout), *_model_findings(workload)]
 
 
@@ -110,6 +110,6 @@ def _model_findings(workload: Workload) -> list[Diagnostic]:
     return [*oddities(workload, recovered), Diagnostic("note", "aicb-model", recovered.line(), workload.path)]
 
 
-def _place(diagnostic: Diagnostic) -> tuple[bool, int, int]:
+def _location_key(diagnostic: Diagnostic) -> tuple[bool, int, int]:
     """In file order, what has no place at the end."""
     return diagnostic.line is None, diagnostic.line or 0, diagnostic.column or 0

@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING, BinaryIO
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.parameters import Asked
+from simcore.parameters import OpeningOptions
 from simcore.records import replace
 from simcore.workload import Workload, open_workload
 from simcore.workload.formats import format_of, head_of
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from simcore.measured import MeasuredRun
 
 
-def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun | ExecutionSet:
+def open_input(path: str, options: OpeningOptions | None = None) -> Workload | MeasuredRun | ExecutionSet:
     """The workload, measured run or execution traces at `path`.
 
     A directory is a measured run, one file a rank, or a set of execution traces, which a prefix of its files
     or one of them names, too. Raises InputError when it cannot be opened, UsageError when what is asked of it
     is not there.
     """
-    asked = asked or Asked()
+    options = options or OpeningOptions()
     if may_be_traces(path):
         from simcore.chakra import find_set, open_set
 
         set_files = find_set(path)
         if set_files is not None:
-            _refuse_choice(asked, "execution traces")
+            _refuse_choice(options, "execution traces")
             return open_set(set_files)
     if os.path.isdir(path):
         from simcore.measured import has_rank_traces, open_directory
@@ -45,27 +45,27 @@ def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun 
             if any(profiler_files(path)[0]):
                 from simcore.kineto import open_profile
 
-                return open_profile(path, asked)
-        _refuse_choice(replace(asked, run=None), "a directory without profiler traces")
-        return open_directory(path, asked.run)
+                return open_profile(path, options)
+        _refuse_choice(replace(options, run=None), "a directory without profiler traces")
+        return open_directory(path, options.run)
     if not os.path.lexists(path) and (model := _named_model(path)) is not None:
-        _refuse_choice(asked, "a model")
+        _refuse_choice(options, "a model")
         return model
-    known = format_of(read_beginning(path))
-    kind = "workload" if known is None else known.kind
+    file_format = format_of(read_beginning(path))
+    kind = "workload" if file_format is None else file_format.kind
     if kind == "profile":
         from simcore.kineto import open_profile
 
-        return open_profile(path, asked)
+        return open_profile(path, options)
     if kind == "model":
-        _refuse_choice(asked, "a model")
+        _refuse_choice(options, "a model")
         return _made_model(path, read_file(path))
     if kind == "workload":
         # What is not opened is refused for what it is.
-        if known is not None and known.read is not None:
-            _refuse_choice(asked, "a workload file")
+        if file_format is not None and file_format.read is not None:
+            _refuse_choice(options, "a workload file")
         return open_workload(path)
-    _refuse_choice(asked, "one file")
+    _refuse_choice(options, "one file")
     return _read_run(path, read_file(path))
 
 
@@ -76,21 +76,21 @@ def may_be_traces(path: str) -> bool:
 
 
 def read_input(
-    stream: BinaryIO | None, asked: Asked | None = None, name: str = "standard input"
+    stream: BinaryIO | None, options: OpeningOptions | None = None, name: str = "standard input"
 ) -> Workload | MeasuredRun:
     """The same, of what comes from a stream; `name` is for messages."""
-    asked = asked or Asked()
+    options = options or OpeningOptions()
     source = stream_source(stream, name)
-    known = format_of(source.head)
-    kind = "workload" if known is None else known.kind
-    if known is not None and kind == "profile":
+    file_format = format_of(source.head)
+    kind = "workload" if file_format is None else file_format.kind
+    if file_format is not None and kind == "profile":
         from simcore.kineto import read_profile
 
-        if known.key == "nsys":
+        if file_format.key == "nsys":
             message = "found an Nsight Systems export in a stream, expected the name of its file"
             raise InputError(Diagnostic("error", "unsupported-format", message, name))
-        return read_profile(name, source.all(is_part_enough=known.spans is None), asked)
-    _refuse_choice(asked, "one file")
+        return read_profile(name, source.all(is_part_enough=file_format.spans is None), options)
+    _refuse_choice(options, "one file")
     if kind == "model":
         return _made_model(name, source.all())
     if kind == "rank traces":
@@ -98,19 +98,21 @@ def read_input(
     return read_source(name, source)
 
 
-def workload_of(opened: Workload | MeasuredRun | ExecutionSet, asked_by: str) -> Workload:
+def require_workload(opened: Workload | MeasuredRun | ExecutionSet, requester: str) -> Workload:
     """The workload that was opened. asked_by: who wants one. Raises `UsageError` where it is another kind."""
     if not isinstance(opened, Workload):
-        named = f"{asked_by} {printable(opened.path, 60)} is {opened.noun}"
-        raise UsageError(f"{named}; a workload file is expected")
+        subject = f"{requester} {printable(opened.path, 60)} is {opened.noun}"
+        raise UsageError(f"{subject}; a workload file is expected")
     return opened
 
 
-def measured_of(opened: Workload | MeasuredRun | ExecutionSet, asked_by: str) -> MeasuredRun:
+def require_measured_run(opened: Workload | MeasuredRun | ExecutionSet, requester: str) -> MeasuredRun:
     """The measured run that was opened. Raises `UsageError` where it is another kind."""
     if isinstance(opened, Workload) or opened.source == "executed":
-        named = f"{asked_by} {printable(opened.path, 60)} is {opened.noun}"
-        raise UsageError(f"{named}; rank traces or profiler traces, a directory or one of them, are expected")
+        subject = f"{requester} {printable(opened.path, 60)} is {opened.noun}"
+        raise UsageError(
+            f"{subject}; rank traces or profiler traces, a directory or one of them, are expected"
+        )
     return opened
 
 
@@ -122,11 +124,11 @@ def open_model(name: str | None) -> Workload:
     from simcore.model.maker import ModelMaker
 
     if name is None:
-        return ModelMaker("AICB arguments", None).opened()
+        return ModelMaker("AICB arguments", None).empty_workload()
     from simcore.model.opening import find_model
 
     model, diagnostics = find_model(name)
-    return ModelMaker(name if os.path.lexists(name) else model.name, model, diagnostics).opened()
+    return ModelMaker(name if os.path.lexists(name) else model.name, model, diagnostics).empty_workload()
 
 
 def _named_model(name: str) -> Workload | None:
@@ -143,7 +145,7 @@ def _made_model(path: str, data: bytes) -> Workload:
     from simcore.model.opening import read_model
 
     model, diagnostics = read_model(path, data)
-    return ModelMaker(path, model, diagnostics).opened()
+    return ModelMaker(path, model, diagnostics).empty_workload()
 
 
 def is_schedule_file(path: str) -> bool:
@@ -164,9 +166,9 @@ def _read_run(path: str, data: bytes) -> MeasuredRun:
     return read_run(path, data)
 
 
-def _refuse_choice(asked: Asked, found: str) -> None:
-    if asked.run is not None:
-        message = f"found {found}, expected a directory of rank traces"
-        raise UsageError(f"--run {printable(asked.run, 60)}: {message}")
-    if asked.of_profiles:
-        raise UsageError(f"{asked.of_profiles}: found {found}, expected profiler traces")
+def _refuse_choice(options: OpeningOptions, actual: str) -> None:
+    if options.run is not None:
+        message = f"found {actual}, expected a directory of rank traces"
+        raise UsageError(f"--run {printable(options.run, 60)}: {message}")
+    if options.profiler_option:
+        raise UsageError(f"{options.profiler_option}: found {actual}, expected profiler traces")

@@ -13,15 +13,15 @@ from itertools import accumulate, compress, repeat
 from operator import add, le
 
 from simcore.measured.columns import RankTrace
-from simcore.measured.places import MODEL_PARALLEL
+from simcore.measured.rank_positions import MODEL_PARALLEL
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, KERNEL, category_of_group
 from simcore.names import GROUP_KINDS
 from simcore.sources.measured_graph import MeasuredGraph, flights
-from simcore.sources.pieces import AWAIT, GAP, LAUNCH, MEET, TRANSFER
-from simcore.sources.ties import Ties
+from simcore.sources.rendezvous import Rendezvous
+from simcore.sources.segments import AWAIT, GAP, LAUNCH, MEET, TRANSFER
 from simcore.trace.accounts import account_names
 from simcore.trace.graph import START
-from simcore.trace.named_work import OneCall
+from simcore.trace.named_work import CallTime
 from simcore.trace.spans import COMMUNICATES, COMPUTES, LAUNCHED, NONE, UNDER, Column, Spans, Trace, Waits
 from simcore.trace.trace_graph import TraceGraph, first_rows
 
@@ -52,18 +52,18 @@ _GAPS = bytes(255 * (kind == GAP) for kind in range(256))
 _OF_SEVERAL = bytes(kind in (MEET, LAUNCH, AWAIT, TRANSFER) for kind in range(256))
 
 
-def own_account(graph: MeasuredGraph, rank: int, piece: int) -> int:
+def own_account(graph: MeasuredGraph, rank: int, segment: int) -> int:
     """Returns the account of what a piece does when it does not wait."""
-    ties = graph.ties
-    pieces, trace = ties.pieces[rank], ties.run.ranks[rank]
-    kind, op, sub = pieces.kind[piece], pieces.op[piece], pieces.sub[piece]
+    rendezvous = graph.rendezvous
+    segments, trace = rendezvous.segments[rank], rendezvous.run.ranks[rank]
+    kind, op, sub = segments.kind[segment], segments.op[segment], segments.sub[segment]
     if kind == GAP:
         return IDLE
     if kind in (MEET, AWAIT, LAUNCH):
-        meeting = ties.matches.meetings[pieces.meeting[piece]]
+        meeting = rendezvous.matches.meetings[segments.meeting[segment]]
         if meeting.kind != MODEL_PARALLEL:
             return OF_CATEGORY[category_of_group(meeting.kind)]
-        if graph.waits(rank, piece):
+        if graph.can_wait(rank, segment):
             return WAIT
     if kind == TRANSFER:
         return OF_CATEGORY["pp"]
@@ -73,83 +73,83 @@ def own_account(graph: MeasuredGraph, rank: int, piece: int) -> int:
 
 
 def measured_trace(
-    graph: MeasuredGraph, ends: Sequence[int], step_ns: int, named: Sequence[RankTrace]
+    graph: MeasuredGraph, ends: Sequence[int], step_ns: int, named_ranks: Sequence[RankTrace]
 ) -> Trace:
     """Returns the trace of a run. ends: of a pass of its graph, or as measured. named: its ranks, with the
     names that operations are counted under.
     """
-    ranks = range(len(graph.over))
-    spans = [_spans_of(graph, ends, rank) for rank in ranks]
+    ranks = range(len(graph.end_nodes))
+    spans = [_make_spans(graph, ends, rank) for rank in ranks]
     waits = [Waits() for _ in ranks]
     # A kernel that receives is on its stream before anything is sent: nothing of a pipeline is known of it.
-    of_devices = graph.ties.run.of_devices
+    of_devices = graph.rendezvous.run.of_devices
     bubbles = NONE if of_devices else OF_CATEGORY["pp"]
     columns = {
-        "name": lambda: _names(graph.ties, named),
-        "operation": lambda: _operations(graph.ties, named),
-        "op": lambda: _ops(graph.ties),
+        "name": lambda: _names(graph.rendezvous, named_ranks),
+        "operation": lambda: _operations(graph.rendezvous, named_ranks),
+        "op": lambda: _ops(graph.rendezvous),
     }
     if of_devices:
-        columns["stream"] = lambda: _streams(graph.ties)
+        columns["stream"] = lambda: _streams(graph.rendezvous)
     # Of a profile what it alone has is said, none of it too.
     names = NAMES._replace(rare=()) if of_devices else NAMES
     return Trace(spans, waits, step_ns, names, [1] * len(spans), bubbles, of_devices, columns)
 
 
-def _operations(ties: Ties, ranks: Sequence[RankTrace]) -> Column:
+def _operations(rendezvous: Rendezvous, ranks: Sequence[RankTrace]) -> Column:
     """(operation, sub-operation or None) by name of each piece; NONE where no operation runs."""
     number_of: dict[tuple[str, str | None], int] = {}
     of = []
-    for pieces, trace in zip(ties.pieces, ranks, strict=True):
+    for segments, trace in zip(rendezvous.segments, ranks, strict=True):
         names, subs = trace.ops.name, trace.subs.name
-        numbers = array("i")
-        for kind, op, sub in zip(pieces.kind, pieces.op, pieces.sub, strict=True):
+        label_ids = array("i")
+        for kind, op, sub in zip(segments.kind, segments.op, segments.sub, strict=True):
             if kind == GAP:
-                numbers.append(NONE)
+                label_ids.append(NONE)
                 continue
             for key in (names[op], None), (names[op], subs[sub] if sub >= 0 else None):
-                number = number_of.setdefault(key, len(number_of))
-            numbers.append(number)
-        of.append(numbers)
+                label_id = number_of.setdefault(key, len(number_of))
+            label_ids.append(label_id)
+        of.append(label_ids)
     within = [NONE if sub is None else number_of[name, None] for name, sub in number_of]
     return Column([*number_of], of, within=within)
 
 
-def _ops(ties: Ties) -> Column:
+def _ops(rendezvous: Rendezvous) -> Column:
     """The operation of each piece, by its number on the rank."""
-    most = max(len(rank.ops) for rank in ties.run.ranks)
-    return Column(range(most), [pieces.op for pieces in ties.pieces])
+    most = max(len(rank.ops) for rank in rendezvous.run.ranks)
+    return Column(range(most), [segments.op for segments in rendezvous.segments])
 
 
-def _streams(ties: Ties) -> Column:
+def _streams(rendezvous: Rendezvous) -> Column:
     """The groups of what a device sends, by name, and its copies."""
     number_of = {COPY: 0}
     of = []
-    for pieces, trace in zip(ties.pieces, ties.run.ranks, strict=True):
-        ops, numbers = trace.ops, array("i")
-        for kind, op in zip(pieces.kind, pieces.op, strict=True):
-            stated = CATEGORIES[ops.stated[op]] if kind != GAP else None
-            if stated in (None, "host", *COMPUTE):
-                numbers.append(NONE)
+    for segments, trace in zip(rendezvous.segments, rendezvous.run.ranks, strict=True):
+        ops, label_ids = trace.ops, array("i")
+        for kind, op in zip(segments.kind, segments.op, strict=True):
+            category = CATEGORIES[ops.stated_category[op]] if kind != GAP else None
+            if category in (None, "host", *COMPUTE):
+                label_ids.append(NONE)
             else:
-                name = COPY if stated == COPY else ops.group[op] or "comm"
-                numbers.append(number_of.setdefault(name, len(number_of)))
-        of.append(numbers)
+                name = COPY if category == COPY else ops.group[op] or "comm"
+                label_ids.append(number_of.setdefault(name, len(number_of)))
+        of.append(label_ids)
     return Column([*number_of], of)
 
 
-def _names(ties: Ties, ranks: Sequence[RankTrace]) -> Column:
+def _names(rendezvous: Rendezvous, ranks: Sequence[RankTrace]) -> Column:
     """Operations by name, sub-operations with what they lie in."""
-    operations = _operations(ties, ranks)
-    return Column([called(*key) for key in operations.labels], operations.of)
+    operations = _operations(rendezvous, ranks)
+    return Column([operation_label(*key) for key in operations.labels], operations.of)
 
 
-def called(op: str, sub: str | None) -> str:
+def operation_label(op: str, sub: str | None) -> str:
     """Returns what an operation is called, a sub-operation by both: `layernorm in forward_step`."""
     return op if sub is None else f"{sub} in {op}"
 
 
-def measured_calls(rank: RankTrace) -> Iterator[OneCall]:
+def measured_calls(rank: RankTrace) -> Iterator[CallTime]:
     """Yields the operations of a rank, each without its sub-operations, and these: one may be of several
     pieces.
     """
@@ -158,83 +158,96 @@ def measured_calls(rank: RankTrace) -> Iterator[OneCall]:
     for sub, (parent, start, end) in enumerate(zip(subs.parent, subs.start, subs.end, strict=True)):
         inside[parent] += end - start
         account = OF_CATEGORY[category_of_group(subs.group[sub])]
-        yield OneCall(account, called(ops.name[parent], subs.name[sub]), end - start)
+        yield CallTime(account, operation_label(ops.name[parent], subs.name[sub]), end - start)
     for op, (name, start, end) in enumerate(zip(ops.name, ops.start, ops.end, strict=True)):
         # Sub-operations that run beside each other may last longer than what they lie in.
-        yield OneCall(OF_CATEGORY[ops.category(op)], name, max(end - start - inside[op], 0))
+        yield CallTime(OF_CATEGORY[ops.category(op)], name, max(end - start - inside[op], 0))
 
 
 def measured_graph(
-    graph: MeasuredGraph, ends: Sequence[int], step_ns: int, taken: Callable[[], array[int]]
+    graph: MeasuredGraph, ends: Sequence[int], step_ns: int, get_durations: Callable[[], array[int]]
 ) -> TraceGraph:
     """Returns the graph of a trace. ends: as of `measured_trace`. taken: gives what the durations are."""
-    ties = graph.ties
-    first = first_rows(map(len, graph.over))
+    rendezvous = graph.rendezvous
+    first = first_rows(map(len, graph.end_nodes))
     rows = range(first[-1])
-    met = (first[rank] + piece for (rank, _, piece), *_ in ties.members)
-    sent = (first[rank] + piece for (rank, piece), _ in ties.transfers)
+    meeting_rows = (first[rank] + segment_index for (rank, _, segment_index), *_ in rendezvous.members)
+    sender_rows = (first[rank] + segment_index for (rank, segment_index), _ in rendezvous.transfers)
 
-    def member(rank: int, piece: int, other: int) -> int:
-        return graph.waiting_piece(ties.pieces[rank].meeting[piece], other)
+    def member(rank: int, segment_index: int, other: int) -> int:
+        return graph.waiting_segment(rendezvous.segments[rank].meeting[segment_index], other)
 
-    def is_one(rank: int, piece: int, behind: int) -> bool:
+    def is_one(rank: int, segment_index: int, behind: int) -> bool:
         # A rank's idle time is one segment, though the step may begin within it or an instant cut it.
-        return piece == behind or own_account(graph, rank, piece) == own_account(graph, rank, behind) == IDLE
+        return (
+            segment_index == behind
+            or own_account(graph, rank, segment_index) == own_account(graph, rank, behind) == IDLE
+        )
 
     return TraceGraph(
-        graph.graph, ends, step_ns, [nodes[-1] if nodes else START for nodes in graph.over],
-        ranks=[rank.number for rank in ties.run.ranks], nodes=graph.over,
-        row_of=array("i", (NONE, *rows, *rows, *met, *sent)), met=member, taken=taken,
-        sent=[(node, *of) for node, (of, _) in zip(graph.messages, ties.transfers, strict=True)],
-        launched=lambda node, rank: _is_launched(graph, node, rank), is_one=is_one, hides_instants=True,
-    )  # fmt: skip
+        graph.graph,
+        ends,
+        step_ns,
+        [nodes[-1] if nodes else START for nodes in graph.end_nodes],
+        ranks=[rank.rank for rank in rendezvous.run.ranks],
+        nodes=graph.end_nodes,
+        row_of=array("i", (NONE, *rows, *rows, *meeting_rows, *sender_rows)),
+        find_member_span=member,
+        make_durations=get_durations,
+        message_sends=[
+            (node, *of) for node, (of, _) in zip(graph.messages, rendezvous.transfers, strict=True)
+        ],
+        is_launched=lambda node, rank: _is_launched(graph, node, rank),
+        is_one_segment=is_one,
+        hides_instants=True,
+    )
 
 
 def _is_launched(graph: MeasuredGraph, node: int, rank: int) -> bool:
     """Whether a node is a collective of several that a rank has launched beside what it does."""
     meeting = NONE if graph.graph.is_join(node) else graph.meeting_of(node)
     # Nobody is known to come to a call without a partner: its rank is not the last.
-    if meeting == NONE or len(graph.ties.coming(meeting)) < 2:
+    if meeting == NONE or len(graph.rendezvous.coming(meeting)) < 2:
         return False
-    return graph.ties.pieces[rank].kind[graph.waiting_piece(meeting, rank)] == AWAIT
+    return graph.rendezvous.segments[rank].kind[graph.waiting_segment(meeting, rank)] == AWAIT
 
 
-def _spans_of(graph: MeasuredGraph, ends: Sequence[int], rank: int) -> Spans:
+def _make_spans(graph: MeasuredGraph, ends: Sequence[int], rank: int) -> Spans:
     """The spans of a rank. By their own clocks ranks may be through a little too early: none then overlap."""
-    ties, nodes = graph.ties, graph.over[rank]
+    rendezvous, nodes = graph.rendezvous, graph.end_nodes[rank]
     # By a list: an array that is made of an iterator grows by each element.
     end = array("q", [*accumulate(map(ends.__getitem__, nodes), max)])
     start = array("q", (0,))[: len(end)] + end[:-1]
     ready = start[:]
     category = _categories(graph, rank)
     level = category.translate(_LEVEL)
-    for piece in compress(range(len(nodes)), ties.pieces[rank].kind.translate(_OF_SEVERAL)):
-        if graph.waits(rank, piece):
-            ready[piece] = max(start[piece], min(graph.begins(rank, piece, ends), end[piece]))
-            level[piece] = COMPUTES if category[piece] < FIRST_EXPOSED else COMMUNICATES
-    if ties.run.of_devices:
+    for segment in compress(range(len(nodes)), rendezvous.segments[rank].kind.translate(_OF_SEVERAL)):
+        if graph.can_wait(rank, segment):
+            ready[segment] = max(start[segment], min(graph.begin_ns(rank, segment, ends), end[segment]))
+            level[segment] = COMPUTES if category[segment] < FIRST_EXPOSED else COMMUNICATES
+    if rendezvous.run.of_devices:
         for flight in flights(graph, ends, rank):
-            start[flight.piece], ready[flight.piece] = flight.start, flight.began
-            end[flight.piece], level[flight.piece] = flight.end, LAUNCHED
+            start[flight.segment], ready[flight.segment] = flight.start, flight.began
+            end[flight.segment], level[flight.segment] = flight.end, LAUNCHED
     return Spans(start, ready, end, category, level)
 
 
 def _categories(graph: MeasuredGraph, rank: int) -> bytearray:
     """The account of what each piece of a rank does when it does not wait."""
-    pieces, ops = graph.ties.pieces[rank], graph.ties.run.ranks[rank].ops
-    if ops.stated:
-        of_op = ops.stated.translate(_OF_STATED)
+    segments, ops = graph.rendezvous.segments[rank], graph.rendezvous.run.ranks[rank].ops
+    if ops.stated_category:
+        of_op = ops.stated_category.translate(_OF_STATED)
     else:
         of_op = bytearray(OF_CATEGORY[ops.category(op)] for op in range(len(ops)))
-    own = bytes(map(of_op.__getitem__, pieces.op)) if of_op else bytes(len(pieces))
+    own = bytes(map(of_op.__getitem__, segments.op)) if of_op else bytes(len(segments))
     # All of a column in one number.
     gaps, idle, mine = (
         int.from_bytes(column, "little")
-        for column in (pieces.kind.translate(_GAPS), bytes((IDLE,)) * len(pieces), own)
+        for column in (segments.kind.translate(_GAPS), bytes((IDLE,)) * len(segments), own)
     )
-    category = bytearray((mine ^ (mine ^ idle) & gaps).to_bytes(len(pieces), "little"))
+    category = bytearray((mine ^ (mine ^ idle) & gaps).to_bytes(len(segments), "little"))
     # Of no sub-operation, -1, alone.
-    others = map(add, pieces.kind.translate(_OF_SEVERAL), pieces.sub)
-    for piece in compress(range(len(pieces)), map(le, repeat(0), others)):
-        category[piece] = own_account(graph, rank, piece)
+    others = map(add, segments.kind.translate(_OF_SEVERAL), segments.sub)
+    for segment in compress(range(len(segments)), map(le, repeat(0), others)):
+        category[segment] = own_account(graph, rank, segment)
     return category

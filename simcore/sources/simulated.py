@@ -35,7 +35,7 @@ from simcore.program.ops import (
 from simcore.records import NamedTuple
 from simcore.trace.accounts import account_names
 from simcore.trace.spans import COMMUNICATES, COMPUTES, NEVER, NONE, Column, Repeat, Spans, Trace, Waits
-from simcore.units import shifted
+from simcore.units import add_to_column
 from simcore.workload.model import base_name
 
 if TYPE_CHECKING:
@@ -88,11 +88,11 @@ class _Program:
         )  # fmt: skip
         is_compute = int.from_bytes(ops.stream.translate(IS_STREAM[COMPUTE]), "little")
         self.category = bytearray((computes & phase | exposed).to_bytes(count, "little"))
-        self.held = (is_compute | blocking).to_bytes(count, "little")
+        self.holds_compute = (is_compute | blocking).to_bytes(count, "little")
         level = ((is_compute | blocking) + is_compute).to_bytes(count, "little")
         self.level = bytearray(level.translate(_LEVEL))
         self.lane = ops.stream.translate(_QUEUE) if is_queued else ops.stream
-        self.free = list(compress(range(count), self.held.translate(_NOT)))
+        self.free = list(compress(range(count), self.holds_compute.translate(_NOT)))
 
 
 def simulated_trace(timeline: Timeline, rows: Sequence[str] = ()) -> Trace:
@@ -101,13 +101,13 @@ def simulated_trace(timeline: Timeline, rows: Sequence[str] = ()) -> Trace:
     """
     of_program: dict[int, _Program] = {}
     # What repeats wait for inside, by all that says it.
-    known: dict[object, _Inside] = {}
+    cache: dict[object, _Inside] = {}
     every = []
-    for number in range(len(timeline.classes)):
-        ops = timeline.stage_program(number).ops
+    for class_id in range(len(timeline.classes)):
+        ops = timeline.stage_program(class_id).ops
         if id(ops) not in of_program:
             of_program[id(ops)] = _Program(ops, timeline.program.queued)
-        every.append(_ClassWalk(timeline, number, of_program[id(ops)], known))
+        every.append(_ClassWalk(timeline, class_id, of_program[id(ops)], cache))
     ranks = [len(rank_class.ranks) for rank_class in timeline.classes]
     spans, waits = [walk.spans for walk in every], [walk.waits for walk in every]
     columns = {
@@ -130,56 +130,63 @@ def _names(timeline: Timeline, rows: Sequence[str]) -> Column:
     number_of: dict[str, int] = {}
     names = (*map(base_name, rows), SEND)
     of_row = array("i", [number_of.setdefault(name, len(number_of)) for name in names])
-    known: dict[int, array[int]] = {}
+    cache: dict[int, array[int]] = {}
     of = []
-    for number in range(len(timeline.classes)):
-        row = timeline.stage_program(number).ops.row
-        if id(row) not in known:
+    for class_id in range(len(timeline.classes)):
+        row = timeline.stage_program(class_id).ops.row
+        if id(row) not in cache:
             # Where the pipeline sends, the row is -1: the last.
-            known[id(row)] = array("i", [*map(of_row.__getitem__, row)])
-        of.append(known[id(row)])
+            cache[id(row)] = array("i", [*map(of_row.__getitem__, row)])
+        of.append(cache[id(row)])
     received = number_of.setdefault(RECEIVE, len(number_of))
     return Column([*number_of], of, [received] * len(number_of), least_ns=1)
 
 
 def _microbatches(timeline: Timeline) -> Column:
     """The micro-batch of each op, NONE outside of them."""
-    programs = [timeline.stage_program(number) for number in range(len(timeline.classes))]
+    programs = [timeline.stage_program(class_id) for class_id in range(len(timeline.classes))]
     return Column(range(timeline.program.microbatches), [program.ops.microbatch for program in programs])
 
 
 def _streams(timeline: Timeline) -> Column:
     """The stream of each op as users see them; what is received is on one of its own."""
-    known: dict[int, array[int]] = {}
+    cache: dict[int, array[int]] = {}
     of = []
-    for number in range(len(timeline.classes)):
-        stream = timeline.stage_program(number).ops.stream
-        if id(stream) not in known:
-            known[id(stream)] = array("b", stream.translate(_LABEL))
-        of.append(known[id(stream)])
+    for class_id in range(len(timeline.classes)):
+        stream = timeline.stage_program(class_id).ops.stream
+        if id(stream) not in cache:
+            cache[id(stream)] = array("b", stream.translate(_LABEL))
+        of.append(cache[id(stream)])
     received = [*range(len(RANK_STREAMS))]
-    for sent, name in RECEIVING.items():
-        received[_LABEL[sent]] = RANK_STREAMS.index(name)
+    for send_stream, name in RECEIVING.items():
+        received[_LABEL[send_stream]] = RANK_STREAMS.index(name)
     return Column(RANK_STREAMS, of, received)
 
 
 def simulated_graph(
     built: SimulatedGraph, rank_of: Callable[[Cause, int, int, int], int],
-    shown: Callable[[int, int], int] | None = None,
+    displayed_rank: Callable[[int, int], int] | None = None,
 ) -> TraceGraph:  # fmt: skip
     """Returns the graph of a trace. rank_of, shown: see there."""
     # Imported here: the screen opens without.
     from simcore.trace.trace_graph import TraceGraph
 
     timeline = built.timeline
-    numbers = range(len(timeline.classes))
+    class_ids = range(len(timeline.classes))
     return TraceGraph(
-        built.graph, built.ends, timeline.step_time_ns, built.last,
-        ranks=[timeline.ranks_of(number).first for number in numbers],
-        nodes=[built.nodes(number) for number in numbers], row_of=built.row_of, met=built.member,
+        built.graph,
+        built.ends,
+        timeline.step_time_ns,
+        built.last,
+        ranks=[timeline.ranks_of(class_id).first for class_id in class_ids],
+        nodes=[built.nodes(class_id) for class_id in class_ids],
+        row_of=built.row_of,
+        find_member_span=built.member,
         # What queues serve first depends on times.
-        taken=None if timeline.program.queued else built.durations, rank_of=rank_of, shown=shown,
-    )  # fmt: skip
+        make_durations=None if timeline.program.queued else built.durations,
+        rank_of=rank_of,
+        shown_track=displayed_rank,
+    )
 
 
 class _Inside(NamedTuple):
@@ -195,9 +202,9 @@ class _Inside(NamedTuple):
 class _ClassWalk:
     """Finds when a rank comes to each op, and when it stands still for one that does not hold it."""
 
-    def __init__(self, timeline: Timeline, number: int, of: _Program, known: dict[object, _Inside]) -> None:
-        self.timeline, self.number, self.of, self.known = timeline, number, of, known
-        self.ops, self.begin, self.over = timeline.columns(number)
+    def __init__(self, timeline: Timeline, class_id: int, of: _Program, cache: dict[object, _Inside]) -> None:
+        self.timeline, self.class_id, self.of, self.cache = timeline, class_id, of, cache
+        self.ops, self.begin, self.over = timeline.columns(class_id)
         self.waits, self.now = Waits(), 0
         self.start = array("q", (0,)) + self.over[:-1] if self.over else array("q")
         for op in of.free:
@@ -205,7 +212,7 @@ class _ClassWalk:
                 self.start[op + 1] = self.start[op]
         repeats: list[Repeat] = []
         issued = 0
-        for run in timeline.stage_program(number).packed:
+        for run in timeline.stage_program(class_id).packed:
             self._hold(issued, run.first)
             for wait in run.waits:
                 self._wait(wait, run.first)
@@ -219,13 +226,13 @@ class _ClassWalk:
 
     def _hold(self, first: int, last: int) -> None:
         """The rank goes on when the last of ops first..last - 1 is over that holds it."""
-        holder = self.of.held.rfind(1, first, last)
+        holder = self.of.holds_compute.rfind(1, first, last)
         if holder >= 0:
             self.now = self.over[holder]
 
     def _come(self, first: int, last: int) -> None:
         """The rank comes to ops first..last - 1 now, up to the first that holds it."""
-        holder = self.of.held.find(1, first, last)
+        holder = self.of.holds_compute.find(1, first, last)
         behind = last if holder < 0 else holder + 1
         self.start[first:behind] = array("q", (self.now,)) * (behind - first)
 
@@ -233,8 +240,8 @@ class _ClassWalk:
         if isinstance(wait, Pause):
             self._stand(self.now, self.now + wait.ns, (NONE, NONE), IDLE, before)
         elif isinstance(wait, Receive):
-            of, op = self.timeline.received(self.number, wait.message)
-            begin, over = self.timeline.received_times(self.number, wait.message)
+            of, op = self.timeline.find_transfer(self.class_id, wait.message)
+            begin, over = self.timeline.transfer_times(self.class_id, wait.message)
             self._stand(begin, over, (of, op), _EXPOSED[TO_NEXT], before)
         else:
             self._join(wait.op, wait.after, before)
@@ -244,7 +251,7 @@ class _ClassWalk:
         if over > self.now:
             # A join waits for its transfers in the order of their channel: all of it counts as theirs.
             ready = self.begin[op] if self.ops.stream[op] < TO_NEXT else self.now
-            self._stand(ready, over, (self.number, op), self.of.category[op], before)
+            self._stand(ready, over, (self.class_id, op), self.of.category[op], before)
 
     def _stand(self, ready: int, over: int, what: tuple[int, int], category: int, before: int) -> None:
         """The rank stands still until `over`, if that is still to come. what: (track, span)."""
@@ -254,27 +261,27 @@ class _ClassWalk:
 
     def _inside(self, run: OpRun, inner: InnerJoins) -> Repeat:
         """A run that waits inside, as another one did that ran the same."""
-        own, begun, first_wait = slice(run.first, run.last), self.now, len(self.waits)
-        begins, ends = (shifted(column[own], -begun).tobytes() for column in (self.begin, self.over))
-        inside = self.known.get((inner, begins, ends))
+        own, begin, first_wait = slice(run.first, run.last), self.now, len(self.waits)
+        begins, ends = (add_to_column(column[own], -begin).tobytes() for column in (self.begin, self.over))
+        inside = self.cache.get((inner, begins, ends))
         if inside is None:
             self._come_inside(run, inner)
-            inside = self.known[inner, begins, ends] = _Inside(
-                shifted(self.start[own], -begun),
-                _shifted(self.waits, first_wait, -begun, -run.first),
-                self.now - begun,
+            inside = self.cache[inner, begins, ends] = _Inside(
+                add_to_column(self.start[own], -begin),
+                _shifted(self.waits, first_wait, -begin, -run.first),
+                self.now - begin,
             )
         else:
-            self.start[own] = shifted(inside.start, begun)
-            _extend(self.waits, _shifted(inside.waits, 0, begun, run.first), self.number)
-            self.now = begun + inside.over
+            self.start[own] = add_to_column(inside.start, begin)
+            _extend(self.waits, _shifted(inside.waits, 0, begin, run.first), self.class_id)
+            self.now = begin + inside.over
         lanes = [(self.of.lane[run.first + first], run.first + first) for _, first, _ in inner.ends]
-        return Repeat(run.first, run.last, first_wait, len(self.waits), inner, lanes, not inner.left)
+        return Repeat(run.first, run.last, first_wait, len(self.waits), inner, lanes, not inner.unjoined)
 
     def _come_inside(self, run: OpRun, inner: InnerJoins) -> None:
         issued = run.first
-        for place, op in inner.pairs:
-            before = run.first + place
+        for position, op in inner.pairs:
+            before = run.first + position
             if before > issued:
                 self._come(issued, before)
                 self._hold(issued, before)
@@ -286,8 +293,10 @@ class _ClassWalk:
 
 def _shifted(waits: Waits, first: int, by_ns: int, by_ops: int) -> Waits:
     """The waits from `first` on, at other times and for other spans."""
-    start, ready, end = (shifted(column[first:], by_ns) for column in (waits.start, waits.ready, waits.end))
-    span, before = (shifted(column[first:], by_ops) for column in (waits.span, waits.before))
+    start, ready, end = (
+        add_to_column(column[first:], by_ns) for column in (waits.start, waits.ready, waits.end)
+    )
+    span, before = (add_to_column(column[first:], by_ops) for column in (waits.span, waits.before))
     return Waits(start, ready, end, waits.of[first:], span, waits.category[first:], before)
 
 

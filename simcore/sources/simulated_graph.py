@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from itertools import accumulate, compress, pairwise
 
-from simcore.diagnostics import Cancelled, never
+from simcore.diagnostics import Cancelled, never_cancelled
 from simcore.engine.timeline import Timeline
 from simcore.program import Program
 from simcore.program.ops import (
@@ -33,9 +33,9 @@ from simcore.program.ops import (
     TransferCost,
     Wait,
 )
-from simcore.trace.graph import BUSY, JOINED, QUEUED, RECEIVED, START, Graph
+from simcore.trace.graph import BUSY, JOINS, QUEUED, RECEIVED, START, Graph
 from simcore.trace.repeats import Pattern, Repeat
-from simcore.units import as_number, differences, placed, shifted
+from simcore.units import add_at_positions, add_to_column, as_number, differences
 
 NONE = -1
 # What stands for time that passes by itself: a state change, or until a collective's end is seen.
@@ -116,14 +116,14 @@ class StageOrder:
             self._lanes[lane] = ops_of_lane
         return ops_of_lane
 
-    def place(self, op: int) -> int:
+    def index_on_lane(self, op: int) -> int:
         """Which one `op`, which is no compute, is on its stream or channel, from 0."""
         return bisect_left(self.lane(self._lane_of(op)), op)
 
     def before(self, op: int) -> int:
         """The op before `op`, which is no compute, on its stream or channel; NONE without one."""
-        place = self.place(op)
-        return self.lane(self._lane_of(op))[place - 1] if place else NONE
+        index = self.index_on_lane(op)
+        return self.lane(self._lane_of(op))[index - 1] if index else NONE
 
     def _lane_of(self, op: int) -> int:
         ops = self.program.ops
@@ -155,7 +155,7 @@ class SimulatedGraph:
     """
 
     def __init__(
-        self, timeline: Timeline, dimensions: int = 0, cancelled: Callable[[], bool] = never
+        self, timeline: Timeline, dimensions: int = 0, cancelled: Callable[[], bool] = never_cancelled
     ) -> None:
         """dimensions: of the cluster; they name the queues of dialect astra-sim-1."""
         self.timeline = timeline
@@ -167,19 +167,19 @@ class SimulatedGraph:
             for rank_class in classes
         ]
         self.apart = any(map(self._meets_in_runs, range(len(classes))))
-        known: dict[int, StageOrder] = {}
+        cache: dict[int, StageOrder] = {}
         # Without a pipeline all stages share one program.
         self._orders = [
-            known.get(id(program := timeline.stage_program(number)))
-            or known.setdefault(id(program), StageOrder(timeline.program, rank_class.stage, self.apart))
-            for number, rank_class in enumerate(classes)
+            cache.get(id(program := timeline.stage_program(class_id)))
+            or cache.setdefault(id(program), StageOrder(timeline.program, rank_class.stage, self.apart))
+            for class_id, rank_class in enumerate(classes)
         ]
-        counts = [len(timeline.stage_program(number).ops) for number in range(len(classes))]
+        counts = [len(timeline.stage_program(class_id).ops) for class_id in range(len(classes))]
         # The first duration of each class, and behind all of them the extra ones.
         self._offset = [1]
         for count in counts:
             self._offset.append(self._offset[-1] + count)
-        self._asked = 0
+        self._recent_class = 0
         # Durations that no op is alone: ns, the class and the op that it is a part of or IDLE_OP.
         self._extra: list[tuple[int, int, int]] = []
         # The node of each op; while it is built one entry more, so that NONE leads to START.
@@ -199,49 +199,49 @@ class SimulatedGraph:
         del self._ramp
         self._copied.clear()
 
-    def _meets_in_runs(self, number: int) -> bool:
+    def _meets_in_runs(self, class_id: int) -> bool:
         """Whether a class meets others in a run that waits inside."""
-        packed, members = self.timeline.stage_program(number).packed, self._members[number]
+        packed, members = self.timeline.stage_program(class_id).packed, self._members[class_id]
         inner = {run.inner for run in packed if run.inner is not None}
         lanes = {lane for joins in inner for lane, _, _ in joins.ends}
         return any(len(members.get(lane, ())) > 1 for lane in lanes)
 
     # -- what nodes are --------------------------------------------------------------
 
-    def order(self, number: int) -> StageOrder:
+    def order(self, class_id: int) -> StageOrder:
         """Where the ops of class `number` stand."""
-        return self._orders[number]
+        return self._orders[class_id]
 
-    def group(self, number: int, op: int) -> int:
+    def group(self, class_id: int, op: int) -> int:
         """The group class that the collective `op` of class `number` runs in."""
-        stream = self.timeline.stage_program(number).ops.stream[op]
-        return self.timeline.groups_of(number)[KIND_OF_STREAM[stream]]
+        stream = self.timeline.stage_program(class_id).ops.stream[op]
+        return self.timeline.groups_of(class_id)[KIND_OF_STREAM[stream]]
 
-    def members(self, number: int, op: int) -> list[tuple[int, int]]:
+    def members(self, class_id: int, op: int) -> list[tuple[int, int]]:
         """(class, op) of each class that takes part in the collective that `op` of class `number` is.
 
         Members meet in the order in which each issues on the stream.
         """
-        order = self.order(number)
-        stream, place = order.program.ops.stream[op], order.place(op)
-        members = self.timeline.folding.group_classes[self.group(number, op)].members
-        return [(member, self.order(member).lane(stream)[place]) for member in members]
+        order = self.order(class_id)
+        stream, index = order.program.ops.stream[op], order.index_on_lane(op)
+        members = self.timeline.folding.group_classes[self.group(class_id, op)].members
+        return [(member, self.order(member).lane(stream)[index]) for member in members]
 
-    def node(self, number: int, op: int) -> int:
+    def node(self, class_id: int, op: int) -> int:
         """The node with which op `op` of class `number` ends."""
-        return self._nodes[number][op]
+        return self._nodes[class_id][op]
 
-    def nodes(self, number: int) -> array[int]:
+    def nodes(self, class_id: int) -> array[int]:
         """The nodes with which the ops of class `number` end, in their order."""
-        return self._nodes[number]
+        return self._nodes[class_id]
 
-    def duration_of(self, number: int, op: int) -> int:
+    def duration_index(self, class_id: int, op: int) -> int:
         """The number of the duration of an op."""
-        return self._offset[number] + op
+        return self._offset[class_id] + op
 
-    def parts(self, number: int, op: int) -> Sequence[int]:
+    def parts(self, class_id: int, op: int) -> Sequence[int]:
         """The nodes that are a first part of an op: until a collective that stood behind it was served."""
-        return self._parts.get((number, op), ())
+        return self._parts.get((class_id, op), ())
 
     @property
     def last(self) -> Sequence[int]:
@@ -261,28 +261,28 @@ class SimulatedGraph:
             rows = array("i", (*rows, *extra))
         return rows
 
-    def member(self, number: int, op: int, other: int) -> int:
+    def member(self, class_id: int, op: int, other: int) -> int:
         """The op of class `other` that the collective `op` of class `number` is there."""
-        return next(its_op for member, its_op in self.members(number, op) if member == other)
+        return next(its_op for member, its_op in self.members(class_id, op) if member == other)
 
     def classes_of(self, node: int) -> Sequence[int]:
         """The classes whose op a node is: more than one of a collective that several take part in."""
-        of, op = self._named(node)
+        of, op = self._locate(node)
         if op == IDLE_OP:
             return (of,)
         return self._members[of].get(self._orders[of].program.ops.stream[op], (of,))
 
-    def _named(self, node: int) -> tuple[int, int]:
+    def _locate(self, node: int) -> tuple[int, int]:
         """(class, op) that the node's duration is of."""
         duration = self.graph.duration[node - 1]
         if duration >= self._offset[-1]:
             return self._extra[duration - self._offset[-1]][1:]
         # One asks mostly of the class that was asked of before.
-        number = self._asked
-        if not self._offset[number] <= duration < self._offset[number + 1]:
+        class_id = self._recent_class
+        if not self._offset[class_id] <= duration < self._offset[class_id + 1]:
             # A class without ops begins where the next one does.
-            number = self._asked = bisect_right(self._offset, duration) - 1
-        return number, duration - self._offset[number]
+            class_id = self._recent_class = bisect_right(self._offset, duration) - 1
+        return class_id, duration - self._offset[class_id]
 
     # -- passes ----------------------------------------------------------------------
 
@@ -292,7 +292,7 @@ class SimulatedGraph:
         if columns is None:
             times = self.timeline.times
             columns = list(map(differences, times.end, times.start))
-        return self.graph.flat([*columns, extra])
+        return self.graph.flatten([*columns, extra])
 
     @cached_property
     def ends(self) -> array[int]:
@@ -302,139 +302,141 @@ class SimulatedGraph:
 
     # -- for the walk ----------------------------------------------------------------
 
-    def add_op(self, number: int, op: int, first: int, second: int = START, why: int = BUSY) -> int:
+    def add_op(self, class_id: int, op: int, first: int, second: int = START, why: int = BUSY) -> int:
         """Adds the node of an op; gives it. Of a collective of several classes it is added once."""
-        node = self.graph.add(self._offset[number] + op, first, second, why)
-        self._nodes[number][op] = node
+        node = self.graph.add(self._offset[class_id] + op, first, second, why)
+        self._nodes[class_id][op] = node
         return node
 
     def add_extra(
-        self, ns: int, number: int, op: int, first: int, second: int = START, why: int = BUSY
+        self, ns: int, class_id: int, op: int, first: int, second: int = START, why: int = BUSY
     ) -> int:
         """Adds a node of `ns` that no op is alone: a part of one, or IDLE_OP."""
-        self._extra.append((ns, number, op))
+        self._extra.append((ns, class_id, op))
         node = self.graph.add(self._offset[-1] + len(self._extra) - 1, first, second, why)
         if op != IDLE_OP:
-            self._parts.setdefault((number, op), []).append(node)
+            self._parts.setdefault((class_id, op), []).append(node)
         return node
 
     def extra_ns(self, duration: int) -> int:
         """What a duration takes that no op is alone, ns."""
         return self._extra[duration - self._offset[-1]][0]
 
-    def note_over(self, number: int, op: int) -> None:
+    def note_over(self, class_id: int, op: int) -> None:
         """Compute of a class has waited for an op, and so for all before it on its stream."""
-        lane = self._orders[number].program.ops.stream[op]
-        self._over[number][lane] = max(op, self._over[number].get(lane, NONE))
+        lane = self._orders[class_id].program.ops.stream[op]
+        self._over[class_id][lane] = max(op, self._over[class_id].get(lane, NONE))
 
-    def place(self, number: int, op: int, node: int) -> None:
+    def set_node(self, class_id: int, op: int, node: int) -> None:
         """Names the node of an op that another class has added."""
-        self._nodes[number][op] = node
+        self._nodes[class_id][op] = node
 
-    def add_stretch(self, number: int, first: int, last: int, now: int) -> int:
+    def add_stretch(self, class_id: int, first: int, last: int, now: int) -> int:
         """Adds ops first..last - 1 of a class, none of which meets another class's.
 
         Gives the node at which compute is then. By slices: in a folded run this is nearly all.
         """
-        order, nodes, graph = self._orders[number], self._nodes[number], self.graph
+        order, nodes, graph = self._orders[class_id], self._nodes[class_id], self.graph
         count, before = last - first, len(graph.first)
-        begin = self._offset[number] + first
+        begin = self._offset[class_id] + first
         if order.plain.find(0, first, last) == NONE:
             # By far the most: each waits for the one before it. Where ranks that are not alike meet in each
             # layer, stretches are two ops long.
             graph.first.append(now)
-            graph.first.extend(self._numbers(before + 1, before + count))
+            graph.first.extend(self._slice_ramp(before + 1, before + count))
             graph.second.frombytes(bytes(count * graph.second.itemsize))
-            graph.duration.extend(self._numbers(begin, begin + count))
+            graph.duration.extend(self._slice_ramp(begin, begin + count))
             graph.why += _BUSY * count
             graph.chained += b"\0" + b"\1" * (count - 1)
-            nodes[first:last] = self._numbers(before + 1, before + count + 1)
+            nodes[first:last] = self._slice_ramp(before + 1, before + count + 1)
             return before + count
-        ramp = self._numbers(before, before + count + 1)
+        ramp = self._slice_ramp(before, before + count + 1)
         nodes[first:last] = ramp[1:]
         # Most ops are behind the one before them, and those behind no holder yet where compute is now.
-        held = order.holds.find(1, first, last) + 1 or last
+        holder_end = order.holds.find(1, first, last) + 1 or last
         here = before - first
         graph.first.extend(ramp[:-1])
-        graph.first[before : here + held] = array("i", (now,)) * (held - first)
-        for op in _between(order.free, held, last - 1):
+        graph.first[before : here + holder_end] = array("i", (now,)) * (holder_end - first)
+        for op in _between(order.free, holder_end, last - 1):
             graph.first[here + op + 1] = graph.first[here + op]
         graph.second.frombytes(bytes(count * graph.second.itemsize))
         for op in _between(order.behind, first, last):
             graph.second[here + op] = nodes[order.busy[op]]
-        graph.duration.extend(self._numbers(begin, begin + count))
+        graph.duration.extend(self._slice_ramp(begin, begin + count))
         graph.why += _BUSY * count
         graph.chained += b"\1" * count
-        graph.chained[before : here + held] = bytes(held - first)
-        for op in _between(order.free, held, last - 1):
+        graph.chained[before : here + holder_end] = bytes(holder_end - first)
+        for op in _between(order.free, holder_end, last - 1):
             graph.chained[here + op + 1] = 0
         for op in _between(order.behind, first, last):
             graph.chained[here + op] = 0
         holder = order.holds.rfind(1, first, last)
         return nodes[holder] if holder != NONE else now
 
-    def add_joined(self, number: int, run: OpRun, inner: InnerJoins, now: int) -> int:
+    def add_joined(self, class_id: int, run: OpRun, inner: InnerJoins, now: int) -> int:
         """Adds the ops of a run that waits inside and meets no other class.
 
         Gives the node at which compute is then. What repeats is copied.
         """
-        order, over, graph = self._orders[number], self._over[number], self.graph
+        order, over, graph = self._orders[class_id], self._over[class_id], self.graph
         before = len(graph)
         used = [order.free_before(run.first + begin) for _, begin, _ in inner.ends]
         key = inner, tuple([op == NONE for op in used])
         copied = self._copied.get(key)
         if copied is None:
-            out = self._add_each(number, run, inner, now) - before
-            copied = self._copied[key] = _Copied(self, number, run, before, out)
+            out = self._add_each(class_id, run, inner, now) - before
+            copied = self._copied[key] = _Copied(self, class_id, run, before, out)
         else:
-            self._copy(copied, number, run, before, now)
+            self._copy(copied, class_id, run, before, now)
         pattern = copied.pattern
         if copied.is_closed:
             if all(op <= over.get(lane, NONE) for (lane, _, _), op in zip(inner.ends, used, strict=True)):
-                duration = self._offset[number] + run.first
+                duration = self._offset[class_id] + run.first
                 graph.repeats.append(Repeat(before, now, duration, run.last - run.first, pattern))
             over.update((lane, run.first + last) for lane, _, last in inner.ends)
         return before + pattern.out
 
-    def _add_each(self, number: int, run: OpRun, inner: InnerJoins, now: int) -> int:
+    def _add_each(self, class_id: int, run: OpRun, inner: InnerJoins, now: int) -> int:
         """The same, op by op."""
-        order, nodes, graph = self._orders[number], self._nodes[number], self.graph
+        order, nodes, graph = self._orders[class_id], self._nodes[class_id], self.graph
         joins, at, behind_join = inner.pairs, 0, True
         for op in range(run.first, run.last + 1):
             while at < len(joins) and run.first + joins[at][0] == op:
-                now = graph.join(number, now, nodes[run.first + joins[at][1]], JOINED)
+                now = graph.add_join(class_id, now, nodes[run.first + joins[at][1]], JOINS)
                 at, behind_join = at + 1, True
             if op == run.last:
                 break
             before = NONE if order.program.ops.stream[op] == COMPUTE else order.free_before(op)
             chained = now == len(graph) and before == NONE and not behind_join
-            node = self.add_op(number, op, now, nodes[before])
+            node = self.add_op(class_id, op, now, nodes[before])
             graph.chained[-1] = chained
             now, behind_join = node if order.holds[op] else now, False
         return now
 
-    def _copy(self, copied: _Copied, number: int, run: OpRun, before: int, now: int) -> None:
+    def _copy(self, copied: _Copied, class_id: int, run: OpRun, before: int, now: int) -> None:
         """The same nodes as those of an earlier run, of other ops."""
         graph, count = self.graph, len(copied.pattern)
-        first = placed(copied.first, copied.first_inside, before, graph.first, count)
-        for place in copied.at_entry:
-            first[place] = now
-        second = placed(copied.second, copied.second_inside, before, graph.second, count)
-        for place, op in copied.behind:
-            second[place] = self._nodes[number][self._orders[number].free_before(run.first + op)]
-        of_joins = copied.duration - number * copied.joins
-        duration = placed(of_joins, copied.ops, self._offset[number] + run.first, graph.duration, count)
+        first = add_at_positions(copied.first, copied.first_inside, before, graph.first, count)
+        for index in copied.at_entry:
+            first[index] = now
+        second = add_at_positions(copied.second, copied.second_inside, before, graph.second, count)
+        for index, op in copied.behind:
+            second[index] = self._nodes[class_id][self._orders[class_id].free_before(run.first + op)]
+        of_joins = copied.duration - class_id * copied.joins
+        duration = add_at_positions(
+            of_joins, copied.ops, self._offset[class_id] + run.first, graph.duration, count
+        )
         graph.first += first
         graph.second += second
         graph.duration += duration
         graph.why += copied.why
         graph.chained += copied.chained
-        self._nodes[number][run.first : run.last] = shifted(copied.nodes, before)
+        self._nodes[class_id][run.first : run.last] = add_to_column(copied.nodes, before)
 
-    def _numbers(self, first: int, last: int) -> array[int]:
+    def _slice_ramp(self, first: int, last: int) -> array[int]:
         """first..last - 1. Copied: a column that is made of a range makes an object of each number."""
         while len(self._ramp) < last:
-            self._ramp.extend(shifted(self._ramp, len(self._ramp)))
+            self._ramp.extend(add_to_column(self._ramp, len(self._ramp)))
         return self._ramp[first:last]
 
 
@@ -448,14 +450,14 @@ class _Copied:
     ops, joins: 1 of which is which. nodes: of the ops, less the node before them.
     """
 
-    def __init__(self, built: SimulatedGraph, number: int, run: OpRun, before: int, out: int) -> None:
+    def __init__(self, built: SimulatedGraph, class_id: int, run: OpRun, before: int, out: int) -> None:
         graph = built.graph
-        begin = built.duration_of(number, run.first)
+        begin = built.duration_index(class_id, run.first)
         first, second, duration = (column[before:] for column in (graph.first, graph.second, graph.duration))
-        self.nodes = shifted(built.nodes(number)[run.first : run.last], -before)
+        self.nodes = add_to_column(built.nodes(class_id)[run.first : run.last], -before)
         op_at = {node - 1: op for op, node in enumerate(self.nodes)}
-        self.at_entry = [place for place, node in enumerate(first) if node <= before]
-        self.behind = [(place, op_at[place]) for place, node in enumerate(second) if START < node <= before]
+        self.at_entry = [index for index, node in enumerate(first) if node <= before]
+        self.behind = [(index, op_at[index]) for index, node in enumerate(second) if START < node <= before]
         own_first, own_second = (
             array("i", (max(node - before, 0) for node in column)) for column in (first, second)
         )
@@ -468,8 +470,8 @@ class _Copied:
         own = array("I", (ns - begin if ns > 0 else 2**32 - 1 for ns in duration))
         self.duration = as_number(own)
         self.why, self.chained = bytes(graph.why[before:]), bytes(graph.chained[before:])
-        places = [ns - begin if ns > 0 else NONE for ns in duration]
-        self.pattern = Pattern(own_first, own_second, places, out)
+        offsets = [ns - begin if ns > 0 else NONE for ns in duration]
+        self.pattern = Pattern(own_first, own_second, offsets, out)
         self.is_closed = self.pattern.is_closed
 
 
@@ -496,12 +498,12 @@ class _ClassWalk:
         self._run = [0] * count
         self._wait = [0] * count
         self._op = [0] * count
-        self._orders = [built.order(number) for number in range(count)]
+        self._orders = [built.order(class_id) for class_id in range(count)]
         # Per class and stream the group class that meets there, and how many classes take part.
-        self._groups = [self._groups_of(number) for number in range(count)]
+        self._groups = [self._groups_of(class_id) for class_id in range(count)]
         self._known_meets: dict[tuple[int, frozenset[int]], list[int]] = {}
         # The ops of each class that meet those of other classes.
-        self._meets = [self._meeting_ops(number) for number in range(count)]
+        self._meets = [self._meeting_ops(class_id) for class_id in range(count)]
         programs = map(self.timeline.stage_program, range(count))
         self._runs = [program.runs if built.apart else program.packed for program in programs]
         # Collectives that some members, (class, op, node), have come to: by group class, stream and place.
@@ -518,22 +520,22 @@ class _ClassWalk:
             if not turns % _TURNS_BETWEEN_CANCEL_CHECKS and cancelled():
                 raise Cancelled
             self._advance(self._ready.pop())
-        for number, run in enumerate(self._run):
-            if run < len(self._runs[number]):
-                raise RuntimeError(f"class {number} never gets past op {self._op[number]}")
+        for class_id, run in enumerate(self._run):
+            if run < len(self._runs[class_id]):
+                raise RuntimeError(f"class {class_id} never gets past op {self._op[class_id]}")
         return self.now
 
-    def _groups_of(self, number: int) -> dict[int, tuple[int, int]]:
+    def _groups_of(self, class_id: int) -> dict[int, tuple[int, int]]:
         group_classes = self.timeline.folding.group_classes
         return {
             STREAM_OF_GROUP[kind]: (group, len(group_classes[group].members))
-            for kind, group in self.timeline.groups_of(number).items()
+            for kind, group in self.timeline.groups_of(class_id).items()
         }
 
-    def _meeting_ops(self, number: int) -> list[int]:
-        order = self._orders[number]
+    def _meeting_ops(self, class_id: int) -> list[int]:
+        order = self._orders[class_id]
         meeting = frozenset(
-            stream for stream, (_, members) in self._groups[number].items() if self._meets_others(members)
+            stream for stream, (_, members) in self._groups[class_id].items() if self._meets_others(members)
         )
         key = (id(order), meeting)
         if key not in self._known_meets:
@@ -544,108 +546,108 @@ class _ClassWalk:
     def _meets_others(self, members: int) -> bool:
         return members > 1
 
-    def _advance(self, number: int) -> None:
+    def _advance(self, class_id: int) -> None:
         """Puts a class's ops in the order until it is done or waits for what has no node yet."""
-        runs = self._runs[number]
-        while (place := self._run[number]) < len(runs):
-            run = runs[place]
-            while self._wait[number] < len(run.waits):
-                if not self._wait_for(number, run.waits[self._wait[number]]):
+        runs = self._runs[class_id]
+        while (run_index := self._run[class_id]) < len(runs):
+            run = runs[run_index]
+            while self._wait[class_id] < len(run.waits):
+                if not self._wait_for(class_id, run.waits[self._wait[class_id]]):
                     return
-                self._wait[number] += 1
+                self._wait[class_id] += 1
             if run.inner is not None:
-                self.now[number] = self.built.add_joined(number, run, run.inner, self.now[number])
-                self._op[number] = run.last
+                self.now[class_id] = self.built.add_joined(class_id, run, run.inner, self.now[class_id])
+                self._op[class_id] = run.last
             else:
-                self._op[number] = max(self._op[number], run.first)
-                if not self._issue(number, run.last):
+                self._op[class_id] = max(self._op[class_id], run.first)
+                if not self._issue(class_id, run.last):
                     return
-            self._run[number], self._wait[number] = place + 1, 0
+            self._run[class_id], self._wait[class_id] = run_index + 1, 0
 
-    def _wait_for(self, number: int, wait: Wait) -> bool:
+    def _wait_for(self, class_id: int, wait: Wait) -> bool:
         """Takes a class past a wait; False where what it waits for has no node yet."""
         if isinstance(wait, Pause):
-            self.now[number] = self.built.add_extra(wait.ns, number, IDLE_OP, self.now[number])
+            self.now[class_id] = self.built.add_extra(wait.ns, class_id, IDLE_OP, self.now[class_id])
             return True
         if isinstance(wait, Receive):
-            why, whose = RECEIVED, self.timeline.received(number, wait.message)
+            why, whose = RECEIVED, self.timeline.find_transfer(class_id, wait.message)
         else:
-            why, whose = JOINED, (number, wait.op)
+            why, whose = JOINS, (class_id, wait.op)
         node = self.built.node(*whose)
         if node == NONE:
-            self._parked.setdefault(whose, []).append(number)
+            self._parked.setdefault(whose, []).append(class_id)
             return False
         if isinstance(wait, Join) and wait.after:
-            node = self.built.add_extra(wait.after, number, IDLE_OP, START, node, JOINED)
-        self.now[number] = self.graph.join(number, self.now[number], node, why)
+            node = self.built.add_extra(wait.after, class_id, IDLE_OP, START, node, JOINS)
+        self.now[class_id] = self.graph.add_join(class_id, self.now[class_id], node, why)
         if isinstance(wait, Join):
-            self.built.note_over(number, wait.op)
+            self.built.note_over(class_id, wait.op)
         return True
 
-    def _issue(self, number: int, last: int) -> bool:
+    def _issue(self, class_id: int, last: int) -> bool:
         """Issues ops up to `last` - 1; False where compute has to wait for a collective without a node."""
-        op = self._op[number]
+        op = self._op[class_id]
         if op == last:
             return True
-        meets, blocking = self._meets[number], self._orders[number].program.ops.blocking
+        meets, blocking = self._meets[class_id], self._orders[class_id].program.ops.blocking
         at = bisect_left(meets, op)
         while op < last:
             meet = meets[at] if at < len(meets) else last
             if meet > op:
                 op, first = min(meet, last), op
-                self._stretch(number, first, op)
+                self._stretch(class_id, first, op)
                 continue
-            there = self.built.node(number, op) != NONE or self._come_to(number, op)
+            there = self.built.node(class_id, op) != NONE or self._come_to(class_id, op)
             if blocking[op]:
                 if not there:
-                    self._op[number] = op
+                    self._op[class_id] = op
                     return False
-                self.now[number] = self.built.node(number, op)
+                self.now[class_id] = self.built.node(class_id, op)
             op += 1
             at += 1
-        self._op[number] = op
+        self._op[class_id] = op
         return True
 
-    def _stretch(self, number: int, first: int, last: int) -> None:
+    def _stretch(self, class_id: int, first: int, last: int) -> None:
         """Adds ops that meet no other class's, and lets go on who waits for one of them."""
-        self.now[number] = self.built.add_stretch(number, first, last, self.now[number])
-        sends = self._orders[number].sends
+        self.now[class_id] = self.built.add_stretch(class_id, first, last, self.now[class_id])
+        sends = self._orders[class_id].sends
         for send in _between(sends, first, last):
-            self._ready += self._parked.pop((number, send), ())
+            self._ready += self._parked.pop((class_id, send), ())
 
-    def _come_to(self, number: int, op: int) -> bool:
+    def _come_to(self, class_id: int, op: int) -> bool:
         """A member comes to a collective; says whether that has its node, as it has with the last one."""
-        order = self._orders[number]
-        stream, place = order.program.ops.stream[op], order.place(op)
-        group, members = self._groups[number][stream]
-        key = (group, stream, place)
+        order = self._orders[class_id]
+        stream, index = order.program.ops.stream[op], order.index_on_lane(op)
+        group, members = self._groups[class_id][stream]
+        key = (group, stream, index)
         come = self._come.get(key)
         if come is None:
             come = self._come[key] = []
-        come.append((number, op, self.now[number]))
+        come.append((class_id, op, self.now[class_id]))
         if len(come) == members:
             del self._come[key]
             # Ties among members are named in the order of their classes, not in that of this walk.
             come.sort()
             self._begin(come)
-        there = self.built.node(number, op) != NONE
+        there = self.built.node(class_id, op) != NONE
         if not there and order.program.ops.blocking[op]:
-            self._parked.setdefault((number, op), []).append(number)
+            self._parked.setdefault((class_id, op), []).append(class_id)
         return there
 
     def _begin(self, members: list[tuple[int, int, int]]) -> None:
         """Adds a collective to which all members, (class, op, node), have come."""
-        over = self.graph.meet((number, node) for number, _, node in members)
-        number, op, _ = members[0]
+        over = self.graph.add_rendezvous((class_id, node) for class_id, _, node in members)
+        class_id, op, _ = members[0]
         # All came to what is before it on the stream first: that has its node.
-        before = self._orders[number].before(op)
-        self._give(members, self.built.add_op(number, op, over, self.built.node(number, before)))
+        before = self._orders[class_id].before(op)
+        self._give(members, self.built.add_op(class_id, op, over, self.built.node(class_id, before)))
 
     def _give(self, members: list[tuple[int, int, int]], node: int) -> None:
         """A collective has its node: who waited for that goes on."""
-        for number, op, _ in members:
-            self.built.place(number, op, node)
-            self._ready += self._parked.pop((number, op), ())
+        for class_id, op, _ in members:
+            self.built.set_node(class_id, op, node)
+            self._ready += self._parked.pop((class_id, op), ())
 
 
 class _QueuedWalk(_ClassWalk):
@@ -669,11 +671,11 @@ class _QueuedWalk(_ClassWalk):
         return True
 
     def _begin(self, members: list[tuple[int, int, int]]) -> None:
-        number, op, _ = members[0]
-        over = self.graph.meet((member, node) for member, _, node in members)
-        begin = self.timeline.times.start[number][op]
+        class_id, op, _ = members[0]
+        over = self.graph.add_rendezvous((member, node) for member, _, node in members)
+        begin = self.timeline.times.start[class_id][op]
         if self._end_of(over) == begin:
-            self._give(members, self.built.add_op(number, op, over))
+            self._give(members, self.built.add_op(class_id, op, over))
             return
         of, first = self._served_first(members, begin)
         before = self.built.node(of, first)
@@ -683,24 +685,24 @@ class _QueuedWalk(_ClassWalk):
         graph = self.graph
         waits = graph.first[before - 1], graph.second[before - 1], graph.why[before - 1]
         part = self.built.add_extra(begin - self.timeline.times.start[of][first], of, first, *waits)
-        self._give(members, self.built.add_op(number, op, over, part, QUEUED))
+        self._give(members, self.built.add_op(class_id, op, over, part, QUEUED))
 
     def _give(self, members: list[tuple[int, int, int]], node: int) -> None:
         super()._give(members, node)
-        for number, op, _ in members:
-            for standing in self._standing.pop((number, op), ()):
+        for class_id, op, _ in members:
+            for standing in self._standing.pop((class_id, op), ()):
                 self._begin(standing)
 
     def _end_of(self, node: int) -> int:
         """When a node ended in the run, ns."""
-        graph, ends, known = self.graph, self._ends, self._durations
+        graph, ends, durations = self.graph, self._ends, self._durations
         for at in range(len(ends) - 1, node):
             duration = graph.duration[at]
             ns = 0
-            if duration >= len(known):
+            if duration >= len(durations):
                 ns = self.built.extra_ns(duration)
             elif duration > 0:
-                ns = known[duration]
+                ns = durations[duration]
             ends.append(max(ends[graph.first[at]], ends[graph.second[at]]) + ns)
         return ends[node]
 
@@ -725,9 +727,9 @@ class _QueuedWalk(_ClassWalk):
             raise RuntimeError(f"class {members[0][0]} op {members[0][1]} waited for nothing")
         return first
 
-    def _queues(self, number: int, op: int) -> set[int]:
+    def _queues(self, class_id: int, op: int) -> set[int]:
         """The queues that a collective of class `number` goes through."""
-        of_group = self.built.group(number, op)
+        of_group = self.built.group(class_id, op)
         if of_group not in self._queues_of_group:
             # Imported here: most runs have no queues.
             from simcore.compat.astra1_pricing import queue_of
@@ -735,19 +737,19 @@ class _QueuedWalk(_ClassWalk):
             folding = self.timeline.folding
             group = folding.group_classes[of_group]
             self._queues_of_group[of_group] = {
-                queue_of(folding, self._dimensions, group, crossing.dimension)
-                for crossing in group.shape.crossings
+                queue_of(folding, self._dimensions, group, group_dimension.dimension)
+                for group_dimension in group.shape.dimensions
             }
         return self._queues_of_group[of_group]
 
-    def _collectives_by_start(self, number: int) -> tuple[list[int], list[int], list[int]]:
+    def _collectives_by_start(self, class_id: int) -> tuple[list[int], list[int], list[int]]:
         """(start, op, latest end so far) of all collectives of a class, in the order of their starts."""
-        by_start = self._by_start.get(number)
+        by_start = self._by_start.get(class_id)
         if by_start is None:
-            ops, start, end = self.timeline.columns(number)
+            ops, start, end = self.timeline.columns(class_id)
             order = sorted((start[op], op) for op, stream in enumerate(ops.stream) if stream != COMPUTE)
             reached = list(accumulate((end[op] for _, op in order), max))
-            by_start = self._by_start[number] = (
+            by_start = self._by_start[class_id] = (
                 [time for time, _ in order],
                 [op for _, op in order],
                 reached,

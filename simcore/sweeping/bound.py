@@ -14,13 +14,13 @@ groups lie differently from stage to stage, where single ranks or ops have facto
 
 from __future__ import annotations
 
-from simcore.analysis.fitting import schedule_of
-from simcore.cluster import AskedCluster, Cluster, choose_cluster, group_shape
+from simcore.analysis.fitting import find_training_schedule
+from simcore.cluster import Cluster, ClusterParameters, choose_cluster, group_shape
 from simcore.collectives.exact import scaled
 from simcore.engine.finish import part_times
 from simcore.folding.graph import is_aligned
 from simcore.layout import Layout
-from simcore.model.costs import NOTHING, Costs, Row, Sent, nanoseconds
+from simcore.model.costs import NOTHING, CellCollective, Costs, Row, nanoseconds
 from simcore.model.gpu import find_gpu
 from simcore.model.maker import ModelMaker
 from simcore.model.megatron import MegatronRows
@@ -34,29 +34,29 @@ from simcore.model.sharding import (
     whole_parameters,
 )
 from simcore.model.training import Training
-from simcore.networks import Network, PlacedCollective, Sharing
+from simcore.networks import GroupCollective, Network, Sharing
 from simcore.program.blocks import is_embedding
-from simcore.program.building import planned
+from simcore.program.building import plan_program
 from simcore.program.ops import (
     COMPUTE,
     AnyCost,
-    BesideCost,
     CollectiveCost,
     ComputeCost,
-    JoinedCost,
+    OverlapCost,
     PartCost,
+    SequenceCost,
 )
 from simcore.program.schedules import SCHEDULES
 from simcore.program.stage_builder import StageBuilder
 from simcore.records import NamedTuple, Struct, field, replace
 from simcore.setup import Setup
 from simcore.sweeping.space import Candidate
-from simcore.sweeping.step_time import beside_streams, joined_streams
+from simcore.sweeping.step_time import find_idle_streams, find_merged_streams
 from simcore.workload import Workload
 from simcore.workload.model import GroupKind, Phase
 
 # Kinds of layout that are kept: those next to each other in a sweep.
-_KEPT = 512
+_MAX_CACHED = 512
 _PARTS = ("fwd", "bwd", "ig", "wg")
 
 
@@ -95,7 +95,7 @@ class _Edge(NamedTuple):
     behind: int
 
 
-class _Shared(Struct, frozen=True):
+class _ShardTraffic(Struct, frozen=True):
     """What ZeRO 2 and 3 send for a micro-batch of a chunk. streams: of each group, one after another. waited:
     what compute waits for, the weights of the first unit and of the last. last: of its first unit's
     gradients, behind all compute.
@@ -106,14 +106,14 @@ class _Shared(Struct, frozen=True):
     last: int = 0
 
 
-_NOT_SHARED = _Shared()
+_NOT_SHARED = _ShardTraffic()
 
 
 class _Ends(NamedTuple):
     """Of each stage the end of its step, and what is sent for a micro-batch of each of its chunks."""
 
     edges: list[_Edge]
-    shared: list[list[_Shared]]
+    shared: list[list[_ShardTraffic]]
 
 
 class _Content(NamedTuple):
@@ -122,7 +122,7 @@ class _Content(NamedTuple):
     layers: tuple[int, int]
     begins: bool
     ends: bool
-    shared: _Shared
+    shared: _ShardTraffic
 
     def __hash__(self) -> int:
         return hash(self[:3])
@@ -136,7 +136,7 @@ class _Run(NamedTuple):
     edge: _Edge
 
 
-class _Place(Struct):
+class _RankShapes(Struct):
     """Where ranks are. shapes: of the first group of each kind; None where groups lie differently."""
 
     layout: Layout
@@ -158,29 +158,29 @@ class Bounds:
         assert model is not None
         # A layer of each kind is enough.
         layers = min(model.layers, model.moe.dense_layers + 1 if model.moe else 1)
-        self._few = ModelMaker(maker.path, replace(model, layers=layers))
+        self._few_layers_maker = ModelMaker(maker.path, replace(model, layers=layers))
         self._units: dict[object, _Units] = {}
         self._ends_of: dict[object, _Ends] = {}
         self._runs: dict[object, tuple[_Ends, list[_Run]]] = {}
-        self._places: dict[object, _Place] = {}
+        self._shapes: dict[object, _RankShapes] = {}
 
-    def at_least_ns(self, candidate: Candidate, training: Training) -> int:
+    def find_bound_ns(self, candidate: Candidate, training: Training) -> int:
         """No run of a candidate has a shorter step; 0 where nothing is certain."""
         setup = Setup(self.workload, candidate.parameters)
         parameters = setup.parameters
         if (
             parameters.jitter or parameters.time_scale or parameters.layer_scale or parameters.slow_rank
-            or parameters.slow_link or parameters.expert_imbalance or setup.rules.network.unfolded
+            or parameters.slow_link or parameters.expert_imbalance or setup.rules.network.needs_all_ranks
         ):  # fmt: skip
             return 0
         units = self._units_of(setup, training)
-        rules = SCHEDULES.get(schedule_of(training, parameters.schedule))
+        rules = SCHEDULES.get(find_training_schedule(training, parameters.schedule))
         if rules is None:
             return 0
         splits, count = rules.splits_backward, training.microbatches
         ends = self._ends(setup, training)
-        both = training.placement == "both-ways"
-        runs = self._runs_of(training, ends)
+        is_both_ways = training.placement == "both-ways"
+        runs = self._find_equal_stages(training, ends)
         times = {content: _chunk_times(content, units) for run in runs for content in run.contents}
 
         def micro(chunk: _Times) -> int:
@@ -190,9 +190,11 @@ class Bounds:
         for run in runs:
             chunks = [times[content] for content in run.contents]
             # Both ways each micro-batch goes through one of two chunks, whichever takes less.
-            micro_batch = _Times(*map(min, *chunks)) if both else _Times(*map(sum, zip(*chunks, strict=True)))
+            micro_batch = (
+                _Times(*map(min, *chunks)) if is_both_ways else _Times(*map(sum, zip(*chunks, strict=True)))
+            )
             forward, backward = chunks[0].fwd, chunks[0].ig if splits else chunks[0].bwd
-            if not both:
+            if not is_both_ways:
                 # Of stages that are alike the last one begins last, and so it is done.
                 filled += (run.stages - 1) * forward
                 drained += (run.stages - 1) * backward
@@ -202,108 +204,118 @@ class Bounds:
             least = max(least, filled + count * micro(micro_batch) + behind_compute)
             for kind in run.contents[0].shared.streams:
                 each = [micro(chunk.shared.streams.get(kind, _NOTHING)) for chunk in run.contents]
-                least = max(least, filled + count * (min(each) if both else sum(each)) + behind)
+                least = max(least, filled + count * (min(each) if is_both_ways else sum(each)) + behind)
             until_last = count * (micro_batch.fwd + (micro_batch.ig if splits else micro_batch.bwd))
             least = max(least, filled + until_last + drained + (0 if splits else sum(runs[0].edge)))
-            if not both:
+            if not is_both_ways:
                 filled += forward
                 drained += backward
         return least
 
     # -- stages ----------------------------------------------------------------------
 
-    def _runs_of(self, training: Training, ends: _Ends) -> list[_Run]:
+    def _find_equal_stages(self, training: Training, ends: _Ends) -> list[_Run]:
         """The stages, those that are alike and stand together as one."""
         key = (id(ends), training.placement == "both-ways")
-        known = self._runs.get(key)
-        if known is not None:
-            return known[1]
-        both, runs = key[1], list[_Run]()
+        cached = self._runs.get(key)
+        if cached is not None:
+            return cached[1]
+        is_both_ways, runs = key[1], list[_Run]()
         for stage in range(training.pp):
             contents = []
             for chunk in training.stage_chunks:
                 kinds = dict(training.kinds_of(stage, chunk))
                 position = training.position(stage, chunk)
                 contents.append(_Content(
-                    (kinds.get(False, 0), kinds.get(True, 0)), position == 0 and not both,
-                    training.is_last(stage, chunk) and not both, ends.shared[stage][chunk],
+                    (kinds.get(False, 0), kinds.get(True, 0)), position == 0 and not is_both_ways,
+                    training.is_last(stage, chunk) and not is_both_ways, ends.shared[stage][chunk],
                 ))  # fmt: skip
             if runs and runs[-1][1:] == (tuple(contents), ends.edges[stage]):
                 runs[-1] = runs[-1]._replace(stages=runs[-1].stages + 1)
             else:
                 runs.append(_Run(1, tuple(contents), ends.edges[stage]))
         # With what it is of, whose id is else that of another.
-        _keep(self._runs, key, (ends, runs))
+        _cache(self._runs, key, (ends, runs))
         return runs
 
     def _ends(self, setup: Setup, training: Training) -> _Ends:
         """What each stage does at the end of its step, and what is sent for ZeRO 2 and 3."""
         parameters = setup.parameters
         key = (
-            self._where(setup, training), training.chunks, training.placement, training.stage_layers,
+            self._placement_key(setup, training), training.chunks, training.placement, training.stage_layers,
             training.zero, training.grad_bytes, training.sequence_parallel, parameters.overlap_grad_reduce,
             parameters.overlap_param_gather, parameters.comm_scale, parameters.compute_scale,
             training.prefetch, training.reshard,
         )  # fmt: skip
         ends = self._ends_of.get(key)
         if ends is None:
-            where = self._place_of(setup, training)
-            ends = _Ends(self._edges_made(where, setup, training), self._shared_made(where, setup, training))
-            _keep(self._ends_of, key, ends)
+            shapes = self._find_shapes(setup, training)
+            ends = _Ends(
+                self._build_edges(shapes, setup, training), self._build_shard_traffic(shapes, setup, training)
+            )
+            _cache(self._ends_of, key, ends)
         return ends
 
-    def _edges_made(self, where: _Place, setup: Setup, training: Training) -> list[_Edge]:
+    def _build_edges(self, shapes: _RankShapes, setup: Setup, training: Training) -> list[_Edge]:
         """The end of each stage's step, as far as nothing of it overlaps."""
         parameters = setup.parameters
         overlaps = parameters.overlap_grad_reduce or parameters.overlap_param_gather
-        sends = where.aligned and not overlaps and training.placement != "both-ways"
+        sends = shapes.aligned and not overlaps and training.placement != "both-ways"
         rows = MegatronRows(Costs(find_gpu(training.gpu), training))
-        known: dict[object, _Edge] = {}
+        edge_by_parameters: dict[object, _Edge] = {}
         edges = []
         for stage in range(training.pp):
-            held = stage_parameters(training, stage), whole_parameters(training, stage)
-            if held not in known:
+            parameter_counts = stage_parameters(training, stage), whole_parameters(training, stage)
+            if parameter_counts not in edge_by_parameters:
                 compute = 0
-                sent: dict[tuple[bool, GroupKind], int] = {}
-                for row in rows.prologue(*held):
+                stream_ns: dict[tuple[bool, GroupKind], int] = {}
+                for row in rows.prologue(*parameter_counts):
                     compute += sum(
                         scaled(nanoseconds(ops), parameters.compute_scale) for ops in row.ops if ops
                     )
                     if sends and row.wg is not None:
                         key = row.wg.collective == "ALLGATHER", row.wg.group
-                        ns = self._sent_ns(where, parameters.comm_scale, row.wg)
-                        sent[key] = sent.get(key, 0) + ns
+                        ns = self._collective_ns(shapes, parameters.comm_scale, row.wg)
+                        stream_ns[key] = stream_ns.get(key, 0) + ns
                 # Each stream by itself, all reductions before the optimizer and all gathers behind it.
                 reduce, gather = (
-                    max((ns for key, ns in sent.items() if key[0] is gathers), default=0)
+                    max((ns for key, ns in stream_ns.items() if key[0] is gathers), default=0)
                     for gathers in (False, True)
                 )
-                known[held] = _Edge(reduce, compute + gather)
-            edges.append(known[held])
+                edge_by_parameters[parameter_counts] = _Edge(reduce, compute + gather)
+            edges.append(edge_by_parameters[parameter_counts])
         return edges
 
-    def _shared_made(self, where: _Place, setup: Setup, training: Training) -> list[list[_Shared]]:
+    def _build_shard_traffic(
+        self, shapes: _RankShapes, setup: Setup, training: Training
+    ) -> list[list[_ShardTraffic]]:
         """What is sent for each chunk of each stage."""
         chunks = training.stage_chunks
-        if not where.aligned or not is_sharded(training):
+        if not shapes.aligned or not is_sharded(training):
             return [[_NOT_SHARED] * len(chunks)] * training.pp
-        known: dict[tuple[UnitSize, ...], _Shared] = {}
+        by_sizes: dict[tuple[UnitSize, ...], _ShardTraffic] = {}
 
-        def made(sizes: tuple[UnitSize, ...]) -> _Shared:
+        def build(sizes: tuple[UnitSize, ...]) -> _ShardTraffic:
             sharded = sharded_rows(training, [Unit(size, [Row("", NOTHING)]) for size in sizes])
 
             def ns_of(row: Row, phase: Phase) -> int:
-                sent = getattr(row, phase)
-                return 0 if sent is None else self._sent_ns(where, setup.parameters.comm_scale, sent)
+                collective = getattr(row, phase)
+                return (
+                    0
+                    if collective is None
+                    else self._collective_ns(shapes, setup.parameters.comm_scale, collective)
+                )
 
             streams: dict[GroupKind, _Times] = {}
             for row in sharded.rows:
-                kinds = {sent.group for sent in (row.fwd, row.ig, row.wg) if sent is not None}
+                kinds = {
+                    collective.group for collective in (row.fwd, row.ig, row.wg) if collective is not None
+                }
                 for kind in kinds:
                     fwd, ig, wg = ns_of(row, "fwd"), ns_of(row, "ig"), ns_of(row, "wg")
                     streams[kind] = streams.get(kind, _NOTHING) + _Times(fwd, ig + wg, ig, wg)
             # The first unit's weights are gathered when it is to run; so are the last one's, backward.
-            begins: dict[Phase, range] = {"fwd": sharded.own[0], "ig": sharded.own[-1]}
+            begins: dict[Phase, range] = {"fwd": sharded.unit_ranges[0], "ig": sharded.unit_ranges[-1]}
             waits = {
                 phase: max(
                     (ns_of(sharded.rows[row], phase) for at in unit
@@ -312,35 +324,35 @@ class Bounds:
                 )
                 for phase, unit in begins.items()
             }  # fmt: skip
-            first = sharded.rows[: sharded.own[0].start]
+            first = sharded.rows[: sharded.unit_ranges[0].start]
             last = max((ns_of(row, "wg") for row in first), default=0)
-            return _Shared(streams, _Times(waits["fwd"], waits["ig"], waits["ig"], 0), last)
+            return _ShardTraffic(streams, _Times(waits["fwd"], waits["ig"], waits["ig"], 0), last)
 
         shared = []
         for stage in range(training.pp):
             of_stage = []
             for chunk in chunks:
                 sizes = tuple(unit_sizes(training, stage, chunk))
-                if sizes not in known:
-                    known[sizes] = made(sizes)
-                of_stage.append(known[sizes])
+                if sizes not in by_sizes:
+                    by_sizes[sizes] = build(sizes)
+                of_stage.append(by_sizes[sizes])
             shared.append(of_stage)
         return shared
 
-    def _sent_ns(self, where: _Place, scale: float, sent: Sent) -> int:
-        return self._price(where, scale, sent.group, sent.collective, sent.bytes)
+    def _collective_ns(self, shapes: _RankShapes, scale: float, cell: CellCollective) -> int:
+        return self._price(shapes, scale, cell.group, cell.collective, cell.bytes)
 
-    def _price(self, where: _Place, scale: float, kind: GroupKind, collective: str, size: int) -> int:
-        if not size or not where.aligned or where.layout.group_size(kind) == 1:
+    def _price(self, shapes: _RankShapes, scale: float, kind: GroupKind, collective: str, size: int) -> int:
+        if not size or not shapes.aligned or shapes.layout.group_size(kind) == 1:
             return 0
         key = (kind, collective, size, scale)
-        if key not in where.prices:
-            shape = group_shape(where.cluster, next(where.layout.groups(kind)))
-            placed = PlacedCollective(kind, shape, (), collective, size)
-            where.prices[key] = scaled(where.network.collective_ns(placed), scale)
-        return where.prices[key]
+        if key not in shapes.prices:
+            shape = group_shape(shapes.cluster, next(shapes.layout.groups(kind)))
+            group_collective = GroupCollective(kind, shape, (), collective, size)
+            shapes.prices[key] = scaled(shapes.network.collective_ns(group_collective), scale)
+        return shapes.prices[key]
 
-    def _where(self, setup: Setup, training: Training) -> object:
+    def _placement_key(self, setup: Setup, training: Training) -> object:
         """What of the parameters says where ranks are and what they send."""
         parameters = setup.parameters
         return (
@@ -352,30 +364,30 @@ class Bounds:
             parameters.nics_per_server, parameters.gpus_per_server, parameters.gpu_type, parameters.nic_type,
         )  # fmt: skip
 
-    def _place_of(self, setup: Setup, training: Training) -> _Place:
+    def _find_shapes(self, setup: Setup, training: Training) -> _RankShapes:
         """Where the ranks of a run are."""
-        key = self._where(setup, training)
-        where = self._places.get(key)
-        if where is None:
+        key = self._placement_key(setup, training)
+        shapes = self._shapes.get(key)
+        if shapes is None:
             gpu = find_gpu(training.gpu)
-            given = None
-            asked = setup.parameters.part(AskedCluster)
-            if not asked.dim and asked.cluster is None:
-                given = gpu.network_of(training.world)
+            gpu_network = None
+            cluster_parameters = setup.parameters.part(ClusterParameters)
+            if not cluster_parameters.dim and cluster_parameters.cluster is None:
+                gpu_network = gpu.network_of(training.world)
             layout = Layout(
                 training.tp, training.ep, training.dp * training.cp, training.pp, setup.parameters.rank_order,
                 training.cp, training.shard_size, whole_experts=True,
             )  # fmt: skip
             model = setup.rules.network
-            if model.place:
-                cluster = model.place(setup.network, layout)
+            if model.make_cluster:
+                cluster = model.make_cluster(setup.network, layout)
             else:
-                cluster = choose_cluster(asked, given).cluster(training.world)
+                cluster = choose_cluster(cluster_parameters, gpu_network).cluster(training.world)
             network = model.open(setup.network, layout, cluster)
             aligned = is_aligned(layout, cluster) and not isinstance(network, Sharing)
-            where = _Place(layout, cluster, network, {}, aligned)
-            _keep(self._places, key, where)
-        return where
+            shapes = _RankShapes(layout, cluster, network, {}, aligned)
+            _cache(self._shapes, key, shapes)
+        return shapes
 
     # -- units -----------------------------------------------------------------------
 
@@ -395,38 +407,38 @@ class Bounds:
         key = (
             replace(one_stage, world=None, global_batch=None, memory_limit=None), parameters.overlap_fwd_bwd
         )  # fmt: skip
-        aligned = self._place_of(setup, training).aligned
+        aligned = self._find_shapes(setup, training).aligned
         if parameters.rank_order != Layout(1, 1, 1, 1).rank_order:
             aligned = False
         units = self._units.get(key)
         if units is None or not aligned:
-            of_one = Setup(self._few.opened(), one_stage)
-            units = self._made(of_one, aligned and not parameters.overlap_fwd_bwd)
+            of_one = Setup(self._few_layers_maker.empty_workload(), one_stage)
+            units = self._price_units(of_one, aligned and not parameters.overlap_fwd_bwd)
             if aligned:
-                _keep(self._units, key, units)
+                _cache(self._units, key, units)
         return units
 
-    def _made(self, setup: Setup, sends: bool) -> _Units:
+    def _price_units(self, setup: Setup, sends: bool) -> _Units:
         workload, layout, scale = setup.workload, setup.layout, setup.parameters.comm_scale
-        where = _Place(layout, setup.cluster, setup.open_network(), {}, sends)
-        plan = planned(workload, layout, setup.schedule).plan
-        plan.joined = joined_streams(workload, setup.schedule)
-        plan.beside = beside_streams(workload)
+        shapes = _RankShapes(layout, setup.cluster, setup.open_network(), {}, sends)
+        plan = plan_program(workload, layout, setup.schedule).plan
+        plan.merged_streams = find_merged_streams(workload, setup.schedule)
+        plan.idle_streams = find_idle_streams(workload)
         builder = StageBuilder(plan, 0)
 
         def cost_ns(cost: AnyCost) -> int:
             if isinstance(cost, ComputeCost):
                 return scaled(cost.ns, setup.parameters.compute_scale * cost.scale)
             if isinstance(cost, CollectiveCost):
-                whole = self._price(where, scale, cost.group, cost.collective, cost.priced_bytes)
-                return cost.share_of(whole)
+                full_ns = self._price(shapes, scale, cost.group, cost.collective, cost.priced_bytes)
+                return cost.share_of(full_ns)
             if isinstance(cost, PartCost):
                 # On streams that are free: what keeps them busy makes it longer.
                 _, times_of = part_times(cost, cost_ns)
                 return times_of[0][0]
-            assert isinstance(cost, JoinedCost | BesideCost)
-            ns = sum(cost_ns(beside_cost) * count for beside_cost, count in cost.costs)
-            return max(ns, cost_ns(cost.collective)) if isinstance(cost, BesideCost) else ns
+            assert isinstance(cost, SequenceCost | OverlapCost)
+            ns = sum(cost_ns(part_cost) * count for part_cost, count in cost.costs)
+            return max(ns, cost_ns(cost.collective)) if isinstance(cost, OverlapCost) else ns
 
         def times(rows: tuple[int, ...]) -> _Times:
             sums = []
@@ -444,18 +456,18 @@ class Bounds:
         embedding = tuple(row for row in chunk if is_embedding(names[row]))
         final = tuple(row for row in chunk if names[row].startswith("final_"))
         layers = [row for row in chunk if row not in embedding and row not in final]
-        model = self._few.made(setup.model).training.model
+        model = self._few_layers_maker.make_rows(setup.model).training.model
         kinds = [model.is_moe(layer) for layer in range(model.layers)]
         by_kind: dict[bool, _Times] = {}
-        place_of = 0
+        position = 0
         for moe in kinds:
             # A layer's rows are those to the next row of the name of its first.
-            end = place_of + 1
-            while end < len(layers) and names[layers[end]] != names[layers[place_of]]:
+            end = position + 1
+            while end < len(layers) and names[layers[end]] != names[layers[position]]:
                 end += 1
             if moe not in by_kind:
-                by_kind[moe] = times(tuple(layers[place_of:end]))
-            place_of = end
+                by_kind[moe] = times(tuple(layers[position:end]))
+            position = end
         dense = by_kind.get(False, _NOTHING)
         head = times(final) + (times(loss) if loss else _NOTHING)
         return _Units(times(embedding), (dense, by_kind.get(True, dense)), head)
@@ -471,7 +483,7 @@ def _chunk_times(content: _Content, units: _Units) -> _Times:
     return waited + units.head if content.ends else waited
 
 
-def _keep(kept: dict, key: object, value: object) -> None:  # type: ignore[type-arg]
-    kept[key] = value
-    if len(kept) > _KEPT:
-        del kept[next(iter(kept))]
+def _cache(entries: dict, key: object, value: object) -> None:  # type: ignore[type-arg]
+    entries[key] = value
+    if len(entries) > _MAX_CACHED:
+        del entries[next(iter(entries))]

@@ -15,18 +15,18 @@ from itertools import islice
 from typing import Any
 
 from simcore import __version__
-from simcore.diagnostics import UsageError, meant, printable
-from simcore.sweeping.engines import SweepEngine, be_nice, chunks_of
-from simcore.sweeping.evaluating import Evaluator, Looked
+from simcore.diagnostics import UsageError, did_you_mean, printable
+from simcore.sweeping.engines import SweepEngine, be_nice, split_into_chunks
+from simcore.sweeping.evaluating import CandidateCheck, Evaluator
 from simcore.sweeping.point import Point
 
 # Points a worker is given at a time: a task costs the scheduler about 1 ms.
-_TOGETHER = 8
+_POINTS_PER_TASK = 8
 # Tasks that the scheduler has at a time.
-_AHEAD = 512
+_MAX_TASKS = 512
 # How many workers may go away under one task before it is said to have failed.
 _ATTEMPTS = 3
-_SECONDS = 10
+_CONNECT_TIMEOUT_S = 10
 # What a file of Slurm's may have: the argument of dask-jobqueue, and what it is.
 _SLURM: dict[str, tuple[str, type]] = {
     "account": ("account", str), "queue": ("queue", str), "walltime": ("walltime", str),
@@ -34,13 +34,13 @@ _SLURM: dict[str, tuple[str, type]] = {
     "interface": ("interface", str), "python": ("python", str), "log_directory": ("log_directory", str),
     "prologue": ("job_script_prologue", list), "directives": ("job_extra_directives", list),
 }  # fmt: skip
-_NEEDED = ("cores", "memory", "jobs")
+_REQUIRED = ("cores", "memory", "jobs")
 
 
 def cluster_engine(text: str) -> SweepEngine:
     """The engine of `--engine`. Raises `UsageError` that says what was found and what would fit."""
     if text.startswith("dask://"):
-        return DaskEngine(_scheduler(text))
+        return DaskEngine(_scheduler_address(text))
     if text.startswith("slurm:"):
         return SlurmEngine(text.removeprefix("slurm:"))
     raise UsageError(
@@ -49,7 +49,7 @@ def cluster_engine(text: str) -> SweepEngine:
     )
 
 
-def _distributed() -> Any:
+def _import_distributed() -> Any:
     try:
         distributed = import_module("distributed")
     except ImportError:
@@ -62,7 +62,7 @@ def _distributed() -> Any:
     return distributed
 
 
-def _scheduler(text: str) -> str:
+def _scheduler_address(text: str) -> str:
     host, colon, port = text.removeprefix("dask://").rpartition(":")
     if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise UsageError(
@@ -74,52 +74,52 @@ def _scheduler(text: str) -> str:
 class DaskEngine:
     """The workers of the scheduler at an address."""
 
-    def __init__(self, address: Any, said: str = "") -> None:
+    def __init__(self, address: Any, label: str = "") -> None:
         """address: of a scheduler, or a cluster of Dask's. Raises `UsageError` where none answers, or where
         workers have another version of wltui.
         """
-        distributed = _distributed()
-        said = said or printable(str(address), 60)
+        distributed = _import_distributed()
+        label = label or printable(str(address), 60)
         try:
-            self._client = distributed.Client(address, timeout=_SECONDS, set_as_default=False)
+            self._client = distributed.Client(address, timeout=_CONNECT_TIMEOUT_S, set_as_default=False)
         except (OSError, TimeoutError) as error:
             why = " ".join(str(error).split())
             raise UsageError(
-                f"--engine: no Dask scheduler answers at {said} ({printable(why, 120)})"
+                f"--engine: no Dask scheduler answers at {label} ({printable(why, 120)})"
             ) from None
         versions = set(self._client.run(_version).values())
         others = versions - {__version__}
         if not versions and isinstance(address, str):
             self._client.close()
             raise UsageError(
-                f"--engine: the scheduler at {said} has no workers: `dask worker {said}` starts one"
+                f"--engine: the scheduler at {label} has no workers: `dask worker {label}` starts one"
             )
         if others:
             self._client.close()
             names = ", ".join(sorted(map(str, others)))
-            raise UsageError(f"--engine: workers of {said} have wltui {names}, this is {__version__}")
+            raise UsageError(f"--engine: workers of {label} have wltui {names}, this is {__version__}")
 
-    def points(self, evaluator: Evaluator, looked: Iterable[Looked]) -> Iterator[Point]:
+    def points(self, evaluator: Evaluator, checks: Iterable[CandidateCheck]) -> Iterator[Point]:
         """The points as they are done."""
-        distributed = _distributed()
-        waiting = chunks_of(looked, _TOGETHER)
+        distributed = _import_distributed()
+        waiting = split_into_chunks(checks, _POINTS_PER_TASK)
         # As a task, not as scattered data: what a worker had that is gone is made again.
-        shared = self._client.submit(_made, evaluator.__getstate__(), pure=False)
-        chunk_of: dict[Any, list[Looked]] = {}
+        shared = self._client.submit(_build_evaluator, evaluator.__getstate__(), pure=False)
+        chunk_of: dict[Any, list[CandidateCheck]] = {}
 
-        def submitted(count: int) -> list[Any]:
+        def submit(count: int) -> list[Any]:
             futures = []
             for chunk in islice(waiting, count):
-                future = self._client.submit(_run, shared, chunk, pure=False, retries=_ATTEMPTS)
+                future = self._client.submit(_run_chunk, shared, chunk, pure=False, retries=_ATTEMPTS)
                 chunk_of[future.key] = chunk
                 futures.append(future)
             return futures
 
-        first = submitted(_AHEAD)
+        first = submit(_MAX_TASKS)
         if not first:
             return
-        done = distributed.as_completed(first, loop=self._client.loop)
-        for future in done:
+        completed = distributed.as_completed(first, loop=self._client.loop)
+        for future in completed:
             chunk = chunk_of.pop(future.key)
             # Of one whose worker went away with what it had found this waits until another one has found it.
             error = None if future.status == "finished" else future.exception()
@@ -130,9 +130,9 @@ class DaskEngine:
                 if not isinstance(error, distributed.KilledWorker):
                     why = " ".join(str(error).split())
                 for point in chunk:
-                    yield evaluator.failed(point, printable(why))
-            for more in submitted(1):
-                done.add(more)
+                    yield evaluator.failed_point(point, printable(why))
+            for more in submit(1):
+                completed.add(more)
 
     def close(self) -> None:
         """Leaves the scheduler; what still runs there is given up."""
@@ -147,7 +147,7 @@ class SlurmEngine(DaskEngine):
         import shutil
 
         arguments, jobs = slurm_arguments(path)
-        _distributed()
+        _import_distributed()
         if shutil.which("sbatch") is None:
             raise UsageError(
                 f"--engine slurm:{printable(path, 60)}: there is no sbatch here; on a machine that submits "
@@ -184,22 +184,23 @@ def slurm_arguments(path: str) -> tuple[dict[str, Any], int]:
     """
     from simcore.model.toml_text import TomlProblem, parse_toml, read_text
 
-    named = f"--engine slurm:{printable(path, 60)}"
+    prefix = f"--engine slurm:{printable(path, 60)}"
     try:
         keys = parse_toml(read_text(path, "a file of jobs"), 'keys like queue = "gpu"')
     except FileNotFoundError:
-        raise UsageError(f"{named}: there is no such file") from None
+        raise UsageError(f"{prefix}: there is no such file") from None
     except TomlProblem as problem:
-        where = ":".join(map(str, problem.place or ()))
-        raise UsageError(f"{named}{':' if where else ''}{where}: {problem.message}") from None
+        where = ":".join(map(str, problem.location or ()))
+        raise UsageError(f"{prefix}{':' if where else ''}{where}: {problem.message}") from None
     arguments: dict[str, Any] = {}
     jobs = None
     for key, value in keys.items():
         kind = int if key == "jobs" else _SLURM.get(key, ("", object))[1]
         if key != "jobs" and key not in _SLURM:
-            known = ", ".join(sorted((*_SLURM, "jobs")))
+            expected_keys = ", ".join(sorted((*_SLURM, "jobs")))
             raise UsageError(
-                f"{named}: found {printable(key, 40)}, expected some of {known}{meant(key, _SLURM)}"
+                f"{prefix}: found {printable(key, 40)}, expected some of "
+                f"{expected_keys}{did_you_mean(key, _SLURM)}"
             )
         fits = isinstance(value, kind) and not isinstance(value, bool)
         if kind is list:
@@ -210,14 +211,14 @@ def slurm_arguments(path: str) -> tuple[dict[str, Any], int]:
             fits = fits and "\n" not in value
         if not fits:
             fitting = {int: "a whole number above 0", str: "a text of one line", list: "a list of lines"}
-            raise UsageError(f"{named}: {key}: found {printable(repr(value), 40)}, expected {fitting[kind]}")
+            raise UsageError(f"{prefix}: {key}: found {printable(repr(value), 40)}, expected {fitting[kind]}")
         if key == "jobs":
             jobs = value
         else:
             arguments[_SLURM[key][0]] = value
-    missing = [key for key in _NEEDED if key not in keys]
+    missing = [key for key in _REQUIRED if key not in keys]
     if missing:
-        raise UsageError(f"{named}: {', '.join(missing)} missing; a job needs {', '.join(_NEEDED)}")
+        raise UsageError(f"{prefix}: {', '.join(missing)} missing; a job needs {', '.join(_REQUIRED)}")
     assert jobs is not None
     return arguments, jobs
 
@@ -232,13 +233,13 @@ def _version() -> str:
     return __version__
 
 
-def _made(state: Any) -> Evaluator:
+def _build_evaluator(state: Any) -> Evaluator:
     be_nice()
     evaluator = Evaluator.__new__(Evaluator)
     evaluator.__setstate__(state)
     return evaluator
 
 
-def _run(evaluator: Evaluator, chunk: list[Looked]) -> list[Point]:
+def _run_chunk(evaluator: Evaluator, chunk: list[CandidateCheck]) -> list[Point]:
     with _one_at_a_time:
-        return [evaluator.point(looked) for looked in chunk]
+        return [evaluator.evaluate(check) for check in chunk]

@@ -19,7 +19,7 @@ from multiprocessing import get_context, parent_process
 from typing import Protocol
 
 from simcore.diagnostics import Cancelled
-from simcore.sweeping.evaluating import Evaluator, Looked
+from simcore.sweeping.evaluating import CandidateCheck, Evaluator
 from simcore.sweeping.point import Point
 
 # Whoever works at the machine comes first.
@@ -30,13 +30,13 @@ _TOGETHER = 12
 # How often a point may be with a process that ends before it is said to have failed.
 _ATTEMPTS = 3
 # How often one looks whether to stop while nothing comes, s.
-_LOOKS_EVERY = 0.1
+_POLL_S = 0.1
 
 
 class SweepEngine(Protocol):
     """Runs points somewhere."""
 
-    def points(self, evaluator: Evaluator, looked: Iterable[Looked]) -> Iterator[Point]:
+    def points(self, evaluator: Evaluator, checks: Iterable[CandidateCheck]) -> Iterator[Point]:
         """The points as they are done. Stops what runs where it is closed."""
         ...
 
@@ -48,9 +48,9 @@ class SweepEngine(Protocol):
 class HereEngine:
     """One point after another in this process."""
 
-    def points(self, evaluator: Evaluator, looked: Iterable[Looked]) -> Iterator[Point]:
+    def points(self, evaluator: Evaluator, checks: Iterable[CandidateCheck]) -> Iterator[Point]:
         """The points, each when it is done."""
-        return map(evaluator.point, looked)
+        return map(evaluator.evaluate, checks)
 
     def close(self) -> None:
         """Nothing was started."""
@@ -67,37 +67,37 @@ class ProcessEngine:
         self._is_stopped = is_stopped
         self._pool: ProcessPoolExecutor | None = None
 
-    def points(self, evaluator: Evaluator, looked: Iterable[Looked]) -> Iterator[Point]:
+    def points(self, evaluator: Evaluator, checks: Iterable[CandidateCheck]) -> Iterator[Point]:
         """The points as they are done."""
         # Taken as they are needed: looking at all of a large space takes longer than its first points.
-        fresh = chunks_of(looked, _TOGETHER)
-        waiting: deque[list[Looked]] = deque()
+        chunks = split_into_chunks(checks, _TOGETHER)
+        waiting: deque[list[CandidateCheck]] = deque()
         tries: dict[int, int] = {}
-        running: dict[Future[list[Point]], list[Looked]] = {}
+        running: dict[Future[list[Point]], list[CandidateCheck]] = {}
         while True:
-            while len(waiting) + len(running) < 2 * self.jobs and (chunk := next(fresh, None)) is not None:
+            while len(waiting) + len(running) < 2 * self.jobs and (chunk := next(chunks, None)) is not None:
                 waiting.append(chunk)
             if not waiting and not running:
                 return
-            pool = self._started(evaluator)
-            died = False
+            pool = self._start_pool(evaluator)
+            has_died = False
             try:
                 while waiting and len(running) < 2 * self.jobs:
-                    running[pool.submit(_run, waiting[0])] = waiting[0]
+                    running[pool.submit(_run_chunk, waiting[0])] = waiting[0]
                     waiting.popleft()
             except BrokenProcessPool:
-                died = True
+                has_died = True
             if self._is_stopped():
                 raise Cancelled
-            done, _ = wait(running, _LOOKS_EVERY, FIRST_COMPLETED) if running else (set(), set())
-            for future in done:
+            finished, _ = wait(running, _POLL_S, FIRST_COMPLETED) if running else (set(), set())
+            for future in finished:
                 chunk = running.pop(future)
                 try:
                     yield from future.result()
                 except BrokenProcessPool:
-                    died = True
+                    has_died = True
                     waiting.append(chunk)
-            if not died:
+            if not has_died:
                 continue
             # Which of them ended it nobody knows: each goes on alone, and counts its attempts.
             lost = [*running.values(), *waiting]
@@ -105,18 +105,21 @@ class ProcessEngine:
             waiting.clear()
             self.close()
             for point in chain.from_iterable(lost):
-                number = point.candidate.number
-                tries[number] = tries.get(number, 0) + 1
-                if tries[number] > _ATTEMPTS + len(lost):
-                    yield evaluator.failed(point, f"its process ended {_ATTEMPTS} times")
+                index = point.candidate.index
+                tries[index] = tries.get(index, 0) + 1
+                if tries[index] > _ATTEMPTS + len(lost):
+                    yield evaluator.failed_point(point, f"its process ended {_ATTEMPTS} times")
                 else:
                     waiting.append([point])
 
-    def _started(self, evaluator: Evaluator) -> ProcessPoolExecutor:
+    def _start_pool(self, evaluator: Evaluator) -> ProcessPoolExecutor:
         if self._pool is None:
             # Not forked: threads of a screen may hold locks, and a lock on a file would have two owners.
             self._pool = ProcessPoolExecutor(
-                self.jobs, mp_context=get_context("spawn"), initializer=_begin, initargs=(evaluator,)
+                self.jobs,
+                mp_context=get_context("spawn"),
+                initializer=_initialize_worker,
+                initargs=(evaluator,),
             )
         return self._pool
 
@@ -153,10 +156,10 @@ def be_nice() -> None:
         os.nice(_NICE - os.nice(0))
 
 
-def chunks_of(looked: Iterable[Looked], count: int) -> Iterator[list[Looked]]:
+def split_into_chunks(checks: Iterable[CandidateCheck], count: int) -> Iterator[list[CandidateCheck]]:
     """The same, so many together."""
-    chunk: list[Looked] = []
-    for point in looked:
+    chunk: list[CandidateCheck] = []
+    for point in checks:
         chunk.append(point)
         if len(chunk) == count:
             yield chunk
@@ -169,7 +172,7 @@ def chunks_of(looked: Iterable[Looked], count: int) -> Iterator[list[Looked]]:
 _evaluator: Evaluator | None = None
 
 
-def _begin(evaluator: Evaluator) -> None:
+def _initialize_worker(evaluator: Evaluator) -> None:
     global _evaluator
     # Ctrl-C goes to all of a terminal's processes: the first one ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -187,6 +190,6 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _run(chunk: list[Looked]) -> list[Point]:
+def _run_chunk(chunk: list[CandidateCheck]) -> list[Point]:
     assert _evaluator is not None
-    return [_evaluator.point(looked) for looked in chunk]
+    return [_evaluator.evaluate(check) for check in chunk]

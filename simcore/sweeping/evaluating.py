@@ -9,24 +9,24 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from simcore import __version__
-from simcore.analysis.fitting import schedule_of
-from simcore.asked.values import Unfit, plain_value
+from simcore.analysis.fitting import find_training_schedule
 from simcore.diagnostics import InputError, UsageError, printable
 from simcore.model.gpu import find_gpu
 from simcore.model.maker import ModelMaker
 from simcore.model.memory import memory_limit
-from simcore.model.training import Training, resolve
+from simcore.model.training import Training, resolve_training
+from simcore.parameter_values.values import InvalidValue, plain_value
 from simcore.parameters import FLAGS, Parameters, flag_of
 from simcore.records import Struct, replace
 from simcore.setup import Setup
-from simcore.sources.inputs import workload_of
+from simcore.sources.inputs import require_workload
 from simcore.sweeping.bound import Bounds
 from simcore.sweeping.peaks import PeakMemory
 from simcore.sweeping.point import CANNOT_BE, FAILED, NO_MEMORY, SCHEMA, Point, bound_words
 from simcore.sweeping.space import Candidate, Space
 from simcore.sweeping.step_time import StepTimes
 from simcore.workload import Workload
-from simcore.workload.model import AskedModel
+from simcore.workload.model import ModelParameters
 from simcore.workload.opening import read_file
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Definition(Struct, frozen=True):
         plain = {
             "version": __version__,
             "input": self.input,
-            "fixed": space.fixed.stated_values(),
+            "fixed": space.base_parameters.explicit_values(),
             "axes": [[axis.field, [_as_plain(value) for value in axis.values]] for axis in space.axes],
             "where": [condition.text for condition in space.where],
             "layouts": space.layouts,
@@ -68,7 +68,7 @@ class Definition(Struct, frozen=True):
         return hashlib.sha256(json.dumps(plain).encode()).hexdigest()[:16]
 
 
-def evaluator_of(
+def build_evaluator(
     source: Workload | MeasuredRun | ExecutionSet,
     opened: tuple[str, ...],
     space: Space,
@@ -79,7 +79,7 @@ def evaluator_of(
 
     Raises `UsageError` where that is no workload.
     """
-    workload = workload_of(source, "sweep:")
+    workload = require_workload(source, "sweep:")
     name = opened[-1] if opened else None
     # What the hash of an input is of: the bytes of a file, the sizes of a model by name.
     data = repr(getattr(workload.maker, "model", None)).encode()
@@ -93,7 +93,7 @@ def input_hash(data: bytes, space: Space) -> str:
     digest = hashlib.sha256(data)
     texts = [flag.field for flag in FLAGS if flag.kind in ("text", "word")]
     values = {str(value) for axis in space.axes if axis.field in texts for value in axis.values}
-    values |= {str(getattr(space.fixed, name)) for name in texts}
+    values |= {str(getattr(space.base_parameters, name)) for name in texts}
     for value in sorted(values):
         path = value.partition(":")[2] or value
         if os.path.isfile(path):
@@ -102,7 +102,7 @@ def input_hash(data: bytes, space: Space) -> str:
     return digest.hexdigest()[:16]
 
 
-class Looked(Struct, frozen=True):
+class CandidateCheck(Struct, frozen=True):
     """A candidate before it is run. layout: what --where and --by know. why: why it cannot be, "" if it can.
 
     memory, limit: bytes of the fullest stage (at least, where they do not fit and are not run) and of a GPU;
@@ -139,11 +139,13 @@ class Evaluator:
         self._memory = PeakMemory()
         self._limits: dict[tuple[str | None, str], int] = {}
         # The last candidate whose training was asked for, with it.
-        self._asked: tuple[Candidate | None, Training | str | None] = (None, None)
+        self._last_training: tuple[Candidate | None, Training | str | None] = (None, None)
         space = self.definition.space
         # What no layout resolves, of what is given or varies at all.
-        names = dict.fromkeys([*(flag.field for flag in space.fixed.stated()), *space.varied])
-        self._further = [
+        names = dict.fromkeys(
+            [*(flag.field for flag in space.base_parameters.explicit_flags()), *space.varied]
+        )
+        self._other_fields = [
             name
             for name in names
             if name not in _OF_LAYOUT and name in _DEFAULTS and flag_of(name).kind != "words"
@@ -162,37 +164,37 @@ class Evaluator:
 
     # -- before a run ----------------------------------------------------------------
 
-    def look(self, candidate: Candidate) -> Looked:
+    def check(self, candidate: Candidate) -> CandidateCheck:
         """Layout and memory of a candidate; of a workload file what was given of them alone."""
         parameters = candidate.parameters
         training = self._training(candidate)
-        others = {name: _as_plain(getattr(parameters, name)) for name in self._further}
+        others = {name: _as_plain(getattr(parameters, name)) for name in self._other_fields}
         if training is None:
-            return Looked(candidate, _stated_layout(candidate) | others)
+            return CandidateCheck(candidate, _stated_layout(candidate) | others)
         if isinstance(training, str):
-            return Looked(candidate, _stated_layout(candidate) | others, why=training)
+            return CandidateCheck(candidate, _stated_layout(candidate) | others, why=training)
         layout = _training_layout(training, parameters.schedule) | others
         work = training.global_batch * training.seq * parameters.steps
         try:
             limit = self._limit_of(parameters.memory_limit, training.gpu)
-            memory = self._memory.bytes_of(
+            memory = self._memory.max_stage_bytes(
                 training, parameters.schedule, parameters.overlap_fwd_bwd,
                 limit if self.definition.rule else None,
             )  # fmt: skip
         except (UsageError, InputError) as error:
-            return Looked(candidate, layout, training.world, work=work, why=_one_line(error))
-        return Looked(candidate, layout, training.world, memory, limit, work)
+            return CandidateCheck(candidate, layout, training.world, work=work, why=_one_line(error))
+        return CandidateCheck(candidate, layout, training.world, memory, limit, work)
 
-    def _limit_of(self, given: str | None, gpu: str) -> int:
+    def _limit_of(self, stated_limit: str | None, gpu: str) -> int:
         """Bytes of a GPU."""
-        if (given, gpu) not in self._limits:
-            self._limits[given, gpu] = memory_limit(given, find_gpu(gpu).memory)
-        return self._limits[given, gpu]
+        if (stated_limit, gpu) not in self._limits:
+            self._limits[stated_limit, gpu] = memory_limit(stated_limit, find_gpu(gpu).memory)
+        return self._limits[stated_limit, gpu]
 
     def _training(self, candidate: Candidate) -> Training | str | None:
         """How a model is trained, or why it cannot be; None of a workload file."""
-        asked, resolved = self._asked
-        if asked is candidate:
+        last_candidate, resolved = self._last_training
+        if last_candidate is candidate:
             # Each candidate is asked about its memory and its bound.
             return resolved
         maker = self.workload.maker
@@ -200,105 +202,105 @@ class Evaluator:
         if not isinstance(maker, ModelMaker) or maker.model is None or parameters.as_aicb is not None:
             return None
         try:
-            resolved = resolve(maker.model, parameters.part(AskedModel))
+            resolved = resolve_training(maker.model, parameters.part(ModelParameters))
         except (UsageError, InputError) as error:
             resolved = _one_line(error)
-        self._asked = candidate, resolved
+        self._last_training = candidate, resolved
         return resolved
 
-    def is_meant(self, looked: Looked) -> bool:
+    def matches_conditions(self, check: CandidateCheck) -> bool:
         """Whether every `--where` holds."""
         where = self.definition.space.where
         if not where:
             return True
-        values = _DEFAULTS | looked.layout
+        values = _DEFAULTS | check.layout
         return all(condition.holds(values) for condition in where)
 
     # -- points ----------------------------------------------------------------------
 
-    def point(self, looked: Looked) -> Point:
+    def evaluate(self, check: CandidateCheck) -> Point:
         """A point, simulated; what cannot be says why."""
-        if looked.why:
-            return self._skipped(looked, f"{CANNOT_BE}: {looked.why}")
+        if check.why:
+            return self._skipped_point(check, f"{CANNOT_BE}: {check.why}")
         try:
-            times = self._times.of(Setup(self.workload, looked.candidate.parameters))
+            times = self._times.find_step_time(Setup(self.workload, check.candidate.parameters))
         except (UsageError, InputError) as error:
-            return self._skipped(looked, f"{CANNOT_BE}: {_one_line(error)}")
+            return self._skipped_point(check, f"{CANNOT_BE}: {_one_line(error)}")
         gpus = times.layout.world
-        layout = looked.layout
-        work, tokens = looked.work, None
+        layout = check.layout
+        work, tokens = check.work, None
         if work is None:
             layout = layout | _run_layout(times.layout, times.schedule, times.virtual_stages)
             layout["microbatches"] = times.microbatches
             work = times.microbatches * times.layout.replicas or 1
         else:
             tokens = work * 1e9 / max(times.step_time_ns, 1)
-        return self._point(
-            looked, layout=layout, step_time_ns=times.step_time_ns, tokens_per_s=tokens, gpus=gpus, work=work,
+        return self._build_point(
+            check, layout=layout, step_time_ns=times.step_time_ns, tokens_per_s=tokens, gpus=gpus, work=work,
             cost=self._cost(gpus, times.step_time_ns),
         )  # fmt: skip
 
-    def no_memory(self, looked: Looked) -> Point:
+    def oversized_point(self, check: CandidateCheck) -> Point:
         """A point that was left out because it does not fit."""
-        assert looked.memory is not None
-        assert looked.limit is not None
-        words = f"needs {looked.memory / 1e9:.1f} GB or more of {looked.limit / 1e9:.1f} GB"
-        return self._skipped(looked, f"{NO_MEMORY}: {words}")
+        assert check.memory is not None
+        assert check.limit is not None
+        words = f"needs {check.memory / 1e9:.1f} GB or more of {check.limit / 1e9:.1f} GB"
+        return self._skipped_point(check, f"{NO_MEMORY}: {words}")
 
-    def bounded(self, looked: Looked) -> Looked:
+    def with_bound(self, check: CandidateCheck) -> CandidateCheck:
         """The same, with what it takes at least; of a workload file nothing is certain."""
-        training = self._training(looked.candidate)
+        training = self._training(check.candidate)
         if not isinstance(training, Training):
-            return replace(looked, at_least_ns=0)
-        return replace(looked, at_least_ns=self._bounds.at_least_ns(looked.candidate, training))
+            return replace(check, at_least_ns=0)
+        return replace(check, at_least_ns=self._bounds.find_bound_ns(check.candidate, training))
 
-    def left_out(self, looked: Looked) -> Point:
+    def left_out_point(self, check: CandidateCheck) -> Point:
         """A point that was left out because no run of it is among the best."""
-        assert looked.at_least_ns is not None
-        return self._skipped(looked, bound_words(looked.at_least_ns))
+        assert check.at_least_ns is not None
+        return self._skipped_point(check, bound_words(check.at_least_ns))
 
-    def failed(self, looked: Looked, why: str) -> Point:
+    def failed_point(self, check: CandidateCheck, why: str) -> Point:
         """A point whose process ended again and again."""
-        return self._skipped(looked, f"{FAILED}: {why}")
+        return self._skipped_point(check, f"{FAILED}: {why}")
 
     def _cost(self, gpus: int, step_time_ns: int) -> float | None:
         price = self.definition.price
         return None if price is None else price * gpus * step_time_ns / _GPU_HOURS_NS
 
-    def _skipped(self, looked: Looked, why: str) -> Point:
-        return self._point(looked, skipped=why)
+    def _skipped_point(self, check: CandidateCheck, why: str) -> Point:
+        return self._build_point(check, skipped=why)
 
-    def _point(self, looked: Looked, **known: Any) -> Point:
-        definition, candidate = self.definition, looked.candidate
+    def _build_point(self, check: CandidateCheck, **figures: Any) -> Point:
+        definition, candidate = self.definition, check.candidate
         values: dict[str, Any] = {
-            "layout": looked.layout, "step_time_ns": None, "tokens_per_s": None, "gpus": looked.gpus,
-            "work": looked.work, "cost": None, "at_least_ns": looked.at_least_ns, "skipped": None,
-        } | known  # fmt: skip
+            "layout": check.layout, "step_time_ns": None, "tokens_per_s": None, "gpus": check.gpus,
+            "work": check.work, "cost": None, "at_least_ns": check.at_least_ns, "skipped": None,
+        } | figures  # fmt: skip
         return Point(
             schema=SCHEMA, sweep=self._sweep, version=__version__, input=definition.input,
-            rule=definition.rule, point=candidate.number, parameters=candidate.parameters.stated_values(),
+            rule=definition.rule, point=candidate.index, parameters=candidate.parameters.explicit_values(),
             command=candidate.command(definition.opened),
-            memory_peak_bytes=looked.memory, memory_limit_bytes=looked.limit, **values,
+            memory_peak_bytes=check.memory, memory_limit_bytes=check.limit, **values,
         )  # fmt: skip
 
 
 def candidate_of(point: Point) -> Candidate:
     """What made a point that was read. Raises `UsageError` for parameters that are none."""
-    known = {flag.field: flag for flag in FLAGS}
+    flag_by_field = {flag.field: flag for flag in FLAGS}
     values: dict[str, Any] = {}
     for name, value in point.parameters.items():
-        named = f"point {point.number}: {printable(name, 40)}"
-        if name not in known:
-            raise UsageError(f"{named}: no parameter has this name")
+        prefix = f"point {point.index}: {printable(name, 40)}"
+        if name not in flag_by_field:
+            raise UsageError(f"{prefix}: no parameter has this name")
         try:
-            values[name] = plain_value(known[name], value)
-        except Unfit as unfit:
-            expected = unfit.said or f"found {printable(str(unfit.found), 60)}, expected {unfit.expected}"
-            raise UsageError(f"{named}: {expected}") from None
-    return Candidate(point.number, Parameters(**values))
+            values[name] = plain_value(flag_by_field[name], value)
+        except InvalidValue as unfit:
+            expected = unfit.message or f"found {printable(str(unfit.value), 60)}, expected {unfit.expected}"
+            raise UsageError(f"{prefix}: {expected}") from None
+    return Candidate(point.index, Parameters(**values))
 
 
-def opened_of(point: Point) -> tuple[str, ...]:
+def opening_words(point: Point) -> tuple[str, ...]:
     """The words that open the input of a point that was read. Raises `UsageError` where its command does not
     give its parameters.
     """
@@ -311,7 +313,7 @@ def opened_of(point: Point) -> tuple[str, ...]:
     fits = command[:2] == ["wltui", "report"] and command[len(command) - len(flags) :] == flags
     if not fits or len(opened) > 2 or (len(opened) == 2) != (opened[:1] == ("--model",)):
         raise UsageError(
-            f"point {point.number}: found command {printable(point.command, 80)}, expected one that runs it, "
+            f"point {point.index}: found command {printable(point.command, 80)}, expected one that runs it, "
             "`wltui report FILE` or `wltui report --model NAME` with its parameters"
         )
     return opened
@@ -344,13 +346,23 @@ def _stated_layout(candidate: Candidate) -> dict[str, Any]:
 def _training_layout(training: Training, schedule: str | None) -> dict[str, Any]:
     """What a model's run has, given or not. schedule: the one that is asked for."""
     return {
-        "tp": training.tp, "pp": training.pp, "ep": training.ep, "cp": training.cp, "dp": training.dp,
-        "world": training.world, "gpus": training.world, "schedule": schedule_of(training, schedule),
-        "virtual_stages": training.chunks, "microbatches": training.microbatches,
-        "microbatch_size": training.microbatch_size, "global_batch": training.global_batch,
-        "recompute": training.recompute, "zero": training.zero, "gpu": training.gpu,
+        "tp": training.tp,
+        "pp": training.pp,
+        "ep": training.ep,
+        "cp": training.cp,
+        "dp": training.dp,
+        "world": training.world,
+        "gpus": training.world,
+        "schedule": find_training_schedule(training, schedule),
+        "virtual_stages": training.chunks,
+        "microbatches": training.microbatches,
+        "microbatch_size": training.microbatch_size,
+        "global_batch": training.global_batch,
+        "recompute": training.recompute,
+        "zero": training.zero,
+        "gpu": training.gpu,
         "sequence_parallel": training.sequence_parallel,
-    }  # fmt: skip
+    }
 
 
 def _run_layout(layout: Any, schedule: str, virtual_stages: int) -> dict[str, Any]:

@@ -6,11 +6,11 @@ import math
 import shlex
 from collections.abc import Sequence
 
-from simcore.render.page.blocks import element, escaped, section
+from simcore.render.page.blocks import element, escaped, render_section
 from simcore.render.page.document import commands_section, document, facts_section
-from simcore.sweeping.front import AlikePoints, measures, per_work
-from simcore.sweeping.outcome import Outcome, label, shown
+from simcore.sweeping.outcome import Outcome, format_value, label
 from simcore.sweeping.pages import ASSUMED, columns_of, point_table
+from simcore.sweeping.pareto_front import EquivalentPoints, choose_measure, measures
 from simcore.sweeping.point import Point
 from simcore.units import byte_size, duration
 
@@ -29,22 +29,25 @@ def sweep_document(outcome: Outcome, path: str) -> str:
         fastest = front.best[0].point
         step = f"{duration(fastest.step_time_ns or 0)} a step"
         tokens = fastest.tokens_per_s
-        best = step if tokens is None else f"{_plain(tokens)} tokens/s ({step})"
-        layout = [f"{label(name)} {shown(fastest.layout.get(name))}" for name in columns_of(outcome)]
-        title = f"{_input(fastest)}: {best} at best, with {', '.join(layout)}"
+        best = step if tokens is None else f"{_format_figure(tokens)} tokens/s ({step})"
+        layout = [f"{label(name)} {format_value(fastest.layout.get(name))}" for name in columns_of(outcome)]
+        title = f"{_input_name(fastest)}: {best} at best, with {', '.join(layout)}"
         verdict.insert(0, f"Of {counts[0]}.")
     parts = [
         f'<section id="verdict" class="verdict">{element("p", path, "sub")}{element("h1", title)}\n'
-        + "\n".join(element("p", line) for line in verdict) + "</section>",
-        section("noticed", ["Not simulated, or simulated and too large", *counts[1:]]) if counts[1:] else "",
-    ]  # fmt: skip
+        + "\n".join(element("p", line) for line in verdict)
+        + "</section>",
+        render_section("noticed", ["Not simulated, or simulated and too large", *counts[1:]])
+        if counts[1:]
+        else "",
+    ]
     if front.points:
         parts += [
             _plot(outcome),
             *_tables(outcome),
-            _common(outcome, front.best[0].point),
-            section("assumed", [ASSUMED, *outcome.assumed]) if outcome.assumed else "",
-            _commands(front.best[0].point, path),
+            _common_section(outcome, front.best[0].point),
+            render_section("assumed", [ASSUMED, *outcome.assumed]) if outcome.assumed else "",
+            _commands_section(front.best[0].point, path),
         ]
     return document(f"{title} · {path}", parts)
 
@@ -54,43 +57,46 @@ def _tables(outcome: Outcome) -> list[str]:
     front, columns = outcome.front, columns_of(outcome)
     names = ", ".join("GPUs" if name == "gpus" else name for name in front.rule.objectives)
     blocks = [
-        section(
+        render_section(
             "front",
             [f"The front: no other point is better in one of {names} and worse in none",
-             *point_table(outcome, _each(front.front), columns)],
+             *point_table(outcome, _single_groups(front.front), columns)],
         )
     ]  # fmt: skip
     if front.rule.by:
         return blocks + [
-            section(
-                f"family-{number}",
-                [f"Fastest with {label(front.rule.by)} {shown(family)}",
-                 *point_table(outcome, _each([group.point for group in groups]), columns)],
+            render_section(
+                f"family-{family_index}",
+                [f"Fastest with {label(front.rule.by)} {format_value(family)}",
+                 *point_table(outcome, _single_groups([group.point for group in groups]), columns)],
             )
-            for number, (family, groups) in enumerate(front.families().items(), 1)
+            for family_index, (family, groups) in enumerate(front.families().items(), 1)
         ]  # fmt: skip
-    ordered = sorted(front.points, key=lambda point: (measures(point).time, point.number))
-    left = len(ordered) - _MOST_ROWS
-    more = f"; {left} slower ones are in the file of results" if left > 0 else ""
+    ordered = sorted(front.points, key=lambda point: (measures(point).time, point.index))
+    remaining_count = len(ordered) - _MOST_ROWS
+    more = f"; {remaining_count} slower ones are in the file of results" if remaining_count > 0 else ""
     title = f"All points that fit, the least time of a token or micro-batch first; * on the front{more}"
-    return [*blocks, section("points", [title, *point_table(outcome, _each(ordered), columns)])]
+    return [
+        *blocks,
+        render_section("points", [title, *point_table(outcome, _single_groups(ordered), columns)]),
+    ]
 
 
-def _each(points: list[Point]) -> list[AlikePoints]:
+def _single_groups(points: list[Point]) -> list[EquivalentPoints]:
     """The first of these, each on a row of its own."""
-    return [AlikePoints(point) for point in points[:_MOST_ROWS]]
+    return [EquivalentPoints(point) for point in points[:_MOST_ROWS]]
 
 
-def _input(point: Point) -> str:
+def _input_name(point: Point) -> str:
     """The model, or the file, that the points are of."""
     command = shlex.split(point.command)
     index = command.index("--model") + 1 if "--model" in command else 2
     return command[index] if index < len(command) else "Sweep"
 
 
-def _common(outcome: Outcome, best: Point) -> str:
+def _common_section(outcome: Outcome, best: Point) -> str:
     """What all points stand on."""
-    facts = [("of", _input(best))]
+    facts = [("of", _input_name(best))]
     limits = {point.memory_limit_bytes for point in outcome.front.points}
     if len(limits) == 1 and best.memory_limit_bytes is not None:
         limit = byte_size(best.memory_limit_bytes)
@@ -98,11 +104,11 @@ def _common(outcome: Outcome, best: Point) -> str:
     batch = best.layout.get("global_batch")
     if best.work and batch and best.tokens_per_s is not None:
         facts.append(("sequence", f"{best.work // batch} tokens"))
-    facts += [(label(name), shown(value)) for name, value in outcome.common().items()]
+    facts += [(label(name), format_value(value)) for name, value in outcome.common().items()]
     return facts_section("What all of them have", facts)
 
 
-def _commands(fastest: Point, path: str) -> str:
+def _commands_section(fastest: Point, path: str) -> str:
     return commands_section(
         [
             f"{fastest.command}    # the fastest, as a report",
@@ -143,9 +149,9 @@ class _Scale:
 def _plot(outcome: Outcome) -> str:
     """Time against memory, or against GPUs where no point knows its memory; the front is joined."""
     front = outcome.front
-    points = sorted(front.points, key=lambda point: (measures(point).time, point.number))[:_MOST_DOTS]
+    points = sorted(front.points, key=lambda point: (measures(point).time, point.index))[:_MOST_DOTS]
     by_memory = any(point.memory_peak_bytes for point in points)
-    rate = per_work(points)
+    rate = choose_measure(points)
 
     def along(point: Point) -> float:
         return float((point.memory_peak_bytes if by_memory else point.gpus) or 0)
@@ -155,41 +161,44 @@ def _plot(outcome: Outcome) -> str:
 
     across = _Scale([along(point) for point in points], _LEFT, _WIDTH - _LEFT - 12)
     upward = _Scale([up(point) for point in points], _HEIGHT - _BOTTOM, -(_HEIGHT - _BOTTOM - 12))
-    across_words, up_words = byte_size if by_memory else _plain, duration if rate is None else rate.text
-    drawn = []
+    across_words, up_words = (
+        byte_size if by_memory else _format_figure,
+        duration if rate is None else rate.text,
+    )
+    elements = []
     for figure in across.ticks:
         x = across.at(figure)
-        drawn.append(f'<line class="grid" x1="{x}" x2="{x}" y1="12" y2="{_HEIGHT - _BOTTOM}"/>')
+        elements.append(f'<line class="grid" x1="{x}" x2="{x}" y1="12" y2="{_HEIGHT - _BOTTOM}"/>')
         text = escaped(across_words(round(figure)))
-        drawn.append(f'<text class="tick middle" x="{x}" y="{_HEIGHT - _BOTTOM + 16}">{text}</text>')
+        elements.append(f'<text class="tick middle" x="{x}" y="{_HEIGHT - _BOTTOM + 16}">{text}</text>')
     for figure in upward.ticks:
         y = upward.at(figure)
-        drawn.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - 12}" y1="{y}" y2="{y}"/>')
+        elements.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - 12}" y1="{y}" y2="{y}"/>')
         text = escaped(up_words(round(figure)))
-        drawn.append(f'<text class="tick end" x="{_LEFT - 6}" y="{y + 4}">{text}</text>')
-    best = {point.number for point in front.front}
-    line = sorted((point for point in points if point.number in best), key=along)
-    joined = " ".join(f"{across.at(along(point))},{upward.at(up(point))}" for point in line)
-    drawn.append(f'<polyline class="front" points="{joined}"/>')
+        elements.append(f'<text class="tick end" x="{_LEFT - 6}" y="{y + 4}">{text}</text>')
+    best = {point.index for point in front.front}
+    line = sorted((point for point in points if point.index in best), key=along)
+    line_points = " ".join(f"{across.at(along(point))},{upward.at(up(point))}" for point in line)
+    elements.append(f'<polyline class="front" points="{line_points}"/>')
     columns = columns_of(outcome)
-    for point in sorted(points, key=lambda point: point.number in best):
+    for point in sorted(points, key=lambda point: point.index in best):
         x, y = across.at(along(point)), upward.at(up(point))
-        said = ", ".join(f"{label(name)} {shown(point.layout.get(name))}" for name in columns)
-        text = f"<title>{escaped(f'{duration(point.step_time_ns or 0)}: {said}')}</title>"
-        if point.number in best:
-            drawn.append(f'<path class="front" d="M{x} {y - 6}l6 6l-6 6l-6 -6z">{text}</path>')
+        layout_text = ", ".join(f"{label(name)} {format_value(point.layout.get(name))}" for name in columns)
+        text = f"<title>{escaped(f'{duration(point.step_time_ns or 0)}: {layout_text}')}</title>"
+        if point.index in best:
+            elements.append(f'<path class="front" d="M{x} {y - 6}l6 6l-6 6l-6 -6z">{text}</path>')
         else:
-            drawn.append(f'<circle class="dot" cx="{x}" cy="{y}" r="3">{text}</circle>')
+            elements.append(f'<circle class="dot" cx="{x}" cy="{y}" r="3">{text}</circle>')
     below = "memory of the fullest stage" if by_memory else "GPUs"
-    beside = "step time" if rate is None else rate.words
-    title = f"{beside.capitalize()} against {below}; filled diamonds: the front"
-    drawn.append(f'<text class="tick middle" x="{(_WIDTH + _LEFT) // 2}" y="{_HEIGHT - 8}">{below}</text>')
+    upward_title = "step time" if rate is None else rate.words
+    title = f"{upward_title.capitalize()} against {below}; filled diamonds: the front"
+    elements.append(f'<text class="tick middle" x="{(_WIDTH + _LEFT) // 2}" y="{_HEIGHT - 8}">{below}</text>')
     return (
         f'<section id="plot" class="plot">{element("h2", title)}<svg class="plot" role="img" '
         f'aria-label="{escaped(title)}: all its figures are in the tables" viewBox="0 0 {_WIDTH} {_HEIGHT}">'
-        + "".join(drawn) + "</svg></section>"
+        + "".join(elements) + "</svg></section>"
     )  # fmt: skip
 
 
-def _plain(figure: float) -> str:
+def _format_figure(figure: float) -> str:
     return f"{round(figure):,}".replace(",", " ")

@@ -18,7 +18,7 @@ from typing import Any
 from simcore.diagnostics import UsageError
 from simcore.model.maker import ModelMaker
 from simcore.model.sizes import Model
-from simcore.model.training import OF_MEGATRON
+from simcore.model.training import MEGATRON_SCHEDULES
 from simcore.parameters import flag_of
 from simcore.program.schedules import SCHEDULES
 from simcore.records import NamedTuple, replace
@@ -32,48 +32,48 @@ VARIED = (
 )  # fmt: skip
 
 
-def layouts_of(workload: Workload, space: Space) -> Iterator[Candidate]:
+def list_layouts(workload: Workload, space: Space) -> Iterator[Candidate]:
     """The layouts of each combination of the axes. Raises `UsageError` where there can be none."""
     maker = workload.maker
     if not isinstance(maker, ModelMaker) or maker.model is None:
         raise UsageError("--layouts: found a workload file, which has its layout; a model would fit")
     varied = {*VARIED} - {*space.varied}
-    numbers = itertools.count()
-    for given in space.combinations():
-        if given.parameters.world is None:
+    indices = itertools.count()
+    for combination in space.combinations():
+        if combination.parameters.world is None:
             raise UsageError("--layouts: --world says how many GPUs there are, one number or 256,512,1024")
-        if given.parameters.global_batch is None:
+        if combination.parameters.global_batch is None:
             raise UsageError("--layouts: --global-batch says how many sequences a step has, like 1024")
-        for layout in _Layouts(maker.model, given, varied).all():
-            yield Candidate(next(numbers), replace(given.parameters, **layout))
+        for layout in _Layouts(maker.model, combination, varied).all():
+            yield Candidate(next(indices), replace(combination.parameters, **layout))
 
 
 class _Layouts(NamedTuple):
     """The layouts of a model beside what was given, by the fields that they change."""
 
     model: Model
-    given: Candidate
+    combination: Candidate
     varied: set[str]
 
     def all(self) -> Iterator[dict[str, Any]]:
         """The layouts in their order."""
-        model, given = self.model, self.given.parameters
-        world, batch = given.world or 1, given.global_batch or 1
-        seq = given.seq or model.seq
+        model, parameters = self.model, self.combination.parameters
+        world, batch = parameters.world or 1, parameters.global_batch or 1
+        seq = parameters.seq or model.seq
         of_tensors = [one for one in _divisors(world) if not model.heads % one and not model.ffn % one]
-        for tp in self._of("tp", of_tensors):
-            for pp in self._of("pp", [one for one in _divisors(world // tp) if one <= model.layers]):
+        for tp in self._choices("tp", of_tensors):
+            for pp in self._choices("pp", [one for one in _divisors(world // tp) if one <= model.layers]):
                 ranks = world // (tp * pp)
                 of_sequences = [one for one in _divisors(ranks) if one == 1 or not seq % (2 * one)]
-                for cp in self._of("cp", of_sequences):
+                for cp in self._choices("cp", of_sequences):
                     dp = max(ranks // cp, 1)
                     if batch % dp:
                         continue
-                    sequence = given.sequence_parallel
-                    if self._free("sequence_parallel") and tp > 1 and not seq // cp % tp:
+                    sequence = parameters.sequence_parallel
+                    if self._is_free("sequence_parallel") and tp > 1 and not seq // cp % tp:
                         sequence = "on"
-                    for ep in self._of("ep", _expert_degrees(model, tp, dp * cp)):
-                        for size in self._of("microbatch_size", _divisors(batch // dp)):
+                    for ep in self._choices("ep", _expert_degrees(model, tp, dp * cp)):
+                        for size in self._choices("microbatch_size", _divisors(batch // dp)):
                             degrees = {
                                 "tp": tp, "pp": pp, "cp": cp, "ep": ep, "microbatch_size": size,
                                 "sequence_parallel": sequence,
@@ -81,28 +81,28 @@ class _Layouts(NamedTuple):
                             for schedule in self._schedules(tp, pp, batch // (dp * size)):
                                 yield degrees | schedule
 
-    def _free(self, field: str) -> bool:
+    def _is_free(self, field: str) -> bool:
         """Whether a field varies: nobody gave it."""
-        return field in self.varied and getattr(self.given.parameters, field) == flag_of(field).default
+        return field in self.varied and getattr(self.combination.parameters, field) == flag_of(field).default
 
-    def _of(self, field: str, choices: list[int]) -> list[int]:
-        return choices if self._free(field) else [getattr(self.given.parameters, field) or 1]
+    def _choices(self, field: str, choices: list[int]) -> list[int]:
+        return choices if self._is_free(field) else [getattr(self.combination.parameters, field) or 1]
 
     def _schedules(self, tp: int, pp: int, microbatches: int) -> Iterator[dict[str, Any]]:
-        given = self.given.parameters
-        names: list[str | None] = [given.schedule]
-        if self._free("schedule"):
+        parameters = self.combination.parameters
+        names: list[str | None] = [parameters.schedule]
+        if self._is_free("schedule"):
             # Of one stage they are all the same.
             names = (
-                [name for name, schedule in SCHEDULES.items() if schedule.pipelined and schedule.tried]
+                [name for name, schedule in SCHEDULES.items() if schedule.pipelined and schedule.is_candidate]
                 if pp > 1
                 else [None]
             )
-        recomputes = ("none", "selective", "full") if self._free("recompute") else (given.recompute,)
+        recomputes = ("none", "selective", "full") if self._is_free("recompute") else (parameters.recompute,)
         for name in names:
             for chunks in self._chunks(pp, name, microbatches):
                 for recompute in recomputes:
-                    for zero in self._zeros(tp, pp, name) if self._free("zero") else (given.zero,):
+                    for zero in self._zeros(tp, pp, name) if self._is_free("zero") else (parameters.zero,):
                         yield {
                             "schedule": name, "virtual_stages": chunks, "recompute": recompute, "zero": zero
                         }  # fmt: skip
@@ -111,8 +111,8 @@ class _Layouts(NamedTuple):
         """The virtual stages with which a schedule fits."""
         layers = self.model.layers
         rules = SCHEDULES.get(name or "1f1b")
-        if rules is None or not self._free("virtual_stages"):
-            return [self.given.parameters.virtual_stages]
+        if rules is None or not self._is_free("virtual_stages"):
+            return [self.combination.parameters.virtual_stages]
         if rules.misfit(pp, microbatches):
             return []
         if rules.chunks is not None:
@@ -124,9 +124,9 @@ class _Layouts(NamedTuple):
         """Where nobody shares the weights, there is nothing to share out; pipelines of Megatron refuse
         ZeRO 3.
         """
-        if (self.given.parameters.world or 1) // (tp * pp) == 1:
+        if (self.combination.parameters.world or 1) // (tp * pp) == 1:
             return ("0",)
-        return ("0", "1", "2") if pp > 1 and schedule in (None, *OF_MEGATRON) else ("0", "1", "2", "3")
+        return ("0", "1", "2") if pp > 1 and schedule in (None, *MEGATRON_SCHEDULES) else ("0", "1", "2", "3")
 
 
 def _expert_degrees(model: Model, tp: int, data: int) -> list[int]:
@@ -135,5 +135,5 @@ def _expert_degrees(model: Model, tp: int, data: int) -> list[int]:
     return [divisor for divisor in _divisors(model.moe.experts) if not tp * data % divisor]
 
 
-def _divisors(number: int) -> list[int]:
-    return [divisor for divisor in range(1, number + 1) if not number % divisor]
+def _divisors(value: int) -> list[int]:
+    return [divisor for divisor in range(1, value + 1) if not value % divisor]

@@ -13,9 +13,16 @@ from typing import Any
 
 from simcore.diagnostics import printable
 from simcore.records import Struct
-from simcore.sweeping.front import AlikePoints, Front, Rule, groups_of, measures, measures_of
-from simcore.sweeping.point import BOUND, CANNOT_BE, FAILED, NO_MEMORY, Point
-from simcore.units import number as plain_words
+from simcore.sweeping.pareto_front import (
+    EquivalentPoints,
+    ParetoFront,
+    Rule,
+    group_equivalent,
+    measures,
+    measures_of,
+)
+from simcore.sweeping.point import CANNOT_BE, FAILED, LEFT_OUT, NO_MEMORY, Point
+from simcore.units import format_number as plain_words
 from simcore.units import plural
 
 # What a layout has that does without: simpler to run, and to understand.
@@ -24,19 +31,19 @@ PLAIN: dict[str, tuple[Any, ...]] = {
     "recompute": ("none",), "zero": (1, 0),
 }  # fmt: skip
 # Said of so many at most; of fewer nothing can be said.
-_BEST, _FEWEST = 10, 3
+_MAX_BEST, _MIN_BEST = 10, 3
 _FIGURE = re.compile(r"\d[\d.,]*")
 # A difference below shows as 0.0 %.
-_LEAST = 0.0005
+_MIN_DIFFERENCE = 0.0005
 
 
-class Extreme(Struct):
+class ValueRange(Struct):
     """Of the points with one value of one thing: the least time of a run and of what was left out, ns of a
     token; inf without any. runs: how many were simulated and fit.
     """
 
-    ran: float = float("inf")
-    left_out: float = float("inf")
+    least_run: float = float("inf")
+    least_left_out: float = float("inf")
     runs: int = 0
 
 
@@ -49,13 +56,13 @@ class Outcome:
     """
 
     def __init__(self, rule: Rule, points: Iterable[Point] = ()) -> None:
-        self.front = Front(rule)
+        self.front = ParetoFront(rule)
         self.total = self.simulated = 0
         # Kind of reason, its words without figures -> how many points, the first one's own words.
         self.reasons: Counter[tuple[str, str]] = Counter()
         self.examples: dict[tuple[str, str], tuple[int, str]] = {}
         self.too_large = 0
-        self.values: dict[str, dict[Any, Extreme]] = {}
+        self.values: dict[str, dict[Any, ValueRange]] = {}
         self.open_from = float("inf")
         self.assumed: list[str] = []
         for point in points:
@@ -69,8 +76,8 @@ class Outcome:
             key = (kind, _FIGURE.sub("N", why) if kind == CANNOT_BE else "")
             self.reasons[key] += 1
             # Whatever the order in which they come, the first of the space.
-            self.examples[key] = min(self.examples.get(key, (point.number, why)), (point.number, why))
-            if kind != BOUND:
+            self.examples[key] = min(self.examples.get(key, (point.index, why)), (point.index, why))
+            if kind != LEFT_OUT:
                 return
         else:
             self.simulated += 1
@@ -80,20 +87,20 @@ class Outcome:
             self.front.add(point)
         for name, value in point.layout.items():
             plain = tuple(value) if isinstance(value, list) else value
-            extreme = self.values.setdefault(name, {}).setdefault(plain, Extreme())
+            extreme = self.values.setdefault(name, {}).setdefault(plain, ValueRange())
             if point.is_run:
-                extreme.ran = min(extreme.ran, measures(point).time)
+                extreme.least_run = min(extreme.least_run, measures(point).time)
                 extreme.runs += 1
             else:
                 least = measures_of(point.at_least_ns or 0, point.work, None, None).time
-                extreme.left_out = min(extreme.left_out, least)
+                extreme.least_left_out = min(extreme.least_left_out, least)
 
     @property
     def varied(self) -> list[str]:
         """What of the layout differs among the points that could be among the best."""
         runs = self.front.points
         names = dict.fromkeys(name for point in runs for name in point.layout)
-        return [name for name in names if len({_key(point.layout.get(name)) for point in runs}) > 1]
+        return [name for name in names if len({_hashable(point.layout.get(name)) for point in runs}) > 1]
 
     def common(self) -> dict[str, Any]:
         """What of the layout all points share that were simulated and fit."""
@@ -114,7 +121,7 @@ class Outcome:
         return lines
 
     def _example(self, key: tuple[str, str], count: int) -> str:
-        if key[0] == BOUND:
+        if key[0] == LEFT_OUT:
             return ""
         return f", {'like' if count > 1 else 'as'}: {printable(self.examples[key][1], 240)}"
 
@@ -126,36 +133,36 @@ class Outcome:
         """How many of the fastest are said to be the best, and all points that these stand for: where points
         were left out, no more than it is certain of.
         """
-        is_pruned = any(kind == BOUND for kind, _ in self.reasons)
-        if is_pruned or self.front.rule.top >= _BEST:
-            groups = self.front.best[:_BEST]
+        is_pruned = any(kind == LEFT_OUT for kind, _ in self.reasons)
+        if is_pruned or self.front.rule.top >= _MAX_BEST:
+            groups = self.front.best[:_MAX_BEST]
         else:
-            points = sorted(self.front.points, key=lambda point: (measures(point).time, point.number))
-            groups = groups_of(points)[:_BEST]
+            points = sorted(self.front.points, key=lambda point: (measures(point).time, point.index))
+            groups = group_equivalent(points)[:_MAX_BEST]
         return len(groups), [point for group in groups for point in (group.point, *group.others)]
 
     def common_words(self) -> list[str]:
         """`All of the best 10 have tp 4 and schedule interleaved.`, of what others have otherwise."""
         count, best = self._best()
-        if count < _FEWEST or len(self.front.points) <= len(best):
+        if count < _MIN_BEST or len(self.front.points) <= len(best):
             return []
         shared = []
         for name in self.varied:
             if name in ("world", "gpus", "microbatches", "global_batch"):
                 continue
-            values = {_key(point.layout.get(name)) for point in best}
+            values = {_hashable(point.layout.get(name)) for point in best}
             if len(values) == 1:
                 shared.append(value_words(name, best[0].layout.get(name)))
         if not shared:
             return []
         slowest = max(measures(point).time for point in best)
         so_far = " so far" if self.open_from < slowest else ""
-        return [f"All of the best {count}{so_far} have {_listed(shared)}."]
+        return [f"All of the best {count}{so_far} have {_join_names(shared)}."]
 
     def limit_words(self) -> list[str]:
         """`pp above 8 costs 6.0 %.`: the fastest with more than any of the best has, of degrees."""
         count, best = self._best()
-        if count < _FEWEST:
+        if count < _MIN_BEST:
             return []
         lines = []
         for name in ("tp", "pp", "cp", "ep", "microbatch_size", "virtual_stages"):
@@ -172,11 +179,11 @@ class Outcome:
         """How much worse the fastest layout is that does without something that the fastest of all has."""
         if not self.front.points:
             return []
-        best = min(self.front.points, key=lambda point: (measures(point).time, point.number))
+        best = min(self.front.points, key=lambda point: (measures(point).time, point.index))
         parts = []
         for name, plain_values in PLAIN.items():
-            mine = best.layout.get(name)
-            if mine is None or mine in plain_values:
+            best_value = best.layout.get(name)
+            if best_value is None or best_value in plain_values:
                 continue
             for plain in plain_values:
                 if plain in self.values.get(name, {}):
@@ -184,13 +191,13 @@ class Outcome:
                     parts.append(f"{value_words(name, plain)} {costs or 'costs nothing'}")
         return [f"Simpler: {'; '.join(parts)}."] if parts else []
 
-    def _cost_words(self, extremes: list[Extreme]) -> str:
+    def _cost_words(self, extremes: list[ValueRange]) -> str:
         """What the fastest of these takes longer than the fastest of all; "" where nothing is lost."""
         fastest = min((measures(point).time for point in self.front.points), default=0.0)
-        ran = min((extreme.ran for extreme in extremes), default=float("inf"))
-        left_out = min((extreme.left_out for extreme in extremes), default=float("inf"))
+        ran = min((extreme.least_run for extreme in extremes), default=float("inf"))
+        left_out = min((extreme.least_left_out for extreme in extremes), default=float("inf"))
         least = min(ran, left_out)
-        if not fastest or least == float("inf") or least / fastest - 1 < _LEAST:
+        if not fastest or least == float("inf") or least / fastest - 1 < _MIN_DIFFERENCE:
             return ""
         share = f"{100 * (least / fastest - 1):.1f} %"
         if self.open_from < least:
@@ -201,7 +208,7 @@ class Outcome:
         return f"costs {share}" if ran <= left_out else f"costs at least {share}"
 
 
-def alike_words(groups: Sequence[AlikePoints]) -> str:
+def equivalent_words(groups: Sequence[EquivalentPoints]) -> str:
     """What the number of those beside a point means, and in what they differ; "" where each is alone."""
     names = dict.fromkeys(
         name
@@ -214,7 +221,7 @@ def alike_words(groups: Sequence[AlikePoints]) -> str:
         return ""
     return (
         "+N: so many more take as long and need as much as the point shown; they differ from it in "
-        f"{_listed([label(name) for name in names])} alone"
+        f"{_join_names([label(name) for name in names])} alone"
     )
 
 
@@ -223,7 +230,7 @@ def reason_words(kind: str, count: int) -> str:
     return {
         CANNOT_BE: "cannot be",
         NO_MEMORY: f"{'need' if count > 1 else 'needs'} more memory than a GPU has",
-        BOUND: "left out: what they take at least is more than the best take" if count > 1
+        LEFT_OUT: "left out: what they take at least is more than the best take" if count > 1
         else "left out: what it takes at least is more than the best take",
         FAILED: "failed",
     }.get(kind, printable(kind, 40))  # fmt: skip
@@ -239,10 +246,10 @@ def label(name: str) -> str:
 
 def value_words(name: str, value: Any) -> str:
     """`tp 4`, `schedule interleaved`, `sequence parallel on`."""
-    return f"{label(name)} {shown(value)}"
+    return f"{label(name)} {format_value(value)}"
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value in a column."""
     if value is None:
         return "-"
@@ -255,9 +262,9 @@ def shown(value: Any) -> str:
     return printable(str(value), 40)
 
 
-def _key(value: Any) -> Any:
+def _hashable(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _listed(items: list[str]) -> str:
+def _join_names(items: list[str]) -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"

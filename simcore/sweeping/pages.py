@@ -10,9 +10,9 @@ from typing import Any
 
 from simcore.diagnostics import printable
 from simcore.records import asdict
-from simcore.render.report.section import Column, table
-from simcore.sweeping.front import AlikePoints, groups_of, measures, per_work
-from simcore.sweeping.outcome import Outcome, alike_words, label, reason_words, shown
+from simcore.render.report.section import Column, format_table
+from simcore.sweeping.outcome import Outcome, equivalent_words, format_value, label, reason_words
+from simcore.sweeping.pareto_front import EquivalentPoints, choose_measure, group_equivalent, measures
 from simcore.sweeping.point import Point
 from simcore.sweeping.running import SweepProgress
 from simcore.units import byte_size, duration, plural
@@ -45,56 +45,67 @@ def open_from(progress: SweepProgress, prunes: bool) -> float:
     """What the time of a point is at least that was not come to: `Outcome.open_from` of a stopped sweep."""
     if progress.total is None:
         return 0.0
-    if progress.total <= progress.done:
+    if progress.total <= progress.finished:
         return float("inf")
     return progress.least if prunes and progress.least is not None else 0.0
 
 
-def rest_lines(outcome: Outcome, progress: SweepProgress, prunes: bool) -> list[str]:
+def remaining_lines(outcome: Outcome, progress: SweepProgress, prunes: bool) -> list[str]:
     """What a sweep that was stopped had not come to, and what is known of that. prunes: points are left out,
     and come in the order of what they take at least.
     """
     candidates = progress.candidates or 0
     if prunes and progress.total is None:
         return [
-            f"{progress.looked} of {plural(candidates, 'layout')} were looked at, {progress.ran} of these "
+            f"{progress.checked} of {plural(candidates, 'layout')} were looked at, {progress.simulated} "
+            "of these "
             "simulated: whether others are faster nobody knows"
         ]
-    left = max((candidates if progress.total is None else progress.total) - progress.done, 0)
-    words = f"{plural(left, 'point')} {'was' if left == 1 else 'were'} not come to"
+    remaining_count = max((candidates if progress.total is None else progress.total) - progress.finished, 0)
+    words = f"{plural(remaining_count, 'point')} {'was' if remaining_count == 1 else 'were'} not come to"
     groups = outcome.front.best
     if not prunes or progress.least is None or not groups:
-        return [f"{words}: of {'it' if left == 1 else 'them'} nothing is known"] if left else []
+        return (
+            [f"{words}: of {'it' if remaining_count == 1 else 'them'} nothing is known"]
+            if remaining_count
+            else []
+        )
     ratio = progress.least / max(measures(groups[0].point).time, math.ulp(0.0))
     if ratio >= 1:
         more = f"; each takes at least {100 * (ratio - 1):.1f} % longer" if ratio >= 1.0005 else ""
-        return [f"{words}: none of them is faster than the fastest here{more}"] if left else []
+        return [f"{words}: none of them is faster than the fastest here{more}"] if remaining_count else []
     share = f"up to {max(100 * (1 - ratio), 0.1):.1f} %"
-    return [f"{words}: the fastest of them may take {share} less than the fastest here"] if left else []
+    return (
+        [f"{words}: the fastest of them may take {share} less than the fastest here"]
+        if remaining_count
+        else []
+    )
 
 
-def text_page(outcome: Outcome, title: str, excluded: int = 0, rest: Sequence[str] = ()) -> str:
+def text_page(outcome: Outcome, title: str, excluded: int = 0, remaining: Sequence[str] = ()) -> str:
     """The page as text: counts, the fastest, the front, and sentences. rest: of what was not come to."""
-    counts = [*outcome.count_lines(excluded), *rest]
+    counts = [*outcome.count_lines(excluded), *remaining]
     lines = [f"{title}: {counts[0]}", *(f"  {line}" for line in counts[1:])]
     front = outcome.front
     if not front.points:
         lines.append("Nothing that could be run fits: no table.")
         return "\n".join(lines) + "\n"
-    common = [f"{label(name)} {shown(value)}" for name, value in outcome.common().items() if name != "world"]
+    common = [
+        f"{label(name)} {format_value(value)}" for name, value in outcome.common().items() if name != "world"
+    ]
     if common:
         lines += ["", f"All have {', '.join(common)}."]
     columns = columns_of(outcome)
     rule, families = front.rule, front.families()
     if rule.by:
         for family, groups in families.items():
-            title = f"Fastest with {label(rule.by)} {shown(family)}"
+            title = f"Fastest with {label(rule.by)} {format_value(family)}"
             lines += ["", title, *point_table(outcome, groups, columns)]
     else:
         lines += ["", f"Fastest {len(front.best)}", *point_table(outcome, front.best, columns)]
-    told = [group for groups in families.values() for group in groups]
-    best = {point.number for group in told for point in (group.point, *group.others)}
-    others = groups_of(point for point in front.front if point.number not in best)
+    listed_groups = [group for groups in families.values() for group in groups]
+    best = {point.index for group in listed_groups for point in (group.point, *group.others)}
+    others = group_equivalent(point for point in front.front if point.index not in best)
     names = ", ".join("GPUs" if name == "gpus" else name for name in rule.objectives)
     if others:
         lines += ["", f"Also on the front (no other is better in one of {names} and worse in none)"]
@@ -102,8 +113,8 @@ def text_page(outcome: Outcome, title: str, excluded: int = 0, rest: Sequence[st
         if len(others) > _MOST_FRONT:
             lines.append(f"  and {len(others) - _MOST_FRONT} more (--json has all)")
     lines += ["", f"* on the front of {names}"]
-    alike = alike_words([*told, *others[:_MOST_FRONT]])
-    lines += [alike] if alike else []
+    equivalents_text = equivalent_words([*listed_groups, *others[:_MOST_FRONT]])
+    lines += [equivalents_text] if equivalents_text else []
     lines += outcome.sentences()
     if outcome.assumed:
         lines += ["", f"{ASSUMED}:", *(f"  {assumption}" for assumption in outcome.assumed)]
@@ -113,9 +124,9 @@ def text_page(outcome: Outcome, title: str, excluded: int = 0, rest: Sequence[st
     return "\n".join(lines) + "\n"
 
 
-def point_table(outcome: Outcome, groups: Sequence[AlikePoints], columns: Sequence[str]) -> list[str]:
+def point_table(outcome: Outcome, groups: Sequence[EquivalentPoints], columns: Sequence[str]) -> list[str]:
     """Rows of points under their heads, columns as wide as they must be; of those that are alike one."""
-    rate = per_work(outcome.front.points)
+    rate = choose_measure(outcome.front.points)
     heads = ["", "step", rate.head if rate else "", "slower by", "memory", "GPUs", "$ a step", "alike"]
     of_figures = len(heads)
     heads += map(head_of, columns)
@@ -133,13 +144,13 @@ def point_table(outcome: Outcome, groups: Sequence[AlikePoints], columns: Sequen
             str(point.gpus),
             "-" if point.cost is None else f"{point.cost:.4g}",
             f"+{len(others)}" if others else "",
-            *(shown(point.layout.get(name)) for name in columns),
+            *(format_value(point.layout.get(name)) for name in columns),
         ])  # fmt: skip
     keep = [
         column for column, head in enumerate(heads)
         if column >= of_figures or any(row[column] not in ("", "-") for row in rows)
     ]  # fmt: skip
-    kept = [
+    kept_columns = [
         # Words stand at the left, figures at the right.
         Column(
             heads[column],
@@ -147,7 +158,7 @@ def point_table(outcome: Outcome, groups: Sequence[AlikePoints], columns: Sequen
         )
         for column in keep
     ]
-    return table(kept, [[row[column] for column in keep] for row in rows])
+    return format_table(kept_columns, [[row[column] for column in keep] for row in rows])
 
 
 def json_values(outcome: Outcome, excluded: int = 0, rest: Sequence[str] = ()) -> dict[str, Any]:
@@ -203,7 +214,7 @@ class CsvPage:
 def _csv_line(cells: Sequence[Any]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(
-        "" if cell is None else shown(cell) if isinstance(cell, bool | list | tuple) else cell
+        "" if cell is None else format_value(cell) if isinstance(cell, bool | list | tuple) else cell
         for cell in cells
     )
     return text.getvalue()

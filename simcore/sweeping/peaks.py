@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from simcore.analysis.fitting import held_chunks, schedule_of
+from simcore.analysis.fitting import find_training_schedule, list_chunk_events
 from simcore.diagnostics import UsageError
 from simcore.model.memory import stage_memory
 from simcore.model.sizes import Model
 from simcore.model.training import Training
-from simcore.program.schedule_choice import chosen_schedule, other_chunks
+from simcore.program.schedule_choice import chunk_mismatch_text, find_schedule
 from simcore.records import replace
 
 # Every forward comes before every backward: all chunks of all micro-batches are held at once.
@@ -22,8 +22,8 @@ ALL_FORWARD = ("gpipe", "looped-bfs")
 GROWING = ("breadth-first",)
 # Of each stage: the numbers of its chunks that are held together, those that are not less than others.
 Peaks = tuple[tuple[tuple[int, ...], ...], ...]
-_Held = list[tuple[int, int, int]]
-_KEPT = 4096
+_ChunkChanges = list[tuple[int, int, int]]
+_MAX_CACHED = 4096
 
 
 class PeakMemory:
@@ -33,13 +33,13 @@ class PeakMemory:
         self._model: Model | None = None
         self._peaks: dict[object, Peaks] = {}
         # The stages that may be the fullest, each with a way through its peaks.
-        self._leasts: dict[object, int] = {}
+        self._least_bytes: dict[object, int] = {}
         # Bytes that are there all the time, and the others, by what each hangs on: points share both.
         self._static: dict[object, int] = {}
         self._others: dict[object, int] = {}
-        self._fullest: dict[object, list[tuple[int, _Held]]] = {}
+        self._fullest: dict[object, list[tuple[int, _ChunkChanges]]] = {}
 
-    def bytes_of(
+    def max_stage_bytes(
         self, training: Training, schedule: str | None, overlapped: bool, limit: int | None = None
     ) -> int:
         """Bytes of the fullest stage; of more than `limit`, some of them. Raises `UsageError` for a schedule
@@ -48,40 +48,52 @@ class PeakMemory:
         if training.model is not self._model:
             # What is known is of another model.
             self._model = training.model
-            for known in (self._peaks, self._leasts, self._static, self._others, self._fullest):
-                known.clear()
-        name = schedule_of(training, schedule)
-        given = _is_file(training, name)
+            for cache in (self._peaks, self._least_bytes, self._static, self._others, self._fullest):
+                cache.clear()
+        name = find_training_schedule(training, schedule)
+        from_file = _is_file(training, name)
         if limit is not None and (least := self._least(training)) > limit:
             return least
-        peaks = self._peaks_of(training, name, given, overlapped)
+        peaks = self._peaks_of(training, name, from_file, overlapped)
         key = (peaks, training.chunks, training.placement, training.stage_layers)
         fullest = self._fullest.get(key)
         if fullest is None:
-            fullest = self._fullest[key] = _fullest(training, peaks)
-            _forget(self._fullest)
-        where = (
+            fullest = self._fullest[key] = _find_fullest(training, peaks)
+            _drop_oldest(self._fullest)
+        placement = (
             training.tp, training.cp, training.dp, training.ep, training.chunks, training.placement,
             training.stage_layers, training.shard_size,
         )  # fmt: skip
         static = (
-            where, training.zero, training.grad_bytes, training.prefetch, training.reshard, training.engine,
-        )  # fmt: skip
-        others = (where, *_of_activations(training), training.offload)
-        return max(self._bytes(training, stage, held, static, others) for stage, held in fullest)
+            placement,
+            training.zero,
+            training.grad_bytes,
+            training.prefetch,
+            training.reshard,
+            training.engine,
+        )
+        others = (placement, *_activation_key(training), training.offload)
+        return max(
+            self._bytes(training, stage, chunk_changes, static, others) for stage, chunk_changes in fullest
+        )
 
     def _bytes(
-        self, training: Training, stage: int, held: _Held, static_of: object, others_of: object
+        self,
+        training: Training,
+        stage: int,
+        chunk_changes: _ChunkChanges,
+        static_of: object,
+        others_of: object,
     ) -> int:
         """Bytes of a stage. static_of, others_of: what both parts of them hang on."""
-        static_key, others_key = (static_of, stage), (others_of, stage, *held)
+        static_key, others_key = (static_of, stage), (others_of, stage, *chunk_changes)
         static, others = self._static.get(static_key), self._others.get(others_key)
         if static is None or others is None:
-            memory = stage_memory(training, stage, held)
+            memory = stage_memory(training, stage, chunk_changes)
             static = self._static[static_key] = memory.static
             others = self._others[others_key] = memory.needed - memory.static
-            _forget(self._static)
-            _forget(self._others)
+            _drop_oldest(self._static)
+            _drop_oldest(self._others)
         return static + others
 
     def _least(self, training: Training) -> int:
@@ -93,33 +105,35 @@ class PeakMemory:
         key = (
             training.tp, training.cp, training.dp, training.ep, training.stage_layers, training.shard_size,
             training.prefetch, training.reshard, training.offload,
-            *_of_activations(training),
+            *_activation_key(training),
         )  # fmt: skip
-        least = self._leasts.get(key)
+        least = self._least_bytes.get(key)
         if least is None:
-            whole = replace(training, chunks=1, found=())
-            least = self._leasts[key] = stage_memory(whole, 0, [(0, 0, 1)]).needed
-            _forget(self._leasts)
+            unsplit = replace(training, chunks=1, diagnostics=())
+            least = self._least_bytes[key] = stage_memory(unsplit, 0, [(0, 0, 1)]).needed
+            _drop_oldest(self._least_bytes)
         return least
 
-    def _peaks_of(self, training: Training, name: str, given: bool, overlapped: bool) -> Peaks:
+    def _peaks_of(self, training: Training, name: str, from_file: bool, overlapped: bool) -> Peaks:
         """What each stage holds at most. given: the schedule is a file."""
         stages, count = training.pp, training.microbatches
         if name in ALL_FORWARD:
             return (((count,) * training.chunks,),) * stages
-        is_bounded = not given and name not in GROWING
-        few = few_microbatches(stages, count) if is_bounded else count
-        key = (name, stages, training.chunks, few, overlapped)
+        is_bounded = not from_file and name not in GROWING
+        few_count = few_microbatches(stages, count) if is_bounded else count
+        key = (name, stages, training.chunks, few_count, overlapped)
         peaks = self._peaks.get(key)
         if peaks is None:
-            batch = few * training.microbatch_size * training.dp
-            held = held_chunks(replace(training, global_batch=batch), name, overlapped)
-            peaks = self._peaks[key] = tuple(_highest(way, len(training.stage_chunks)) for way in held)
-            _forget(self._peaks)
+            batch = few_count * training.microbatch_size * training.dp
+            stage_changes = list_chunk_events(replace(training, global_batch=batch), name, overlapped)
+            peaks = self._peaks[key] = tuple(
+                _find_highest(changes, len(training.stage_chunks)) for changes in stage_changes
+            )
+            _drop_oldest(self._peaks)
         return peaks
 
 
-def _of_activations(training: Training) -> tuple[object, ...]:
+def _activation_key(training: Training) -> tuple[object, ...]:
     """What activations hang on beside where layers are."""
     return (
         training.microbatch_size, training.seq, training.sequence_parallel, training.flash,
@@ -128,22 +142,22 @@ def _of_activations(training: Training) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _forget(kept: dict[Any, Any]) -> None:
+def _drop_oldest(entries: dict[Any, Any]) -> None:
     """Takes away what was kept first, where that is much."""
-    if len(kept) > _KEPT:
-        del kept[next(iter(kept))]
+    if len(entries) > _MAX_CACHED:
+        del entries[next(iter(entries))]
 
 
 def _is_file(training: Training, name: str) -> bool:
     """Whether a schedule is one of a file. Raises `UsageError` where it cannot be."""
-    schedule, given = chosen_schedule(name)
+    schedule, read_order = find_schedule(name)
     misfit = schedule.misfit(training.pp, training.microbatches)
     if misfit:
         raise UsageError(f"--schedule {name}: {misfit}")
-    chunks = schedule.chunks if given is None and schedule.placement != "both-ways" else None
+    chunks = schedule.chunks if read_order is None and schedule.placement != "both-ways" else None
     if chunks is not None and chunks != training.chunks:
-        raise UsageError(other_chunks(f"--schedule {name}", chunks, training.chunks))
-    return given is not None
+        raise UsageError(chunk_mismatch_text(f"--schedule {name}", chunks, training.chunks))
+    return read_order is not None
 
 
 def few_microbatches(stages: int, count: int) -> int:
@@ -152,49 +166,53 @@ def few_microbatches(stages: int, count: int) -> int:
     return count if count < least + step else least + (count - least) % step
 
 
-def _highest(held: _Held, chunks: int) -> tuple[tuple[int, ...], ...]:
+def _find_highest(chunk_changes: _ChunkChanges, chunks: int) -> tuple[tuple[int, ...], ...]:
     """The numbers of chunks held together that no others are above."""
-    now = [0] * chunks
-    seen: dict[tuple[int, ...], None] = {}
-    for _, chunk, change in held:
-        now[chunk] += change
+    counts = [0] * chunks
+    reached: dict[tuple[int, ...], None] = {}
+    for _, chunk, change in chunk_changes:
+        counts[chunk] += change
         if change > 0:
-            seen[tuple(now)] = None
+            reached[tuple(counts)] = None
     highest: list[tuple[int, ...]] = []
-    for peak in sorted(seen, key=sum, reverse=True):
+    for peak in sorted(reached, key=sum, reverse=True):
         if not any(_covers(other, peak) for other in highest):
             highest.append(peak)
     return tuple(highest)
 
 
-def _fullest(training: Training, peaks: Peaks) -> list[tuple[int, _Held]]:
+def _find_fullest(training: Training, peaks: Peaks) -> list[tuple[int, _ChunkChanges]]:
     """Of stages with the same layers one, with the peaks of all of them that no others are above."""
-    alike: dict[object, tuple[int, list[tuple[int, ...]]]] = {}
+    by_content: dict[object, tuple[int, list[tuple[int, ...]]]] = {}
     for stage, of_stage in enumerate(peaks):
-        what = tuple(
+        content = tuple(
             (tuple(training.kinds_of(stage, chunk)), training.position(stage, chunk) == 0,
              training.is_last(stage, chunk))
             for chunk in training.stage_chunks
         )  # fmt: skip
-        _, known = alike.setdefault(what, (stage, []))
-        known += of_stage
-    return [(stage, _way(known)) for stage, known in alike.values()]
+        _, stage_peaks = by_content.setdefault(content, (stage, []))
+        stage_peaks += of_stage
+    return [(stage, _changes_through(stage_peaks)) for stage, stage_peaks in by_content.values()]
 
 
-def _way(peaks: list[tuple[int, ...]]) -> _Held:
+def _changes_through(peaks: list[tuple[int, ...]]) -> _ChunkChanges:
     """A way through all of these, as `StageProgram.held` has it: down before it goes up."""
-    held: _Held = []
-    now = (0,) * len(peaks[0]) if peaks else ()
-    kept = [
+    chunk_changes: _ChunkChanges = []
+    counts = (0,) * len(peaks[0]) if peaks else ()
+    highest = [
         held_most
         for held_most in peaks
         if not any(_covers(other, held_most) and other != held_most for other in peaks)
     ]
-    for peak in dict.fromkeys(kept):
-        changes = [(chunk, there - here) for chunk, (here, there) in enumerate(zip(now, peak, strict=True))]
-        held += [(0, chunk, change) for chunk, change in sorted(changes, key=lambda pair: pair[1]) if change]
-        now = peak
-    return held
+    for peak in dict.fromkeys(highest):
+        changes = [
+            (chunk, there - here) for chunk, (here, there) in enumerate(zip(counts, peak, strict=True))
+        ]
+        chunk_changes += [
+            (0, chunk, change) for chunk, change in sorted(changes, key=lambda pair: pair[1]) if change
+        ]
+        counts = peak
+    return chunk_changes
 
 
 def _covers(peak: tuple[int, ...], other: tuple[int, ...]) -> bool:

@@ -12,7 +12,7 @@ from simcore.units import duration
 
 SCHEMA = "wltui.sweep/1"
 # What a line that was not simulated begins with; the rest says it in full.
-CANNOT_BE, NO_MEMORY, BOUND, FAILED = "cannot be", "memory", "bound", "failed"
+CANNOT_BE, NO_MEMORY, LEFT_OUT, FAILED = "cannot be", "memory", "bound", "failed"
 
 
 class Point(Struct, frozen=True):
@@ -47,7 +47,7 @@ class Point(Struct, frozen=True):
     skipped: str | None
 
     @property
-    def number(self) -> int:
+    def index(self) -> int:
         """Its place in the space."""
         return self.point
 
@@ -70,21 +70,21 @@ class Point(Struct, frozen=True):
 
 def bound_words(at_least_ns: int) -> str:
     """Why a point was left out that takes so long at least."""
-    return f"{BOUND}: takes {duration(at_least_ns)} at least"
+    return f"{LEFT_OUT}: takes {duration(at_least_ns)} at least"
 
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(Point)
 
 
-def line_of(point: Point) -> bytes:
+def encode_point(point: Point) -> bytes:
     """The line of a point, with its end: the same bytes whoever writes it."""
     return _ENCODER.encode(point) + b"\n"
 
 
-def point_of(line: bytes, path: str, number: int) -> Point:
+def parse_point(line: bytes, path: str, line_number: int) -> Point:
     """The point of a line. Raises `UsageError` that names file, line and what was found."""
-    where = f"{printable(path)}:{number}"
+    where = f"{printable(path)}:{line_number}"
     try:
         point = _DECODER.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.sweeping.point import Point, is_sweep, line_of, point_of
+from simcore.sweeping.point import Point, encode_point, is_sweep, parse_point
 from simcore.units import plural
 
 
@@ -19,37 +19,37 @@ class ResultsReader:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._read = 0
-        self._lines = 0
+        self._read_bytes = 0
+        self._line_count = 0
 
     @property
-    def left(self) -> int:
+    def unread_bytes(self) -> int:
         """Bytes behind the last whole line: one that is being written, or whose writer was killed."""
-        return max(os.path.getsize(self.path) - self._read, 0)
+        return max(os.path.getsize(self.path) - self._read_bytes, 0)
 
     @property
-    def whole(self) -> int:
+    def whole_bytes(self) -> int:
         """Bytes of the lines that are whole."""
-        return self._read
+        return self._read_bytes
 
-    def new(self) -> list[Point]:
+    def read_new(self) -> list[Point]:
         """The points of the lines that are there since the last time.
 
         Raises `InputError` where the file cannot be read, `UsageError` for a line that is no point.
         """
         try:
             with open(self.path, "rb") as file:
-                file.seek(self._read)
+                file.seek(self._read_bytes)
                 data = file.read()
         except OSError as error:
-            raise _failed(self.path, "read", error) from None
+            raise _build_error(self.path, "read", error) from None
         end = data.rfind(b"\n") + 1
         points = []
         for line in data[:end].splitlines():
-            self._lines += 1
+            self._line_count += 1
             if line.strip():
-                points.append(point_of(line, self.path, self._lines))
-        self._read += end
+                points.append(parse_point(line, self.path, self._line_count))
+        self._read_bytes += end
         return points
 
 
@@ -68,12 +68,12 @@ class ResultsFile:
 
         self.path = path
         self.dropped = 0
-        self.there: list[Point] = []
+        self.earlier_points: list[Point] = []
         self.is_new = not os.path.lexists(path)
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         except (OSError, ValueError) as error:
-            raise _failed(path, "written", error) from None
+            raise _build_error(path, "written", error) from None
         try:
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -83,50 +83,50 @@ class ResultsFile:
                     "another file"
                 ) from None
             except OSError as error:
-                raise _failed(path, "locked", error) from None
+                raise _build_error(path, "locked", error) from None
             if os.fstat(self._file).st_size:
-                self._go_on(sweep, resume)
+                self._resume(sweep, resume)
         except BaseException:
             os.close(self._file)
             raise
 
-    def _go_on(self, sweep: str, resume: bool) -> None:
+    def _resume(self, sweep: str, resume: bool) -> None:
         if not resume:
             raise UsageError(
                 f"{printable(self.path)} is there already: --resume goes on with it, or name another file"
             )
         reader = ResultsReader(self.path)
-        self.there = reader.new()
-        if not self.there and not is_sweep(_beginning(self.path)):
+        self.earlier_points = reader.read_new()
+        if not self.earlier_points and not is_sweep(_read_beginning(self.path)):
             raise UsageError(f"{printable(self.path)}: found no results of a sweep: name another file")
-        for point in self.there:
+        for point in self.earlier_points:
             if point.sweep != sweep:
                 raise UsageError(
                     f"{printable(self.path)} is of another sweep ({point.sweep}, this one is {sweep}): other "
                     "parameters, another input or another version of wltui; name another file"
                 )
-        numbers = [point.number for point in self.there]
-        if len(set(numbers)) < len(numbers):
+        indices = [point.index for point in self.earlier_points]
+        if len(set(indices)) < len(indices):
             raise UsageError(f"{printable(self.path)}: a point is there twice; --merge makes one file of it")
-        self.dropped = reader.left
+        self.dropped = reader.unread_bytes
         if self.dropped:
             try:
-                os.ftruncate(self._file, reader.whole)
+                os.ftruncate(self._file, reader.whole_bytes)
             except OSError as error:
-                raise _failed(self.path, "written", error) from None
+                raise _build_error(self.path, "written", error) from None
 
     def append(self, point: Point) -> None:
         """Writes a line. Raises `InputError` where that cannot be (a full disk), and leaves no half line."""
-        line = line_of(point)
+        line = encode_point(point)
         before = os.fstat(self._file).st_size
-        written = 0
+        written_bytes = 0
         try:
-            while written < len(line):
-                written += os.write(self._file, line[written:])
+            while written_bytes < len(line):
+                written_bytes += os.write(self._file, line[written_bytes:])
         except OSError as error:
-            if written:
+            if written_bytes:
                 os.ftruncate(self._file, before)
-            raise _failed(self.path, "written", error) from None
+            raise _build_error(self.path, "written", error) from None
 
     def close(self) -> None:
         """Ends writing, and with it the lock. A file that was made for no point is taken away."""
@@ -143,37 +143,37 @@ class ResultsFile:
         self.close()
 
 
-def merged(paths: Sequence[str]) -> list[Point]:
+def merge_files(paths: Sequence[str]) -> list[Point]:
     """The points of several files of one sweep, in their order. A point that two have counts once.
 
     Raises `UsageError` for files of several sweeps, and for two results of one point that differ.
     """
-    by_number: dict[int, Point] = {}
+    by_index: dict[int, Point] = {}
     first: Point | None = None
     for path in paths:
-        for point in ResultsReader(path).new():
+        for point in ResultsReader(path).read_new():
             first = first or point
             if point.sweep != first.sweep:
                 raise UsageError(
                     f"{printable(path)} is of another sweep ({point.sweep}) than {printable(paths[0])} "
                     f"({first.sweep}): only parts of one can be put together"
                 )
-            other = by_number.setdefault(point.number, point)
+            other = by_index.setdefault(point.index, point)
             if other != point:
                 if other.is_run == point.is_run:
                     raise UsageError(
-                        f"{printable(path)}: point {point.number} is another one than in a file before it"
+                        f"{printable(path)}: point {point.index} is another one than in a file before it"
                     )
                 # One part left out what another one ran.
-                by_number[point.number] = point if point.is_run else other
-    return [by_number[number] for number in sorted(by_number)]
+                by_index[point.index] = point if point.is_run else other
+    return [by_index[index] for index in sorted(by_index)]
 
 
 def write_all(path: str, points: Iterable[Point], force: bool) -> int:
     """Writes all points as a new file at once, and gives its bytes. Raises as `save` does."""
     from simcore.render.export import save
 
-    return save(path, (line_of(point) for point in points), force)
+    return save(path, (encode_point(point) for point in points), force)
 
 
 def opened_words(file: ResultsFile | None, resume: bool) -> str:
@@ -192,12 +192,12 @@ def dropped_words(path: str, dropped: int) -> str:
     return f"{printable(path)}: the last line was half written: {plural(dropped, 'byte')} dropped"
 
 
-def _beginning(path: str) -> bytes:
+def _read_beginning(path: str) -> bytes:
     with open(path, "rb") as file:
         return file.read(64)
 
 
-def _failed(path: str, what: str, error: Exception) -> InputError:
+def _build_error(path: str, what: str, error: Exception) -> InputError:
     why = f"the file cannot be {what}: {getattr(error, 'strerror', None) or error}"
     if what == "read":
         return InputError(Diagnostic("error", "unreadable-file", why, path))

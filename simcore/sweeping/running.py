@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Iterator
 from simcore.diagnostics import Cancelled
 from simcore.records import NamedTuple, Struct, replace
 from simcore.sweeping.engines import ProcessEngine, SweepEngine, default_jobs, engine_of
-from simcore.sweeping.evaluating import Evaluator, Looked
-from simcore.sweeping.front import Front, Rule, measures_of, rule_of
-from simcore.sweeping.layouts import layouts_of
+from simcore.sweeping.evaluating import CandidateCheck, Evaluator
+from simcore.sweeping.layouts import list_layouts
+from simcore.sweeping.pareto_front import ParetoFront, Rule, measures_of, rule_of
 from simcore.sweeping.point import Point, bound_words
 from simcore.sweeping.results_file import ResultsFile
 
@@ -35,12 +35,12 @@ class Shard(Struct, frozen=True):
     index: int = 1
     count: int = 1
 
-    def has(self, number: int) -> bool:
+    def includes(self, index: int) -> bool:
         """Whether a point is of this part."""
-        return number % self.count == self.index - 1
+        return index % self.count == self.index - 1
 
 
-class AskedSweep(NamedTuple):
+class SweepOptions(NamedTuple):
     """A sweep that is asked for. title: of its page. rule: what is looked for; prunes: whether points are
     left out by it. jobs: None for as many as there should be. engine: of other machines, None for processes
     here. output: where its lines go, None for nowhere; resume: whether it goes on there. seconds: how long it
@@ -69,9 +69,9 @@ class SweepProgress(Struct):
     candidates: int | None = None
     total: int | None = None
     excluded: int = 0
-    done: int = 0
-    ran: int = 0
-    looked: int = 0
+    finished: int = 0
+    simulated: int = 0
+    checked: int = 0
     least: float | None = None
 
 
@@ -98,7 +98,9 @@ class Sweep:
         self.wave = wave
         self.is_stopped = is_stopped
         self.progress = SweepProgress()
-        self._there = {point.number: point for point in file.there} if file is not None else {}
+        self._earlier_points = (
+            {point.index: point for point in file.earlier_points} if file is not None else {}
+        )
 
     def close(self) -> None:
         """Ends what runs its points, and its file."""
@@ -108,199 +110,201 @@ class Sweep:
 
     def points(self) -> Iterator[Point]:
         """Every point as it comes; each is in the file by then. Those that the file had come too."""
-        for point in self._exhaustive() if self.rule is None else self._pruned(self.rule):
-            self.progress.done += 1
+        for point in self._run_all() if self.rule is None else self._run_pruned(self.rule):
+            self.progress.finished += 1
             yield point
 
-    def _exhaustive(self) -> Iterator[Point]:
+    def _run_all(self) -> Iterator[Point]:
         """Every point that can be, simulated."""
         space = self.evaluator.definition.space
         if not space.layouts:
             # As many as --where leaves; what it takes away is taken off as it comes.
             self.progress.total = len(range(self.shard.index - 1, len(space), self.shard.count))
-        left: list[Point] = []
+        impossible: list[Point] = []
 
-        def possible() -> Iterator[Looked]:
-            for looked in self._looked():
-                if looked.why:
-                    left.append(self._kept(self.evaluator.point(looked)))
+        def possible() -> Iterator[CandidateCheck]:
+            for check in self._check_candidates():
+                if check.why:
+                    impossible.append(self._record(self.evaluator.evaluate(check)))
                 else:
-                    yield looked
+                    yield check
 
-        yield from self._run(possible(), left)
+        yield from self._run_checked(possible(), impossible)
 
-    def _pruned(self, rule: Rule) -> Iterator[Point]:
+    def _run_pruned(self, rule: Rule) -> Iterator[Point]:
         """Every point, those that need not be run with the reason."""
-        waiting: list[tuple[float, int, Looked]] = []
-        front, scouts = Front(rule), 0
-        for looked in self._looked(whole=True):
-            mine = self.shard.has(looked.candidate.number)
-            if looked.why or not looked.fits:
-                if mine:
-                    make = self.evaluator.point if looked.why else self.evaluator.no_memory
-                    yield self._kept(make(looked))
+        waiting: list[tuple[float, int, CandidateCheck]] = []
+        front, scouts = ParetoFront(rule), 0
+        for check in self._check_candidates(all_shards=True):
+            is_own = self.shard.includes(check.candidate.index)
+            if check.why or not check.fits:
+                if is_own:
+                    make = self.evaluator.evaluate if check.why else self.evaluator.oversized_point
+                    yield self._record(make(check))
                 continue
-            looked = self.evaluator.bounded(looked)
+            check = self.evaluator.with_bound(check)
             if scouts < SCOUTS:
                 scouts += 1
-                if mine:
-                    point = self._scouted(looked)
+                if is_own:
+                    point = self._run_scout(check)
                     front.add(point)
                     yield point
                 continue
-            waiting.append((least_time(looked.at_least_ns, looked.work), looked.candidate.number, looked))
+            waiting.append((least_time(check.at_least_ns, check.work), check.candidate.index, check))
         waiting.sort(key=lambda entry: entry[:2])
-        self.progress.total = self.progress.done + sum(self.shard.has(number) for _, number, _ in waiting)
+        self.progress.total = self.progress.finished + sum(
+            self.shard.includes(index) for _, index, _ in waiting
+        )
         for first in range(0, len(waiting), self.wave):
             self.progress.least = waiting[first][0]
-            to_run, left = [], []
-            for _, number, looked in waiting[first : first + self.wave]:
-                if not self.shard.has(number):
+            to_run, excluded = [], []
+            for _, index, check in waiting[first : first + self.wave]:
+                if not self.shard.includes(index):
                     continue
-                least = measures_of(looked.at_least_ns or 0, looked.work, looked.memory, looked.gpus)
-                if front.leaves_out(looked.layout, least):
-                    left.append(self._kept(self.evaluator.left_out(looked)))
+                least = measures_of(check.at_least_ns or 0, check.work, check.memory, check.gpus)
+                if front.excludes(check.layout, least):
+                    excluded.append(self._record(self.evaluator.left_out_point(check)))
                 else:
-                    to_run.append(looked)
-            yield from left
+                    to_run.append(check)
+            yield from excluded
             ended = []
-            for point in self._run(to_run, []):
+            for point in self._run_checked(to_run, []):
                 ended.append(point)
                 yield point
             for point in ended:
                 front.add(point)
 
-    def _scouted(self, looked: Looked) -> Point:
+    def _run_scout(self, check: CandidateCheck) -> Point:
         """The point of one of the first that fit, run by this process."""
-        point = self._there.get(looked.candidate.number)
+        point = self._earlier_points.get(check.candidate.index)
         if point is None:
-            point = self.evaluator.point(looked)
-            self.progress.ran += 1
-        return self._kept(point)
+            point = self.evaluator.evaluate(check)
+            self.progress.simulated += 1
+        return self._record(point)
 
-    def _run(self, looked: Iterable[Looked], left: list[Point]) -> Iterator[Point]:
+    def _run_checked(self, checks: Iterable[CandidateCheck], pending: list[Point]) -> Iterator[Point]:
         """The points of these: those of the file at once, the others as the engine has them.
 
         left: points that come in beside them, given as soon as there are any.
         """
 
-        def missing() -> Iterator[Looked]:
-            for point in looked:
-                if point.candidate.number in self._there:
-                    left.append(self._there[point.candidate.number])
+        def missing() -> Iterator[CandidateCheck]:
+            for point in checks:
+                if point.candidate.index in self._earlier_points:
+                    pending.append(self._earlier_points[point.candidate.index])
                 else:
                     yield point
 
         for point in self.engine.points(self.evaluator, missing()):
-            self.progress.ran += 1
-            yield self._kept(point)
-            while left:
-                yield left.pop(0)
+            self.progress.simulated += 1
+            yield self._record(point)
+            while pending:
+                yield pending.pop(0)
             if self.is_stopped():
                 raise Cancelled
-        yield from left
+        yield from pending
 
-    def _kept(self, point: Point) -> Point:
+    def _record(self, point: Point) -> Point:
         """A point, written if the file does not have it."""
-        if self.file is not None and point.number not in self._there:
+        if self.file is not None and point.index not in self._earlier_points:
             self.file.append(point)
         return point
 
-    def _looked(self, whole: bool = False) -> Iterator[Looked]:
+    def _check_candidates(self, all_shards: bool = False) -> Iterator[CandidateCheck]:
         """The candidates that every --where means: of this part, or of the whole."""
         space = self.evaluator.definition.space
         # Of the whole in the order of numbers: by that `as_one` knows which were the first.
-        candidates = space.combinations() if whole else space.grouped()
+        candidates = space.combinations() if all_shards else space.grouped()
         self.progress.candidates = len(space)
         if space.layouts:
             # Counting them takes 2 us each, looking at one 100.
-            every = layouts_of(self.evaluator.workload, space)
-            self.progress.candidates = sum(1 for _ in every)
-            candidates = layouts_of(self.evaluator.workload, space)
+            layouts = list_layouts(self.evaluator.workload, space)
+            self.progress.candidates = sum(1 for _ in layouts)
+            candidates = list_layouts(self.evaluator.workload, space)
         for candidate in candidates:
-            if not whole and not self.shard.has(candidate.number):
+            if not all_shards and not self.shard.includes(candidate.index):
                 continue
             if self.is_stopped():
                 raise Cancelled
-            self.progress.looked += 1
-            looked = self.evaluator.look(candidate)
-            if self.evaluator.is_meant(looked):
-                yield looked
+            self.progress.checked += 1
+            check = self.evaluator.check(candidate)
+            if self.evaluator.matches_conditions(check):
+                yield check
                 continue
-            if self.shard.has(candidate.number):
+            if self.shard.includes(candidate.index):
                 self.progress.excluded += 1
-                if not whole and self.progress.total is not None:
+                if not all_shards and self.progress.total is not None:
                     self.progress.total -= 1
 
 
-def opened_sweep(
-    asked: AskedSweep, is_stopped: Callable[[], bool] = lambda: False, apart: bool = False
+def open_sweep(
+    options: SweepOptions, is_stopped: Callable[[], bool] = lambda: False, own_process: bool = False
 ) -> Sweep:
     """Returns a sweep that is ready to run, its file open, its time counted from now; `close` ends it.
 
     apart: whether a single job, too, has a process of its own. Raises `UsageError` and `InputError` for a
     file that cannot be written or is another sweep's, and for machines that are not there.
     """
-    until = time.monotonic() + (asked.seconds or math.inf)
+    until = time.monotonic() + (options.seconds or math.inf)
 
     def is_over() -> bool:
         return time.monotonic() > until or is_stopped()
 
-    rule = asked.rule if asked.prunes else None
+    rule = options.rule if options.prunes else None
     file = None
-    if asked.output is not None:
-        file = ResultsFile(asked.output, asked.evaluator.definition.sweep, asked.resume)
+    if options.output is not None:
+        file = ResultsFile(options.output, options.evaluator.definition.sweep, options.resume)
     try:
-        engine = _engine(asked, is_over, apart)
+        engine = _choose_engine(options, is_over, own_process)
     except BaseException:
         if file is not None:
             file.close()
         raise
-    return Sweep(asked.evaluator, engine, rule, file, asked.shard, is_stopped=is_over)
+    return Sweep(options.evaluator, engine, rule, file, options.shard, is_stopped=is_over)
 
 
-def _engine(asked: AskedSweep, is_over: Callable[[], bool], apart: bool) -> SweepEngine:
-    if asked.engine is not None:
+def _choose_engine(options: SweepOptions, is_over: Callable[[], bool], own_process: bool) -> SweepEngine:
+    if options.engine is not None:
         # Loaded here: most sweeps run on this machine.
         from simcore.sweeping.clusters import cluster_engine
 
-        return cluster_engine(asked.engine)
-    jobs = asked.jobs or default_jobs()
-    return ProcessEngine(jobs, is_over) if apart else engine_of(jobs, is_over)
+        return cluster_engine(options.engine)
+    jobs = options.jobs or default_jobs()
+    return ProcessEngine(jobs, is_over) if own_process else engine_of(jobs, is_over)
 
 
-def as_one(points: Iterable[Point], wave: int = WAVE) -> list[Point]:
+def merge_shards(points: Iterable[Point], wave: int = WAVE) -> list[Point]:
     """The points of all parts of a sweep as one process would have written them, in the order of numbers.
 
     What a part ran because it did not know the others' results is left out again.
     """
-    by_number = {point.number: point for point in points}
-    rule = next((point.rule for point in by_number.values()), "")
+    by_index = {point.index: point for point in points}
+    rule = next((point.rule for point in by_index.values()), "")
     if rule:
         bounded = sorted(
-            (least_time(point.at_least_ns, point.work), number)
-            for number, point in by_number.items()
+            (least_time(point.at_least_ns, point.work), index)
+            for index, point in by_index.items()
             if point.at_least_ns is not None
         )
-        front = Front(rule_of(rule))
-        scouts = sorted(number for _, number in bounded)[:SCOUTS]
-        for number in scouts:
-            front.add(by_number[number])
+        front = ParetoFront(rule_of(rule))
+        scouts = sorted(index for _, index in bounded)[:SCOUTS]
+        for index in scouts:
+            front.add(by_index[index])
         bounded = [entry for entry in bounded if entry[1] not in scouts]
         for first in range(0, len(bounded), wave):
-            kept = []
-            for _, number in bounded[first : first + wave]:
-                point = by_number[number]
+            simulated = []
+            for _, index in bounded[first : first + wave]:
+                point = by_index[index]
                 least = measures_of(point.at_least_ns or 0, point.work, point.memory_peak_bytes, point.gpus)
-                if front.leaves_out(point.layout, least):
+                if front.excludes(point.layout, least):
                     why = bound_words(point.at_least_ns or 0)
                     nothing = {"step_time_ns": None, "tokens_per_s": None, "cost": None, "skipped": why}
-                    by_number[number] = replace(point, **nothing)
+                    by_index[index] = replace(point, **nothing)
                 else:
-                    kept.append(point)
-            for point in kept:
+                    simulated.append(point)
+            for point in simulated:
                 front.add(point)
-    return [by_number[number] for number in sorted(by_number)]
+    return [by_index[index] for index in sorted(by_index)]
 
 
 def least_time(at_least_ns: int | None, work: int | None) -> float:

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from simcore.asked.choices import choices, is_one_of, may_be_file
-from simcore.asked.values import check_item
-from simcore.diagnostics import UsageError, meant, printable
+from simcore.diagnostics import UsageError, did_you_mean, printable
+from simcore.parameter_values.choices import choices, is_one_of, may_be_file
+from simcore.parameter_values.values import check_item
 from simcore.parameters import FLAGS, Flag, Parameters, flag_of, least_count, parse_value
 from simcore.records import Struct, replace
 from simcore.sweeping.where import Condition
@@ -36,10 +36,10 @@ _ORDERING = {
 _NONE = "none"
 # What --where and --by know beside the parameters (`simcore.sweeping.evaluating` gives their values).
 DERIVED = (DP, "gpus")
-KNOWN = (*_FIELDS, *DERIVED)
+VALUE_NAMES = (*_FIELDS, *DERIVED)
 
 
-class VariedParameter(Struct, frozen=True):
+class SweptParameter(Struct, frozen=True):
     """A parameter that varies. field: of `Parameters`, or `dp`."""
 
     field: str
@@ -49,7 +49,7 @@ class VariedParameter(Struct, frozen=True):
 class Candidate(Struct, frozen=True):
     """A point before it is looked at. number: its place in the space."""
 
-    number: int
+    index: int
     parameters: Parameters
 
     def command(self, opened: Sequence[str]) -> str:
@@ -64,21 +64,21 @@ class Space(Struct, frozen=True):
     `UsageError` for what is given twice, and for too many points.
     """
 
-    fixed: Parameters
-    axes: tuple[VariedParameter, ...] = ()
+    base_parameters: Parameters
+    axes: tuple[SweptParameter, ...] = ()
     where: tuple[Condition, ...] = ()
     layouts: bool = False
 
     def __post_init__(self) -> None:
-        seen: set[str] = set()
+        varied_fields: set[str] = set()
         for axis in self.axes:
-            if axis.field in seen:
+            if axis.field in varied_fields:
                 raise UsageError(f"--vary {axis.field}: given twice, name all its values in one")
-            seen.add(axis.field)
-            if axis.field != DP and getattr(self.fixed, axis.field) != flag_of(axis.field).default:
+            varied_fields.add(axis.field)
+            if axis.field != DP and getattr(self.base_parameters, axis.field) != flag_of(axis.field).default:
                 option = flag_of(axis.field).option
                 raise UsageError(f"--vary {axis.field}: {option} has a value of its own, give one of the two")
-        if DP in seen and ("world" in seen or self.fixed.world is not None):
+        if DP in varied_fields and ("world" in varied_fields or self.base_parameters.world is not None):
             raise UsageError("--vary dp: world = tp x cp x pp x dp, so --world beside it cannot be; give one")
         if len(self) > MOST_POINTS:
             raise UsageError(f"--vary: {len(self)} points, at most {MOST_POINTS} are taken")
@@ -94,35 +94,39 @@ class Space(Struct, frozen=True):
 
     def combinations(self) -> Iterator[Candidate]:
         """Each combination of the axes, in the order of their numbers."""
-        for number, values in enumerate(itertools.product(*(axis.values for axis in self.axes))):
-            yield self._candidate(number, dict(zip(self.varied, values, strict=True)))
+        for index, values in enumerate(itertools.product(*(axis.values for axis in self.axes))):
+            yield self._build_candidate(index, dict(zip(self.varied, values, strict=True)))
 
     def grouped(self) -> Iterator[Candidate]:
         """The same, those behind one another that differ in prices alone: what they share
         is made once (`simcore.sweeping.step_time`).
         """
         axes = sorted(enumerate(self.axes), key=lambda numbered_axis: numbered_axis[1].field not in _ORDERING)
-        strides = [math.prod(len(axis.values) for axis in self.axes[place + 1 :]) for place, _ in axes]
-        for places in itertools.product(*(range(len(axis.values)) for _, axis in axes)):
-            given = {axis.field: axis.values[number] for (_, axis), number in zip(axes, places, strict=True)}
-            number = sum(map(operator.mul, strides, places))
-            yield self._candidate(number, given)
+        strides = [
+            math.prod(len(axis.values) for axis in self.axes[axis_index + 1 :]) for axis_index, _ in axes
+        ]
+        for value_indices in itertools.product(*(range(len(axis.values)) for _, axis in axes)):
+            axis_values = {
+                axis.field: axis.values[index] for (_, axis), index in zip(axes, value_indices, strict=True)
+            }
+            index = sum(map(operator.mul, strides, value_indices))
+            yield self._build_candidate(index, axis_values)
 
-    def _candidate(self, number: int, given: dict[str, Any]) -> Candidate:
-        dp = given.pop(DP, None)
-        parameters = replace(self.fixed, **given)
+    def _build_candidate(self, index: int, axis_values: dict[str, Any]) -> Candidate:
+        dp = axis_values.pop(DP, None)
+        parameters = replace(self.base_parameters, **axis_values)
         if dp is not None:
             ranks = (parameters.tp or 1) * (parameters.pp or 1) * (parameters.cp or 1)
             parameters = replace(parameters, world=ranks * dp)
-        return Candidate(number, parameters)
+        return Candidate(index, parameters)
 
 
-def conditions(texts: Sequence[str]) -> tuple[Condition, ...]:
+def parse_conditions(texts: Sequence[str]) -> tuple[Condition, ...]:
     """What `--where` asks. Raises `UsageError`."""
-    return tuple(Condition(text, KNOWN) for text in texts)
+    return tuple(Condition(text, VALUE_NAMES) for text in texts)
 
 
-def axis_of(text: str) -> VariedParameter:
+def parse_axis(text: str) -> SweptParameter:
     """The axis of a `--vary NAME=VALUES`. Raises `UsageError` that says what was found and what would fit."""
     name, equals, values_text = text.partition("=")
     field = name.strip().removeprefix("--").replace("-", "_")
@@ -132,7 +136,8 @@ def axis_of(text: str) -> VariedParameter:
         )
     if field != DP and field not in _FIELDS:
         raise UsageError(
-            f"--vary {printable(text, 60)}: no parameter {printable(field, 40)}{meant(field, KNOWN)}"
+            f"--vary {printable(text, 60)}: no parameter "
+            f"{printable(field, 40)}{did_you_mean(field, VALUE_NAMES)}"
         )
     values: list[Any] = []
     for word in values_text.split(";" if ";" in values_text else ","):
@@ -140,85 +145,85 @@ def axis_of(text: str) -> VariedParameter:
             if ";" in values_text:
                 continue
             raise UsageError(f"--vary {printable(text, 60)}: a value is missing beside a comma")
-        for value in _values(field, word.strip(), text):
+        for value in _parse_values(field, word.strip(), text):
             if value in values:
                 raise UsageError(f"--vary {printable(text, 60)}: {printable(str(value), 40)} is there twice")
             values.append(value)
             if len(values) > _MOST_VALUES:
                 raise UsageError(f"--vary {printable(text, 60)}: more than {_MOST_VALUES} values")
-    return VariedParameter(field, tuple(values))
+    return SweptParameter(field, tuple(values))
 
 
-def _values(field: str, word: str, text: str) -> Iterator[Any]:
+def _parse_values(field: str, word: str, text: str) -> Iterator[Any]:
     """The values of one word of an axis: itself, or those of a range."""
     # A duration of dp is a count like any other degree.
     flag = _FIELDS["tp"] if field == DP else _FIELDS[field]
     if flag.kind in ("count", "positive", "scale") and ".." in word:
-        for figure in _range(flag, word, text):
-            yield _value(flag, field, figure, text)
+        for figure in _expand_range(flag, word, text):
+            yield _parse_value(flag, field, figure, text)
         return
-    yield _value(flag, field, word, text)
+    yield _parse_value(flag, field, word, text)
 
 
-def _value(flag: Flag, field: str, word: str, text: str) -> Any:
-    shown = f"--vary {printable(text, 60)}"
+def _parse_value(flag: Flag, field: str, word: str, text: str) -> Any:
+    prefix = f"--vary {printable(text, 60)}"
     if word == _NONE and field != DP and flag.default in (None, ()) and _NONE not in choices(field):
         return flag.default
     if flag.kind == "switch":
         if word not in ("on", "off"):
-            raise UsageError(f"{shown}: {printable(word, 40)} is neither on nor off")
+            raise UsageError(f"{prefix}: {printable(word, 40)} is neither on nor off")
         return word == "on"
     if flag.kind == "word":
-        known = choices(field)
-        if not is_one_of(word, known) and not may_be_file(field, word):
-            fit = f"one of {', '.join(known)} is expected"
-            raise UsageError(f"{shown}: {printable(word, 40)}: {fit}{meant(word, known)}")
+        choice_names = choices(field)
+        if not is_one_of(word, choice_names) and not may_be_file(field, word):
+            fit = f"one of {', '.join(choice_names)} is expected"
+            raise UsageError(f"{prefix}: {printable(word, 40)}: {fit}{did_you_mean(word, choice_names)}")
     try:
         value = parse_value(flag, word)
         for item in value if flag.kind == "words" else ():
             check_item(field, item)
     except UsageError as error:
-        raise UsageError(f"{shown}: {str(error).removeprefix(flag.option + ' ')}") from None
+        raise UsageError(f"{prefix}: {str(error).removeprefix(flag.option + ' ')}") from None
     return value
 
 
-def _range(flag: Flag, word: str, text: str) -> Iterator[str]:
+def _expand_range(flag: Flag, word: str, text: str) -> Iterator[str]:
     """The figures of `A..B`, `A..B*K` and `A..B+K`, exact."""
-    shown = f"--vary {printable(text, 60)}"
+    prefix = f"--vary {printable(text, 60)}"
     first_text, _, rest = word.partition("..")
     sign = next((character for character in "*+" if character in rest), "")
     last_text, _, step_text = rest.partition(sign) if sign else (rest, "", "1")
     try:
         first, last, step = Decimal(first_text), Decimal(last_text), Decimal(step_text)
-        fits = all(number.is_finite() for number in (first, last, step))
+        fits = all(figure.is_finite() for figure in (first, last, step))
     except InvalidOperation:
         fits = False
     if not fits or (not sign and flag.kind != "count"):
         fit = "FIRST..LAST, FIRST..LAST+STEP or FIRST..LAST*FACTOR" if flag.kind == "count" else (
             "FIRST..LAST+STEP or FIRST..LAST*FACTOR"
         )  # fmt: skip
-        raise UsageError(f"{shown}: {printable(word, 40)}: {fit} is expected, like 8..64*2")
+        raise UsageError(f"{prefix}: {printable(word, 40)}: {fit} is expected, like 8..64*2")
     if first < 0 or last < first or step <= (1 if sign == "*" else 0) or (sign == "*" and first == 0):
         raise UsageError(
-            f"{shown}: {printable(word, 40)} never comes from {first} to {last} by "
+            f"{prefix}: {printable(word, 40)} never comes from {first} to {last} by "
             f"{'times ' if sign == '*' else '+'}{step}"
         )
     least = least_count(flag) if flag.kind == "count" else 0
     if first < least:
-        raise UsageError(f"{shown}: {first} is below {least}")
+        raise UsageError(f"{prefix}: {first} is below {least}")
     count = 0
     while first <= last:
         yield format(first.normalize(), "f")
         first = first * step if sign == "*" else first + step
         count += 1
         if count > _MOST_VALUES:
-            raise UsageError(f"{shown}: more than {_MOST_VALUES} values")
+            raise UsageError(f"{prefix}: more than {_MOST_VALUES} values")
 
 
-def listed(fixed_text: str | None, field: str) -> VariedParameter | None:
+def axis_of_list(fixed_text: str | None, field: str) -> SweptParameter | None:
     """The axis of `--world 256,512`, `--gpu`, `--cluster` with several values; else None."""
     import os
 
     if fixed_text is None or "," not in fixed_text or os.path.lexists(fixed_text):
         return None
-    return axis_of(f"{field}={fixed_text}")
+    return parse_axis(f"{field}={fixed_text}")

@@ -18,24 +18,24 @@ from functools import cache, partial
 from simcore.diagnostics import UsageError
 from simcore.engine.finish import (
     BEGIN,
-    IDLE,
     JOIN,
     RECEIVE,
     SEND,
-    SENT,
+    WAIT_SENDS,
+    WAIT_STREAM,
     PartTimes,
     Script,
     ScriptStep,
     finish_ns,
+    make_script,
     part_times,
-    script_of,
     whole_script,
 )
 from simcore.engine.pricing import Prices
 from simcore.folding import Folding, fold
 from simcore.layout import Layout
 from simcore.networks import Network, Sharing, check_flags
-from simcore.program.building import Planned, planned, program_of
+from simcore.program.building import ProgramPlan, assemble_program, plan_program
 from simcore.program.ops import (
     FWD,
     STREAM_OF_GROUP,
@@ -50,18 +50,18 @@ from simcore.program.ops import (
 from simcore.program.order import Action
 from simcore.program.overrides import Overrides
 from simcore.program.plan import OpSegment, Plan
-from simcore.program.schedule_choice import AskedSchedule
+from simcore.program.schedule_choice import ScheduleParameters
 from simcore.program.stage_builder import StageBuilder
 from simcore.records import NamedTuple, Struct
 from simcore.setup import Setup
-from simcore.simulation import simulated
+from simcore.simulation import simulate_setup
 from simcore.workload import Workload
 from simcore.workload.model import GroupKind
 
 # Steps of scripts that are kept, 130 B each: a sweep comes back to the orders that it had last.
 _KEPT_STEPS = 1_000_000
 # Orders of the same shape that are kept.
-_ALIKE = 4
+_ORDERS_PER_KEY = 4
 # Foldings that are kept, and the stages that they are made of here: only how many there are is asked.
 _KEPT_FOLDINGS = 64
 _NO_OPS = StageProgram(Ops(), (), 0)
@@ -87,7 +87,7 @@ class _Slot(NamedTuple):
 
     part: _Part | None
     edge: int
-    number: int
+    slot: int
 
 
 class _Order(Struct, frozen=True):
@@ -117,14 +117,14 @@ class StepTimes:
         self._orders: dict[object, _Order] = {}
         self._foldings: dict[object, Folding] = {}
 
-    def of(self, setup: Setup) -> StepTime:
+    def find_step_time(self, setup: Setup) -> StepTime:
         """The step time of a run, equal to that of `simulated`. Raises as it does."""
-        return (None if _is_alone(setup) else self._joined(setup)) or _simulated(setup)
+        return (None if _needs_whole_run(setup) else self._from_merged_ops(setup)) or _simulated(setup)
 
-    def _joined(self, setup: Setup) -> StepTime | None:
+    def _from_merged_ops(self, setup: Setup) -> StepTime | None:
         """By joined ops; None where no pipeline schedule runs, or members of groups differ."""
         workload, overrides = setup.workload, setup.overrides
-        check_flags(setup.rules.network, setup.network, setup.schedule.given)
+        check_flags(setup.rules.network, setup.network, setup.schedule.explicit_names)
         network = setup.open_network()
         if isinstance(network, Sharing):
             return None
@@ -132,17 +132,17 @@ class StepTimes:
         if plans.order is None:
             return None
         network.diagnostics(workload, plans.plan.structure)
-        plans.plan.beside = beside_streams(workload)
-        order, costs = self._ordered(plans)
+        plans.plan.idle_streams = find_idle_streams(workload)
+        order, costs = self._find_order(plans)
         if plans.plan.was_busy:
             plans = _planned(setup)
-            order, costs = self._ordered(plans)
+            order, costs = self._find_order(plans)
         plan = plans.plan
-        folding = self._folded(plans, costs, setup)
+        folding = self._fold(plans, costs, setup)
         if any(len(group.members) > 1 for group in folding.group_classes):
             return None
         try:
-            step_ns = _finish(order, costs, folding, network, overrides)
+            step_ns = _find_end_ns(order, costs, folding, network, overrides)
         except OverflowError:
             raise UsageError(
                 "the step would take 2^63 ns (292 years) or more: too long for its times"
@@ -151,7 +151,7 @@ class StepTimes:
             step_ns, plan.layout, plans.name, plan.placement.parts, plan.microbatches * plan.steps
         )
 
-    def _folded(self, plans: Planned, costs: _Costs, setup: Setup) -> Folding:
+    def _fold(self, plans: ProgramPlan, costs: _Costs, setup: Setup) -> Folding:
         """The rank classes. What several runs share goes by the layout and by what communicates at all."""
         plan, overrides = plans.plan, setup.overrides
         # Those of joined ops are among the plan's.
@@ -162,45 +162,45 @@ class StepTimes:
         key = (plan.layout, setup.cluster, *kinds, *steps, faults)
         folding = self._foldings.get(key)
         if folding is None:
-            program = program_of(plans, (_NO_OPS,) * plan.layout.pp, every)
+            program = assemble_program(plans, (_NO_OPS,) * plan.layout.pp, every)
             folding = self._foldings[key] = fold(plan.layout, setup.cluster, program, overrides)
             if len(self._foldings) > _KEPT_FOLDINGS:
                 del self._foldings[next(iter(self._foldings))]
         return folding
 
-    def _ordered(self, plans: Planned) -> tuple[_Order, _Costs]:
+    def _find_order(self, plans: ProgramPlan) -> tuple[_Order, _Costs]:
         """The order of a run, and the cost of each of its slots."""
         plan = plans.plan
         if plan.overlap_grad_reduce or plan.overlap_param_gather:
             # What is sent beside the first and the last micro-batch depends on their times.
-            return _new_order(plans, repeats=False)
+            return _build_order(plans, repeats=False)
         key = (
             plans.name, plan.layout.pp, plan.microbatches, plan.placement.parts, plan.steps, plan.megatron,
-            _pattern_of(plan), plan.joined, plan.beside,
+            _row_pattern(plan), plan.merged_streams, plan.idle_streams,
         )  # fmt: skip
         # By what rows run again, stages of one key may still have different ops.
-        for like in range(_ALIKE):
-            order = self._orders.pop((key, like), None)
+        for variant in range(_ORDERS_PER_KEY):
+            order = self._orders.pop((key, variant), None)
             if order is None:
                 break
-            self._orders[key, like] = order
-            costs = _costs_of(order, plan)
+            self._orders[key, variant] = order
+            costs = _find_costs(order, plan)
             if costs is not None:
                 return order, costs
-        order, costs = _new_order(plans, repeats=True)
-        self._orders[key, like] = order
+        order, costs = _build_order(plans, repeats=True)
+        self._orders[key, variant] = order
         while sum(order.steps for order in self._orders.values()) > _KEPT_STEPS and len(self._orders) > 1:
             del self._orders[next(iter(self._orders))]
         return order, costs
 
 
-def _is_alone(setup: Setup) -> bool:
+def _needs_whole_run(setup: Setup) -> bool:
     """Whether a run is one that nothing but the whole run tells the time of."""
     workload, overrides = setup.workload, setup.overrides
     if overrides.jitter or overrides.time_scales or setup.schedule.overlap_fwd_bwd or setup.unfolded:
         # Each op has a factor, or a place between others, of its own.
         return True
-    if workload.uneven or workload.pieces or workload.host_link:
+    if workload.uneven or workload.split_cells or workload.host_link:
         # Ranks of an expert group wait for each other, or what is sent is not all of a row's.
         return True
     return setup.rules.queued or workload.is_table
@@ -208,7 +208,7 @@ def _is_alone(setup: Setup) -> bool:
 
 def _simulated(setup: Setup) -> StepTime:
     """By the whole run."""
-    simulation = simulated(setup)
+    simulation = simulate_setup(setup)
     program = simulation.program
     return StepTime(
         simulation.step_time_ns, simulation.layout, program.schedule, program.virtual_stages,
@@ -216,23 +216,23 @@ def _simulated(setup: Setup) -> StepTime:
     )  # fmt: skip
 
 
-def _planned(setup: Setup) -> Planned:
+def _planned(setup: Setup) -> ProgramPlan:
     """The plan of a run of which only the step time is asked."""
     workload = setup.workload
-    plans = planned(
+    plans = plan_program(
         workload, setup.layout, setup.schedule, setup.overrides.layer_scales, setup.least_forward_bytes
     )
-    plans.plan.joined = joined_streams(workload, setup.schedule)
+    plans.plan.merged_streams = find_merged_streams(workload, setup.schedule)
     return plans
 
 
-def _new_order(plans: Planned, repeats: bool) -> tuple[_Order, _Costs]:
+def _build_order(plans: ProgramPlan, repeats: bool) -> tuple[_Order, _Costs]:
     """The order of a run whose stages are built for it. repeats: what an action does is the same for each
     micro-batch, but for what it is sent, and so is each step: one of each is built.
     """
     plan, actions = plans.plan, plans.order
     assert actions is not None
-    numbers: dict[_Slot, int] = {}
+    index_by_slot: dict[_Slot, int] = {}
     costs: list[AnyCost] = []
     scripts, of_stage = [], []
     edges: dict[int, object] = {}
@@ -244,30 +244,30 @@ def _new_order(plans: Planned, repeats: bool) -> tuple[_Order, _Costs]:
         built = builder.finish()
         if repeats and not all(map(operator.lt, built.stretches.first, built.stretches.last)):
             # Which wait is of an action without ops shows only in the whole.
-            return _new_order(plans, repeats=False)
+            return _build_order(plans, repeats=False)
         table = [cost for _, cost in plan.costs]
-        slots, edge = _slots_of(built, builder.parts, plan, stage, table)
+        slots, edge = _find_slots(built, builder.parts, plan, stage, table)
         edges[stage] = edge
         for slot, cost in zip(slots, built.ops.cost, strict=True):
-            if slot not in numbers:
-                numbers[slot] = len(numbers)
+            if slot not in index_by_slot:
+                index_by_slot[slot] = len(index_by_slot)
                 costs.append(table[cost])
-        numbered = [numbers[slot] for slot in slots]
-        parts = {slot for slot in numbered if isinstance(costs[slot], PartCost)}
+        slot_indices = [index_by_slot[slot] for slot in slots]
+        parts = {slot for slot in slot_indices if isinstance(costs[slot], PartCost)}
         steps = {
             op: table[built.ops.cost[op]].step
             for op, stream in enumerate(built.ops.stream)
             if stream >= TO_NEXT
         }
-        script, places = script_of(built, numbered, steps, parts)
+        script, op_steps = make_script(built, slot_indices, steps, parts)
         if repeats:
-            scripts.append(_repeated(script, places, built, every, [*kinds], plan))
+            scripts.append(_repeat_script(script, op_steps, built, every, [*kinds], plan))
         else:
             scripts.append(whole_script(script))
-        of_stage.append(tuple(dict.fromkeys(numbered)))
-    shapes = {key: _shape(segment) for key, segment in plan.segments.items()}
-    rows = tuple(_rows_of(plan))
-    order = _Order(tuple(scripts), tuple(numbers), tuple(of_stage), shapes, edges, rows)
+        of_stage.append(tuple(dict.fromkeys(slot_indices)))
+    shapes = {key: _segment_shape(segment) for key, segment in plan.segments.items()}
+    rows = tuple(_index_rows(plan))
+    order = _Order(tuple(scripts), tuple(index_by_slot), tuple(of_stage), shapes, edges, rows)
     return order, tuple(costs)
 
 
@@ -277,9 +277,9 @@ def _kind_of(action: Action, plan: Plan) -> tuple[str, int, int]:
     return action.kind, action.chunk, block
 
 
-def _repeated(
+def _repeat_script(
     steps: list[ScriptStep],
-    places: list[int],
+    op_steps: list[int],
     built: StageProgram,
     every: Sequence[Action],
     kinds: list[tuple[str, int, int]],
@@ -287,7 +287,7 @@ def _repeated(
 ) -> Script:
     """The script of all steps, of that of one with an action of each kind. kinds: of these in their order."""
     depth = plan.placement.depth
-    message_of = {number: key for key, number in plan.messages.items()}
+    message_of = {message_id: key for key, message_id in plan.messages.items()}
     stream = built.ops.stream
 
     def plain(step: ScriptStep) -> ScriptStep:
@@ -299,35 +299,37 @@ def _repeated(
             phase, _, producer, _ = message_of[what]
             return code, slot, 2 * producer + (phase != FWD), other, -1
         if code == JOIN:
-            return (SENT, 0, 0, 0, 0) if stream[what] >= TO_NEXT else (IDLE, 0, stream[what], 0, 0)
+            return (
+                (WAIT_SENDS, 0, 0, 0, 0) if stream[what] >= TO_NEXT else (WAIT_STREAM, 0, stream[what], 0, 0)
+            )
         return (code, slot, what, -1, 0) if code == BEGIN else step
 
     script = [plain(step) for step in steps]
     stretches: list[tuple[ScriptStep, ...]] = []
-    first = places[built.stretches.first[0]] if places else 0
+    first = op_steps[built.stretches.first[0]] if op_steps else 0
     # What an action waits for stands before its first op, behind all of the one before.
     while first and script[first - 1][0] == RECEIVE:
         first -= 1
     begins = script[:first]
     for last in built.stretches.last:
-        end = places[last - 1] + 1 if last else first
+        end = op_steps[last - 1] + 1 if last else first
         stretches.append(tuple(script[first:end]))
         first = max(first, end)
     stretches += [tuple(begins), tuple(script[first:])]
-    number_of = {kind: number for number, kind in enumerate(kinds)}
+    index_by_kind = {kind: index for index, kind in enumerate(kinds)}
     order, offsets = array("i"), array("i")
     for step in range(plan.steps):
         order.append(len(kinds))
         offsets.append(0)
         for action in every:
-            order.append(number_of[_kind_of(action, plan)])
+            order.append(index_by_kind[_kind_of(action, plan)])
             offsets.append(2 * depth * (action.microbatch + step * plan.microbatches))
         order.append(len(kinds) + 1)
         offsets.append(0)
     return Script(tuple(stretches), order, offsets)
 
 
-def _slots_of(
+def _find_slots(
     built: StageProgram,
     parts: list[tuple[int, _Part]],
     plan: Plan,
@@ -338,8 +340,8 @@ def _slots_of(
     ops = built.ops
     slots: list[_Slot | None] = [None] * len(ops)
     for first, part in parts:
-        for number in range(len(plan.segments[part].ops)):
-            slots[first + number] = _Slot(part, -1, number)
+        for index in range(len(plan.segments[part].ops)):
+            slots[first + index] = _Slot(part, -1, index)
     shape: list[tuple[int, int]] = []
     filled = []
     for op, slot in enumerate(slots):
@@ -354,65 +356,67 @@ def _slots_of(
     return filled, tuple(shape)
 
 
-def _rows_of(plan: Plan) -> dict[tuple[int, ...], int]:
+def _index_rows(plan: Plan) -> dict[tuple[int, ...], int]:
     """The rows of all chunks and losses of a model's stages, those that several have once, numbered."""
-    number_of: dict[tuple[int, ...], int] = {}
+    index_by_rows: dict[tuple[int, ...], int] = {}
     for stage in plan.workload.stages:
         for rows in (*stage.chunks, stage.loss):
-            number_of.setdefault(rows, len(number_of))
-    return number_of
+            index_by_rows.setdefault(rows, len(index_by_rows))
+    return index_by_rows
 
 
-def _pattern_of(plan: Plan) -> object:
+def _row_pattern(plan: Plan) -> object:
     """Which chunks and losses of a model's stages have the same rows, whichever these are."""
-    numbers = _rows_of(plan)
+    index_by_rows = _index_rows(plan)
     return tuple(
-        tuple(numbers[rows] for rows in (*stage.chunks, stage.loss)) for stage in plan.workload.stages
+        tuple(index_by_rows[rows] for rows in (*stage.chunks, stage.loss)) for stage in plan.workload.stages
     )
 
 
-def _shape(segment: OpSegment) -> object:
+def _segment_shape(segment: OpSegment) -> object:
     ops = segment.ops
     return bytes(ops.stream), bytes(ops.blocking), tuple(segment.joins)
 
 
-def _costs_of(order: _Order, plan: Plan) -> _Costs | None:
+def _find_costs(order: _Order, plan: Plan) -> _Costs | None:
     """The costs of another run in the same order; None where it has other ops."""
     builder = StageBuilder(plan, 0)
-    mine = dict(zip(order.rows, _rows_of(plan), strict=True))
+    rows_here = dict(zip(order.rows, _index_rows(plan), strict=True))
     segments: dict[_Part, OpSegment] = {}
     for (part, rows), shape in order.parts.items():
-        segment = segments[part, rows] = builder.part_ops(part, mine.get(rows, rows))
-        if _shape(segment) != shape:
+        segment = segments[part, rows] = builder.part_ops(part, rows_here.get(rows, rows))
+        if _segment_shape(segment) != shape:
             return None
     edges: dict[int, Ops] = {}
-    known: dict[object, Ops] = {}
+    ops_by_prologue: dict[object, Ops] = {}
     for stage, edge in order.edges.items():
         prologue = plan.workload.stages[stage].prologue if plan.workload.stages else None
-        if prologue not in known:
+        if prologue not in ops_by_prologue:
             builder = StageBuilder(plan, stage)
             builder.start_of_step()
             builder.end_of_step()
-            known[prologue] = builder.ops
-        ops = edges[stage] = known[prologue]
+            ops_by_prologue[prologue] = builder.ops
+        ops = edges[stage] = ops_by_prologue[prologue]
         if tuple(zip(ops.stream, ops.blocking, strict=True)) != edge:
             return None
     table = [cost for _, cost in plan.costs]
     costs: list[AnyCost] = []
-    for of_part, edge, number in order.slots:
+    for of_part, edge, index in order.slots:
         if of_part is not None:
-            costs.append(table[segments[of_part].ops.cost[number]])
+            costs.append(table[segments[of_part].ops.cost[index]])
         elif edge >= 0:
-            costs.append(table[edges[edge].cost[number]])
+            costs.append(table[edges[edge].cost[index]])
         else:
-            costs.append(TransferCost(number, plan.transfer_bytes))
+            costs.append(TransferCost(index, plan.transfer_bytes))
     return tuple(costs)
 
 
-def _finish(order: _Order, costs: _Costs, folding: Folding, network: Network, overrides: Overrides) -> int:
+def _find_end_ns(
+    order: _Order, costs: _Costs, folding: Folding, network: Network, overrides: Overrides
+) -> int:
     """When the last class is done, ns."""
     prices = Prices(network, overrides.compute_scale, overrides.comm_scale)
-    known: dict[object, list[int]] = {}
+    price_tables: dict[object, list[int]] = {}
     tables, scripts, peers = [], [], []
     parts: list[PartTimes] = []
     for rank_class in folding.classes:
@@ -423,8 +427,8 @@ def _finish(order: _Order, costs: _Costs, folding: Folding, network: Network, ov
         )
         links = tuple((step, link.shape, link.ports) for step, link in rank_class.links.items())
         key = (slots, rank_class.slowdown, groups, links)
-        if key not in known:
-            table = known[key] = [0] * len(costs)
+        if key not in price_tables:
+            table = price_tables[key] = [0] * len(costs)
             ns_of = cache(partial(prices.of_class, folding=folding, rank_class=rank_class))
             for slot in slots:
                 cost = costs[slot]
@@ -433,20 +437,20 @@ def _finish(order: _Order, costs: _Costs, folding: Folding, network: Network, ov
                     parts.append(part_times(cost, ns_of))
                 else:
                     table[slot] = ns_of(cost)
-        tables.append(known[key])
+        tables.append(price_tables[key])
         scripts.append(order.scripts[rank_class.stage])
         peers.append({step: link.neighbour for step, link in rank_class.links.items()})
     return finish_ns(scripts, tables, peers, parts)
 
 
-def joined_streams(workload: Workload, asked: AskedSchedule) -> frozenset[int]:
+def find_merged_streams(workload: Workload, schedule: ScheduleParameters) -> frozenset[int]:
     """The streams on which compute waits for every collective of a micro-batch, so that none is ever queued
     behind another.
 
     What is issued at the end of a step is over before the next one begins, unless it overlaps.
     """
     rows: Iterable[int] = range(len(workload))
-    if workload.stages and not (asked.overlap_grad_reduce or asked.overlap_param_gather):
+    if workload.stages and not (schedule.overlap_grad_reduce or schedule.overlap_param_gather):
         # Rows of the start and end of a step have what is issued together and joined there.
         rows = {row for stage in workload.stages for chunk in (*stage.chunks, stage.loss) for row in chunk}
     group = workload.wg.group
@@ -456,7 +460,7 @@ def joined_streams(workload: Workload, asked: AskedSchedule) -> frozenset[int]:
     return frozenset(stream for kind, stream in STREAM_OF_GROUP.items() if kind not in queued)
 
 
-def beside_streams(workload: Workload) -> frozenset[int]:
+def find_idle_streams(workload: Workload) -> frozenset[int]:
     """The streams on which each collective begins beside compute, in a forward or an input gradient, and is
     waited for by a row of the same: each finds the one before it over, as long as nothing lies between
     (`Plan.was_busy`).

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from simcore.diagnostics import UsageError, meant, printable
+from simcore.diagnostics import UsageError, did_you_mean, printable
 
 _Node = Callable[[Mapping[str, Any]], Any]
 
@@ -34,27 +34,27 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "%": operator.mod,
 }  # fmt: skip
 # Deeper than any condition that somebody writes; the parser calls itself at each.
-_DEEPEST = 60
-_LONGEST = 2000
+_MAX_DEPTH = 60
+_MAX_LENGTH = 2000
 
 
 class Condition:
     """A condition that was read. text: as it was written. names: those of a point's values in it."""
 
-    def __init__(self, text: str, known: Collection[str]) -> None:
+    def __init__(self, text: str, value_names: Collection[str]) -> None:
         """known: what a point's values are called. Raises `UsageError` with the place of what cannot be."""
         self.text = text
         self.names: list[str] = []
-        self._known = known
-        self._tokens = self._split(text)
-        self._place = self._depth = 0
-        self._node = self._either()
-        if self._place < len(self._tokens):
+        self._value_names = value_names
+        self._tokens = self._tokenize(text)
+        self._index = self._depth = 0
+        self._node = self._parse_or()
+        if self._index < len(self._tokens):
             self._refuse("and, or, or the end is expected")
 
     def __reduce__(self) -> tuple[type[Condition], tuple[str, Collection[str]]]:
         # What was read is functions, which go to no other process.
-        return Condition, (self.text, self._known)
+        return Condition, (self.text, self._value_names)
 
     def holds(self, values: Mapping[str, Any]) -> bool:
         """Whether a point with these values is meant. What a point does not have compares as false."""
@@ -62,9 +62,9 @@ class Condition:
 
     # -- tokens ----------------------------------------------------------------------
 
-    def _split(self, text: str) -> list[tuple[str, str, int]]:
-        if len(text) > _LONGEST:
-            raise UsageError(f"--where: {len(text)} characters, at most {_LONGEST} are read")
+    def _tokenize(self, text: str) -> list[tuple[str, str, int]]:
+        if len(text) > _MAX_LENGTH:
+            raise UsageError(f"--where: {len(text)} characters, at most {_MAX_LENGTH} are read")
         tokens, at = [], 0
         while text[at:].strip():
             token = _TOKEN.match(text, at)
@@ -83,70 +83,72 @@ class Condition:
     def _name_in(self, text: str) -> str:
         """What of a word is a name: all of `virtual-stages`, and `dp` of `dp-tp`; `zb-h1` has none."""
         for end in (len(text), *(at for at in reversed(range(len(text))) if text[at] == "-")):
-            if text[:end].replace("-", "_") in self._known:
+            if text[:end].replace("-", "_") in self._value_names:
                 return text[:end]
         return text
 
     def _peek(self) -> tuple[str, str]:
-        if self._place == len(self._tokens):
+        if self._index == len(self._tokens):
             return "end", ""
-        kind, text, _ = self._tokens[self._place]
+        kind, text, _ = self._tokens[self._index]
         return kind, text
 
-    def _taken(self, *texts: str) -> str | None:
+    def _accept(self, *texts: str) -> str | None:
         kind, text = self._peek()
         if kind in ("sign", "name") and text in texts:
-            self._place += 1
+            self._index += 1
             return text
         return None
 
     def _refuse(self, expected: str) -> None:
         where = f"--where {printable(self.text, 80)}"
-        if self._place == len(self._tokens):
+        if self._index == len(self._tokens):
             raise UsageError(f"{where}: it ends where {expected}")
-        _, text, column = self._tokens[self._place]
+        _, text, column = self._tokens[self._index]
         raise UsageError(f"{where}: found {printable(text, 30)} at character {column}; {expected}")
 
     # -- grammar ---------------------------------------------------------------------
 
-    def _either(self) -> _Node:
+    def _parse_or(self) -> _Node:
         self._depth += 1
-        if self._depth > _DEEPEST:
-            raise UsageError(f"--where {printable(self.text, 80)}: more than {_DEEPEST} parts in each other")
-        parts = [self._all()]
-        while self._taken("or"):
-            parts.append(self._all())
+        if self._depth > _MAX_DEPTH:
+            raise UsageError(
+                f"--where {printable(self.text, 80)}: more than {_MAX_DEPTH} parts in each other"
+            )
+        parts = [self._parse_and()]
+        while self._accept("or"):
+            parts.append(self._parse_and())
         self._depth -= 1
         return parts[0] if len(parts) == 1 else lambda values: any(part(values) for part in parts)
 
-    def _all(self) -> _Node:
-        parts = [self._one()]
-        while self._taken("and"):
-            parts.append(self._one())
+    def _parse_and(self) -> _Node:
+        parts = [self._parse_not()]
+        while self._accept("and"):
+            parts.append(self._parse_not())
         return parts[0] if len(parts) == 1 else lambda values: all(part(values) for part in parts)
 
-    def _one(self) -> _Node:
-        if self._taken("not"):
+    def _parse_not(self) -> _Node:
+        if self._accept("not"):
             self._depth += 1
-            if self._depth > _DEEPEST:
+            if self._depth > _MAX_DEPTH:
                 self._refuse("fewer `not` are expected")
-            inner = self._one()
+            inner = self._parse_not()
             self._depth -= 1
             return lambda values: not inner(values)
-        begun = self._place
+        start = self._index
         if self._peek() == ("sign", "(") and self._is_condition():
-            self._place += 1
-            inner = self._either()
-            if not self._taken(")"):
+            self._index += 1
+            inner = self._parse_or()
+            if not self._accept(")"):
                 self._refuse(") is expected")
             return inner
-        self._place = begun
-        return self._compared()
+        self._index = start
+        return self._parse_comparison()
 
     def _is_condition(self) -> bool:
         """Whether the parenthesis that begins here holds a comparison, and is no part of a sum."""
         depth = 0
-        for index in range(self._place, len(self._tokens)):
+        for index in range(self._index, len(self._tokens)):
             kind, text, _ = self._tokens[index]
             depth += (kind == "sign" and text == "(") - (kind == "sign" and text == ")")
             if kind == "sign" and text in _COMPARISONS and depth:
@@ -155,11 +157,11 @@ class Condition:
                 return False
         return False
 
-    def _compared(self) -> _Node:
-        sums, signs = [self._sum()], []
-        while (sign := self._taken(*_COMPARISONS)) is not None:
+    def _parse_comparison(self) -> _Node:
+        sums, signs = [self._parse_sum()], []
+        while (sign := self._accept(*_COMPARISONS)) is not None:
             signs.append(_COMPARISONS[sign])
-            sums.append(self._sum())
+            sums.append(self._parse_sum())
         if not signs:
             self._refuse("a comparison, < <= > >= = or !=, is expected")
 
@@ -172,23 +174,23 @@ class Condition:
 
         return compared
 
-    def _sum(self) -> _Node:
-        return self._chain(self._product, ("+", "-"))
+    def _parse_sum(self) -> _Node:
+        return self._parse_chain(self._parse_product, ("+", "-"))
 
-    def _product(self) -> _Node:
-        return self._chain(self._factor, ("*", "/", "%"))
+    def _parse_product(self) -> _Node:
+        return self._parse_chain(self._parse_factor, ("*", "/", "%"))
 
-    def _chain(self, part: Callable[[], _Node], signs: tuple[str, ...]) -> _Node:
+    def _parse_chain(self, part: Callable[[], _Node], signs: tuple[str, ...]) -> _Node:
         first = part()
-        rest: list[tuple[Callable[[Any, Any], Any], _Node]] = []
-        while (sign := self._taken(*signs)) is not None:
-            rest.append((_ARITHMETIC[sign], part()))
-        if not rest:
+        further: list[tuple[Callable[[Any, Any], Any], _Node]] = []
+        while (sign := self._accept(*signs)) is not None:
+            further.append((_ARITHMETIC[sign], part()))
+        if not further:
             return first
 
         def whole(values: Mapping[str, Any]) -> Any:
             total = first(values)
-            for apply, other in rest:
+            for apply, other in further:
                 right = other(values)
                 if not (_is_number(total) and _is_number(right)):
                     return None
@@ -200,45 +202,47 @@ class Condition:
 
         return whole
 
-    def _factor(self) -> _Node:
+    def _parse_factor(self) -> _Node:
         kind, text = self._peek()
         if kind == "number":
-            self._place += 1
-            number = float(text) if "." in text else int(text)
-            return lambda values: number
+            self._index += 1
+            constant = float(text) if "." in text else int(text)
+            return lambda values: constant
         if kind == "quoted":
-            self._place += 1
+            self._index += 1
             return lambda values: text[1:-1]
         if kind == "name" and text not in ("and", "or", "not"):
-            return self._named(text)
+            return self._parse_name(text)
         self._depth += 1
-        if self._depth > _DEEPEST:
+        if self._depth > _MAX_DEPTH:
             self._refuse("fewer parts in each other are expected")
-        if self._taken("-"):
-            inner = self._factor()
+        if self._accept("-"):
+            inner = self._parse_factor()
             self._depth -= 1
             return lambda values: -figure if _is_number(figure := inner(values)) else None
-        if self._taken("("):
-            inner = self._sum()
+        if self._accept("("):
+            inner = self._parse_sum()
             self._depth -= 1
-            if not self._taken(")"):
+            if not self._accept(")"):
                 self._refuse(") is expected")
             return inner
         self._refuse("a name, a number or ( is expected")
         raise AssertionError
 
-    def _named(self, text: str) -> _Node:
+    def _parse_name(self, text: str) -> _Node:
         """A value of the point, else a word: that stands beside = or != alone."""
-        self._place += 1
+        self._index += 1
         name = text.replace("-", "_")
-        if name in self._known:
+        if name in self._value_names:
             self.names.append(name)
             return lambda values: values.get(name)
-        near = [sign for index in (self._place, self._place - 2) if (sign := self._sign_at(index))]
-        if not any(sign in ("=", "==", "!=") for sign in near):
-            self._place -= 1
-            known = ", ".join(sorted(self._known)) if len(self._known) < 24 else "of a parameter"
-            self._refuse(f"a name {known} is expected{meant(name, self._known)}")
+        neighbours = [sign for index in (self._index, self._index - 2) if (sign := self._sign_at(index))]
+        if not any(sign in ("=", "==", "!=") for sign in neighbours):
+            self._index -= 1
+            names_text = (
+                ", ".join(sorted(self._value_names)) if len(self._value_names) < 24 else "of a parameter"
+            )
+            self._refuse(f"a name {names_text} is expected{did_you_mean(name, self._value_names)}")
         return lambda values: text
 
     def _sign_at(self, index: int) -> str:
@@ -255,11 +259,11 @@ def _is_number(value: object) -> bool:
 def _holds(sign: Callable[[Any, Any], bool], left: object, right: object) -> bool:
     """A comparison; numbers and words are never equal, and in no order. Switches are `on` and `off`."""
     if sign in (operator.eq, operator.ne):
-        return sign(_word(left), _word(right))
+        return sign(_as_word(left), _as_word(right))
     return _is_number(left) and _is_number(right) and sign(left, right)
 
 
-def _word(value: object) -> object:
+def _as_word(value: object) -> object:
     """As it is written: `zero = 1` and `virtual-stages = none` mean the words, too."""
     if isinstance(value, bool):
         return "on" if value else "off"

@@ -13,17 +13,17 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, compress, pairwise
 from operator import and_, eq, ge, le, lt
 
-from simcore.diagnostics import Cancelled, never
+from simcore.diagnostics import Cancelled, never_cancelled
 from simcore.records import NamedTuple
 from simcore.trace.accounts import Accounts
 from simcore.trace.spans import (
-    BESIDE,
-    BESIDE_WAITS,
     BUBBLES,
     LAUNCHED,
     LEVELS,
     NEVER,
     NONE,
+    OVERLAP_WAITS,
+    OVERLAPS,
     SEND_WAITS,
     SENDS,
     WAITS,
@@ -31,28 +31,28 @@ from simcore.trace.spans import (
     Trace,
     wait_code,
 )
-from simcore.units import differences, shifted
+from simcore.units import add_to_column, differences
 
 # Fewer spans than this are booked one by one in less time.
 _STRETCH = 8
 _NO_TIME = bytes(8)
 # At which level a span of a level waits, where that is not that of all waits.
-_WAITING = {SENDS: SEND_WAITS, BESIDE: BESIDE_WAITS, LAUNCHED: LAUNCHED}
+_WAITING = {SENDS: SEND_WAITS, OVERLAPS: OVERLAP_WAITS, LAUNCHED: LAUNCHED}
 
 
-def accounts_of(trace: Trace, cancelled: Callable[[], bool] = never) -> list[Accounts]:
+def accounts_of(trace: Trace, cancelled: Callable[[], bool] = never_cancelled) -> list[Accounts]:
     """Returns the accounts of each track. Raises `Cancelled`.
 
     A segment's op is a span of the track, its `wait_code` where it waits for another track, NONE where idle.
     """
-    known: _Known = {}, {}
+    cache: _Cache = {}, {}
 
     def of_track(track: int) -> Accounts:
         if cancelled():
             raise Cancelled
-        return _walk(trace, track, known)
+        return _walk(trace, track, cache)
 
-    return trace.each(of_track)
+    return trace.map_tracks(of_track)
 
 
 def track_accounts(trace: Trace, track: int) -> Accounts:
@@ -60,8 +60,8 @@ def track_accounts(trace: Trace, track: int) -> Accounts:
     return _walk(trace, track, ({}, {}))
 
 
-def _walk(trace: Trace, track: int, known: _Known) -> Accounts:
-    return (_Swept if trace.overlaps else _Line)(trace, track, known).accounts
+def _walk(trace: Trace, track: int, cache: _Cache) -> Accounts:
+    return (_Swept if trace.overlaps else _Line)(trace, track, cache).accounts
 
 
 class _Booked(NamedTuple):
@@ -77,20 +77,20 @@ class _Booked(NamedTuple):
 
 
 # By what they are: the sums of stretches, what was booked of repeats.
-_Known = tuple[dict[tuple[bytes, bytes], list[tuple[int, int]]], dict[object, _Booked]]
+_Cache = tuple[dict[tuple[bytes, bytes], list[tuple[int, int]]], dict[object, _Booked]]
 
 
 class _Walk:
     """Books one track."""
 
-    def __init__(self, trace: Trace, track: int, known: _Known) -> None:
+    def __init__(self, trace: Trace, track: int, cache: _Cache) -> None:
         self.spans, self.waits, self.step_ns = trace.spans[track], trace.waits[track], trace.step_ns
         self.track = track
         names = trace.categories
         self.idle, self.bubble = names.all.index("idle"), names.all.index("bubble")
         self.wait, self.bubbles = names.first_other, trace.bubbles
         self.accounts = Accounts(names)
-        self.sums, self.booked = known
+        self.sums, self.booked = cache
         self.lanes: dict[int, tuple[list[int], list[int], list[int]]] = {}
         self.lengths = differences(self.spans.end, self.spans.ready).tobytes()
         self.walk()
@@ -100,7 +100,7 @@ class _Walk:
         """Books all of the step."""
         raise NotImplementedError
 
-    def one(self, now: int, times: tuple[int, int, int], category: int, code: int, span: int) -> int:
+    def book_span(self, now: int, times: tuple[int, int, int], category: int, code: int, span: int) -> int:
         """Books what holds the track; gives when it is over.
 
         times: (start, ready, end). span: that of the track that is waited for, or runs.
@@ -124,7 +124,7 @@ class _Walk:
     def book_waiting(self, start: int, ready: int, code: int, span: int) -> None:
         """Books start..ready, in which a span of the track is waited for that runs then."""
         spans = self.spans
-        running = self.running(spans.lane[span], start, ready, span) if spans.lane else []
+        running = self.find_running(spans.lane[span], start, ready, span) if spans.lane else []
         edges = {start, ready}
         for other in running:
             edges.update((max(spans.ready[other], start), min(spans.end[other], ready)))
@@ -134,23 +134,25 @@ class _Walk:
             account, of = (spans.category[issued], issued) if here else (self.wait, code)
             self.accounts.book(first, last, account, of)
 
-    def running(self, lane: int, start: int, ready: int, span: int) -> list[int]:
+    def find_running(self, lane: int, start: int, ready: int, span: int) -> list[int]:
         """The other spans of a lane that run between two times."""
         spans = self.spans
         if lane not in self.lanes:
-            on = sorted((at for at, of in enumerate(spans.lane) if of == lane), key=spans.ready.__getitem__)
-            reached = list(accumulate((spans.end[at] for at in on), max))
-            self.lanes[lane] = on, [spans.ready[at] for at in on], reached
-        on, begins, reached = self.lanes[lane]
+            span_ids = sorted(
+                (at for at, of in enumerate(spans.lane) if of == lane), key=spans.ready.__getitem__
+            )
+            reached = list(accumulate((spans.end[at] for at in span_ids), max))
+            self.lanes[lane] = span_ids, [spans.ready[at] for at in span_ids], reached
+        span_ids, begins, reached = self.lanes[lane]
         at = bisect_left(begins, ready)
         running = []
         while at and reached[at - 1] > start:
             at -= 1
-            if spans.end[on[at]] > start and on[at] != span:
-                running.append(on[at])
+            if spans.end[span_ids[at]] > start and span_ids[at] != span:
+                running.append(span_ids[at])
         return running
 
-    def stretch(self, now: int, first: int, last: int) -> bool:
+    def book_stretch(self, now: int, first: int, last: int) -> bool:
         """Books spans at once; False where one waits, leaves a hole, or takes no time."""
         ready, end = self.spans.ready, self.spans.end
         if ready[first] != now or ready[first + 1 : last] != end[first : last - 1]:
@@ -181,32 +183,32 @@ class _Line(_Walk):
     def walk(self) -> None:
         """Books repeats and what lies between them."""
         spans, waits = self.spans, self.waits
-        now = at = number = 0
+        now = at = wait = 0
         for repeat in spans.repeats:
-            now = self.until(now, at, repeat.first, number, repeat.first_wait)
-            now = self.repeat(now, repeat)
-            at, number = repeat.last, repeat.last_wait
-        now = self.until(now, at, len(spans), number, len(waits))
+            now = self.book_until_wait(now, at, repeat.first, wait, repeat.first_wait)
+            now = self.book_repeat(now, repeat)
+            at, wait = repeat.last, repeat.last_wait
+        now = self.book_until_wait(now, at, len(spans), wait, len(waits))
         # A step of 0 ns has a segment too, so that every time of it is in one.
         if now < self.step_ns or not self.accounts.edge:
             self.accounts.book(now, self.step_ns, self.idle, NONE)
 
-    def until(self, now: int, first: int, last: int, first_wait: int, last_wait: int) -> int:
+    def book_until_wait(self, now: int, first: int, last: int, first_wait: int, last_wait: int) -> int:
         """Books spans first..last - 1 and the waits before them."""
         waits, at = self.waits, first
-        for number in range(first_wait, last_wait):
-            before = waits.before[number]
+        for wait in range(first_wait, last_wait):
+            before = waits.before[wait]
             if before > at:
-                now = self.issued(now, at, before)
+                now = self.book_issued(now, at, before)
                 at = before
-            times = waits.start[number], waits.ready[number], waits.end[number]
+            times = waits.start[wait], waits.ready[wait], waits.end[wait]
             if times[2] > now:
-                of, span = waits.of[number], waits.span[number]
-                code = span if of in (self.track, NONE) else wait_code(number)
-                now = self.one(now, times, waits.category[number], code, span)
-        return self.issued(now, at, last)
+                of, span = waits.of[wait], waits.span[wait]
+                code = span if of in (self.track, NONE) else wait_code(wait)
+                now = self.book_span(now, times, waits.category[wait], code, span)
+        return self.book_issued(now, at, last)
 
-    def repeat(self, now: int, repeat: Repeat) -> int:
+    def book_repeat(self, now: int, repeat: Repeat) -> int:
         """Books a repeat, as another of its pattern where that ran the same."""
         spans, accounts = self.spans, self.accounts
         own = slice(repeat.first, repeat.last)
@@ -215,50 +217,50 @@ class _Line(_Walk):
         if all(span < 0 or spans.end[span] <= now for span in before):
             # Nothing of before runs on: all goes by its own times.
             lengths = self.lengths[8 * repeat.first : 8 * repeat.last]
-            begins = shifted(spans.ready[own], -now).tobytes()
+            begins = add_to_column(spans.ready[own], -now).tobytes()
             key = repeat.pattern, bytes(spans.category[own]), begins, lengths
         booked = self.booked.get(key)
         if booked is not None:
-            accounts.edge += shifted(booked.edge, now)
+            accounts.edge += add_to_column(booked.edge, now)
             accounts.account += booked.account
-            accounts.op += shifted(booked.op, repeat.first)
+            accounts.op += add_to_column(booked.op, repeat.first)
             for kind, ns in booked.sums:
                 accounts.total_ns[kind] += ns
             return now + booked.over
-        first, begun, sums = len(accounts.edge), now, [*accounts.total_ns]
-        now = self.until(now, repeat.first, repeat.last, repeat.first_wait, repeat.last_wait)
+        first, start, sums = len(accounts.edge), now, [*accounts.total_ns]
+        now = self.book_until_wait(now, repeat.first, repeat.last, repeat.first_wait, repeat.last_wait)
         if key is not None:
             more = [after - ns for ns, after in zip(sums, accounts.total_ns, strict=True)]
             self.booked[key] = _Booked(
-                shifted(accounts.edge[first:], -begun),
+                add_to_column(accounts.edge[first:], -start),
                 bytes(accounts.account[first:]),
-                shifted(accounts.op[first:], -repeat.first),
+                add_to_column(accounts.op[first:], -repeat.first),
                 [(kind, ns) for kind, ns in enumerate(more) if ns],
-                now - begun,
+                now - start,
             )
         return now
 
-    def issued(self, now: int, first: int, last: int) -> int:
+    def book_issued(self, now: int, first: int, last: int) -> int:
         """Books spans first..last - 1, which wait for nothing between them."""
         level = self.spans.level
         while first < last:
-            beside = level.find(NEVER, first, last)
-            over = last if beside < 0 else beside
-            if over - first >= _STRETCH and self.stretch(now, first, over):
+            other = level.find(NEVER, first, last)
+            over = last if other < 0 else other
+            if over - first >= _STRETCH and self.book_stretch(now, first, over):
                 now = self.spans.end[over - 1]
             else:
-                now = self.each(now, first, over)
+                now = self.book_each(now, first, over)
             first = over + 1
         return now
 
-    def each(self, now: int, first: int, last: int) -> int:
+    def book_each(self, now: int, first: int, last: int) -> int:
         """Books spans first..last - 1, which hold the track, one by one."""
         spans, accounts = self.spans, self.accounts
         ready, end, category = spans.ready, spans.end, spans.category
         edge, account, op, total = accounts.edge, accounts.account, accounts.op, accounts.total_ns
         for at in range(first, last):
             if ready[at] > now:
-                now = self.one(now, (spans.start[at], ready[at], end[at]), category[at], at, at)
+                now = self.book_span(now, (spans.start[at], ready[at], end[at]), category[at], at, at)
             elif (over := end[at]) > now:
                 kind = category[at]
                 edge.append(now)
@@ -280,54 +282,54 @@ class _Swept(_Walk):
 
     def walk(self) -> None:
         """By islands: what overlaps is swept, what stands alone is booked as on a line."""
-        chosen, starts, ends = self.by_start()
+        indices, starts, ends = self.sort_by_start()
         # An island begins where all before is over.
-        begins = compress(range(1, len(chosen)), map(ge, starts[1:], accumulate(ends, max)))
-        edges = array("i", (0, *begins, len(chosen)))
+        begins = compress(range(1, len(indices)), map(ge, starts[1:], accumulate(ends, max)))
+        edges = array("i", (0, *begins, len(indices)))
         alone = bytes(map(eq, edges[1:], map((1).__add__, edges)))
         now = at = 0
         while at < len(alone):
             until = alone.find(0, at)
             until = len(alone) if until < 0 else until
             if until - at >= _STRETCH:
-                now = self.all_alone(now, chosen[edges[at] : edges[until]])
+                now = self.book_disjoint(now, indices[edges[at] : edges[until]])
                 at = until
             else:
-                now = self.island(now, chosen[edges[at] : edges[at + 1]])
+                now = self.book_island(now, indices[edges[at] : edges[at + 1]])
                 at += 1
         self.book_until(now, self.step_ns, [])
 
-    def by_start(self) -> tuple[array[int], array[int], array[int]]:
+    def sort_by_start(self) -> tuple[array[int], array[int], array[int]]:
         """(which, start, end) of the spans that take time and count, by their start."""
         spans = self.spans
         counts = bytes(map(and_, spans.level.translate(_COUNTS), map(lt, spans.start, spans.end)))
-        chosen = array("i", compress(range(len(spans)), counts))
+        indices = array("i", compress(range(len(spans)), counts))
         starts, ends = (array("q", compress(column, counts)) for column in (spans.start, spans.end))
         if all(map(le, starts, starts[1:])):
-            return chosen, starts, ends
-        chosen = array("i", sorted(chosen, key=spans.start.__getitem__))
-        starts, ends = (array("q", map(column.__getitem__, chosen)) for column in (spans.start, spans.end))
-        return chosen, starts, ends
+            return indices, starts, ends
+        indices = array("i", sorted(indices, key=spans.start.__getitem__))
+        starts, ends = (array("q", map(column.__getitem__, indices)) for column in (spans.start, spans.end))
+        return indices, starts, ends
 
-    def all_alone(self, now: int, spans: Sequence[int]) -> int:
+    def book_disjoint(self, now: int, spans: Sequence[int]) -> int:
         """Books spans of which none overlaps another."""
         first, last = spans[0], spans[-1] + 1
         over = self.spans.end[last - 1]
-        if last - first == len(spans) and over <= self.step_ns and self.stretch(now, first, last):
+        if last - first == len(spans) and over <= self.step_ns and self.book_stretch(now, first, last):
             return over
         for at in spans:
-            now = self.island(now, (at,))
+            now = self.book_island(now, (at,))
         return now
 
-    def island(self, now: int, island: Sequence[int]) -> int:
+    def book_island(self, now: int, island: Sequence[int]) -> int:
         """Books spans that begin when all before them are over."""
         spans = self.spans
         if len(island) == 1 and spans.end[island[0]] <= self.step_ns:
             at = island[0]
             times = spans.start[at], spans.ready[at], spans.end[at]
-            return self.one(now, times, spans.category[at], at, at)
+            return self.book_span(now, times, spans.category[at], at, at)
         running: list[_Running] = [{} for _ in range(LEVELS)]
-        for time, begins, level, key in sorted(self.events(island)):
+        for time, begins, level, key in sorted(self.list_events(island)):
             now = self.book_until(now, min(time, self.step_ns), running)
             if begins:
                 running[level][key] = time
@@ -335,7 +337,7 @@ class _Swept(_Walk):
                 del running[level][key]
         return now
 
-    def events(self, island: Sequence[int]) -> Iterator[tuple[int, int, int, tuple[int, int]]]:
+    def list_events(self, island: Sequence[int]) -> Iterator[tuple[int, int, int, tuple[int, int]]]:
         """(time, whether it is a begin, level, (span, account)) of what spans do, and of their waiting."""
         spans = self.spans
         for at in island:
@@ -357,9 +359,9 @@ class _Swept(_Walk):
         if time <= now:
             return now
         code, account = NONE, self.idle
-        for number, level in enumerate(running):
-            if level:
-                code, account = self.counted(number, level)
+        for level_id, spans in enumerate(running):
+            if spans:
+                code, account = self._find_counting_span(level_id, spans)
                 break
         of = self.accounts
         if of.account and of.account[-1] == account and of.op[-1] == code:
@@ -368,14 +370,14 @@ class _Swept(_Walk):
             of.book(now, time, account, code)
         return time
 
-    def counted(self, number: int, level: _Running) -> tuple[int, int]:
+    def _find_counting_span(self, level_id: int, spans: _Running) -> tuple[int, int]:
         """Which of those on level `number` counts."""
-        if len(level) == 1:
-            return next(iter(level))
-        if number == LAUNCHED:
-            return min(level, key=self._launch)
+        if len(spans) == 1:
+            return next(iter(spans))
+        if level_id == LAUNCHED:
+            return min(spans, key=self._launch)
         # What began before it runs beside.
-        return min(level, key=lambda key: (-level[key], key))
+        return min(spans, key=lambda key: (-spans[key], key))
 
     def _launch(self, key: tuple[int, int]) -> tuple[int, int, int, int]:
         spans, at = self.spans, key[0]

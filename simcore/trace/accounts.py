@@ -15,7 +15,7 @@ from itertools import accumulate, compress, islice
 from operator import sub
 
 from simcore.records import NamedTuple, Struct, field
-from simcore.trace.track import ALIKE
+from simcore.trace.track import COMMON_ACCOUNTS
 from simcore.units import differences
 
 
@@ -29,7 +29,7 @@ class AccountNames(NamedTuple):
     compute: tuple[str, ...]
     exposed: tuple[str, ...]
     rare: tuple[str, ...]
-    alike: tuple[int, ...]
+    common_indices: tuple[int, ...]
     in_bars: Sequence[int]
 
     @property
@@ -54,9 +54,9 @@ def account_names(
 ) -> AccountNames:  # fmt: skip
     """others: from `wait` on. names: in ALIKE, of accounts that have another name there."""
     all_names = (*(f"compute {name}" for name in compute), *(f"exposed {name}" for name in exposed), *others)
-    alike = tuple(ALIKE.index(names.get(name, name)) for name in all_names)
+    common_indices = tuple(COMMON_ACCOUNTS.index(names.get(name, name)) for name in all_names)
     bars = in_bars or range(len(all_names))
-    return AccountNames(all_names, tuple(compute), tuple(exposed), tuple(rare), alike, bars)
+    return AccountNames(all_names, tuple(compute), tuple(exposed), tuple(rare), common_indices, bars)
 
 
 class Accounts(Struct):
@@ -93,13 +93,13 @@ class Accounts(Struct):
 
     def compute_ns(self) -> dict[str, int]:
         """Compute by what it is for, ns."""
-        return self._told(self.of.compute, 0)
+        return self._times_by_name(self.of.compute, 0)
 
     def exposed_ns(self) -> dict[str, int]:
         """Exposed communication by kind, ns."""
-        return self._told(self.of.exposed, self.of.first_exposed)
+        return self._times_by_name(self.of.exposed, self.of.first_exposed)
 
-    def _told(self, names: Sequence[str], first: int) -> dict[str, int]:
+    def _times_by_name(self, names: Sequence[str], first: int) -> dict[str, int]:
         times = zip(names, self.total_ns[first:], strict=False)
         return {name: ns for name, ns in times if ns or name not in self.of.rare}
 
@@ -145,30 +145,30 @@ class Accounts(Struct):
         """The segment that holds `time_ns`, the last one for the end of the step."""
         return min(bisect_right(self.edge, time_ns) - 1, len(self.account) - 1)
 
-    def computed(self) -> Callable[[int], int]:
+    def computed_until(self) -> Callable[[int], int]:
         """How much the rank has computed until a moment, ns."""
         edge = self.edge
         if self._computed is None or self._computed[0] != len(edge):
             is_compute = bytes(account < self.of.first_exposed for account in range(256))
-            chosen = self.account.translate(is_compute)
-            lengths = compress(self.lengths, chosen)
-            self._computed = (len(edge), *prefix_sums(compress(edge, chosen), lengths))
+            flags = self.account.translate(is_compute)
+            lengths = compress(self.lengths, flags)
+            self._computed = (len(edge), *prefix_sums(compress(edge, flags), lengths))
         _, starts, sums = self._computed
-        return partial(until, starts, sums)
+        return partial(covered_until, starts, sums)
 
 
-def told_accounts(
+def used_accounts(
     accounts: Sequence[Accounts], headings: Mapping[str, str], always: Collection[str] = ()
 ) -> list[tuple[str, tuple[str, ...]]]:
     """Returns (heading, the account) of each account that any rank has some of. headings: of those that are
     called otherwise. always: those that are told of also where no rank has any.
     """
-    told: list[tuple[str, tuple[str, ...]]] = []
-    for number, account in enumerate(accounts[0].of.all if accounts else ()):
-        if account in always or any(of_rank.total_ns[number] for of_rank in accounts):
+    used: list[tuple[str, tuple[str, ...]]] = []
+    for index, account in enumerate(accounts[0].of.all if accounts else ()):
+        if account in always or any(of_rank.total_ns[index] for of_rank in accounts):
             name = account.removeprefix("compute ").removeprefix("exposed ")
-            told.append((headings.get(name, name), (account,)))
-    return told
+            used.append((headings.get(name, name), (account,)))
+    return used
 
 
 def prefix_sums(starts: Iterable[int], lengths: Iterable[int]) -> tuple[array[int], array[int]]:
@@ -177,13 +177,13 @@ def prefix_sums(starts: Iterable[int], lengths: Iterable[int]) -> tuple[array[in
     return array("q", [*starts]), array("q", [*accumulate(lengths, initial=0)])
 
 
-def until(starts: array[int], sums: array[int], time_ns: int) -> int:
+def covered_until(starts: array[int], sums: array[int], time_ns: int) -> int:
     """How much of the spans lies before a moment, ns. starts, sums: of `prefix_sums`."""
     index = bisect_right(starts, time_ns)
     return min(sums[index], sums[index - 1] + time_ns - starts[index - 1]) if index else 0
 
 
-def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """The union of spans, (start, end) ns, as disjoint ones."""
     disjoint: list[tuple[int, int]] = []
     for start, end in sorted(spans):
@@ -237,7 +237,7 @@ class RangeSums:
         return list(map(sub, self.until(last_ns), self.until(first_ns)))
 
 
-class Longest(Struct, frozen=True):
+class StretchSpans(Struct, frozen=True):
     """The spans of a stretch. count: how many touch it. index: the longest, cut at the stretch's ends,
     -1 of none; ns: how long it is there.
     """
@@ -247,17 +247,17 @@ class Longest(Struct, frozen=True):
     ns: int
 
 
-def longest_in(edge: Sequence[int], first_ns: int, last_ns: int) -> Longest:
+def longest_in(edge: Sequence[int], first_ns: int, last_ns: int) -> StretchSpans:
     """The longest segment edge[i]..edge[i+1] between two times, the earliest of equal ones."""
     segments = len(edge) - 1
     low = max(bisect_right(edge, first_ns) - 1, 0)
     high = min(bisect_left(edge, last_ns), segments)
     if high <= low or last_ns <= first_ns:
-        return Longest(0, -1, 0)
+        return StretchSpans(0, -1, 0)
     inner = [max(edge[low], first_ns), *edge[low + 1 : high], min(edge[high], last_ns)]
     lengths = list(map(sub, inner[1:], inner))
     longest = max(lengths)
-    return Longest(high - low, low + lengths.index(longest), longest)
+    return StretchSpans(high - low, low + lengths.index(longest), longest)
 
 
 class Ranges:
@@ -272,23 +272,23 @@ class Ranges:
         self._segments, self._ranks, self._kinds = segments, ranks, kinds
         self._sums: dict[int, RangeSums] = {}
 
-    def of_class(self, number: int, first_ns: int, last_ns: int) -> list[int]:
+    def of_class(self, class_id: int, first_ns: int, last_ns: int) -> list[int]:
         """ns by category, of a rank of class `number`, from `first_ns` to `last_ns`."""
-        sums = self._sums.get(number)
+        sums = self._sums.get(class_id)
         if sums is None:
-            sums = self._sums[number] = RangeSums(*self._segments(number), self._kinds)
+            sums = self._sums[class_id] = RangeSums(*self._segments(class_id), self._kinds)
         return sums.between(first_ns, last_ns)
 
     def of_all(self, first_ns: int, last_ns: int) -> list[int]:
         """ns by category, of all ranks together, from `first_ns` to `last_ns`."""
         totals = [0] * self._kinds
-        for number, ranks in enumerate(self._ranks):
-            for kind, ns in enumerate(self.of_class(number, first_ns, last_ns)):
+        for class_id, ranks in enumerate(self._ranks):
+            for kind, ns in enumerate(self.of_class(class_id, first_ns, last_ns)):
                 totals[kind] += ns * ranks
         return totals
 
-    def longest(self, number: int, first_ns: int, last_ns: int) -> tuple[Longest, int]:
+    def longest_segment(self, class_id: int, first_ns: int, last_ns: int) -> tuple[StretchSpans, int]:
         """The segments of class `number` in a stretch, and the category of the longest one, 0 of none."""
-        edge, category = self._segments(number)
+        edge, category = self._segments(class_id)
         longest = longest_in(edge, first_ns, last_ns)
         return longest, category[longest.index] if longest.index >= 0 else 0

@@ -45,7 +45,7 @@ class Change(Struct, frozen=True):
         """What it is, and behind it in brackets what has to be known."""
         return f"{self.words or self.flags} ({self.caveat})" if self.caveat else self.words or self.flags
 
-    def with_other(self, other: Change) -> Change:
+    def combine(self, other: Change) -> Change:
         """Both at once."""
         words = ""
         if self.words or other.words:
@@ -54,7 +54,7 @@ class Change(Struct, frozen=True):
         return Change(self.fields | other.fields, words, caveat)
 
 
-class Tried(NamedTuple):
+class ChangeOutcome(NamedTuple):
     """What a change makes of the run: the step time, ns, and what a rank of the fullest stage needs, about,
     bytes, None where nobody knows. alike_ns: what as much work as the run's takes of a step of more.
     has_effect: False where all that runs is known to start and end as without it.
@@ -62,13 +62,13 @@ class Tried(NamedTuple):
 
     ns: int
     memory_bytes: int | None = None
-    alike_ns: int | None = None
+    same_work_ns: int | None = None
     has_effect: bool = True
 
     @property
     def gain_ns(self) -> int:
         """What is held against the step of the run."""
-        return self.ns if self.alike_ns is None else self.alike_ns
+        return self.ns if self.same_work_ns is None else self.same_work_ns
 
 
 class Trials:
@@ -80,9 +80,9 @@ class Trials:
     def __init__(
         self,
         base_ns: int,
-        run: Callable[[Change], Tried | None],
+        run: Callable[[Change], ChangeOutcome | None],
         search: Search,
-        found: dict[str, Tried | None] | None = None,
+        outcomes: dict[str, ChangeOutcome | None] | None = None,
     ) -> None:
         """run(change): the run with it; None, `InputError` or `UsageError` where it cannot be. found: by a
         search before this one, to which this one adds.
@@ -90,39 +90,46 @@ class Trials:
         self.base_ns = base_ns
         # Of a step of some ns, 0.1 % is less than one.
         self.least_ns = max(WORTH * base_ns, 1)
-        self.found = {} if found is None else found
+        self.outcomes = {} if outcomes is None else outcomes
         self._run = run
         self._search = search
 
-    def of(self, change: Change) -> Tried | None:
+    def outcome_of(self, change: Change) -> ChangeOutcome | None:
         """What a change makes of the run, None where it cannot be run. Raises `Cancelled`."""
-        self._search.ask()
+        self._search.begin_next()
         flags = change.flags
-        if flags not in self.found:
+        if flags not in self.outcomes:
             try:
-                self.found[flags] = self._run(change)
+                self.outcomes[flags] = self._run(change)
             except (InputError, UsageError):
-                self.found[flags] = None
-        return self.found[flags]
+                self.outcomes[flags] = None
+        return self.outcomes[flags]
 
-    def possible(self, family: Iterable[Change]) -> list[Change]:
+    def keep_possible(self, family: Iterable[Change]) -> list[Change]:
         """Tries all changes of a family and returns those that can be run."""
-        return [change for change in family if self.of(change) is not None]
+        return [change for change in family if self.outcome_of(change) is not None]
 
-    def ns(self, change: Change) -> int:
+    def step_ns(self, change: Change) -> int:
         """The step with a change, for as much work as the run's; as it is where it was not run with it."""
-        tried = self.found.get(change.flags)
-        return self.base_ns if tried is None else tried.gain_ns
+        outcome = self.outcomes.get(change.flags)
+        return self.base_ns if outcome is None else outcome.gain_ns
 
-    def gains(self, change: Change, *over: Change) -> bool:
+    def is_worthwhile(self, change: Change, *over: Change) -> bool:
         """Whether a change that was tried is worth making: over the run and over each of some others."""
-        return min([self.base_ns, *map(self.ns, over)]) - self.ns(change) >= self.least_ns
+        return min([self.base_ns, *map(self.step_ns, over)]) - self.step_ns(change) >= self.least_ns
 
-    def row(self, change: Change) -> WhatIf:
+    def make_row(self, change: Change) -> WhatIf:
         """A change that can be run, as tables have it; its kind of run adds the parameters with it."""
-        tried = self.found[change.flags]
-        assert tried is not None
+        outcome = self.outcomes[change.flags]
+        assert outcome is not None
         return WhatIf(
-            change.name, None, tried.ns, moves=change.moves, flags=change.flags, alike_ns=tried.alike_ns,
-            meaning=change.meaning, memory_bytes=tried.memory_bytes, fixes=change.fixes,
-        )  # fmt: skip
+            change.name,
+            None,
+            outcome.ns,
+            moves=change.moves,
+            flags=change.flags,
+            same_work_ns=outcome.same_work_ns,
+            meaning=change.meaning,
+            memory_bytes=outcome.memory_bytes,
+            fixes=change.fixes,
+        )

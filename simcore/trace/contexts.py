@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from simcore.messages.network import LinkHeat, LinkUse
     from simcore.model.memory import StageMemory
     from simcore.model.sizes import Model
-    from simcore.model.trust import Trust
+    from simcore.model.trust import PublishedError
     from simcore.trace.track import Track
     from simcore.workload import Workload
 
@@ -66,7 +66,7 @@ class PortUse(Struct, frozen=True):
     index: int
     rank_class: int
     busy_ns: int
-    alike: tuple[int, ...]
+    equal_classes: tuple[int, ...]
     factor: float
     streams: str
 
@@ -171,7 +171,7 @@ class ModelFigures(Struct, frozen=True, dict=True):
     throughput: Throughput
     memory: tuple[StageMemory, ...]
     limit: int
-    trust: Trust | None
+    trust: PublishedError | None
 
     @property
     def fullest(self) -> StageMemory:
@@ -215,7 +215,7 @@ class FileMemory(Struct, frozen=True):
     gradients: int
     optimizer: int
     activations: int | None
-    held: int
+    peak_chunks: int
 
     @property
     def total(self) -> int:
@@ -227,16 +227,16 @@ class MemoryLane(NamedTuple):
 
     stage: int
     time_ns: array[int]
-    held: array[int]
+    resident_bytes: array[int]
     limit: int
 
-    def most(self, edges: Sequence[int]) -> list[int]:
+    def peak_bytes(self, edges: Sequence[int]) -> list[int]:
         """The most that is held in each stretch edges[i]..edges[i+1], ns."""
         peaks = []
         for first, last in pairwise(edges):
             low = bisect_right(self.time_ns, first) - 1
             high = bisect_right(self.time_ns, max(last - 1, first))
-            peaks.append(max(self.held[low:high]))
+            peaks.append(max(self.resident_bytes[low:high]))
         return peaks
 
 
@@ -260,7 +260,7 @@ class ModelUse(Protocol):
     def other_model(self) -> str: ...
     @property
     def rescaled(self) -> str: ...
-    def memory_lane(self, number: int) -> MemoryLane | None: ...
+    def memory_lane(self, track_id: int) -> MemoryLane | None: ...
 
 
 class NoModel(NamedTuple):
@@ -273,14 +273,14 @@ class NoModel(NamedTuple):
     other_model: str = ""
     rescaled: str = ""
 
-    def memory_lane(self, number: int) -> None:
+    def memory_lane(self, track_id: int) -> None:
         """None: nobody knows it."""
 
 
 # -- the layout and the loop ---------------------------------------------------------
 
 
-class OnCluster(Protocol):
+class ClusterRun(Protocol):
     """A workload laid out on a cluster. has_dimensions: whether prices depend on those of the cluster."""
 
     @property
@@ -293,7 +293,7 @@ class OnCluster(Protocol):
     def has_dimensions(self) -> bool: ...
 
 
-class Simulated(OnCluster, Protocol):
+class Simulated(ClusterRun, Protocol):
     """What a simulated step came from, and when each op ran. diagnostics: of the file, then of the run."""
 
     @property
@@ -320,7 +320,7 @@ class MapRow(Struct, frozen=True):
         return self.pairs == len(self.dp) * len(self.tp)
 
 
-class Work(NamedTuple):
+class StepWork(NamedTuple):
     """What a replica does in a run's steps: how often it has each block of a file whose blocks are unequal,
     else its sequences, or its micro-batches where nobody knows those. replicas: how many do so.
     """
@@ -360,7 +360,7 @@ class StepShape:
         self.tp, self.dp, self.pp = degrees
 
     @property
-    def microbatches_alike(self) -> bool:
+    def has_equal_microbatches(self) -> bool:
         return True
 
     @property
@@ -368,22 +368,22 @@ class StepShape:
         return None
 
     @property
-    def scheduled(self) -> int | None:
+    def scheduled_microbatches(self) -> int | None:
         return self.microbatches or None
 
     @property
-    def work(self) -> Work | None:
+    def work(self) -> StepWork | None:
         count = self.microbatches * self.steps
-        return Work((count,)) if count else None
+        return StepWork((count,)) if count else None
 
     @property
     def by_name(self) -> dict[str, int | None]:
         """The figures in which two runs may differ, by their names."""
-        return {"tp": self.tp, "dp": self.dp, "pp": self.pp, "microbatches": self.scheduled}
+        return {"tp": self.tp, "dp": self.dp, "pp": self.pp, "microbatches": self.scheduled_microbatches}
 
-    def track_at(self, place: tuple[int, int, int]) -> Track | None:
+    def track_at(self, position: tuple[int, int, int]) -> Track | None:
         """The track of the rank at (stage, dp, tp) of the layout; None where it is missing."""
-        return next((track for track in self.tracks if track.place == place), None)
+        return next((track for track in self.tracks if track.position == position), None)
 
 
 # -- the recording -------------------------------------------------------------------

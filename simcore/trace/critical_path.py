@@ -17,16 +17,16 @@ from itertools import compress
 from operator import ne
 from typing import TypeVar
 
-from simcore.diagnostics import never
+from simcore.diagnostics import never_cancelled
 from simcore.records import NamedTuple
 from simcore.trace.figures import PathSegment
-from simcore.trace.findings import Leg, LegKey, stretches
+from simcore.trace.findings import MergedSegment, MergeKey, merge_stretches
 from simcore.trace.graph import BEFORE, Cause, ChainStep
-from simcore.trace.reasons import Facts, graph_facts, reason_words
-from simcore.trace.repeats import Way
+from simcore.trace.reasons import Facts, make_graph_facts, reason_words
+from simcore.trace.repeats import PathNodes
 from simcore.trace.spans import NONE
 from simcore.trace.trace_graph import Neighbours, TraceGraph
-from simcore.units import differences, shifted
+from simcore.units import add_to_column, differences
 
 Part = TypeVar("Part", int, str)
 
@@ -41,7 +41,7 @@ class PathStep(NamedTuple):
     span: int
     track: int
     cause: Cause | None
-    way: Way | None
+    way: PathNodes | None
 
 
 class CriticalPath:
@@ -51,13 +51,13 @@ class CriticalPath:
     it is a part, NONE where time passes by itself; rank: on which rank of the track.
     """
 
-    def __init__(self, of: TraceGraph, cancelled: Callable[[], bool] = never) -> None:
+    def __init__(self, of: TraceGraph, cancelled: Callable[[], bool] = never_cancelled) -> None:
         self.of = of
         self.edge, self.rank = array("q", (of.step_ns,)), array("q")
         self.track, self.span = array("i"), array("i")
         self._steps: list[PathStep] = []
         # By step its first segment.
-        self._begun = array("i")
+        self._step_starts = array("i")
         if of.step_ns:
             self._walk(cancelled)
 
@@ -65,59 +65,59 @@ class CriticalPath:
         """From the end of the step back to its start; the columns are turned round at the end."""
         of, graph = self.of, self.of.graph
         track, span, until = of.last_track, NONE, of.step_ns
-        rank, last = of.ranks[track], of.last[track]
-        held = next(iter(graph.held(last, of.ends, track)), None)
+        rank, last = of.ranks[track], of.last_nodes[track]
+        cause = next(iter(graph.find_blockers(last, of.ends, track)), None)
         # By way (each there once), which ends as its last span does, its columns.
-        known: dict[int, tuple[array[int], array[int]]] = {}
-        for step in graph.path(last, of.ends, track, cancelled):
-            if held is not None and (held.track != track or held.why != BEFORE):
-                rank = of.rank_behind(held, track, span, rank)
-            track, held = step.track, step.cause
+        cache: dict[int, tuple[array[int], array[int]]] = {}
+        for step in graph.walk_path(last, of.ends, track, cancelled):
+            if cause is not None and (cause.track != track or cause.why != BEFORE):
+                rank = of.rank_behind(cause, track, span, rank)
+            track, cause = step.track, step.cause
             span = of.span_at(step.node, track)
             # By their own clocks ranks may be through a little too early: no time is on the path twice.
             if step.start < until:
-                self._add(step, span, rank, until, known)
+                self._add(step, span, rank, until, cache)
                 until = step.start
         for column in (self.edge, self.track, self.span, self.rank):
             column.reverse()
-        self._begun = array("i", [len(self) - behind for behind in reversed(self._begun)])
+        self._step_starts = array("i", [len(self) - behind for behind in reversed(self._step_starts)])
         self._steps.reverse()
 
     def _add(
         self, step: ChainStep, span: int, rank: int, until: int,
-        known: dict[int, tuple[array[int], array[int]]],
+        cache: dict[int, tuple[array[int], array[int]]],
     ) -> None:  # fmt: skip
         """Adds the segments of a chain, the last one first. span: of its last node."""
-        of, way = self.of, step.way
-        track = step.track if of.shown is None else of.shown(step.track, rank)
+        of, way = self.of, step.repeat_path
+        track = step.track if of.shown_track is None else of.shown_track(step.track, rank)
         first = span - (step.node - step.first)
         if way is not None:
-            origin = span - way.places[-1]
-            first = origin + way.places[0]
-            if id(way) not in known:
-                known[id(way)] = _turned(way.begin, way.places, until - step.start)
-            begins, places = known[id(way)]
-            begins, spans = shifted(begins, step.start), shifted(places, origin)
+            origin = span - way.duration_ids[-1]
+            first = origin + way.duration_ids[0]
+            if id(way) not in cache:
+                cache[id(way)] = _reverse_spans(way.begin, way.duration_ids, until - step.start)
+            begins, durations = cache[id(way)]
+            begins, spans = add_to_column(begins, step.start), add_to_column(durations, origin)
         elif step.first == step.node:
             begins, spans = array("q", (step.start,)), array("i", (span,))
         else:
             begins = array("q", (step.start, *of.ends[step.first : step.node]))
-            begins, spans = _turned(begins, array("i", range(first, span + 1)), until)
-        told = PathStep(step.first, step.node, first, step.track, step.cause, way)
-        if self.span and self.track[-1] == track and self._is_more(step.track, spans[0]):
+            begins, spans = _reverse_spans(begins, array("i", range(first, span + 1)), until)
+        path_step = PathStep(step.first, step.node, first, step.track, step.cause, way)
+        if self.span and self.track[-1] == track and self.continues_last(step.track, spans[0]):
             self.edge[-1] = begins[-1]
-            self._steps[-1] = told
+            self._steps[-1] = path_step
             return
         self.edge += begins
         self.span += spans
         self.track += array("i", (track,)) * len(spans)
         self.rank += array("q", (rank,)) * len(spans)
-        self._begun.append(len(self.span))
-        self._steps.append(told)
+        self._step_starts.append(len(self.span))
+        self._steps.append(path_step)
 
-    def _is_more(self, track: int, span: int) -> bool:
+    def continues_last(self, track: int, span: int) -> bool:
         """Whether a span is one segment with the one that was added last."""
-        return self.of.is_one is not None and self.of.is_one(track, span, self.span[-1])
+        return self.of.is_one_segment is not None and self.of.is_one_segment(track, span, self.span[-1])
 
     def __len__(self) -> int:
         return len(self.span)
@@ -137,46 +137,48 @@ class CriticalPath:
 
     # -- why ---------------------------------------------------------------------------
 
-    def chains(self) -> Iterator[tuple[int, int, Way | None]]:
+    def chains(self) -> Iterator[tuple[int, int, PathNodes | None]]:
         """(first, last + 1, way) of segments of one rank in a row, each of which waits for the one before it,
         or goes a known way, in the order of time.
         """
-        for begun, over, step in zip(self._begun, [*self._begun[1:], len(self)], self._steps, strict=False):
-            yield begun, over, step.way
+        for start, end, step in zip(
+            self._step_starts, [*self._step_starts[1:], len(self)], self._steps, strict=False
+        ):
+            yield start, end, step.way
 
     def neighbours(self, index: int) -> Neighbours:
         """Segment `index`, and what ended when it began."""
         of, graph = self.of, self.of.graph
-        step, span = self._steps[bisect_right(self._begun, index) - 1], self.span[index]
+        step, span = self._steps[bisect_right(self._step_starts, index) - 1], self.span[index]
         node, track, cause = step.first, step.track, step.cause
         if step.first != step.last and span != step.span:
             node = of.nodes[track][span]
             # In a chain each node waits for the one before it alone.
             cause = Cause(node - 1, BEFORE, track)
             if step.way is not None:
-                cause = graph.first_cause(node, graph.start(node, of.ends), of.ends, track)
+                cause = graph.find_first_cause(node, graph.start(node, of.ends), of.ends, track)
         neighbours = Neighbours(node, track, cause if index else None)
-        return of.behind_instants(neighbours) if of.hides_instants else neighbours
+        return of.skip_instants(neighbours) if of.hides_instants else neighbours
 
 
 # -- what it is made of --------------------------------------------------------------
 
 
-def sums(path: CriticalPath, part_of: Callable[[int, int], Part]) -> dict[Part, int]:
+def sum_by_part(path: CriticalPath, part_of: Callable[[int, int], Part]) -> dict[Part, int]:
     """Returns ns by part, the longest first, of equal ones the lesser. part_of: of (track, span)."""
     ns_of: dict[Part, int] = {}
     for track, span, ns in path:
         part = part_of(track, span)
         ns_of[part] = ns_of.get(part, 0) + ns
-    return longest_first(ns_of)
+    return sort_longest_first(ns_of)
 
 
-def by_rank(path: CriticalPath) -> dict[int, int]:
+def sum_by_rank(path: CriticalPath) -> dict[int, int]:
     """Returns ns by rank, in the same order."""
-    return longest_first(summed(path.rank, path.lengths))
+    return sort_longest_first(sum_lengths(path.rank, path.lengths))
 
 
-def summed(keys: Iterable[Part], lengths: Iterable[int]) -> dict[Part, int]:
+def sum_lengths(keys: Iterable[Part], lengths: Iterable[int]) -> dict[Part, int]:
     """Returns the sum of the lengths of each key."""
     ns_of: dict[Part, int] = {}
     for key, ns in zip(keys, lengths, strict=True):
@@ -184,19 +186,19 @@ def summed(keys: Iterable[Part], lengths: Iterable[int]) -> dict[Part, int]:
     return ns_of
 
 
-def longest_first(ns_of: dict[Part, int]) -> dict[Part, int]:
+def sort_longest_first(ns_of: dict[Part, int]) -> dict[Part, int]:
     """Returns them by length, of equal ones the lesser part first."""
     return dict(sorted(ns_of.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-class LegOf(NamedTuple):
+class MergeFacts(NamedTuple):
     """What a span is a part of, as a leg tells it. apart: keeps legs that are told alike apart.
     is_placeholder: whether it is compute of which nothing is known.
     """
 
     what: str
     microbatch: int
-    apart: int = NONE
+    separator: int = NONE
     is_placeholder: bool = False
 
 
@@ -211,31 +213,31 @@ class PathSource(ABC):
     def name(self, track: int, span: int) -> str:
         """What it is called, raw text of the file."""
 
-    def part(self, by: str, track: int, span: int) -> str:
+    def part_name(self, by: str, track: int, span: int) -> str:
         """The part of a segment by what this kind of run alone has."""
         return self.name(track, span)
 
-    def alike(self, track: int, span: int) -> object:
+    def kind_key(self, track: int, span: int) -> object:
         """What runs: segments with equal ones are alike."""
         return self.kind(track, span), self.name(track, span)
 
     @abstractmethod
-    def leg(self, track: int, span: int) -> LegOf:
+    def merge_facts(self, track: int, span: int) -> MergeFacts:
         """What it is a part of."""
 
     @abstractmethod
     def segment(self, path: CriticalPath, index: int) -> PathSegment:
         """A segment, with its words."""
 
-    def facts(self, path: CriticalPath, index: int) -> Facts:
+    def wait_facts(self, path: CriticalPath, index: int) -> Facts:
         """What is known of a segment and what ended when it began."""
-        return graph_facts(path.of, path.neighbours(index))
+        return make_graph_facts(path.of, path.neighbours(index))
 
     def reason(self, path: CriticalPath, index: int) -> str:
         """Why a segment could not start earlier."""
-        return reason_words(self.facts(path, index))
+        return reason_words(self.wait_facts(path, index))
 
-    def number(self, track: int, rank: int) -> int:
+    def track_id(self, track: int, rank: int) -> int:
         """The track of a screen."""
         return track
 
@@ -243,7 +245,7 @@ class PathSource(ABC):
         """The stage of a pipeline, None where it is not known."""
         return None
 
-    def part_of(self, by: str) -> Callable[[int, int, int], str]:
+    def make_part_function(self, by: str) -> Callable[[int, int, int], str]:
         """The part of a segment, by its track, span and rank. by: `kind`, `stage`, `rank`,
         or what `part` knows.
         """
@@ -253,7 +255,7 @@ class PathSource(ABC):
             return lambda track, span, rank: stage_words(self.stage(track))
         if by == "rank":
             return lambda track, span, rank: f"rank {rank}"
-        return lambda track, span, rank: self.part(by, track, span)
+        return lambda track, span, rank: self.part_name(by, track, span)
 
     def segments(self, path: CriticalPath, indices: Iterable[int] | None = None) -> Iterator[PathSegment]:
         """Some segments, or all."""
@@ -267,29 +269,34 @@ def stage_words(stage: int | None) -> str:
 
 def path_parts(path: CriticalPath, source: PathSource, by: str) -> Iterator[tuple[str, int]]:
     """Returns (part, ns) of each segment, in the order of time."""
-    part_of = source.part_of(by)
+    part_of = source.make_part_function(by)
     return ((part_of(track, span, rank), ns) for rank, (track, span, ns) in zip(path.rank, path, strict=True))
 
 
-def path_legs(path: CriticalPath, source: PathSource) -> list[Leg]:
+def merge_segments(path: CriticalPath, source: PathSource) -> list[MergedSegment]:
     """Returns the legs, in the order of time: they cover 0..step time."""
-    legs = []
-    for stretch in stretches(_keyed(path, source)):
+    merged_segments = []
+    for stretch in merge_stretches(_merge_keys(path, source)):
         first, (rank, what, microbatch, _) = stretch.first, stretch.key
         track, start, end = path.track[first], path.edge[first], path.edge[stretch.last]
-        number, stage = source.number(track, rank), source.stage(track)
+        track_id, stage = source.track_id(track, rank), source.stage(track)
         reason = source.reason(path, first)
-        legs.append(Leg(first, stretch.last, start, end, number, rank, stage, what, microbatch, reason))
-    return legs
+        merged_segments.append(
+            MergedSegment(first, stretch.last, start, end, track_id, rank, stage, what, microbatch, reason)
+        )
+    return merged_segments
 
 
-def _keyed(path: CriticalPath, source: PathSource) -> Iterator[tuple[LegKey, bool]]:
+def _merge_keys(path: CriticalPath, source: PathSource) -> Iterator[tuple[MergeKey, bool]]:
     for track, span, rank in zip(path.track, path.span, path.rank, strict=True):
-        leg = source.leg(track, span)
-        yield (rank, leg.what, leg.microbatch, leg.apart), leg.is_placeholder
+        merge_facts = source.merge_facts(track, span)
+        yield (
+            (rank, merge_facts.what, merge_facts.microbatch, merge_facts.separator),
+            merge_facts.is_placeholder,
+        )
 
 
-def _turned(begins: array[int], spans: array[int], end_ns: int) -> tuple[array[int], array[int]]:
+def _reverse_spans(begins: array[int], spans: array[int], end_ns: int) -> tuple[array[int], array[int]]:
     """Spans that follow one another, and when they begin, the last first, without those that take 0 ns."""
     if len(spans) > 1:
         # What takes 0 ns begins when what is behind it does.

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, overload
 
 from simcore.records import NamedTuple, Struct
-from simcore.units import change_percent, duration, plural, signed
+from simcore.units import change_percent, duration, plural, signed_duration
 
 if TYPE_CHECKING:
     from simcore.ranks import RankSet
-    from simcore.trace.contexts import Work
+    from simcore.trace.contexts import StepWork
     from simcore.trace.layers import LayerUse
     from simcore.trace.track import Track
 
@@ -45,7 +45,7 @@ class Origin(Struct, frozen=True):
         return self.step_end_ns[-1] - self.step_end_ns[-2] if self.step_end_ns else None
 
 
-class Said(NamedTuple):
+class Insight(NamedTuple):
     """A sentence on a run. rule: which one says it. ns: the figure that it is about, None of several."""
 
     rule: str
@@ -102,7 +102,7 @@ class WaitFor(NamedTuple):
     late: RankSet
     where: str
     ns: int
-    said: str = ""
+    summary: str = ""
 
 
 class PathSegment(NamedTuple):
@@ -156,7 +156,7 @@ class NodeTables(NamedTuple):
     in_cycles: bool = False
 
 
-class Stepped(Protocol):
+class SteppedRun(Protocol):
     """A step, or several: see `StepShape`."""
 
     @property
@@ -164,24 +164,24 @@ class Stepped(Protocol):
     @property
     def microbatches(self) -> int: ...
     @property
-    def microbatches_alike(self) -> bool: ...
+    def has_equal_microbatches(self) -> bool: ...
     @property
     def steps(self) -> int: ...
     @property
-    def work(self) -> Work | None: ...
+    def work(self) -> StepWork | None: ...
     @property
     def left_out(self) -> str: ...
     @property
     def measured(self) -> bool: ...
 
 
-def microbatch_ns(run: Stepped) -> int | None:
+def microbatch_ns(run: SteppedRun) -> int | None:
     """What each micro-batch of a replica takes of the step, ns; None where the run has none."""
     count = run.microbatches * run.steps
     return run.step_time_ns // count if count else None
 
 
-def throughput_words(run: Stepped) -> str:
+def throughput_words(run: SteppedRun) -> str:
     """`step / 16 micro-batches = 923.4 ms, 1.083 a second`, of each replica; "" where the run has none.
 
     The step over their number: several are on their way at a time. Of unequal ones their number alone.
@@ -190,20 +190,20 @@ def throughput_words(run: Stepped) -> str:
     if not each:
         return ""
     count = plural(run.microbatches, "micro-batch")
-    if not run.microbatches_alike:
+    if not run.has_equal_microbatches:
         return f"{run.microbatches} unequal micro-batches"
     if run.steps == 1 and each != run.step_time_ns:
-        return f"step / {count} = {duration(each)}, {_rate(each)} a second"
-    return f"{count}: {_average(run, each)}, {_rate(each)} a second"
+        return f"step / {count} = {duration(each)}, {_format_rate(each)} a second"
+    return f"{count}: {_format_average(run, each)}, {_format_rate(each)} a second"
 
 
-def each_words(run: Stepped, unit: str = "") -> str:
+def each_words(run: SteppedRun, unit: str = "") -> str:
     """`step / 16 = 923.4 ms`: what each micro-batch takes of the step, of several steps the mean of all; ""
     where the run has none, or unequal ones. unit: behind the number, where nothing else says what it counts.
     """
     each = microbatch_ns(run)
     # Of one alone the step time says it.
-    if not each or each == run.step_time_ns or not run.microbatches_alike:
+    if not each or each == run.step_time_ns or not run.has_equal_microbatches:
         return ""
     if run.steps > 1:
         return f"mean {duration(each)} a micro-batch"
@@ -214,75 +214,77 @@ def each_words(run: Stepped, unit: str = "") -> str:
 _BEHIND = ", step / "
 
 
-def with_each(fact: str, run: Stepped) -> str:
+def append_each(fact: str, run: SteppedRun) -> str:
     """A fact on the schedule of a run of one step with `each_words` behind it."""
     each = each_words(run) if run.steps == 1 else ""
     return f"{fact}, {each}" if each else fact
 
 
-def without_each(fact: str) -> str:
+def remove_each(fact: str) -> str:
     """A fact of a headline without what `with_each` has put behind it."""
     return fact.partition(_BEHIND)[0]
 
 
-class PerWork(NamedTuple):
+class WorkComparison(NamedTuple):
     """Two runs by their work. a_ns: the step of A. alike_ns: what as much work takes of B's, ns. each_ns: a
     micro-batch of either; none where one of these is not as much work as another.
     """
 
     a_ns: int
-    alike_ns: int
+    same_work_ns: int
     each_ns: tuple[int, int] | None
 
     @property
-    def share(self) -> str:
+    def change_text(self) -> str:
         """`-27.1 %`: B against A."""
-        return change_percent(self.a_ns, self.alike_ns)
+        return change_percent(self.a_ns, self.same_work_ns)
 
     @property
     def words(self) -> str:
         """`a micro-batch -229.0 ms (-24.8 %)`, of unequal ones what all of A's take."""
-        before, after = self.each_ns or (self.a_ns, self.alike_ns)
+        before, after = self.each_ns or (self.a_ns, self.same_work_ns)
         of = "a micro-batch" if self.each_ns else "for the same work"
-        return f"{of} {signed(after - before)}" + (f" ({self.share})" if self.share else "")
+        return f"{of} {signed_duration(after - before)}" + (
+            f" ({self.change_text})" if self.change_text else ""
+        )
 
 
-def per_work(a: Stepped, b: Stepped) -> PerWork | None:
+def compare_by_work(a: SteppedRun, b: SteppedRun) -> WorkComparison | None:
     """Two runs by their work where that decides which is faster, and not the step: where replicas have more
     micro-batches in the one than in the other, and the batch of all replicas is another one too. None of
     runs that have as much work, and of those that cannot be compared (`is_other_work`).
     """
-    works = _unequal(a, b)
+    works = _unequal_works(a, b)
     if works is None or not _is_multiple(*works) or a.left_out != b.left_out:
         return None
     before, after = (sum(work.counts) for work in works)
-    alike_ns = alike_work_ns(b.step_time_ns, *works)
+    same_work_ns = find_same_work_ns(b.step_time_ns, *works)
     each = microbatch_ns(a), microbatch_ns(b)
     is_one_kind = len(works[0].counts) == 1
     is_of_each = a.microbatches * a.steps * after == b.microbatches * b.steps * before
     has_each = is_one_kind and is_of_each and each[0] and each[1]
     each_ns = (each[0] or 0, each[1] or 0) if has_each else None
-    return PerWork(a.step_time_ns, alike_ns or 0, each_ns)
+    return WorkComparison(a.step_time_ns, same_work_ns or 0, each_ns)
 
 
-def is_other_work(a: Stepped, b: Stepped) -> bool:
+def is_other_work(a: SteppedRun, b: SteppedRun) -> bool:
     """Whether the steps of two runs are of micro-batches that are neither the same nor a multiple of them, or
     one of them goes without lines of the file that the other has.
     """
     if a.left_out != b.left_out:
         return True
-    works = _unequal(a, b)
+    works = _unequal_works(a, b)
     return works is not None and not _is_multiple(*works)
 
 
-def alike_work_ns(ns: int, work: Work, other: Work) -> int | None:
+def find_same_work_ns(ns: int, work: StepWork, other: StepWork) -> int | None:
     """What as much as `work` takes of a step of `other`, ns; None where the one is no multiple of the other:
     of unequal micro-batches a part takes nobody knows what.
     """
     return ns * sum(work.counts) // sum(other.counts) if _is_multiple(work, other) else None
 
 
-def _unequal(a: Stepped, b: Stepped) -> tuple[Work, Work] | None:
+def _unequal_works(a: SteppedRun, b: SteppedRun) -> tuple[StepWork, StepWork] | None:
     """The work of two runs that have not as much; None also where it is not known."""
     if a.measured != b.measured:
         # What was measured need not be as much work as what was simulated.
@@ -295,19 +297,22 @@ def _unequal(a: Stepped, b: Stepped) -> tuple[Work, Work] | None:
     return (works[0], works[1]) if batches[0] != batches[1] else None
 
 
-def _is_multiple(work: Work, other: Work) -> bool:
+def _is_multiple(work: StepWork, other: StepWork) -> bool:
     """Whether it is the same micro-batches, more or less often."""
     before, after = sum(work.counts), sum(other.counts)
     if not before or not after or len(work.counts) != len(other.counts):
         return False
-    return all(was * after == now * before for was, now in zip(work.counts, other.counts, strict=True))
+    return all(
+        count * after == other_count * before
+        for count, other_count in zip(work.counts, other.counts, strict=True)
+    )
 
 
-def _average(run: Stepped, each_ns: int) -> str:
+def _format_average(run: SteppedRun, each_ns: int) -> str:
     return duration(each_ns) if each_ns == run.step_time_ns else f"mean {duration(each_ns)}"
 
 
-def _rate(each_ns: int) -> str:
+def _format_rate(each_ns: int) -> str:
     """How many a second, in four figures."""
     return f"{1e9 / each_ns:.4g}" if each_ns > 1e5 else f"{1e9 / each_ns:.0f}"
 
@@ -315,18 +320,18 @@ def _rate(each_ns: int) -> str:
 Item = TypeVar("Item", covariant=True)
 
 
-class OnDemand(Sequence[Item], Generic[Item]):
+class LazySequence(Sequence[Item], Generic[Item]):
     """`make` makes the item at an index from 0 to length - 1, each time it is asked for; none is kept."""
 
     def __init__(self, length: int) -> None:
-        self._places = range(length)
+        self._indices = range(length)
 
     @abstractmethod
     def make(self, index: int) -> Item:
         """The item at `index`."""
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._indices)
 
     @overload
     def __getitem__(self, index: int) -> Item: ...
@@ -334,5 +339,5 @@ class OnDemand(Sequence[Item], Generic[Item]):
     def __getitem__(self, index: slice) -> list[Item]: ...
     def __getitem__(self, index: int | slice) -> Item | list[Item]:
         if isinstance(index, slice):
-            return [self.make(row) for row in self._places[index]]
-        return self.make(self._places[index])
+            return [self.make(row) for row in self._indices[index]]
+        return self.make(self._indices[index])

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from simcore.cluster import Dimension
 
 
-class Spot(NamedTuple):
+class TrackInterval(NamedTuple):
     """A place in the timeline: the track `number` from start_ns to end_ns. stream: the stream whose lane
     shows it; None where the lane of the track does.
     """
 
-    number: int
+    track_id: int
     start_ns: int
     end_ns: int
     stream: str | None = None
@@ -30,7 +30,7 @@ class Step(NamedTuple):
     is a cause or an effect.
     """
 
-    number: int
+    track_id: int
     stream: str | None
     start_ns: int
     rank: int
@@ -44,7 +44,7 @@ class Dependency(Struct, frozen=True):
     end_ns: of the part that was waited for.
     """
 
-    number: int
+    track_id: int
     span: int
     rank: int
     reason: str
@@ -52,7 +52,7 @@ class Dependency(Struct, frozen=True):
     end_ns: int
 
 
-class Leg(Struct, frozen=True):
+class MergedSegment(Struct, frozen=True):
     """Segments first..last-1 of the critical path: one rank doing one thing of one micro-batch.
 
     number: the track of the rank. stage: None where it is not known. what: a pass, a kind of group, an
@@ -64,7 +64,7 @@ class Leg(Struct, frozen=True):
     last: int
     start_ns: int
     end_ns: int
-    number: int
+    track_id: int
     rank: int
     stage: int | None
     what: str
@@ -77,7 +77,7 @@ class Leg(Struct, frozen=True):
         return self.end_ns - self.start_ns
 
 
-class Place(Struct, frozen=True):
+class Finding(Struct, frozen=True):
     """A place of a run worth a look. what: `end`, `bubble` ... words: what there is to see, the figure
     before the names, which may be cut.
 
@@ -86,16 +86,16 @@ class Place(Struct, frozen=True):
 
     what: str
     words: str
-    number: int
+    track_id: int
     start_ns: int
     end_ns: int
     ns: int
     stream: str | None = None
 
     @property
-    def spot(self) -> Spot:
+    def interval(self) -> TrackInterval:
         """Where it is seen."""
-        return Spot(self.number, self.start_ns, self.end_ns, self.stream)
+        return TrackInterval(self.track_id, self.start_ns, self.end_ns, self.stream)
 
 
 # Less of a step is 0.0 %.
@@ -137,7 +137,7 @@ class WhatIf(Struct, frozen=True):
     parameters: Parameters | None = None
     flags: str = ""
     microbatches: int | None = None
-    alike_ns: int | None = None
+    same_work_ns: int | None = None
     meaning: str = ""
     memory_bytes: int | None = None
     fixes: bool = False
@@ -155,60 +155,63 @@ class WhatIf(Struct, frozen=True):
     @property
     def gain_ns(self) -> int:
         """What is held against the step: the step with it, of more micro-batches what as much work takes."""
-        return self.better10_ns if self.alike_ns is None else self.alike_ns
+        return self.better10_ns if self.same_work_ns is None else self.same_work_ns
 
     @property
     def best_ns(self) -> int:
         """The least step time that this can bring."""
         return self.better10_ns if self.free_ns is None else min(self.free_ns, self.better10_ns)
 
-    def is_seen(self, base_ns: int) -> bool:
+    def is_notable(self, base_ns: int) -> bool:
         """Whether its row says more than 0.0 % of the step `base_ns`, or something else than a time."""
-        is_told = bool(self.flags or self.unknown or self.anomaly)
-        return is_told or abs(self.better10_ns - base_ns) >= LEAST_SHARE * base_ns
+        is_stated = bool(self.flags or self.unknown or self.anomaly)
+        return is_stated or abs(self.better10_ns - base_ns) >= LEAST_SHARE * base_ns
 
 
-def different_changes(rows: Sequence[WhatIf]) -> list[WhatIf]:
+def drop_overlap_variants(rows: Sequence[WhatIf]) -> list[WhatIf]:
     """The rows without those changes that differ from one before them in what they overlap alone."""
-    kept, seen = [], set()
+    distinct, main_parameters = [], set()
     for row in rows:
         if row.list == "change" and row.parameters is not None:
             main = replace(
                 row.parameters, overlap_fwd_bwd=False, overlap_grad_reduce=False, overlap_param_gather=False
             )
-            if main in seen:
+            if main in main_parameters:
                 continue
-            seen.add(main)
-        kept.append(row)
-    return kept
+            main_parameters.add(main)
+        distinct.append(row)
+    return distinct
 
 
-def dimension_change(name: str, dims: Sequence[Dimension]) -> tuple[str, str] | None:
+def format_dimension_change(name: str, dims: Sequence[Dimension]) -> tuple[str, str] | None:
     """(`dim 1 bandwidth`, `50 -> 55.6 GB/s`) of the knob `dimension 1 bandwidth` with 10 % less time; None of
     all else.
     """
-    kind, _, rest = name.partition(" ")
-    number, _, what = rest.partition(" ")
-    if kind != "dimension" or not number.isdecimal() or int(number) >= len(dims):
+    kind, _, property_text = name.partition(" ")
+    index, _, property_name = property_text.partition(" ")
+    if kind != "dimension" or not index.isdecimal() or int(index) >= len(dims):
         return None
-    dimension = dims[int(number)]
+    dimension = dims[int(index)]
     # 10 % less time: a bandwidth of 1 / 0.9.
-    if what == "bandwidth":
-        figure, _, unit = dimension.rate().partition(" (")[0].partition(" ")
-        return f"dim {number} {what}", f"{_figure(float(figure))} -> {_figure(float(figure) / 0.9)} {unit}"
+    if property_name == "bandwidth":
+        figure, _, unit = dimension.bandwidth_text().partition(" (")[0].partition(" ")
+        return (
+            f"dim {index} {property_name}",
+            f"{_format_figure(float(figure))} -> {_format_figure(float(figure) / 0.9)} {unit}",
+        )
     return (
-        f"dim {number} {what}",
-        f"{_figure(dimension.latency_ns)} -> {_figure(dimension.latency_ns * 0.9)} ns",
+        f"dim {index} {property_name}",
+        f"{_format_figure(dimension.latency_ns)} -> {_format_figure(dimension.latency_ns * 0.9)} ns",
     )
 
 
-def _figure(value: float) -> str:
+def _format_figure(value: float) -> str:
     """Three figures, and all of a whole number of more."""
     return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
 # (rank, what it does, micro-batch or -1, what keeps legs apart that are told alike)
-LegKey = tuple[int, str, int, int]
+MergeKey = tuple[int, str, int, int]
 
 
 class Stretch(NamedTuple):
@@ -216,11 +219,11 @@ class Stretch(NamedTuple):
 
     first: int
     last: int
-    key: LegKey
+    key: MergeKey
     is_placeholder: bool
 
 
-def stretches(segments: Iterable[tuple[LegKey, bool]]) -> list[Stretch]:
+def merge_stretches(segments: Iterable[tuple[MergeKey, bool]]) -> list[Stretch]:
     """The legs of a path, whatever run it is of, in its order: neighbouring segments of one key are one leg.
     segments: (key, whether it is a placeholder) of each segment.
 
@@ -234,24 +237,24 @@ def stretches(segments: Iterable[tuple[LegKey, bool]]) -> list[Stretch]:
             runs[-1] = before._replace(last=index + 1)
         else:
             runs.append(Stretch(index, index + 1, key, placeholder))
-    return _joined(runs)
+    return _merge_placeholders(runs)
 
 
-def _joined(parts: list[Stretch]) -> list[Stretch]:
+def _merge_placeholders(parts: list[Stretch]) -> list[Stretch]:
     """Placeholders as a part of what their rank does next, the last ones of what it did before."""
-    joined: list[Stretch] = []
+    merged: list[Stretch] = []
     for stretch in parts:
-        before = joined[-1] if joined else None
+        before = merged[-1] if merged else None
         if before is not None and before.key[0] == stretch.key[0]:
             if before.is_placeholder:
                 # Behind that there may now be more of what came before the placeholder.
-                joined.pop()
+                merged.pop()
                 stretch = Stretch(before.first, stretch.last, stretch.key, stretch.is_placeholder)
-                before = joined[-1] if joined else None
+                before = merged[-1] if merged else None
             if before is not None and not stretch.is_placeholder and before.key == stretch.key:
-                stretch = joined.pop()._replace(last=stretch.last)
-        joined.append(stretch)
-    if len(joined) > 1 and joined[-1].is_placeholder and joined[-2].key[0] == joined[-1].key[0]:
-        last = joined.pop()
-        joined[-1] = joined[-1]._replace(last=last.last)
-    return joined
+                stretch = merged.pop()._replace(last=stretch.last)
+        merged.append(stretch)
+    if len(merged) > 1 and merged[-1].is_placeholder and merged[-2].key[0] == merged[-1].key[0]:
+        last = merged.pop()
+        merged[-1] = merged[-1]._replace(last=last.last)
+    return merged

@@ -17,17 +17,17 @@ from itertools import compress
 from operator import add, ne, or_
 from typing import TypeVar
 
-from simcore.diagnostics import Cancelled, never
+from simcore.diagnostics import Cancelled, never_cancelled
 from simcore.records import NamedTuple, Struct
 from simcore.trace.graph import START, Graph
-from simcore.trace.repeats import Pattern, Work
+from simcore.trace.repeats import Pattern, PatternTimes
 
 Time = TypeVar("Time", int, float)
 # Times of a pass at a factor are floats: below this share of the step two of them are equal.
 _EQUAL = 1e-12
-_MOST_PIECES = 64
+_MOST_SEGMENTS = 64
 # Of a factor; behind them floats differ with the order of sums.
-_PLACES = 9
+_DECIMALS = 9
 
 
 class Slopes(NamedTuple):
@@ -55,7 +55,7 @@ class Gradient(Struct, frozen=True):
     until: float
 
 
-def _summed(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
+def _sum_by_kind(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
     """ns by kind; without what takes none."""
     sums: dict[int, int] = {}
     for kind, ns in pairs:
@@ -69,12 +69,12 @@ def _ends(first: Iterable[int], second: Iterable[int], totals: Iterable[Time]) -
     end: list[Time] = [0]
     append = end.append
     for chain, other, total in zip(first, second, totals, strict=True):
-        before, beside = end[chain], end[other]
-        append((before if before > beside else beside) + total)
+        before, other_end = end[chain], end[other]
+        append((before if before > other_end else other_end) + total)
     return end
 
 
-def _breaks(graph: Graph, begin: int, end: int) -> list[int]:
+def _find_breaks(graph: Graph, begin: int, end: int) -> list[int]:
     """The places begin..end-1 of the nodes that do not hang on the one before them alone."""
     waits = map(or_, map(ne, graph.first[begin:end], range(begin, end)), graph.second[begin:end])
     return list(compress(range(begin, end), waits))
@@ -95,7 +95,7 @@ class _Part(NamedTuple):
     works: list[tuple[int, int]]
 
     def step_at(
-        self, factor: float, chosen: Sequence[int], at_factor: Sequence[tuple[float, int]]
+        self, factor: float, chosen_ns: Sequence[int], at_factor: Sequence[tuple[float, int]]
     ) -> tuple[float, int]:
         """(the step with the chosen durations times `factor`, how much of them its path has).
 
@@ -104,15 +104,15 @@ class _Part(NamedTuple):
         """
         less = factor - 1
         totals: list[float] = [*self.total]
-        for place in compress(range(len(chosen)), chosen):
-            totals[place] += less * chosen[place]
-        slopes = chosen
+        for index in compress(range(len(chosen_ns)), chosen_ns):
+            totals[index] += less * chosen_ns[index]
+        slopes = chosen_ns
         if at_factor:
-            slopes = [*chosen]
-            for place, work in self.works:
+            slopes = [*chosen_ns]
+            for index, work in self.works:
                 more, slope = at_factor[work]
-                totals[place] += more
-                slopes[place] += slope
+                totals[index] += more
+                slopes[index] += slope
         end = _ends(self.first, self.second, totals)
         chain = max(self.last, key=end.__getitem__)
         step, slope = end[chain], 0
@@ -140,12 +140,12 @@ class Chains:
         # A node hangs on the one before it alone, or it breaks a chain; with a repeat a chain ends.
         breaks: list[int] = []
         inside = bytearray(count + 1)
-        begun = 0
+        start = 0
         for repeat in graph.repeats:
-            breaks += _breaks(graph, begun, repeat.before)
+            breaks += _find_breaks(graph, start, repeat.before)
             inside[repeat.before + 1 : repeat.last + 1] = b"\1" * len(repeat.pattern)
-            begun = repeat.last
-        breaks += _breaks(graph, begun, count)
+            start = repeat.last
+        breaks += _find_breaks(graph, start, count)
         ends = {graph.first[at] for at in breaks}
         ends.update(graph.second[at] for at in breaks)
         ends.update(breaks, last, (count,))
@@ -158,20 +158,20 @@ class Chains:
         ends.update(repeat_to)
         ends.discard(START)
         tails = sorted(ends)
-        number = {START: 0} | {tail: index for index, tail in enumerate(tails, 1)}
+        chain_ids = {START: 0} | {tail: index for index, tail in enumerate(tails, 1)}
         # Who waits for another node of a repeat begins behind its exit all the same.
-        inner = {repeat.exit: number[repeat.last] for repeat in graph.repeats}
+        inner = {repeat.exit: chain_ids[repeat.last] for repeat in graph.repeats}
 
         def chain_of(node: int) -> int:
-            return inner.get(node, 0) if inside[node] else number[node]
+            return inner.get(node, 0) if inside[node] else chain_ids[node]
 
         # Lists: each scale goes over all of them, and an array makes its numbers anew each time.
         self.first: list[int] = []
         self.second: list[int] = []
         self.total: list[int] = []
         self.kinds: dict[int, dict[int, int]] = {}
-        self._known: dict[tuple[bytes, bytes], dict[int, int]] = {}
-        self.works: list[Work] = []
+        self._cached_sums: dict[tuple[bytes, bytes], dict[int, int]] = {}
+        self.works: list[PatternTimes] = []
         # Of the chains with a repeat, which of `works` it is.
         self._work_of: dict[int, int] = {}
         known_works: dict[tuple[Pattern, bytes, bytes], int] = {}
@@ -179,11 +179,11 @@ class Chains:
         for chain, tail in enumerate(tails, 1):
             repeat_here, end, total = repeat_to.get(tail), tail, 0
             if repeat_here is not None:
-                taken, kinds = repeat_here.own(durations), repeat_here.own(kind_of)
-                key = repeat_here.pattern, taken.tobytes(), kinds.tobytes()
+                repeat_durations, kinds = repeat_here.own(durations), repeat_here.own(kind_of)
+                key = repeat_here.pattern, repeat_durations.tobytes(), kinds.tobytes()
                 work = known_works.setdefault(key, len(self.works))
                 if work == len(self.works):
-                    self.works.append(Work(repeat_here.pattern, taken, kinds))
+                    self.works.append(PatternTimes(repeat_here.pattern, repeat_durations, kinds))
                 self._work_of[chain] = work
                 end, total = repeat_here.before, self.works[work].total
             if repeat_here is not None and head == end:
@@ -192,7 +192,7 @@ class Chains:
             else:
                 self.first.append(chain_of(graph.first[head]))
                 self.second.append(chain_of(graph.second[head]))
-            sums = self._sums(graph.duration[head:end], durations, kind_of)
+            sums = self._sum_durations(graph.duration[head:end], durations, kind_of)
             self.total.append(total + sum(sums.values()))
             for kind, ns in sums.items():
                 self.kinds.setdefault(kind, {})[chain] = ns
@@ -200,32 +200,42 @@ class Chains:
         for kind in {kind for one in self.works for kind in one.kinds}:
             self.kinds.setdefault(kind, {})
         self.last = [chain_of(node) for node in last]
-        self._known.clear()
+        self._cached_sums.clear()
         self._ends = _ends(self.first, self.second, self.total)
         self.step_ns = max(self._ends[chain] for chain in self.last)
-        self._critical = self._tight()
+        self._critical = self._critical_chains()
         self._through = self._longest_through()
         self._by_length = sorted(self._through)
         # By how many chains they have.
         self._parts: dict[int, _Part] = {}
 
-    def _sums(self, numbers: array[int], durations: array[int], kind_of: array[int]) -> dict[int, int]:
+    def _sum_durations(
+        self, duration_ids: array[int], durations: array[int], kind_of: array[int]
+    ) -> dict[int, int]:
         """ns by kind of the durations with these numbers."""
         # Joins take nothing: mostly one, with which a chain begins.
-        begun = next((index for index, number in enumerate(numbers) if number > 0), len(numbers))
-        numbers = numbers[begun:]
-        if not numbers:
+        first_index = next(
+            (index for index, duration_id in enumerate(duration_ids) if duration_id > 0), len(duration_ids)
+        )
+        duration_ids = duration_ids[first_index:]
+        if not duration_ids:
             return {}
-        first, after = numbers[0], numbers[-1] + 1
-        if after - first != len(numbers):
+        first, after = duration_ids[0], duration_ids[-1] + 1
+        if after - first != len(duration_ids):
             # Others are between.
-            kinds = [(kind_of[number], durations[number]) for number in numbers if number > 0]
-            return _summed(kinds)
+            kinds = [
+                (kind_of[duration_id], durations[duration_id])
+                for duration_id in duration_ids
+                if duration_id > 0
+            ]
+            return _sum_by_kind(kinds)
         # Micro-batches repeat each other: one of many is summed.
         key = (kind_of[first:after].tobytes(), durations[first:after].tobytes())
-        sums = self._known.get(key)
+        sums = self._cached_sums.get(key)
         if sums is None:
-            sums = self._known[key] = _summed(zip(kind_of[first:after], durations[first:after], strict=True))
+            sums = self._cached_sums[key] = _sum_by_kind(
+                zip(kind_of[first:after], durations[first:after], strict=True)
+            )
         return sums
 
     def _longest_through(self) -> list[int]:
@@ -242,7 +252,7 @@ class Chains:
                 behind[second] = ns
         return list(map(add, self._ends[1:], behind[1:]))
 
-    def _close(self, within_ns: int) -> _Part:
+    def _close_part(self, within_ns: int) -> _Part:
         """The chains on paths that are at most so much shorter than the step."""
         least = self.step_ns - within_ns
         count = len(self._through) - bisect_left(self._by_length, least)
@@ -250,62 +260,62 @@ class Chains:
             return self._parts[count]
         close = [ns >= least for ns in self._through]
         chains = list(compress(range(1, len(close) + 1), close))
-        number_of = [0] * (len(close) + 1)
-        for number, chain in enumerate(chains, 1):
-            number_of[chain] = number
+        part_ids = [0] * (len(close) + 1)
+        for part_id, chain in enumerate(chains, 1):
+            part_ids[chain] = part_id
         part = self._parts[count] = _Part(
             chains,
-            [number_of[chain] for chain in compress(self.first, close)],
-            [number_of[chain] for chain in compress(self.second, close)],
+            [part_ids[chain] for chain in compress(self.first, close)],
+            [part_ids[chain] for chain in compress(self.second, close)],
             list(compress(self.total, close)),
-            [number_of[chain] for chain in self.last if number_of[chain]],
-            [(number_of[chain] - 1, work) for chain, work in self._work_of.items() if number_of[chain]],
+            [part_ids[chain] for chain in self.last if part_ids[chain]],
+            [(part_ids[chain] - 1, work) for chain, work in self._work_of.items() if part_ids[chain]],
         )
         return part
 
-    def _tight(self) -> tuple[list[tuple[int, list[int]]], list[int]]:
+    def _critical_chains(self) -> tuple[list[tuple[int, list[int]]], list[int]]:
         """The chains of all critical paths in order, each with those right before it by their places among
         these; and the places of those with which the step is over.
         """
         ends = self._ends
-        asked = [chain for chain in self.last if ends[chain] == self.step_ns and chain]
-        over = set(asked)
+        pending = [chain for chain in self.last if ends[chain] == self.step_ns and chain]
+        over = set(pending)
         before: dict[int, list[int]] = {}
-        while asked:
-            chain = asked.pop()
+        while pending:
+            chain = pending.pop()
             if chain not in before:
                 begin = ends[chain] - self.total[chain - 1]
                 waits = (self.first[chain - 1], self.second[chain - 1])
                 # On a critical path START is waited for by what begins with the step alone.
                 before[chain] = [wait for wait in waits if wait and ends[wait] == begin]
-                asked += before[chain]
-        number_of = {chain: number for number, chain in enumerate(sorted(before))}
-        critical = [(chain, [number_of[earlier] for earlier in before[chain]]) for chain in number_of]
-        return critical, [number_of[chain] for chain in over]
+                pending += before[chain]
+        index_of = {chain: index for index, chain in enumerate(sorted(before))}
+        critical = [(chain, [index_of[earlier] for earlier in before[chain]]) for chain in index_of]
+        return critical, [index_of[chain] for chain in over]
 
-    def slopes(self, kinds: Collection[int], cancelled: Callable[[], bool] = never) -> Slopes:
+    def find_slopes(self, kinds: Collection[int], cancelled: Callable[[], bool] = never_cancelled) -> Slopes:
         """What a factor on these kinds of durations does. Raises `Cancelled`."""
         if cancelled():
             raise Cancelled
-        chosen = [0] * len(self.total)
+        chosen_ns = [0] * len(self.total)
         for kind in kinds:
             for chain, ns in self.kinds.get(kind, {}).items():
-                chosen[chain - 1] += ns
-        wanted = set(kinds)
-        of_works = [work.chosen(wanted) for work in self.works]
+                chosen_ns[chain - 1] += ns
+        kind_set = set(kinds)
+        of_works = [work.chosen_ns(kind_set) for work in self.works]
         if not any(of_works):
             of_works = []
-        left, right = self._slopes_at_one(chosen, of_works)
-        return Slopes(left, right, self._until(chosen, of_works, left, cancelled) if left else 0.0)
+        left, right = self._slopes_at_one(chosen_ns, of_works)
+        return Slopes(left, right, self._least_factor(chosen_ns, of_works, left, cancelled) if left else 0.0)
 
-    def _slopes_at_one(self, chosen: Sequence[int], of_works: Sequence[Sequence[int]]) -> tuple[int, int]:
+    def _slopes_at_one(self, chosen_ns: Sequence[int], of_works: Sequence[Sequence[int]]) -> tuple[int, int]:
         least: list[int] = []
         most: list[int] = []
         critical, over = self._critical
         works = {self._work_of[chain] for chain, _ in critical if chain in self._work_of}
-        at_one = {work: self.works[work].at_one(of_works[work]) for work in works if of_works}
+        at_one = {work: self.works[work].slopes_at_one(of_works[work]) for work in works if of_works}
         for chain, before in critical:
-            low = high = chosen[chain - 1]
+            low = high = chosen_ns[chain - 1]
             if at_one and chain in self._work_of:
                 less, more = at_one[self._work_of[chain]]
                 low, high = low + less, high + more
@@ -319,9 +329,9 @@ class Chains:
                 most.append(high + max((most[earlier] for earlier in before), default=0))
         return min((least[last] for last in over), default=0), max((most[last] for last in over), default=0)
 
-    def _until(
+    def _least_factor(
         self,
-        chosen: Sequence[int],
+        chosen_ns: Sequence[int],
         of_works: Sequence[Sequence[int]],
         left: int,
         cancelled: Callable[[], bool],
@@ -332,13 +342,13 @@ class Chains:
         The step is never below that line, and no path gets longer: one that is shorter than the step by more
         than `left` is never the longest.
         """
-        part = self._close(left)
-        own = [chosen[chain - 1] for chain in part.chains]
+        part = self._close_part(left)
+        own = [chosen_ns[chain - 1] for chain in part.chains]
 
         def step_at(factor: float) -> tuple[float, int]:
             at = []
-            for work, some in zip(self.works, of_works, strict=False):
-                ns, slope = work.at(factor, some)
+            for work, chosen_of_work in zip(self.works, of_works, strict=False):
+                ns, slope = work.longest_at(factor, chosen_of_work)
                 at.append((ns - work.total, slope))
             return part.step_at(factor, own, at)
 
@@ -346,7 +356,7 @@ class Chains:
         if step == self.step_ns - left:
             return 0.0
         factor = 0.0
-        for _ in range(_MOST_PIECES):
+        for _ in range(_MOST_SEGMENTS):
             if cancelled():
                 raise Cancelled
             line = self.step_ns - left * (1 - factor)
@@ -354,4 +364,4 @@ class Chains:
                 break
             factor += (step - line) / (left - slope)
             step, slope = step_at(factor)
-        return min(round(factor, _PLACES), 1.0)
+        return min(round(factor, _DECIMALS), 1.0)

@@ -21,28 +21,28 @@ from itertools import accumulate, compress, pairwise
 from operator import sub
 from typing import Any
 
-from simcore.diagnostics import Cancelled, never
+from simcore.diagnostics import Cancelled, never_cancelled
 from simcore.records import NamedTuple
-from simcore.trace.repeats import Pattern, Repeat, Way
-from simcore.units import shifted, taken_from
+from simcore.trace.repeats import PathNodes, Pattern, Repeat
+from simcore.units import add_to_column, subtract_column
 
 # The node that is over when the step begins.
 START = 0
 # How a node waits for another: it is behind it on its own track; it joins it; it receives it as a message;
 # the stream or channel was busy with it; the queue of a network dimension served it first; a member of its
 # collective came from it.
-BEFORE, JOINED, RECEIVED, BUSY, QUEUED, ARRIVED = range(6)
+BEFORE, JOINS, RECEIVED, BUSY, QUEUED, ARRIVED = range(6)
 
 _CHAINS_BETWEEN_CANCEL_CHECKS = 2**12
 # A table for `translate`: 1 where a node begins a chain.
 _BEGINS = bytes(begin == 0 for begin in range(256))
 
 
-def _zeros(column: bytearray, first: int, last: int) -> Iterator[int]:
+def _find_zeros(column: bytearray, first: int, last: int) -> Iterator[int]:
     """The places first..last-1 of a column that hold 0."""
     if last - first > 8:
         return compress(range(first, last), column[first:last].translate(_BEGINS))
-    return (place for place in range(first, last) if not column[place])
+    return (index for index in range(first, last) if not column[index])
 
 
 class Cause(NamedTuple):
@@ -67,7 +67,7 @@ class ChainStep(NamedTuple):
     end: int
     track: int
     cause: Cause | None
-    way: Way | None = None
+    repeat_path: PathNodes | None = None
 
 
 class Graph:
@@ -128,7 +128,7 @@ class Graph:
         self.chained += bytes(count)
         return node
 
-    def join(self, track: int, now: int, other: int, why: int) -> int:
+    def add_join(self, track: int, now: int, other: int, why: int) -> int:
         """The node at which a track that was at node `now` has also waited for `other`."""
         if other in (now, START):
             return now
@@ -139,19 +139,19 @@ class Graph:
         self.chained.append(0)
         return len(self.first)
 
-    def meet(self, arrivals: Iterable[tuple[int, int]]) -> int:
+    def add_rendezvous(self, arrivals: Iterable[tuple[int, int]]) -> int:
         """The node at which all members of a collective have come. arrivals: (track, node it comes from),
         in the order in which ties are named.
         """
         members = iter(arrivals)
         _, over = next(members)
         for track, node in members:
-            over = self.join(track, over, node, ARRIVED)
+            over = self.add_join(track, over, node, ARRIVED)
         return over
 
     # -- passes ----------------------------------------------------------------------
 
-    def flat(self, columns: Iterable[Sequence[int]]) -> array[int]:
+    def flatten(self, columns: Iterable[Sequence[int]]) -> array[int]:
         """Durations as the passes take them, ns: columns behind each other from 1 on, joins take 0."""
         flattened = array("q", (0,))
         for column in columns:
@@ -159,7 +159,9 @@ class Graph:
         flattened.extend([0] * self.tracks)
         return flattened
 
-    def ends(self, durations: array[int], cancelled: Callable[[], bool] = never) -> list[int] | array[int]:
+    def ends(
+        self, durations: array[int], cancelled: Callable[[], bool] = never_cancelled
+    ) -> list[int] | array[int]:
         """When each node ends, ns; the first entry is START's 0. durations: of `flat`. Raises `Cancelled`.
 
         A list, which is half as fast again as an array; who keeps it makes it one (8 B a node, not 40). An
@@ -167,8 +169,8 @@ class Graph:
         """
         end: list[int] | array[int] = array("q", (0,)) if self.repeats else [0]
         append = end.append
-        chains = self._known_chains()
-        known: dict[tuple[Pattern, bytes], array[int]] = {}
+        chains = self._chain_columns()
+        cache: dict[tuple[Pattern, bytes], array[int]] = {}
         for begin in range(0, len(chains[0]), _CHAINS_BETWEEN_CANCEL_CHECKS):
             if cancelled():
                 raise Cancelled
@@ -176,12 +178,12 @@ class Graph:
             for first, second, duration, more in zip(*(column[part] for column in chains), strict=True):
                 if more < 0:
                     repeat = self.repeats[first]
-                    taken = repeat.own(durations)
-                    key = repeat.pattern, taken.tobytes()
-                    ends = known.get(key)
+                    repeat_durations = repeat.own(durations)
+                    key = repeat.pattern, repeat_durations.tobytes()
+                    ends = cache.get(key)
                     if ends is None:
-                        ends = known[key] = repeat.pattern.ends(taken)
-                    end.extend(shifted(ends, end[repeat.entry]))
+                        ends = cache[key] = repeat.pattern.ends(repeat_durations)
+                    end.extend(add_to_column(ends, end[repeat.entry]))
                     continue
                 first_end, other = end[first], end[second]
                 append((first_end if first_end > other else other) + durations[duration])
@@ -190,7 +192,7 @@ class Graph:
                     end.extend(accumulate(follow, initial=end.pop()))
         return end
 
-    def _known_chains(self) -> tuple[array[int], ...]:
+    def _chain_columns(self) -> tuple[array[int], ...]:
         """Columns over the chains: first, second and duration of the node that begins it, how many follow.
 
         A repeat is one of -1 nodes more, `first` is its number. Made when first asked for: many passes go
@@ -204,26 +206,26 @@ class Graph:
             )
             more = array("i", (tail - head - 1 for head, tail in pairwise(heads)))
             at = 0
-            for number, repeat in enumerate(self.repeats):
+            for repeat_id, repeat in enumerate(self.repeats):
                 at = bisect_left(heads, repeat.before, at)
-                first[at], second[at], more[at] = number, START, -1
+                first[at], second[at], more[at] = repeat_id, START, -1
             self._chains = first, second, duration, more
         return self._chains
 
     def _heads(self) -> Iterator[int]:
         """The place of each node that begins a chain, or a repeat."""
-        begun = 0
+        start = 0
         for repeat in self.repeats:
-            yield from _zeros(self.chained, begun, repeat.before)
+            yield from _find_zeros(self.chained, start, repeat.before)
             yield repeat.before
-            begun = repeat.last
-        yield from _zeros(self.chained, begun, len(self.chained))
+            start = repeat.last
+        yield from _find_zeros(self.chained, start, len(self.chained))
 
     def _tails(self) -> list[int]:
         """The nodes with which chains and repeats end, chains cut behind nodes for which others wait too; the
         last is last.
         """
-        first, second, _, more = self._known_chains()
+        first, second, _, more = self._chain_columns()
         tails = {*self._heads(), len(self.first)}
         for chain, other, length in zip(first, second, more, strict=True):
             if length >= 0:
@@ -234,33 +236,33 @@ class Graph:
         inside: set[int] = set()
         befores = [repeat.before for repeat in self.repeats]
         for tail in tails if befores else ():
-            number = bisect_left(befores, tail) - 1
-            if number >= 0 and tail < self.repeats[number].last:
+            repeat_id = bisect_left(befores, tail) - 1
+            if repeat_id >= 0 and tail < self.repeats[repeat_id].last:
                 inside.add(tail)
         return sorted(tails - inside)
 
     def latest(
-        self, durations: array[int], step_ns: int, cancelled: Callable[[], bool] = never
+        self, durations: array[int], step_ns: int, cancelled: Callable[[], bool] = never_cancelled
     ) -> list[int] | array[int]:
         """How late each node may end, ns, so that nothing ends after `step_ns`, with these durations."""
         column: Callable[[list[int]], Any] = partial(array, "q") if self.repeats else list
         late: list[int] | array[int] = column([step_ns]) * (len(self.first) + 1)
         tails = self._tails()
         repeat_to = {repeat.last: repeat for repeat in self.repeats}
-        known: dict[tuple[Pattern, bytes], array[int]] = {}
+        cache: dict[tuple[Pattern, bytes], array[int]] = {}
         for index in range(len(tails) - 1, -1, -1):
             if not index % _CHAINS_BETWEEN_CANCEL_CHECKS and cancelled():
                 raise Cancelled
             before, tail = tails[index - 1] if index else START, tails[index]
             repeat = repeat_to.get(tail)
             if repeat is not None:
-                taken = repeat.own(durations)
-                key = repeat.pattern, taken.tobytes()
-                behind = known.get(key)
+                repeat_durations = repeat.own(durations)
+                key = repeat.pattern, repeat_durations.tobytes()
+                behind = cache.get(key)
                 if behind is None:
-                    behind = known[key] = repeat.pattern.behind(taken)
+                    behind = cache[key] = repeat.pattern.longest_to_exit(repeat_durations)
                 # What else waits for its nodes begins behind its exit.
-                by_node = taken_from(late[repeat.exit], behind)
+                by_node = subtract_column(late[repeat.exit], behind)
                 late[repeat.before + 1 : repeat.last + 1] = by_node[1:]
                 late[repeat.entry] = min(late[repeat.entry], by_node[0])
                 continue
@@ -290,29 +292,29 @@ class Graph:
         """When a node begins, ns. ends: of a pass."""
         return max(ends[self.first[node - 1]], ends[self.second[node - 1]])
 
-    def causes(self, node: int, ends: Sequence[int], own: int) -> list[Cause]:
+    def find_causes(self, node: int, ends: Sequence[int], own: int) -> list[Cause]:
         """What ended when a node began, each node once; nothing where it begins with the step.
 
         own: the track that asks, one of those that the node is on. Ties are named in this order: what that
         track waited for itself, in its order, then what kept the stream busy, then the other members of
         the collective in theirs.
         """
-        asked = [(self.second[node - 1], self.why[node - 1], own), (self.first[node - 1], BEFORE, own)]
-        return self._ended(asked, self.start(node, ends), ends, own)
+        pending = [(self.second[node - 1], self.why[node - 1], own), (self.first[node - 1], BEFORE, own)]
+        return self._find_ended(pending, self.start(node, ends), ends, own)
 
-    def held(self, node: int, ends: Sequence[int], own: int) -> list[Cause]:
+    def find_blockers(self, node: int, ends: Sequence[int], own: int) -> list[Cause]:
         """What ended when a track could go on from a node: the node itself, or what a join had waited for."""
-        return self._ended([(node, BEFORE, own)], ends[node], ends, own)
+        return self._find_ended([(node, BEFORE, own)], ends[node], ends, own)
 
-    def _ended(
-        self, asked: list[tuple[int, int, int]], when: int, ends: Sequence[int], own: int
+    def _find_ended(
+        self, pending: list[tuple[int, int, int]], when: int, ends: Sequence[int], own: int
     ) -> list[Cause]:
         """The nodes behind joins that ended at `when`. asked: (node, how it is waited for, by which track),
         the last one first.
         """
         causes: list[Cause] = []
-        while asked:
-            node, why, track = asked.pop()
+        while pending:
+            node, why, track = pending.pop()
             if node == START or ends[node] != when:
                 continue
             if not self.is_join(node):
@@ -322,50 +324,52 @@ class Graph:
                     track = own if own in on else track if track in on else on[0]
                 causes.append(Cause(node, why, track))
                 continue
-            how, whose = self.why[node - 1], -1 - self.duration[node - 1]
+            wait_kind, waiting_track = self.why[node - 1], -1 - self.duration[node - 1]
             # Last in, first out: `first` before `second`, so that a chain of joins gives its waits in order.
-            asked.append((self.second[node - 1], BEFORE if how == ARRIVED else how, whose))
-            asked.append((self.first[node - 1], BEFORE, whose))
+            pending.append(
+                (self.second[node - 1], BEFORE if wait_kind == ARRIVED else wait_kind, waiting_track)
+            )
+            pending.append((self.first[node - 1], BEFORE, waiting_track))
         causes.sort(key=lambda cause: cause.track != own)
         return list({cause.node: cause for cause in reversed(causes)}.values())[::-1]
 
-    def path(
-        self, last: int, ends: Sequence[int], track: int, cancelled: Callable[[], bool] = never
+    def walk_path(
+        self, last: int, ends: Sequence[int], track: int, cancelled: Callable[[], bool] = never_cancelled
     ) -> Iterator[ChainStep]:
         """The nodes that the end of `last`, on `track`, is made of, the last one first, a chain at a time.
 
         From each the way goes on to the first of its causes; some take 0 ns. Raises `Cancelled`.
         """
-        following = next(iter(self.held(last, ends, track)), None)
+        following = next(iter(self.find_blockers(last, ends, track)), None)
         steps = 0
         befores = [repeat.before for repeat in self.repeats]
-        known: dict[tuple[Pattern, int, bytes], Way] = {}
+        cache: dict[tuple[Pattern, int, bytes], PathNodes] = {}
         while following is not None:
             if not steps % _CHAINS_BETWEEN_CANCEL_CHECKS and cancelled():
                 raise Cancelled
             steps += 1
             node = following.node
             track = self.track_of(following)
-            number = bisect_left(befores, node) - 1
-            if number >= 0 and node <= self.repeats[number].last:
-                repeat = self.repeats[number]
+            repeat_id = bisect_left(befores, node) - 1
+            if repeat_id >= 0 and node <= self.repeats[repeat_id].last:
+                repeat = self.repeats[repeat_id]
                 nodes = ends[repeat.before + 1 : repeat.last + 1]
                 assert isinstance(nodes, array)
                 begin = ends[repeat.entry]
-                key = repeat.pattern, node - repeat.before, shifted(nodes, -begin).tobytes()
-                way = known.get(key)
+                key = repeat.pattern, node - repeat.before, add_to_column(nodes, -begin).tobytes()
+                way = cache.get(key)
                 if way is None:
-                    way = known[key] = self._way(repeat, node, ends, track)
+                    way = cache[key] = self._find_repeat_path(repeat, node, ends, track)
                 first = repeat.before + way.first
-                following = self.first_cause(first, begin, ends, track) if begin else None
+                following = self.find_first_cause(first, begin, ends, track) if begin else None
                 yield ChainStep(first, node, begin, ends[node], track, following, way)
                 continue
             first = self.head(node)
             begin = self.start(first, ends)
-            following = self.first_cause(first, begin, ends, track) if begin else None
+            following = self.find_first_cause(first, begin, ends, track) if begin else None
             yield ChainStep(first, node, begin, ends[node], track, following)
 
-    def _way(self, repeat: Repeat, node: int, ends: Sequence[int], track: int) -> Way:
+    def _find_repeat_path(self, repeat: Repeat, node: int, ends: Sequence[int], track: int) -> PathNodes:
         """The way of the critical path through a repeat up to one of its nodes."""
         nodes: list[int] = []
         begins, whys = array("q"), array("i")
@@ -373,23 +377,23 @@ class Graph:
             begin = self.start(node, ends)
             nodes.append(node - repeat.before)
             begins.append(begin - ends[repeat.entry])
-            cause = self.first_cause(node, begin, ends, track)
+            cause = self.find_first_cause(node, begin, ends, track)
             node = START if cause is None else cause.node
             whys.append(-1 if cause is None or node <= repeat.before else cause.why)
-        places = array("i", [repeat.pattern.duration[own - 1] for own in nodes])
-        return Way(nodes[-1], places[::-1], begins[::-1], whys[::-1])
+        durations = array("i", [repeat.pattern.duration[own - 1] for own in nodes])
+        return PathNodes(nodes[-1], durations[::-1], begins[::-1], whys[::-1])
 
     def head(self, node: int) -> int:
         """The first node of the chain that leads up to a node."""
         return self.chained.rfind(0, 0, node) + 1
 
-    def first_cause(self, node: int, begin: int, ends: Sequence[int], own: int) -> Cause | None:
+    def find_first_cause(self, node: int, begin: int, ends: Sequence[int], own: int) -> Cause | None:
         """The first of the causes of a node that began at `begin`, None where there are none."""
         before = self.first[node - 1]
         # By far the most: nothing comes before what its own track did just before.
         if ends[before] == begin and not self.is_join(before) and own in self.tracks_of(before):
             return Cause(before, BEFORE, own)
-        return next(iter(self.causes(node, ends, own)), None)
+        return next(iter(self.find_causes(node, ends, own)), None)
 
     def track_of(self, cause: Cause) -> int:
         """The track on which a cause ran: the one that waited, or else (a message) the one that it is of."""
@@ -399,23 +403,23 @@ class Graph:
         on = self.tracks_of(cause.node)
         return cause.track if cause.track in on else on[0]
 
-    def effects(self, node: int, ends: Sequence[int]) -> list[int]:
+    def find_effects(self, node: int, ends: Sequence[int]) -> list[int]:
         """The nodes, not joins, that began when a node ended and had waited for it, in their order."""
         edges, nexts = self._successors()
         followers: set[int] = set()
-        seen = {node}
-        asked = [node]
-        while asked:
-            at = asked.pop()
+        visited = {node}
+        pending = [node]
+        while pending:
+            at = pending.pop()
             edge = edges[at]
             while edge:
                 follower = (edge + 1) // 2
                 edge = nexts[edge]
-                if follower in seen or self.start(follower, ends) != ends[node]:
+                if follower in visited or self.start(follower, ends) != ends[node]:
                     continue
-                seen.add(follower)
+                visited.add(follower)
                 if self.is_join(follower):
-                    asked.append(follower)
+                    pending.append(follower)
                 else:
                     followers.add(follower)
         return sorted(followers)

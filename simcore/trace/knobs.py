@@ -26,7 +26,7 @@ class Knob(Struct, frozen=True):
     step_ns: Callable[[float], int | None]
     parameters: Parameters
     has_worse: bool = False
-    still: str = ""
+    unknown_reason: str = ""
     meaning: str = ""
 
     def sensitivity(self, base_ns: int) -> WhatIf | None:
@@ -35,13 +35,18 @@ class Knob(Struct, frozen=True):
         if free is None or better is None:
             return None
         return WhatIf(
-            self.name, free, better, self.step_ns(WORSE) if self.has_worse else None,
-            anomaly=max(free, better) > base_ns, unknown=self.still if free == better == base_ns else "",
-            parameters=self.parameters, meaning=self.meaning,
-        )  # fmt: skip
+            self.name,
+            free,
+            better,
+            self.step_ns(WORSE) if self.has_worse else None,
+            anomaly=max(free, better) > base_ns,
+            unknown=self.unknown_reason if free == better == base_ns else "",
+            parameters=self.parameters,
+            meaning=self.meaning,
+        )
 
 
-def by_gain(rows: Iterable[WhatIf]) -> list[WhatIf]:
+def sort_by_gain(rows: Iterable[WhatIf]) -> list[WhatIf]:
     """The rows, the greatest gain first."""
     return sorted(rows, key=lambda row: (row.better10_ns, row.best_ns, row.name))
 
@@ -56,17 +61,17 @@ class Search:
         self, total: int, progress: Callable[[int, int], None], cancelled: Callable[[], bool]
     ) -> None:
         self.total = total
-        self.done = 0
+        self.begun_items = 0
         self.cancelled = cancelled
         self._progress = progress
 
-    def ask(self) -> None:
+    def begin_next(self) -> None:
         """Before each thing that is asked. Raises `Cancelled`."""
-        self._progress(self.done, max(self.total, self.done + 1))
-        self.done += 1
+        self._progress(self.begun_items, max(self.total, self.begun_items + 1))
+        self.begun_items += 1
         if self.cancelled():
             raise Cancelled
 
     def end(self) -> None:
         """When all has been asked."""
-        self._progress(self.done, self.done)
+        self._progress(self.begun_items, self.begun_items)

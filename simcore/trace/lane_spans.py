@@ -15,7 +15,7 @@ from itertools import accumulate, compress, islice
 from operator import lt, sub
 
 from simcore.records import NamedTuple, Struct
-from simcore.trace.shares import Shares, columns_of_spans
+from simcore.trace.shares import Shares, sum_span_columns
 from simcore.units import duration
 
 # What a span can be drawn as: compute by what it is for, communication by kind, and not computing. The
@@ -48,7 +48,7 @@ class Spans(Struct, frozen=True):
     category: bytearray
 
 
-def spans_of(rows: Sequence[tuple[int, int, int, int]]) -> Spans:
+def make_spans(rows: Sequence[tuple[int, int, int, int]]) -> Spans:
     """Returns spans in their order. rows: (start, end, op, category) of each."""
     # By lists: an array that is made of an iterator grows by each element.
     start, end, op = (array("q", [row[column] for row in rows]) for column in range(3))
@@ -61,27 +61,27 @@ class Content(Struct, dict=True):
     """
 
     spans: Spans
-    drawn: Spans
+    cell_spans: Spans
     covers_all: bool = False
 
     @cached_property
     def may_overlap(self) -> bool:
         """Whether any of what its cells are drawn from runs at the same time."""
-        spans = self.drawn
+        spans = self.cell_spans
         return any(map(lt, islice(spans.start, 1, None), spans.end))
 
     @cached_property
     def shares(self) -> Shares:
         """How much of any stretch each category fills; what overlaps in a category counts once."""
-        spans = self.drawn
+        spans = self.cell_spans
         if not self.may_overlap:
             return Shares.of_columns(spans.start, spans.end, spans.category)
         start, end, category = array("q"), array("q"), bytearray()
         last: dict[int, int] = {}
         for begin, over, kind in zip(spans.start, spans.end, spans.category, strict=True):
-            number = last.get(kind)
-            if number is not None and begin <= end[number]:
-                end[number] = max(over, end[number])
+            index = last.get(kind)
+            if index is not None and begin <= end[index]:
+                end[index] = max(over, end[index])
             else:
                 last[kind] = len(start)
                 start.append(begin)
@@ -91,11 +91,11 @@ class Content(Struct, dict=True):
 
     def column_sums(self, edges: Sequence[int]) -> dict[int, list[int]]:
         """ns of each category between each two neighbouring `edges`, of those that have any there."""
-        spans = self.drawn
+        spans = self.cell_spans
         inside = bisect_left(spans.start, edges[-1]) - bisect_right(spans.start, edges[0])
         if self.may_overlap or inside > _FEW * len(edges):
             return self.shares.columns(edges)
-        return columns_of_spans(spans.start, spans.end, spans.category, edges)
+        return sum_span_columns(spans.start, spans.end, spans.category, edges)
 
     @cached_property
     def _latest_end(self) -> array[int]:
@@ -103,11 +103,11 @@ class Content(Struct, dict=True):
         return array("q", accumulate(self.spans.end, max))
 
     @cached_property
-    def longest_ns(self) -> int:
+    def longest_named_ns(self) -> int:
         """How long the longest span that can have a name in it lasts, 0 where there is none."""
         spans = self.spans
-        named = spans.category.translate(_HAS_NAME)
-        return max(compress(map(sub, spans.end, spans.start), named), default=0)
+        has_name = spans.category.translate(_HAS_NAME)
+        return max(compress(map(sub, spans.end, spans.start), has_name), default=0)
 
     @cached_property
     def by_length(self) -> list[int]:
@@ -115,7 +115,7 @@ class Content(Struct, dict=True):
         spans = self.spans
         return sorted(range(len(spans.start)), key=lambda index: spans.start[index] - spans.end[index])
 
-    def at(self, time_ns: int) -> int | None:
+    def find_span(self, time_ns: int) -> int | None:
         """The index of the span that runs at `time_ns`, the latest to start; None between spans."""
         spans = self.spans
         index = bisect_right(spans.start, time_ns) - 1
@@ -157,7 +157,7 @@ class LaneOrder(NamedTuple):
     words: str
     column: str
     least_first: bool = False
-    told: str = ""
+    group_name: str = ""
 
 
 class TimeStretch(NamedTuple):
@@ -183,12 +183,12 @@ class StretchFigures(NamedTuple):
     ranks: how many that are, so that a mean can be said.
     """
 
-    of: tuple[Figure, ...]
-    room_ns: int
+    figures: tuple[Figure, ...]
+    full_ns: int
     ranks: int
 
 
-class Searched(Struct, frozen=True):
+class SearchColumns(Struct, frozen=True):
     """What a search looks at of a lane's spans, a number a span: an index into a table, as bytes where the
     table is short enough for `bytes.translate`.
 
@@ -203,16 +203,16 @@ class Searched(Struct, frozen=True):
     microbatch: Sequence[int]
 
 
-def codes(numbers: Iterable[int]) -> Sequence[int]:
+def encode_indices(indices: Iterable[int]) -> Sequence[int]:
     """Numbers from 0 on as bytes, where they all fit, else as a column."""
-    column = list(numbers)
+    column = list(indices)
     try:
         return bytes(column)
     except ValueError:
         return array("q", column)
 
 
-class SpanSaid(NamedTuple):
+class SpanSummary(NamedTuple):
     """A span in few words. Text of a file in them is printable.
 
     what: it is; "" between spans. whose: the ranks, the most words first. times: when. length: how long, ""
@@ -220,12 +220,12 @@ class SpanSaid(NamedTuple):
     more: where the duration comes from, or what the file says.
     """
 
-    what: str
-    whose: tuple[str, ...]
+    description: str
+    ranks_texts: tuple[str, ...]
     times: str = ""
     length: str = ""
-    itself: tuple[str, str] = ("", "")
-    more: str = ""
+    partner: tuple[str, str] = ("", "")
+    details: str = ""
 
 
 def slack_words(ns: int) -> str:
@@ -233,22 +233,22 @@ def slack_words(ns: int) -> str:
     return f"slack {duration(ns)}, not critical" if ns else "on a critical path"
 
 
-def ordinal(number: int) -> str:
+def ordinal(count: int) -> str:
     """1st, 2nd, 3rd, 4th, 11th, 21st."""
-    ending = "th" if number // 10 % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"
+    ending = "th" if count // 10 % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(count % 10, "th")
+    return f"{count}{ending}"
 
 
-def microbatch_words(number: int, microbatches: int) -> str:
+def microbatch_words(microbatch: int, microbatches: int) -> str:
     """`micro-batch 2 (3rd of 16)`: the number of files and JSON counts from 0, people from 1."""
-    return f"micro-batch {number} ({ordinal(number + 1)} of {microbatches})"
+    return f"micro-batch {microbatch} ({ordinal(microbatch + 1)} of {microbatches})"
 
 
-def clock(time_ns: int) -> str:
+def format_clock(time_ns: int) -> str:
     """A time of the step in groups of three: `6.204 608 123 s`; before its begin with a minus."""
-    whole, rest = divmod(abs(time_ns), 10**9)
-    digits = f"{rest:09d}"
-    return f"{'-' * (time_ns < 0)}{whole}.{digits[:3]} {digits[3:6]} {digits[6:]} s"
+    seconds, nanoseconds = divmod(abs(time_ns), 10**9)
+    digits = f"{nanoseconds:09d}"
+    return f"{'-' * (time_ns < 0)}{seconds}.{digits[:3]} {digits[3:6]} {digits[6:]} s"
 
 
 class TimeAxis(NamedTuple):
@@ -263,7 +263,7 @@ class TimeAxis(NamedTuple):
 
 
 TIME = TimeAxis(
-    ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns")), clock, duration,
+    ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns")), format_clock, duration,
     ("  all ranks, computing", " all ranks"),
 )  # fmt: skip
 
@@ -272,7 +272,7 @@ def order_axis(slot: int) -> TimeAxis:
     """The axis of a schedule without times: each operation takes `slot` units, whatever it does."""
     return TimeAxis(
         ((slot, "op"),),
-        lambda place: f"place {place // slot}",
+        lambda time: f"place {time // slot}",
         lambda length: f"{length / slot:g} places",
         ("  order, without times", " order"),
     )

@@ -22,14 +22,14 @@ from simcore.trace.lane_spans import (
     Content,
     Figure,
     LaneOrder,
-    Searched,
+    SearchColumns,
     Spans,
-    SpanSaid,
+    SpanSummary,
     StretchFigures,
     TimeAxis,
     TimeStretch,
-    codes,
-    spans_of,
+    encode_indices,
+    make_spans,
 )
 from simcore.trace.spans import NONE, Trace
 from simcore.trace.track import Track
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 # What an account or operation is drawn as, where its kind has another name. Input and weight gradient
 # alternate faster than a cell.
-_DRAWN = {
+_CELL_KINDS = {
     "forward": "fwd", "backward": "bwd", "ig": "bwd", "wg": "bwd", "optimizer": "opt", "expert": "ep",
     "expert dp": "dp_ep", "gap": "idle", "outside": "idle",
 }  # fmt: skip
@@ -53,7 +53,7 @@ SHORT = {
     "input grad": "ig", "weight grad": "wg",
 }  # fmt: skip
 # What a span is drawn as -> the words of a search that stand for it.
-SEARCHED = {
+SEARCH_WORDS = {
     "fwd": ("fwd", "compute"), "bwd": ("ig", "wg", "compute"), "opt": ("opt", "compute"),
     "recompute": ("recompute", "compute"), "tp": ("tp",), "dp": ("dp",), "pp": ("pp",), "ep": ("ep",),
     "kernel": ("compute",), "copy": ("copy",),
@@ -64,25 +64,25 @@ SEARCHED = {
 _STANDS = ("wait", "bubble", "idle")
 WAIT, BUBBLE = KINDS.index("wait"), KINDS.index("bubble")
 NATURAL = LaneOrder("", "lane", "busy")
-LEAST_BUSY = LaneOrder("busy", "least busy", "busy", least_first=True, told="compute")
+LEAST_BUSY = LaneOrder("busy", "least busy", "busy", least_first=True, group_name="compute")
 MOST_BUBBLE, MOST_WAIT = (LaneOrder(name, f"most {name}", name) for name in ("bubble", "wait"))
 MOST_EXPOSED = LaneOrder("exposed", "most exposed", "exposed")
 ORDERS = (NATURAL, LEAST_BUSY, MOST_BUBBLE, MOST_WAIT, MOST_EXPOSED)
 # More than there are KINDS.
 _APART = 256
 # Of lanes that are one where they are alike: no account of any two differs by more of the step, %.
-_ALIKE_PERCENT = 2
-ALIKE_WORDS = f"alike within {_ALIKE_PERCENT} %"
+_SIMILAR_PERCENT = 2
+SIMILAR_WORDS = f"alike within {_SIMILAR_PERCENT} %"
 
 
-def drawn_as(category: str) -> int:
+def cell_kind(category: str) -> int:
     """Index into KINDS of an account's kind, or of what a trace says of an operation or group."""
-    return KINDS.index(_DRAWN.get(category, category))
+    return KINDS.index(_CELL_KINDS.get(category, category))
 
 
 def kind_of(category: str) -> str:
     """That of its cells; none for what is idle."""
-    kind = KINDS[drawn_as(category)]
+    kind = KINDS[cell_kind(category)]
     return "" if kind == "idle" else kind
 
 
@@ -115,12 +115,12 @@ class LaneTrack(NamedTuple):
     step of it ends and the next one begins, ns: none of one step alone.
     """
 
-    number: int
+    track_id: int
     ranks: RankSet
     title: str
     headings: tuple[str, ...] = ()
     stage: int | None = None
-    beside: str = ""
+    title_note: str = ""
     seams: Sequence[int] = ()
 
 
@@ -131,7 +131,7 @@ class Sums(NamedTuple):
     figures: Sequence[Figure]
 
 
-class SearchedOps(NamedTuple):
+class OpSearchColumns(NamedTuple):
     """What a search looks at of what a track runs: of each op (as in `Spans`, below 0 from the end) an index
     into `names` and into `words`, and its micro-batch, plus 1.
 
@@ -141,7 +141,7 @@ class SearchedOps(NamedTuple):
     names: list[tuple[str, ...]]
     name: Sequence[int]
     words: Sequence[frozenset[str]]
-    what: Sequence[int]
+    word_index: Sequence[int]
     microbatch: Sequence[int]
 
 
@@ -159,20 +159,20 @@ class LaneFacts(NamedTuple):
     """
 
     length: int
-    numbers: Sequence[int]
-    counted: str
+    track_ids: Sequence[int]
+    counts_text: str
     orders: Sequence[LaneOrder] = ORDERS
     spread: Sequence[tuple[str, str]] = ()
     communication: str = "communication"
-    beside: tuple[str, str] = ("", "")
+    note_heading: tuple[str, str] = ("", "")
     axis: TimeAxis = TIME
     timed: bool = True
     concurrent: bool = True
-    alike: str = ""
+    similar_text: str = ""
     streams_wait: bool = False
 
 
-class Traced(Protocol):
+class LaneInput(Protocol):
     """A run as far as lanes ask for it. accounts: of each track, by its number."""
 
     @property
@@ -195,13 +195,13 @@ class Lanes(ABC):
     of its streams. Spans are given as the same object each time. A kind of run is a class below this one.
     """
 
-    def __init__(self, results: Traced) -> None:
+    def __init__(self, results: LaneInput) -> None:
         self.results = results
         self._tracks: dict[int, LaneTrack] = {}
         self._streams: dict[int, Mapping[str, str]] = {}
         self._content: dict[tuple[int, str | None], Content] = {}
         self._of_streams: dict[int, dict[str, Spans]] = {}
-        self._searched: dict[int, SearchedOps] = {}
+        self._search_columns: dict[int, OpSearchColumns] = {}
         self._waits: dict[int, list[Wait]] = {}
 
     # -- what a kind of run gives --------------------------------------------------------
@@ -217,24 +217,24 @@ class Lanes(ABC):
         """What is said of single spans."""
 
     @abstractmethod
-    def _find_track(self, number: int) -> LaneTrack: ...
+    def _find_track(self, track_id: int) -> LaneTrack: ...
 
     @abstractmethod
-    def _find_streams(self, number: int) -> Mapping[str, str]: ...
+    def _find_streams(self, track_id: int) -> Mapping[str, str]: ...
 
     @abstractmethod
-    def _find_searched(self, number: int) -> SearchedOps: ...
+    def _find_search_columns(self, track_id: int) -> OpSearchColumns: ...
 
     @abstractmethod
-    def own_number(self, rank: int) -> int | None:
+    def own_track_id(self, rank: int) -> int | None:
         """The track that has the words for a rank's figures: its own; None for no rank of this run."""
 
     @abstractmethod
-    def missing(self, rank: int | None, stage: int | None, microbatch: int | None) -> str:
+    def missing_text(self, rank: int | None, stage: int | None, microbatch: int | None) -> str:
         """Which of them this run does not have, in words; "" if it has all."""
 
     @abstractmethod
-    def name(self, number: int, op: int) -> tuple[str, str]:
+    def span_name(self, track_id: int, op: int) -> tuple[str, str]:
         """(name, ending) of a span: the name may be cut for the ending; raw text."""
 
     @abstractmethod
@@ -245,34 +245,34 @@ class Lanes(ABC):
         """Where a rank is: `rank 37 = stage 0, dp 4, tp 5`."""
         return f"rank {rank}"
 
-    def stream_of(self, number: int, span: int) -> str:
+    def stream_of(self, track_id: int, span: int) -> str:
         """The stream whose lane shows a span of the trace; "" where only the lane of the track does."""
         return ""
 
-    def passes(self, number: int) -> Sequence[TimeStretch]:
+    def passes(self, track_id: int) -> Sequence[TimeStretch]:
         """The passes of micro-batches, in the order of time."""
         return ()
 
-    def _trace_track(self, number: int) -> int:
+    def _trace_track(self, track_id: int) -> int:
         """The track of the trace that a track runs like."""
-        return number
+        return track_id
 
-    def _find_content(self, number: int, stream: str | None) -> Content:
+    def _find_content(self, track_id: int, stream: str | None) -> Content:
         """What is on a lane: of a track its accounts, of a stream the spans of the trace that it shows."""
         if stream is None:
-            accounts = self.results.accounts[number]
-            category = accounts.account.translate(self._drawn)
+            accounts = self.results.accounts[track_id]
+            category = accounts.account.translate(self._cell_kinds)
             spans = Spans(accounts.edge[:-1], accounts.edge[1:], accounts.op, category)
         else:
             # Who asks for one stream of a track will ask for all.
-            if number not in self._of_streams:
-                self._of_streams[number] = self._spans_of_streams(number)
-            spans = self._of_streams[number][stream]
+            if track_id not in self._of_streams:
+                self._of_streams[track_id] = self._spans_of_streams(track_id)
+            spans = self._of_streams[track_id][stream]
         return Content(spans, spans, covers_all=stream is None)
 
-    def _find_waits(self, number: int) -> list[Wait]:
+    def _find_waits(self, track_id: int) -> list[Wait]:
         """Its times of `wait`, `bubble` and `idle`; idle is who has done all its work."""
-        accounts = self.results.accounts[number]
+        accounts = self.results.accounts[track_id]
         names, edge, account = accounts.of.all, accounts.edge, accounts.account
         idle = names.index("idle")
         stands = bytes(name in _STANDS for name in names).ljust(256, b"\0")
@@ -281,28 +281,28 @@ class Lanes(ABC):
             for index in compress(count(), account.translate(stands))
         )
 
-    def _end_ns(self, number: int) -> int:
+    def _end_ns(self, track_id: int) -> int:
         """What the order by `end` goes by."""
-        return self.results.accounts[number].last_end_ns
+        return self.results.accounts[track_id].last_end_ns
 
     def _other_kinds(self) -> Collection[str]:
         """The names of KINDS that cells are of besides those of accounts."""
         return ()
 
     @cached_property
-    def _drawn(self) -> bytes:
+    def _cell_kinds(self) -> bytes:
         """Account -> index into KINDS, as `translate` takes it."""
         accounts = self.results.trace.categories.all
-        return bytes(drawn_as(account.split(" ", 1)[-1]) for account in accounts).ljust(256, b"\0")
+        return bytes(cell_kind(account.split(" ", 1)[-1]) for account in accounts).ljust(256, b"\0")
 
     @cached_property
-    def _lasting(self) -> Sums:
+    def _longest_sums(self) -> Sums:
         """What the longest span of a stretch is looked for in."""
-        return self.accounted
+        return self.account_sums
 
     def _words_of(self, stream: str | None, category: int, what: frozenset[str]) -> frozenset[str]:
         """The words of a search that stand for spans of a lane. what: the words of their op."""
-        return what.union(SEARCHED.get(KINDS[category], ()))
+        return what.union(SEARCH_WORDS.get(KINDS[category], ()))
 
     # -- what follows --------------------------------------------------------------------
 
@@ -311,87 +311,90 @@ class Lanes(ABC):
         """The names of KINDS that cells can be of."""
         accounts = self.results.accounts if self.facts.timed else ()
         there = {index for of in accounts for index, ns in enumerate(of.total_ns) if ns}
-        return {KINDS[self._drawn[index]] for index in there} | set(self._other_kinds())
+        return {KINDS[self._cell_kinds[index]] for index in there} | set(self._other_kinds())
 
     # -- tracks ------------------------------------------------------------------------
 
-    def track(self, number: int) -> LaneTrack:
+    def track(self, track_id: int) -> LaneTrack:
         """A track as it is shown."""
-        if number not in self._tracks:
-            self._tracks[number] = self._find_track(number)
-        return self._tracks[number]
+        if track_id not in self._tracks:
+            self._tracks[track_id] = self._find_track(track_id)
+        return self._tracks[track_id]
 
-    def number_of(self, rank: int) -> int | None:
+    def lane_track_id(self, rank: int) -> int | None:
         """The track whose lane a rank is in, None for no rank of this run."""
-        own = self.own_number(rank)
-        return None if own is None else self.track(own).number
+        own = self.own_track_id(rank)
+        return None if own is None else self.track(own).track_id
 
-    def alike(self, number: int) -> Sequence[int]:
+    def equal_tracks(self, track_id: int) -> Sequence[int]:
         """The tracks that may be one lane with a track, itself among them, ascending: their ranks do alike,
         if not the same. Itself alone where equals are one lane anyway.
         """
-        return self._alike[number] if self.facts.alike else (number,)
+        return self._equal_tracks[track_id] if self.facts.similar_text else (track_id,)
 
     @cached_property
-    def _alike(self) -> dict[int, Sequence[int]]:
+    def _equal_tracks(self) -> dict[int, Sequence[int]]:
         """Each track with those that are alike: with the first that it fits to, under the same headings."""
-        most = self.facts.length * _ALIKE_PERCENT // 100
+        most = self.facts.length * _SIMILAR_PERCENT // 100
         groups: list[tuple[tuple[str, ...], list[int], list[int], list[int]]] = []
-        for number in self.facts.numbers:
-            headings, totals = self.track(number).headings, self.results.accounts[number].total_ns
+        for track_id in self.facts.track_ids:
+            headings, totals = self.track(track_id).headings, self.results.accounts[track_id].total_ns
             for group, least, greatest, members in groups:
                 if group == headings and all(
                     max(high, ns) - min(low, ns) <= most
                     for low, high, ns in zip(least, greatest, totals, strict=True)
                 ):
                     least[:], greatest[:] = map(min, least, totals), map(max, greatest, totals)
-                    members.append(number)
+                    members.append(track_id)
                     break
             else:
-                groups.append((headings, list(totals), list(totals), [number]))
-        return {number: members for *_, members in groups for number in members}
+                groups.append((headings, list(totals), list(totals), [track_id]))
+        return {track_id: members for *_, members in groups for track_id in members}
 
-    def measure_ns(self, measure: str, number: int) -> int:
+    def measure_ns(self, measure: str, track_id: int) -> int:
         """ns of the step that an order goes by, of a rank of a track; `busy`: that it computes."""
         if measure == "end":
-            return self._end_ns(number)
-        accounts = self.results.accounts[number]
+            return self._end_ns(track_id)
+        accounts = self.results.accounts[track_id]
         if measure == "busy":
             return accounts.busy_ns
         return accounts.all_exposed_ns if measure == "exposed" else accounts.ns(measure)
 
-    def spread(self, numbers: Sequence[int]) -> dict[str, list[int]]:
+    def times_by_measure(self, track_ids: Sequence[int]) -> dict[str, list[int]]:
         """Figure -> ns of each of some tracks, the compute first; {} where there are no times."""
         orders = self.facts.orders[1:]
-        told = self.facts.spread or [(order.told or order.id, order.id) for order in orders]
-        return {words: [self.measure_ns(measure, number) for number in numbers] for words, measure in told}
+        measures = self.facts.spread or [(order.group_name or order.id, order.id) for order in orders]
+        return {
+            words: [self.measure_ns(measure, track_id) for track_id in track_ids]
+            for words, measure in measures
+        }
 
     # -- spans -------------------------------------------------------------------------
 
-    def streams(self, number: int) -> Mapping[str, str]:
+    def streams(self, track_id: int) -> Mapping[str, str]:
         """The streams of a track with the names of their lanes, compute first."""
-        if number not in self._streams:
-            self._streams[number] = self._find_streams(number)
-        return self._streams[number]
+        if track_id not in self._streams:
+            self._streams[track_id] = self._find_streams(track_id)
+        return self._streams[track_id]
 
-    def content(self, number: int, stream: str | None) -> Content:
+    def content(self, track_id: int, stream: str | None) -> Content:
         """What is on a lane, and what its cells are drawn from."""
-        key = number, stream
+        key = track_id, stream
         if key not in self._content:
-            self._content[key] = self._find_content(number, stream)
+            self._content[key] = self._find_content(track_id, stream)
         return self._content[key]
 
-    def spans(self, number: int, stream: str | None) -> Spans:
+    def spans(self, track_id: int, stream: str | None) -> Spans:
         """The spans of a lane."""
-        return self.content(number, stream).spans
+        return self.content(track_id, stream).spans
 
-    def searched(self, number: int, stream: str | None) -> Searched:
+    def search_columns(self, track_id: int, stream: str | None) -> SearchColumns:
         """What a search looks at of a lane."""
-        if number not in self._searched:
-            self._searched[number] = self._find_searched(number)
-        ops, spans = self._searched[number], self.spans(number, stream)
+        if track_id not in self._search_columns:
+            self._search_columns[track_id] = self._find_search_columns(track_id)
+        ops, spans = self._search_columns[track_id], self.spans(track_id, stream)
         name, what, microbatch = (
-            map(of_op.__getitem__, spans.op) for of_op in (ops.name, ops.what, ops.microbatch)
+            map(of_op.__getitem__, spans.op) for of_op in (ops.name, ops.word_index, ops.microbatch)
         )
         # As numbers: pairs of a million spans would be a million tuples.
         both = list(map(add, map(_APART.__mul__, what), spans.category))
@@ -401,41 +404,47 @@ class Lanes(ABC):
             of_op, category = divmod(number_of_both, _APART)
             words = self._words_of(stream, category, ops.words[of_op])
             of_both[number_of_both] = kinds.setdefault(words, len(kinds))
-        return Searched(
-            list(kinds), codes(map(of_both.__getitem__, both)), ops.names, codes(name), codes(microbatch)
+        return SearchColumns(
+            list(kinds),
+            encode_indices(map(of_both.__getitem__, both)),
+            ops.names,
+            encode_indices(name),
+            encode_indices(microbatch),
         )
 
-    def _spans_of_streams(self, number: int) -> dict[str, Spans]:
+    def _spans_of_streams(self, track_id: int) -> dict[str, Spans]:
         """Stream -> what the lane of it shows: spans of the trace, and of other tracks what arrives."""
-        trace, track = self.results.trace, self._trace_track(number)
-        rows: dict[str, list[tuple[int, int, int, int]]] = {stream: [] for stream in self.streams(number)}
+        trace, track = self.results.trace, self._trace_track(track_id)
+        rows: dict[str, list[tuple[int, int, int, int]]] = {stream: [] for stream in self.streams(track_id)}
         of, waits = trace.spans[track], self.facts.streams_wait
         columns = of.start, of.ready, of.end, of.category
         for span, (start, ready, end, account) in enumerate(zip(*columns, strict=True)):
             if waits and ready > start:
                 stands = BUBBLE if account == trace.bubbles else WAIT
-                rows[self.stream_of(number, span)].append((start, ready, span, stands))
+                rows[self.stream_of(track_id, span)].append((start, ready, span, stands))
             if end > ready:
-                rows[self.stream_of(number, span)].append((ready, end, span, self._drawn[account]))
+                rows[self.stream_of(track_id, span)].append((ready, end, span, self._cell_kinds[account]))
         for code, sender, span in trace.arrivals(track):
-            sent = trace.spans[sender]
-            if sent.end[span] > sent.ready[span]:
-                kind = self._drawn[sent.category[span]]
-                rows[self.stream_of(sender, span)].append((sent.ready[span], sent.end[span], code, kind))
+            sender_spans = trace.spans[sender]
+            if sender_spans.end[span] > sender_spans.ready[span]:
+                kind = self._cell_kinds[sender_spans.category[span]]
+                rows[self.stream_of(sender, span)].append(
+                    (sender_spans.ready[span], sender_spans.end[span], code, kind)
+                )
         # What was issued first need not be first.
-        return {stream: spans_of(sorted(some)) for stream, some in rows.items()}
+        return {stream: make_spans(sorted(stream_rows)) for stream, stream_rows in rows.items()}
 
     # -- what one moves by ---------------------------------------------------------------
 
-    def waits(self, number: int) -> list[Wait]:
+    def waits(self, track_id: int) -> list[Wait]:
         """The spans of a track's lane in which it waits, the longest wait first, then the idle ones."""
-        if number not in self._waits:
-            self._waits[number] = self._find_waits(number)
-        return self._waits[number]
+        if track_id not in self._waits:
+            self._waits[track_id] = self._find_waits(track_id)
+        return self._waits[track_id]
 
     def all_waits(self) -> list[tuple[int, Wait]]:
         """The waits of all lanes with the number of each, in that order; of equal ones the first track's."""
-        waits = [(number, wait) for number in self.facts.numbers for wait in self.waits(number)]
+        waits = [(track_id, wait) for track_id in self.facts.track_ids for wait in self.waits(track_id)]
         # Those of each track are in order: equal ones keep that of the tracks.
         return sorted(waits, key=lambda of: (of[1].is_idle, of[1].minus_ns))
 
@@ -444,49 +453,51 @@ class Lanes(ABC):
         where only the lane of the track shows one.
         """
         path = self.results.critical_path
-        numbers = {rank: self.number_of(rank) for rank in set(path.rank)}
+        track_ids = {rank: self.lane_track_id(rank) for rank in set(path.rank)}
         for start, end, span, rank in zip(path.edge, path.edge[1:], path.span, path.rank, strict=False):
-            number = numbers[rank]
-            assert number is not None
-            yield start, end, number, rank, "" if span == NONE else self.stream_of(number, span)
+            track_id = track_ids[rank]
+            assert track_id is not None
+            yield start, end, track_id, rank, "" if span == NONE else self.stream_of(track_id, span)
 
     # -- a stretch ---------------------------------------------------------------------
 
     @cached_property
     def _sizes(self) -> list[int]:
         """Of each track, by its number, how many ranks it is."""
-        by_number = {track.number: len(track.ranks) for track in self.results.tracks}
-        return [by_number[number] for number in range(len(by_number))]
+        by_number = {track.track_id: len(track.ranks) for track in self.results.tracks}
+        return [by_number[track_id] for track_id in range(len(by_number))]
 
     @cached_property
-    def accounted(self) -> Sums:
+    def account_sums(self) -> Sums:
         """What stretches of the step are made of, by account."""
         accounts, names = self.results.accounts, self.results.trace.categories
         ranges = Ranges(
-            lambda number: (accounts[number].edge, accounts[number].account), self._sizes, len(names.all)
+            lambda track_id: (accounts[track_id].edge, accounts[track_id].account),
+            self._sizes,
+            len(names.all),
         )
         return Sums(ranges, tuple(map(_figure, names.all)))
 
     @property
-    def summed(self) -> Sums:
+    def stretch_sums(self) -> Sums:
         """What stretches are made of."""
-        return self.accounted if self.facts.timed else self._lasting
+        return self.account_sums if self.facts.timed else self._longest_sums
 
-    def figures(self, number: int | None, first_ns: int, last_ns: int) -> StretchFigures:
+    def figures(self, track_id: int | None, first_ns: int, last_ns: int) -> StretchFigures:
         """What a rank of a track does from `first_ns` to `last_ns`; of None all ranks, added up."""
-        ranges, kinds = self.summed
-        ranks = sum(self._sizes) if number is None else 1
-        if number is None:
+        ranges, kinds = self.stretch_sums
+        ranks = sum(self._sizes) if track_id is None else 1
+        if track_id is None:
             sums = ranges.of_all(first_ns, last_ns)
         else:
-            sums = ranges.of_class(number, first_ns, last_ns)
+            sums = ranges.of_class(track_id, first_ns, last_ns)
         there = (figure._replace(ns=ns) for figure, ns in zip(kinds, sums, strict=True) if ns)
         return StretchFigures(tuple(there), (last_ns - first_ns) * ranks, ranks)
 
-    def longest(self, number: int, first_ns: int, last_ns: int) -> tuple[int, Figure | None]:
+    def longest(self, track_id: int, first_ns: int, last_ns: int) -> tuple[int, Figure | None]:
         """(spans of a track's lane in a stretch, the longest of them as it is cut there)."""
-        ranges, kinds = self._lasting
-        longest, category = ranges.longest(number, first_ns, last_ns)
+        ranges, kinds = self._longest_sums
+        longest, category = ranges.longest_segment(track_id, first_ns, last_ns)
         return longest.count, kinds[category]._replace(ns=longest.ns) if longest.index >= 0 else None
 
 
@@ -498,7 +509,7 @@ class SpanWords(ABC):
     many effects, are told among all that is known of a span.
     """
 
-    most: int | None = None
+    most_dependencies: int | None = None
 
     def __init__(self, lanes: Lanes) -> None:
         self._lanes, self._axis = lanes, lanes.facts.axis
@@ -506,85 +517,90 @@ class SpanWords(ABC):
     # -- what a kind of run gives --------------------------------------------------------
 
     @abstractmethod
-    def said(self, number: int, stream: str | None, index: int | None, ranks: RankSet) -> SpanSaid:
+    def summarize(self, track_id: int, stream: str | None, index: int | None, ranks: RankSet) -> SpanSummary:
         """The span, or (None) that nothing runs. ranks: those that the lane stands for."""
 
     @abstractmethod
-    def aside(self, number: int, stream: str | None, index: int, wide: bool, rank: int | None) -> str:
+    def side_note(self, track_id: int, stream: str | None, index: int, wide: bool, rank: int | None) -> str:
         """What there is to say besides: its pass, for whom it waits. wide: whether there is a line for it."""
 
     @abstractmethod
-    def all_of(self, number: int, stream: str | None, index: int, rank: int | None) -> list[tuple[str, str]]:
+    def detail_rows(
+        self, track_id: int, stream: str | None, index: int, rank: int | None
+    ) -> list[tuple[str, str]]:
         """(label, words): all that is known of a span."""
 
     @abstractmethod
     def dependencies(
-        self, number: int, stream: str | None, index: int, rank: int | None, direction: int
+        self, track_id: int, stream: str | None, index: int, rank: int | None, direction: int
     ) -> Sequence[Dependency]:
         """What a span waited for (-1), or holds back (1); the first one binds."""
 
     @abstractmethod
-    def name(self, number: int, span: int) -> str:
+    def span_name(self, track_id: int, span: int) -> str:
         """What a span of a track is called, in few cells that are safe to print."""
 
     @abstractmethod
-    def shown_in(self, stream: str | None, of: Dependency) -> str | None:
+    def stream_showing(self, stream: str | None, of: Dependency) -> str | None:
         """The stream of the lane that shows it to who comes from a lane of `stream`."""
 
     # -- what follows --------------------------------------------------------------------
 
-    def op(self, number: int, stream: str | None, index: int) -> int:
+    def op(self, track_id: int, stream: str | None, index: int) -> int:
         """What the run knows a span by."""
-        return self._lanes.spans(number, stream).op[index]
+        return self._lanes.spans(track_id, stream).op[index]
 
-    def volume(self, number: int, stream: str | None, index: int) -> str:
+    def volume(self, track_id: int, stream: str | None, index: int) -> str:
         """How many bytes a span moves, and how fast; "" for compute, and where its time has waiting in it: as
         a bandwidth it would mislead.
         """
         return ""
 
-    def walk(
-        self, number: int, stream: str | None, index: int, rank: int | None, direction: int
+    def find_steps(
+        self, track_id: int, stream: str | None, index: int, rank: int | None, direction: int
     ) -> list[Step]:
         """The ways to what a span waited for (-1), or holds back (1); the first one binds."""
-        found = self.dependencies(number, stream, index, rank, direction)
-        return [self.step(number, stream, of) for of in found]
+        dependencies = self.dependencies(track_id, stream, index, rank, direction)
+        return [self.make_step(track_id, stream, of) for of in dependencies]
 
-    def step(self, number: int, stream: str | None, of: Dependency) -> Step:
+    def make_step(self, track_id: int, stream: str | None, of: Dependency) -> Step:
         """The way from a lane to a cause or effect."""
-        words = f"{self.whose(number, of)}, {duration(of.end_ns - of.start_ns)}: {of.reason}"
-        return Step(of.number, self.shown_in(stream, of), of.start_ns, of.rank, words)
+        words = f"{self.dependency_text(track_id, of)}, {duration(of.end_ns - of.start_ns)}: {of.reason}"
+        return Step(of.track_id, self.stream_showing(stream, of), of.start_ns, of.rank, words)
 
-    def whose(self, number: int, of: Dependency) -> str:
+    def dependency_text(self, track_id: int, of: Dependency) -> str:
         """`recv_forward, rank 1 of stage 1`: what it is, and where, as far as that is not on a track."""
-        name = self.name(of.number, of.span)
-        if of.number == number:
+        name = self.span_name(of.track_id, of.span)
+        if of.track_id == track_id:
             return name
-        stage = self._lanes.track(of.number).stage
-        is_other = stage is not None and stage != self._lanes.track(number).stage
+        stage = self._lanes.track(of.track_id).stage
+        is_other = stage is not None and stage != self._lanes.track(track_id).stage
         return f"{name}, rank {of.rank}{f' of stage {stage}' if is_other else ''}"
 
     def dependency_rows(
-        self, number: int, stream: str | None, index: int, rank: int | None
+        self, track_id: int, stream: str | None, index: int, rank: int | None
     ) -> list[tuple[str, str]]:
         """The lines of causes and effects among all that is known of a span."""
         return [
             (label, words)
             for label, direction in (("[ waited for", -1), ("] holds back", 1))
-            for words in self.dependency_words(number, stream, index, rank, direction)
+            for words in self.dependency_words(track_id, stream, index, rank, direction)
         ]
 
     def dependency_words(
-        self, number: int, stream: str | None, index: int, rank: int | None, direction: int
+        self, track_id: int, stream: str | None, index: int, rank: int | None, direction: int
     ) -> list[str]:
         """What `walk` finds in words."""
-        return [step.words for step in self.walk(number, stream, index, rank, direction)[: self.most]]
+        return [
+            step.words
+            for step in self.find_steps(track_id, stream, index, rank, direction)[: self.most_dependencies]
+        ]
 
-    def times(self, start_ns: int, end_ns: int) -> str:
+    def format_times(self, start_ns: int, end_ns: int) -> str:
         """From when to when."""
         return f"{self._axis.clock(start_ns)} .. {self._axis.clock(end_ns)}"
 
-    def times_and_length(self, start_ns: int, end_ns: int) -> str:
+    def format_times_and_length(self, start_ns: int, end_ns: int) -> str:
         """The same with how long that is."""
         ns = end_ns - start_ns
-        return f"{self.times(start_ns, end_ns)}, {duration(ns)} ({ns} ns)"
+        return f"{self.format_times(start_ns, end_ns)}, {duration(ns)} ({ns} ns)"

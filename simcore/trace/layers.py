@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 
 from simcore.records import NamedTuple, Struct
 from simcore.trace.spans import NONE
-from simcore.trace.tables import Use
+from simcore.trace.tables import LineTimes
 from simcore.workload.model import PHASES, base_name
 
 # What lines are, and what of one a column is of: of itself, of each phase of a row, of what one sends.
@@ -101,7 +101,7 @@ class LayerUse(Struct, frozen=True, gc=False):
 
     index: int
     name: str
-    use: Use
+    use: LineTimes
     cost_ns: int
     of_rows: RowLines | None = None
     kinds: tuple[str, ...] = ()
@@ -154,18 +154,20 @@ class LayerUse(Struct, frozen=True, gc=False):
 LAST = 99
 
 
-class On(NamedTuple):
+class ScreenColumn(NamedTuple):
     """How lines of one kind have a column on the screen. place: how far from the front it stands among those
     that fit; LAST: only where names have all their cells. of: what its figures are of, as the mean of the
     ranks, or the rank with most; "" where the heading says it. heading: another one.
     """
 
-    place: int = LAST
+    priority: int = LAST
     of: str = ""
     heading: str = ""
 
 
-EVERYWHERE: Mapping[Lines, On] = MappingProxyType({"rows": On(), "operations": On(), "names": On()})
+EVERYWHERE: Mapping[Lines, ScreenColumn] = MappingProxyType(
+    {"rows": ScreenColumn(), "operations": ScreenColumn(), "names": ScreenColumn()}
+)
 
 
 class Column(Struct, frozen=True):
@@ -185,10 +187,10 @@ class Column(Struct, frozen=True):
     heading: str = ""
     unit: Unit = "ns"
     value: Callable[[Any], Any] = lambda of: None
-    on: Mapping[Lines, On] = EVERYWHERE
+    on: Mapping[Lines, ScreenColumn] = EVERYWHERE
     page: str = ""
     of: Of = "line"
-    each: bool = True
+    has_each_row: bool = True
     largest_first: bool | None = True
     order: Callable[[Any], Any] | None = None
     of_path: bool = False
@@ -199,13 +201,13 @@ class Column(Struct, frozen=True):
     short: str = ""
 
     @property
-    def last(self) -> float:
+    def missing_sort_value(self) -> float:
         """What a line without a value sorts as."""
         return NO_SLACK if self.unit == "slack" else -1
 
     def sort_values(self, subjects: Iterable[Any]) -> list[Any]:
         """What lines, or cells, are sorted by."""
-        value_of, last = self.order or self.value, self.last
+        value_of, last = self.order or self.value, self.missing_sort_value
         return [last if (value := value_of(of)) is None else value for of in subjects]
 
     def json_value(self, step_ns: int) -> Callable[[Any], Any]:
@@ -235,109 +237,274 @@ def _of_phase(phase: str) -> Column:
 COLUMNS: list[Column] = [
     Column("index", on={}, json="index", raw=lambda line: line.index),
     Column(
-        "name", "name", "raw", lambda line: line.title, {"rows": On(0), "operations": On(0), "names": On(0)},
-        largest_first=False, order=attrgetter("outer"),
-        json="name", raw=lambda line: line.name,
+        "name",
+        "name",
+        "raw",
+        lambda line: line.title,
+        {"rows": ScreenColumn(0), "operations": ScreenColumn(0), "names": ScreenColumn(0)},
+        largest_first=False,
+        order=attrgetter("outer"),
+        json="name",
+        raw=lambda line: line.name,
     ),
     Column(
-        "rank", "rank", "rank", lambda line: line.runs.rank, {"operations": On(1)}, largest_first=False,
+        "rank",
+        "rank",
+        "rank",
+        lambda line: line.runs.rank,
+        {"operations": ScreenColumn(1)},
+        largest_first=False,
         optional=True,
     ),
-    Column("rows", "rows", "rows", lambda line: line.of_rows.sizes[line.index], {"rows": On(1)}, each=False),
     Column(
-        "phase", "phase", "text", lambda cell: cell.phase, {"rows": On(2)}, page="cell", of="cell",
-        largest_first=None, cells=5, short="ph.",
+        "rows",
+        "rows",
+        "rows",
+        lambda line: line.of_rows.sizes[line.index],
+        {"rows": ScreenColumn(1)},
+        has_each_row=False,
     ),
     Column(
-        "kind", "kind", "raw", lambda line: line.kind, {"operations": On(2), "names": On(4)},
-        largest_first=False, json="operation", raw=lambda line: line.parent, optional=True, cells=9,
+        "phase",
+        "phase",
+        "text",
+        lambda cell: cell.phase,
+        {"rows": ScreenColumn(2)},
+        page="cell",
+        of="cell",
+        largest_first=None,
+        cells=5,
+        short="ph.",
+    ),
+    Column(
+        "kind",
+        "kind",
+        "raw",
+        lambda line: line.kind,
+        {"operations": ScreenColumn(2), "names": ScreenColumn(4)},
+        largest_first=False,
+        json="operation",
+        raw=lambda line: line.parent,
+        optional=True,
+        cells=9,
     ),
     *map(_of_phase, PHASES),
     Column(
-        "work", "work", "text", lambda line: line.runs.work, {"operations": On(18)}, largest_first=False,
-        optional=True, cells=7,
+        "work",
+        "work",
+        "text",
+        lambda line: line.runs.work,
+        {"operations": ScreenColumn(18)},
+        largest_first=False,
+        optional=True,
+        cells=7,
     ),
     Column(
-        "count", "count", "count", lambda line: line.runs.count, {"operations": On(3), "names": On(1)},
-        json="count", optional=True,
-    ),
-    Column(
-        "ranks", "ranks", "count", lambda line: len(line.runs.ranks) or None, {"operations": On(13)},
+        "count",
+        "count",
+        "count",
+        lambda line: line.runs.count,
+        {"operations": ScreenColumn(3), "names": ScreenColumn(1)},
+        json="count",
         optional=True,
     ),
     Column(
-        "time", "time", "ns", lambda line: line.runs.mean(line.runs.total_ns),
-        {"operations": On(4, "mean"), "names": On(2, "mean")},
-        json="own_ns", raw=lambda line: line.runs.total_ns, optional=True, page="time a rank",
-    ),
-    Column("run", "run", "ns", lambda line: line.runs.run_ns, {"operations": On(14, "mean")}, optional=True),
-    Column(
-        "most", "most", "ns", lambda line: line.runs.most_ns, {"operations": On(15, "one")}, optional=True
-    ),
-    Column(
-        "waits", "waits", "ns", lambda line: line.runs.mean(line.runs.waits_ns),
-        {"operations": On(11, "mean"), "names": On(5, "mean")},
-        json="wait_ns", raw=lambda line: line.runs.waits_ns, optional=True,
+        "ranks",
+        "ranks",
+        "count",
+        lambda line: len(line.runs.ranks) or None,
+        {"operations": ScreenColumn(13)},
+        optional=True,
     ),
     Column(
-        "cell", "compute", "ns", lambda cell: cell.compute_ns if cell.is_modelled else None,
-        {"rows": On(3, "each")}, of="cell", json="compute_ns", raw=lambda cell: cell.compute_ns,
+        "time",
+        "time",
+        "ns",
+        lambda line: line.runs.mean(line.runs.total_ns),
+        {"operations": ScreenColumn(4, "mean"), "names": ScreenColumn(2, "mean")},
+        json="own_ns",
+        raw=lambda line: line.runs.total_ns,
+        optional=True,
+        page="time a rank",
+    ),
+    Column(
+        "run",
+        "run",
+        "ns",
+        lambda line: line.runs.run_ns,
+        {"operations": ScreenColumn(14, "mean")},
+        optional=True,
+    ),
+    Column(
+        "most",
+        "most",
+        "ns",
+        lambda line: line.runs.most_ns,
+        {"operations": ScreenColumn(15, "one")},
+        optional=True,
+    ),
+    Column(
+        "waits",
+        "waits",
+        "ns",
+        lambda line: line.runs.mean(line.runs.waits_ns),
+        {"operations": ScreenColumn(11, "mean"), "names": ScreenColumn(5, "mean")},
+        json="wait_ns",
+        raw=lambda line: line.runs.waits_ns,
+        optional=True,
+    ),
+    Column(
+        "cell",
+        "compute",
+        "ns",
+        lambda cell: cell.compute_ns if cell.is_modelled else None,
+        {"rows": ScreenColumn(3, "each")},
+        of="cell",
+        json="compute_ns",
+        raw=lambda cell: cell.compute_ns,
         short="comp. ms",
     ),
     Column(
-        "collective", "collective", "text", lambda cell: cell.collective_name, {"rows": On(4)}, of="sent",
-        largest_first=False, json="comm", raw=lambda cell: cell.collective, cells=14,
+        "collective",
+        "collective",
+        "text",
+        lambda cell: cell.collective_name,
+        {"rows": ScreenColumn(4)},
+        of="sent",
+        largest_first=False,
+        json="comm",
+        raw=lambda cell: cell.collective,
+        cells=14,
     ),
     Column(
-        "group", "group", "text", lambda cell: f"{cell.group} {cell.members}", {"rows": On(8)}, of="sent",
-        largest_first=False, json="group", raw=lambda cell: cell.group, cells=7,
+        "group",
+        "group",
+        "text",
+        lambda cell: f"{cell.group} {cell.members}",
+        {"rows": ScreenColumn(8)},
+        of="sent",
+        largest_first=False,
+        json="group",
+        raw=lambda cell: cell.group,
+        cells=7,
     ),
     Column(
-        "bytes", "MB", "bytes", lambda cell: cell.bytes, {"rows": On(9, "each"), "operations": On(16)},
-        page="bytes", of="sent", json="bytes",
+        "bytes",
+        "MB",
+        "bytes",
+        lambda cell: cell.bytes,
+        {"rows": ScreenColumn(9, "each"), "operations": ScreenColumn(16)},
+        page="bytes",
+        of="sent",
+        json="bytes",
     ),
     Column(
-        "alone", "alone", "ns", lambda cell: cell.comm_ns, {"rows": On(7, "each")}, of="sent", json="comm_ns"
+        "alone",
+        "alone",
+        "ns",
+        lambda cell: cell.comm_ns,
+        {"rows": ScreenColumn(7, "each")},
+        of="sent",
+        json="comm_ns",
     ),
     Column(
-        "algbw", "algbw", "rate", lambda cell: cell.algbw, {"rows": On(11, "each"), "operations": On(17)},
-        of="sent", json="algbw_gbps",
+        "algbw",
+        "algbw",
+        "rate",
+        lambda cell: cell.algbw,
+        {"rows": ScreenColumn(11, "each"), "operations": ScreenColumn(17)},
+        of="sent",
+        json="algbw_gbps",
     ),
     Column(
-        "busbw", "busbw", "rate", lambda cell: cell.busbw, {"rows": On(12, "each")}, of="sent",
+        "busbw",
+        "busbw",
+        "rate",
+        lambda cell: cell.busbw,
+        {"rows": ScreenColumn(12, "each")},
+        of="sent",
         json="busbw_gbps",
     ),
     # Of a row with cells these have it, by phase.
     Column(
-        "compute", "compute", "ns", lambda line: line.use.compute_ns,
-        {"rows": On(13, "max", "all ms"), "operations": On(12, "max"), "names": On(LAST, "max")}, each=False,
-        json="compute_ns", raw=lambda line: line.use.compute_ns if line.of_rows is None else None,
-        optional=True, short="comp. ms",
+        "compute",
+        "compute",
+        "ns",
+        lambda line: line.use.compute_ns,
+        {
+            "rows": ScreenColumn(13, "max", "all ms"),
+            "operations": ScreenColumn(12, "max"),
+            "names": ScreenColumn(LAST, "max"),
+        },
+        has_each_row=False,
+        json="compute_ns",
+        raw=lambda line: line.use.compute_ns if line.of_rows is None else None,
+        optional=True,
+        short="comp. ms",
     ),
     Column(
-        "exposed", "exposed", "ns", lambda line: line.use.exposed_ns,
-        {"rows": On(5, "max"), "operations": On(5, "max"), "names": On(LAST, "max")}, json="exposed_ns",
+        "exposed",
+        "exposed",
+        "ns",
+        lambda line: line.use.exposed_ns,
+        {
+            "rows": ScreenColumn(5, "max"),
+            "operations": ScreenColumn(5, "max"),
+            "names": ScreenColumn(LAST, "max"),
+        },
+        json="exposed_ns",
     ),
     Column(
-        "times mean", "most on", "times", lambda line: line.runs.times_mean,
-        {"operations": On(8, "own x mean")}, optional=True,
+        "times mean",
+        "most on",
+        "times",
+        lambda line: line.runs.times_mean,
+        {"operations": ScreenColumn(8, "own x mean")},
+        optional=True,
     ),
     Column(
-        "cost", "% step", "share", lambda line: line.cost_ns,
-        {"rows": On(6, "max"), "operations": On(6, "max"), "names": On(3, "path")},
-        page="% of step", each=False,
+        "cost",
+        "% step",
+        "share",
+        lambda line: line.cost_ns,
+        {
+            "rows": ScreenColumn(6, "max"),
+            "operations": ScreenColumn(6, "max"),
+            "names": ScreenColumn(3, "path"),
+        },
+        page="% of step",
+        has_each_row=False,
     ),
     Column(
-        "critical", "critical", "ns", lambda line: line.use.critical_ns,
-        {"rows": On(10, "the path"), "operations": On(7, "the path"), "names": On(6, "path")},
-        of_path=True, json="critical_ns", short="crit. ms",
+        "critical",
+        "critical",
+        "ns",
+        lambda line: line.use.critical_ns,
+        {
+            "rows": ScreenColumn(10, "the path"),
+            "operations": ScreenColumn(7, "the path"),
+            "names": ScreenColumn(6, "path"),
+        },
+        of_path=True,
+        json="critical_ns",
+        short="crit. ms",
     ),
     Column(
-        "slack", "slack", "slack", lambda line: line.use.slack_ns,
-        {"rows": On(14, "least"), "operations": On(10, "least"), "names": On(7, "least")}, page="least slack",
-        largest_first=False, of_path=True, json="slack_ns",
+        "slack",
+        "slack",
+        "slack",
+        lambda line: line.use.slack_ns,
+        {
+            "rows": ScreenColumn(14, "least"),
+            "operations": ScreenColumn(10, "least"),
+            "names": ScreenColumn(7, "least"),
+        },
+        page="least slack",
+        largest_first=False,
+        of_path=True,
+        json="slack_ns",
     ),
-]  # fmt: skip
+]
 
 
 @cache
@@ -350,16 +517,16 @@ def columns_of(lines: Lines) -> list[Column]:
     return [column for column in COLUMNS if lines in column.on]
 
 
-def json_lines(lines: Iterable[LayerUse], step_ns: int) -> list[dict[str, Any]]:
+def json_rows(lines: Iterable[LayerUse], step_ns: int) -> list[dict[str, Any]]:
     """Returns lines as JSON has them."""
     columns = [column for column in COLUMNS if column.json and column.of == "line"]
     values = [(column.json, column.json_value(step_ns)) for column in columns]
-    made = [{key: value(line) for key, value in values} for line in lines]
+    rows = [{key: value(line) for key, value in values} for line in lines]
     for key in (column.json for column in columns if column.optional):
-        for of_line in made:
+        for of_line in rows:
             if of_line[key] is None:
                 del of_line[key]
-    return made
+    return rows
 
 
 class LayerOrder:
@@ -376,30 +543,30 @@ class LayerOrder:
         sort_values: Callable[[Column], Sequence[Any]],
     ) -> None:
         self.lines, self._words, self._sort_values = lines, words, sort_values
-        self._known: dict[str, Sequence[Any]] = {}
+        self._cached_values: dict[str, Sequence[Any]] = {}
 
-    def take(self, lines: Sequence[LayerUse]) -> None:
+    def replace_lines(self, lines: Sequence[LayerUse]) -> None:
         """The same lines, of which more is known."""
         self.lines = lines
-        self._known.clear()
+        self._cached_values.clear()
 
     def values(self, column: Column) -> Sequence[Any]:
         """What each line is sorted by."""
-        if column.key not in self._known:
-            self._known[column.key] = self._sort_values(column)
-        return self._known[column.key]
+        if column.key not in self._cached_values:
+            self._cached_values[column.key] = self._sort_values(column)
+        return self._cached_values[column.key]
 
-    def sorted(self, places: Iterable[int], column: Column, descending: bool) -> list[int]:
+    def sort_indices(self, indices: Iterable[int], column: Column, descending: bool) -> list[int]:
         """Some places of lines by a column; equal ones as they come."""
-        return sorted(places, key=self.values(column).__getitem__, reverse=descending)
+        return sorted(indices, key=self.values(column).__getitem__, reverse=descending)
 
     @cached_property
     def words(self) -> Sequence[str]:
         """What each line is searched by."""
         return self._words()
 
-    def matching(self, typed: str, places: Sequence[int]) -> Sequence[int]:
+    def filter_indices(self, typed: str, indices: Sequence[int]) -> Sequence[int]:
         """Those of some places whose lines hold every word of what was typed."""
         for word in typed.lower().split():
-            places = [place for place in places if word in self.words[place]]
-        return places
+            indices = [index for index in indices if word in self.words[index]]
+        return indices

@@ -7,16 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from simcore.records import NamedTuple, Struct
 from simcore.trace.accounts import Accounts
 from simcore.trace.spans import NONE, Trace
-from simcore.trace.track import ALIKE, COMPUTE
+from simcore.trace.track import COMMON_ACCOUNTS, COMPUTE
 from simcore.units import differences
 
 # All compute is one account: a name is the same work in every phase.
 ALL_COMPUTE = "compute"
 IDLE = "idle"
-_TOLD_AS = tuple(ALL_COMPUTE if number in COMPUTE else name for number, name in enumerate(ALIKE))
+_ACCOUNT_NAMES = tuple(
+    ALL_COMPUTE if account_index in COMPUTE else name for account_index, name in enumerate(COMMON_ACCOUNTS)
+)
 
 
-class OneCall(NamedTuple):
+class CallTime(NamedTuple):
     """account: of `Accounts.of`, of its own time; ns: how long it lasts."""
 
     account: int
@@ -24,14 +26,14 @@ class OneCall(NamedTuple):
     ns: int
 
 
-class Calls(NamedTuple):
+class CallCounts(NamedTuple):
     """times: how many there are of a name; ns: how long all of them last, also beside other work."""
 
     times: int = 0
     ns: int = 0
 
 
-class Work(NamedTuple):
+class NamedTime(NamedTuple):
     """What of one name takes time of one account, ns, and all its calls, as `Calls` has them."""
 
     ns: int = 0
@@ -47,63 +49,69 @@ class NamedWork(Struct, frozen=True):
     """
 
     ns: Mapping[tuple[str, str], int]
-    calls: Mapping[tuple[bool, str], Calls]
+    calls: Mapping[tuple[bool, str], CallCounts]
 
-    def work(self, account: str, name: str) -> Work:
+    def work(self, account: str, name: str) -> NamedTime:
         """What of one name takes time of an account; all its calls also where it takes none."""
         computes = account == ALL_COMPUTE
         # An operation that computes may wait inside.
-        calls = self.calls.get((computes, name)) or self.calls.get((not computes, name)) or Calls()
-        return Work(self.ns.get((account, name), 0), *calls)
+        calls = self.calls.get((computes, name)) or self.calls.get((not computes, name)) or CallCounts()
+        return NamedTime(self.ns.get((account, name), 0), *calls)
 
 
 def named_work(
-    trace: Trace, track: int, accounts: Accounts, calls: Iterable[OneCall] | None = None
+    trace: Trace, track: int, accounts: Accounts, calls: Iterable[CallTime] | None = None
 ) -> NamedWork:
     """Returns what a rank of a track does by name. accounts: of that track. calls: where spans are none."""
     names = trace.column("name")
-    told = [_TOLD_AS[alike] for alike in accounts.of.alike]
+    account_names = [_ACCOUNT_NAMES[common_index] for common_index in accounts.of.common_indices]
     by_number: dict[tuple[int, int], int] = {}
-    named = zip(accounts.account, map(names.by_code(trace, track).__getitem__, accounts.op), strict=True)
-    for key, ns in zip(named, differences(accounts.edge[1:], accounts.edge[:-1]), strict=True):
+    labelled = zip(
+        accounts.account, map(names.labels_by_code(trace, track).__getitem__, accounts.op), strict=True
+    )
+    for key, ns in zip(labelled, differences(accounts.edge[1:], accounts.edge[:-1]), strict=True):
         by_number[key] = by_number.get(key, 0) + ns
     ns_of: dict[tuple[str, str], int] = {}
-    for (number, label), ns in by_number.items():
-        account = told[number]
-        told_key = account, "" if account == IDLE or label == NONE else names.labels[label]
-        ns_of[told_key] = ns_of.get(told_key, 0) + ns
+    for (account_index, label), ns in by_number.items():
+        account = account_names[account_index]
+        work_key = account, "" if account == IDLE or label == NONE else names.labels[label]
+        ns_of[work_key] = ns_of.get(work_key, 0) + ns
     there = {(account == ALL_COMPUTE, name) for account, name in ns_of}
-    counted: dict[tuple[bool, str], tuple[int, int]] = {}
-    for number, name, ns in _calls(trace, track) if calls is None else calls:
-        call_key = told[number] == ALL_COMPUTE, name
-        count, total_ns = counted.get(call_key, (0, 0))
-        counted[call_key] = count + 1, total_ns + ns
+    calls_by_name: dict[tuple[bool, str], tuple[int, int]] = {}
+    for account_index, name, ns in _find_calls(trace, track) if calls is None else calls:
+        call_key = account_names[account_index] == ALL_COMPUTE, name
+        count, total_ns = calls_by_name.get(call_key, (0, 0))
+        calls_by_name[call_key] = count + 1, total_ns + ns
         if call_key not in there:
-            ns_of.setdefault((told[number], name), 0)
-    return NamedWork(ns_of, {key: Calls(*both) for key, both in counted.items()})
+            ns_of.setdefault((account_names[account_index], name), 0)
+    return NamedWork(ns_of, {key: CallCounts(*both) for key, both in calls_by_name.items()})
 
 
-def _calls(trace: Trace, track: int) -> Iterator[OneCall]:
+def _find_calls(trace: Trace, track: int) -> Iterator[CallTime]:
     """The spans of a track, and those of others that arrive there."""
     names, spans = trace.column("name"), trace.spans[track]
     columns = names.of[track], spans.category, differences(spans.end, spans.ready)
     for label, category, ns in zip(*columns, strict=True):
         if label != NONE and ns >= names.least_ns:
-            yield OneCall(category, names.labels[label], ns)
-    by_code = names.by_code(trace, track)
+            yield CallTime(category, names.labels[label], ns)
+    by_code = names.labels_by_code(trace, track)
     for code, of, span in trace.arrivals(track):
-        sent = trace.spans[of]
-        yield OneCall(sent.category[span], names.labels[by_code[code]], sent.end[span] - sent.ready[span])
+        sender_spans = trace.spans[of]
+        yield CallTime(
+            sender_spans.category[span],
+            names.labels[by_code[code]],
+            sender_spans.end[span] - sender_spans.ready[span],
+        )
 
 
-def summed(several: Iterable[tuple[NamedWork, int]]) -> NamedWork:
+def sum_work(several: Iterable[tuple[NamedWork, int]]) -> NamedWork:
     """The work of several ranks together. several: of a rank, and how many such there are."""
     ns_of: dict[tuple[str, str], int] = {}
-    calls_of: dict[tuple[bool, str], Calls] = {}
+    calls_of: dict[tuple[bool, str], CallCounts] = {}
     for work, ranks in several:
         for key, ns in work.ns.items():
             ns_of[key] = ns_of.get(key, 0) + ranks * ns
         for call_key, (count, ns) in work.calls.items():
-            before = calls_of.get(call_key, Calls())
-            calls_of[call_key] = Calls(before.times + ranks * count, before.ns + ranks * ns)
+            before = calls_of.get(call_key, CallCounts())
+            calls_of[call_key] = CallCounts(before.times + ranks * count, before.ns + ranks * ns)
     return NamedWork(ns_of, calls_of)

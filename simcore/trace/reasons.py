@@ -42,11 +42,11 @@ class Facts(Struct, frozen=True):
     is_queued: bool | None = None
     what: str = ""
     passes: str = ""
-    seen: str = ""
+    seen_after: str = ""
     was_idle: bool = False
     is_needed: bool = False
     is_named: bool = False
-    sent: str = "data"
+    payload: str = "data"
     stage: int | None = None
 
 
@@ -54,53 +54,57 @@ class Reason(NamedTuple):
     """holds: whether two neighbours have it; of several it is the first of the list. words: it in words."""
 
     name: str
-    holds: Callable[[Facts], bool]
+    applies: Callable[[Facts], bool]
     words: Callable[[Facts], str]
 
 
 LATE, RECEIVED, BUSY = "late", "received", "busy"
 
 
-def _late(of: Facts) -> str:
+def _late_text(of: Facts) -> str:
     return f"rank {of.rank} comes late to the {of.own}" if of.own else f"rank {of.rank} came last"
 
 
-def _received(of: Facts) -> str:
+def _receive_text(of: Facts) -> str:
     if of.stage is None:
-        return f"waiting for {of.sent} from rank {of.rank}"
-    return f"stage {of.stage} sends the {of.sent}"
+        return f"waiting for {of.payload} from rank {of.rank}"
+    return f"stage {of.stage} sends the {of.payload}"
 
 
-def _needs(of: Facts) -> str:
+def _data_text(of: Facts) -> str:
     return f"waiting for data from {of.what}" if of.what else "waiting for its data"
 
 
-def _named(of: Facts) -> str:
+def _control_text(of: Facts) -> str:
     return f"waiting for {of.what or 'its end'}, a control dependency"
 
 
-def _busy(of: Facts) -> str:
+def _busy_text(of: Facts) -> str:
     return f"{of.where} is busy with {of.what}" if of.where else "waiting for the collective before it"
 
 
-def _behind(of: Facts) -> str:
-    done = of.what if of.what == "compute" else f"the {of.what}" if of.what else "its rank was busy"
-    return f"{done} before it"
+def _order_text(of: Facts) -> str:
+    predecessor = of.what if of.what == "compute" else f"the {of.what}" if of.what else "its rank was busy"
+    return f"{predecessor} before it"
 
 
 REASONS = (
-    Reason(LATE, lambda of: of.is_late, _late),
+    Reason(LATE, lambda of: of.is_late, _late_text),
     # Time passes: until an end is seen, or for a fixed while.
-    Reason("seen", lambda of: of.seen != "", lambda of: f"the {of.what} is seen {of.seen} after its end"),
+    Reason(
+        "seen",
+        lambda of: of.seen_after != "",
+        lambda of: f"the {of.what} is seen {of.seen_after} after its end",
+    ),
     Reason("paused", lambda of: of.passes != "", lambda of: f"a state change of {of.passes}"),
-    Reason(RECEIVED, lambda of: of.how == graph.RECEIVED, _received),
+    Reason(RECEIVED, lambda of: of.how == graph.RECEIVED, _receive_text),
     Reason(
         "queued", lambda of: of.how == graph.QUEUED, lambda of: f"the queues serve another {of.what} first"
     ),
-    Reason("needs", lambda of: of.is_needed, _needs),
-    Reason("named", lambda of: of.is_named, _named),
+    Reason("needs", lambda of: of.is_needed, _data_text),
+    Reason("named", lambda of: of.is_named, _control_text),
     # What a stream or a channel is for.
-    Reason(BUSY, lambda of: of.how == graph.BUSY, _busy),
+    Reason(BUSY, lambda of: of.how == graph.BUSY, _busy_text),
     # Nobody says of a rank that idles that it was busy: what its host did tells more, of the first gap too.
     Reason("in a call", lambda of: of.idles and of.call != "", lambda of: f"its host {of.call}"),
     Reason("first", lambda of: of.how is None, lambda of: "the step begins"),
@@ -118,14 +122,14 @@ REASONS = (
     Reason("was idle", lambda of: of.was_idle, lambda of: "its rank was idle before it"),
     Reason(
         "joined",
-        lambda of: of.how == graph.JOINED and of.what != "",
+        lambda of: of.how == graph.JOINS and of.what != "",
         lambda of: f"it waits for the {of.what}",
     ),
-    Reason("behind", lambda of: True, _behind),
+    Reason("behind", lambda of: True, _order_text),
 )
 
 
-def graph_facts(of: TraceGraph, pair: Neighbours) -> Facts:
+def make_graph_facts(of: TraceGraph, pair: Neighbours) -> Facts:
     """Returns what the graph alone knows of two neighbours."""
     cause = pair.cause
     if cause is None:
@@ -134,13 +138,13 @@ def graph_facts(of: TraceGraph, pair: Neighbours) -> Facts:
     return Facts(cause.why, is_late, of.ranks[cause.track if is_late else of.graph.track_of(cause)])
 
 
-def reason_of(facts: Facts) -> Reason:
+def find_reason(facts: Facts) -> Reason:
     """Returns why the one of two neighbours could not begin earlier."""
-    return next(reason for reason in REASONS if reason.holds(facts))
+    return next(reason for reason in REASONS if reason.applies(facts))
 
 
 # Nearly all of a path has a few of them.
 @lru_cache(maxsize=1024)
 def reason_words(facts: Facts) -> str:
     """Returns the same in words."""
-    return reason_of(facts).words(facts)
+    return find_reason(facts).words(facts)

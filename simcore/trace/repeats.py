@@ -38,32 +38,32 @@ class Pattern:
     def is_closed(self) -> bool:
         """Whether all nodes are over before the exit is."""
         over = bytearray(len(self) + 1)
-        asked = [self.out]
-        while asked:
-            node = asked.pop()
+        pending = [self.out]
+        while pending:
+            node = pending.pop()
             if node and not over[node]:
                 over[node] = 1
-                asked += (self.first[node - 1], self.second[node - 1])
+                pending += (self.first[node - 1], self.second[node - 1])
         return sum(over) == len(self)
 
-    def taken(self, durations: Sequence[int]) -> list[int]:
+    def node_durations(self, durations: Sequence[int]) -> list[int]:
         """What each node takes, ns. durations: of the stretch."""
-        return [0 if place < 0 else durations[place] for place in self.duration]
+        return [0 if index < 0 else durations[index] for index in self.duration]
 
     def ends(self, durations: Sequence[int]) -> array[int]:
         """When each node ends, ns from the end of the entry."""
         end = [0]
-        for first, second, ns in zip(self.first, self.second, self.taken(durations), strict=True):
+        for first, second, ns in zip(self.first, self.second, self.node_durations(durations), strict=True):
             end.append(max(end[first], end[second]) + ns)
         return array("q", end[1:])
 
-    def behind(self, durations: Sequence[int]) -> array[int]:
+    def longest_to_exit(self, durations: Sequence[int]) -> array[int]:
         """By node, and first of all by the entry, the longest way from its end to that of the exit, ns."""
         longest = [-1] * (len(self) + 1)
         longest[self.out] = 0
-        taken = self.taken(durations)
+        node_ns = self.node_durations(durations)
         for node in range(len(self), 0, -1):
-            ns = longest[node] + taken[node - 1]
+            ns = longest[node] + node_ns[node - 1]
             first, second = self.first[node - 1], self.second[node - 1]
             longest[first] = max(longest[first], ns)
             if second:
@@ -96,63 +96,63 @@ class Repeat(NamedTuple):
         return column[self.duration : self.duration + self.durations]
 
 
-class Way(NamedTuple):
+class PathNodes(NamedTuple):
     """The nodes of a repeat that the critical path goes through, in the order of time. first: the first one,
     from 1. places: of their durations. begin: when each begins, ns from the end of the entry. why: how each
     waits for the one before it, of the words of `simcore.trace.graph`; of the first -1.
     """
 
     first: int
-    places: array[int]
+    duration_ids: array[int]
     begin: array[int]
     why: array[int]
 
 
-class Work:
+class PatternTimes:
     """A pattern with durations of some kinds, whose exit answers to a factor on some kinds."""
 
     def __init__(self, pattern: Pattern, durations: Sequence[int], kinds: Sequence[int]) -> None:
         """kinds: of each duration, numbers."""
         self._pattern = pattern
-        self._taken = pattern.taken(durations)
+        self._durations = pattern.node_durations(durations)
         # Joins take nothing, whatever their kind.
-        self._kinds = [kinds[place] for place in pattern.duration]
+        self._kinds = [kinds[index] for index in pattern.duration]
         self._ends = [0, *pattern.ends(durations)]
         self.total = self._ends[pattern.out]
-        self._tight = self._longest_ways()
-        self.kinds = {kind for kind, ns in zip(self._kinds, self._taken, strict=True) if ns}
+        self._critical_nodes = self._find_critical_nodes()
+        self.kinds = {kind for kind, ns in zip(self._kinds, self._durations, strict=True) if ns}
 
-    def chosen(self, kinds: Collection[int]) -> list[int]:
+    def chosen_ns(self, kinds: Collection[int]) -> list[int]:
         """By node, ns of these kinds; nothing where it has none of them."""
         if self.kinds.isdisjoint(kinds):
             return []
-        return [ns if kind in kinds else 0 for kind, ns in zip(self._kinds, self._taken, strict=True)]
+        return [ns if kind in kinds else 0 for kind, ns in zip(self._kinds, self._durations, strict=True)]
 
-    def _longest_ways(self) -> list[tuple[int, list[int]]]:
+    def _find_critical_nodes(self) -> list[tuple[int, list[int]]]:
         """The nodes of all longest ways to the exit, in order, each with those right before it there; 0 is
         the entry.
         """
         ends, pattern = self._ends, self._pattern
         before: dict[int, list[int]] = {}
-        asked = [pattern.out]
-        while asked:
-            node = asked.pop()
+        pending = [pattern.out]
+        while pending:
+            node = pending.pop()
             if node and node not in before:
-                begin = ends[node] - self._taken[node - 1]
+                begin = ends[node] - self._durations[node - 1]
                 first, second = pattern.first[node - 1], pattern.second[node - 1]
                 before[node] = [first] if ends[first] == begin else []
                 if second and ends[second] == begin:
                     before[node].append(second)
-                asked += before[node]
+                pending += before[node]
         return sorted(before.items())
 
-    def at_one(self, chosen: Sequence[int]) -> tuple[int, int]:
+    def slopes_at_one(self, chosen_ns: Sequence[int]) -> tuple[int, int]:
         """(the least, the most) of the chosen durations that a longest way to the exit has, ns."""
-        if not chosen:
+        if not chosen_ns:
             return 0, 0
         least, most = {0: 0}, {0: 0}
-        for node, before in self._tight:
-            own = chosen[node - 1]
+        for node, before in self._critical_nodes:
+            own = chosen_ns[node - 1]
             if len(before) == 1:
                 (only,) = before
                 least[node], most[node] = own + least[only], own + most[only]
@@ -161,19 +161,19 @@ class Work:
                 most[node] = own + max([most[earlier] for earlier in before])
         return least[self._pattern.out], most[self._pattern.out]
 
-    def at(self, factor: float, chosen: Sequence[int]) -> tuple[float, int]:
+    def longest_at(self, factor: float, chosen_ns: Sequence[int]) -> tuple[float, int]:
         """(the longest way to the exit with the chosen durations times `factor`, how much of them it has)."""
-        if not chosen:
+        if not chosen_ns:
             return self.total, 0
         less = factor - 1
         pattern = self._pattern
         end: list[float] = [0]
-        columns = zip(pattern.first, pattern.second, self._taken, chosen, strict=True)
-        for first, second, ns, some in columns:
-            end.append(max(end[first], end[second]) + (ns + less * some if some else ns))
+        columns = zip(pattern.first, pattern.second, self._durations, chosen_ns, strict=True)
+        for first, second, ns, node_chosen_ns in columns:
+            end.append(max(end[first], end[second]) + (ns + less * node_chosen_ns if node_chosen_ns else ns))
         node, slope = pattern.out, 0
         while node:
-            slope += chosen[node - 1]
+            slope += chosen_ns[node - 1]
             first, second = pattern.first[node - 1], pattern.second[node - 1]
             node = first if not second or end[first] > end[second] else second
         return end[pattern.out], slope

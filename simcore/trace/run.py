@@ -14,20 +14,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from simcore.cached_methods import cached_method, cached_on
 from simcore.diagnostics import Diagnostic
 from simcore.kernel_names import short_name
-from simcore.once import kept_on, once
 from simcore.trace.account_walk import accounts_of
-from simcore.trace.accounts import AccountNames, Accounts, told_accounts
+from simcore.trace.accounts import AccountNames, Accounts, used_accounts
 from simcore.trace.contexts import NO_NETWORK, ModelUse, NetworkUse, Recording, StepShape
-from simcore.trace.figures import NodeTables, Origin, PathSegment, Said, StreamUse, TrackUse, WaitFor
-from simcore.trace.findings import Leg, Place, Spot, Step, WhatIf
+from simcore.trace.figures import Insight, NodeTables, Origin, PathSegment, StreamUse, TrackUse, WaitFor
+from simcore.trace.findings import Finding, MergedSegment, Step, TrackInterval, WhatIf
 from simcore.trace.spans import Trace
-from simcore.trace.track import TimedPass, Track, in_same_words
+from simcore.trace.track import TimedPass, Track, to_common_accounts
 from simcore.units import duration
 
 if TYPE_CHECKING:
-    from simcore.parameters import Given, Parameters
+    from simcore.parameters import Parameters, RunInput
     from simcore.trace.contexts import EstimateLine
     from simcore.trace.critical_path import CriticalPath, PathSource
     from simcore.trace.gradients import Gradient
@@ -49,7 +49,7 @@ class Run(ABC):
 
     @property
     @abstractmethod
-    def setup(self) -> Given:
+    def setup(self) -> RunInput:
         """What was opened, and what is asked of it."""
 
     @abstractmethod
@@ -92,7 +92,7 @@ class Run(ABC):
         """What ran on each track."""
 
     @abstractmethod
-    def _graph(self, cancelled: Callable[[], bool]) -> TraceGraph:
+    def _make_graph(self, cancelled: Callable[[], bool]) -> TraceGraph:
         """The graph of the trace. Raises `Cancelled`."""
 
     @property
@@ -119,7 +119,7 @@ class Run(ABC):
 
     def what_if(
         self,
-        progress: Callable[[int, int], None] = lambda done, total: None,
+        progress: Callable[[int, int], None] = lambda begun_items, total: None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> list[WhatIf]:
         """What the step would take with one thing changed, the greatest gain first; found once.
@@ -129,7 +129,7 @@ class Run(ABC):
         """
         return self._what_if(progress, cancelled)
 
-    @once
+    @cached_method
     def _what_if(self, progress: Callable[[int, int], None], cancelled: Callable[[], bool]) -> list[WhatIf]:
         return self._find_what_if(progress, cancelled)
 
@@ -147,14 +147,14 @@ class Run(ABC):
         """The same input under other parameters. Raises `UsageError`, `InputError`,
         `Cancelled`.
         """
-        return self.rerun(self.setup.under(parameters), cancelled)
+        return self.rerun(self.setup.with_parameters(parameters), cancelled)
 
     @cached_property
     def accounts(self) -> list[Accounts]:
         """The accounts of each track, by its number: each sums to the step."""
         return self.compute_accounts(lambda: False)
 
-    @once
+    @cached_method
     def compute_accounts(self, cancelled: Callable[[], bool]) -> list[Accounts]:
         """What screens look up while they draw, computed now unless it is known. Raises `Cancelled`."""
         return self._accounts(cancelled) if self.timed else []
@@ -165,24 +165,24 @@ class Run(ABC):
     @cached_property
     def trace_graph(self) -> TraceGraph:
         """The graph of the trace."""
-        return self._known_graph(lambda: False)
+        return self._compute_graph(lambda: False)
 
-    @once
-    def _known_graph(self, cancelled: Callable[[], bool]) -> TraceGraph:
-        return self._graph(cancelled)
+    @cached_method
+    def _compute_graph(self, cancelled: Callable[[], bool]) -> TraceGraph:
+        return self._make_graph(cancelled)
 
     @cached_property
     def critical_path(self) -> CriticalPath:
         """The chain of segments that the step time is made of; none of an order without times."""
         return self.compute_critical_path(lambda: False)
 
-    @once
+    @cached_method
     def compute_critical_path(self, cancelled: Callable[[], bool]) -> CriticalPath:
         """The critical path, computed now unless it is known. Raises `Cancelled`."""
         # Imported here and below: the screen opens without them.
         from simcore.trace.critical_path import CriticalPath
 
-        return CriticalPath(self._known_graph(cancelled), cancelled)
+        return CriticalPath(self._compute_graph(cancelled), cancelled)
 
     @cached_property
     def slacks(self) -> Sequence[array[int]] | None:
@@ -191,15 +191,15 @@ class Run(ABC):
         """
         return self.compute_slacks(lambda: False)
 
-    @once
+    @cached_method
     def compute_slacks(self, cancelled: Callable[[], bool]) -> Sequence[array[int]] | None:
         """The slacks, computed now unless they are known. Raises `Cancelled`."""
-        from simcore.trace.trace_graph import slack
+        from simcore.trace.trace_graph import compute_slack
 
-        return slack(self._known_graph(cancelled), cancelled)
+        return compute_slack(self._compute_graph(cancelled), cancelled)
 
     def weigh_assumptions(  # noqa: B027  # most runs assume nothing
-        self, cancelled: Callable[[], bool] = lambda: False, all_of_them: bool = True
+        self, cancelled: Callable[[], bool] = lambda: False, include_all: bool = True
     ) -> None:
         """Finds by runs of their own what assumptions cost, and what is not sent: notes and words say it from
         then on. all_of_them: else what words need alone. Raises `Cancelled`.
@@ -211,7 +211,7 @@ def as_read(run: Run) -> Run:
     return run if run.recording is None else run.recording.as_read
 
 
-def held_spans(run: Run) -> int:
+def count_spans(run: Run) -> int:
     """Returns how many spans it holds in memory."""
     return sum(map(len, run.trace.spans)) if run.timed else 0
 
@@ -231,11 +231,11 @@ class Figures(ABC, Generic[Of]):
     """
 
     resolution_ns = 1
-    in_shares = False
+    states_shares = False
     path_groupings: tuple[str, ...]
     lines: Lines = "rows"
     headings: ClassVar[Mapping[str, str]] = {}
-    keys: ClassVar[Mapping[str, str]] = {}
+    json_keys: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, run: Of) -> None:
         self.run = run
@@ -265,17 +265,17 @@ class Figures(ABC, Generic[Of]):
 
     @property
     @abstractmethod
-    def said(self) -> list[Said]:
+    def insights(self) -> list[Insight]:
         """The run in sentences, the main cause first, with the rules that say them."""
 
     @property
     @abstractmethod
-    def worst(self) -> list[Place]:
+    def worst_findings(self) -> list[Finding]:
         """The places worth a look."""
 
     @property
     @abstractmethod
-    def of(self) -> Origin:
+    def origin(self) -> Origin:
         """What was read, and what was made of it."""
 
     @property
@@ -292,15 +292,18 @@ class Figures(ABC, Generic[Of]):
         """By what `mean_streams` is sorted; those of equal keys stand as ranks first have them."""
         return 0
 
-    def peaks(self, number: int) -> tuple[int | None, int | None]:
+    def peaks(self, track_id: int) -> tuple[int | None, int | None]:
         """The most micro-batches, and of a model chunks, that a rank of a track holds at once; None where
         nobody knows.
         """
         return None, None
 
-    def exposed_ns(self, number: int) -> dict[str, int]:
+    def exposed_ns(self, track_id: int) -> dict[str, int]:
         """Exposed communication of a rank of a track by kind, ns."""
-        return {self.keys.get(kind, kind): ns for kind, ns in self.run.accounts[number].exposed_ns().items()}
+        return {
+            self.json_keys.get(kind, kind): ns
+            for kind, ns in self.run.accounts[track_id].exposed_ns().items()
+        }
 
     @cached_property
     def track_uses(self) -> list[TrackUse]:
@@ -308,11 +311,11 @@ class Figures(ABC, Generic[Of]):
         return [self._track_use(track) for track in sorted(self.run.tracks)] if self.run.timed else []
 
     def _track_use(self, track: Track) -> TrackUse:
-        accounts, streams = self.run.accounts[track.number], self.streams[track.number]
-        compute_ns = {self.keys.get(phase, phase): ns for phase, ns in accounts.compute_ns().items()}
-        peak_microbatches, peak_chunks = self.peaks(track.number)
+        accounts, streams = self.run.accounts[track.track_id], self.streams[track.track_id]
+        compute_ns = {self.json_keys.get(phase, phase): ns for phase, ns in accounts.compute_ns().items()}
+        peak_microbatches, peak_chunks = self.peaks(track.track_id)
         return TrackUse(
-            track, compute_ns, self.exposed_ns(track.number), accounts.wait_ns, accounts.bubble_ns,
+            track, compute_ns, self.exposed_ns(track.track_id), accounts.wait_ns, accounts.bubble_ns,
             accounts.ns("host") if "host" in accounts.of.all else None, accounts.idle_ns,
             streams.overlapped_ns, streams.comm_ns, peak_microbatches, streams.streams, peak_chunks,
         )  # fmt: skip
@@ -325,14 +328,14 @@ class Figures(ABC, Generic[Of]):
         from simcore.trace.streams import mean_use
 
         tracks = sorted(self.run.tracks)
-        means = mean_use((self.streams[track.number].streams, len(track.ranks)) for track in tracks)
+        means = mean_use((self.streams[track.track_id].streams, len(track.ranks)) for track in tracks)
         return sorted(means, key=lambda mean: self.stream_order(mean[0]))
 
     def named_work(self, track: Track) -> NamedWork:
         """What a rank of a track does by name: those of an account sum to its `common_ns`, compute as one."""
         from simcore.trace.named_work import named_work
 
-        return named_work(self.run.trace, track.number, self.run.accounts[track.number])
+        return named_work(self.run.trace, track.track_id, self.run.accounts[track.track_id])
 
     @property
     def gradients(self) -> Sequence[Gradient] | None:
@@ -345,12 +348,12 @@ class Figures(ABC, Generic[Of]):
         return self.run.step_time_ns
 
     @property
-    def tried(self) -> str:
+    def changes_summary(self) -> str:
         """What is said of the changes that `what_if` tried beside those that it gives."""
         return ""
 
     @property
-    def worst_link(self) -> Place | None:
+    def worst_link(self) -> Finding | None:
         """The port that is busy longest."""
         return None
 
@@ -360,7 +363,7 @@ class Figures(ABC, Generic[Of]):
         return ()
 
     @property
-    def simai_beside(self) -> tuple[str, Sequence[EstimateLine]]:
+    def simai_comparison(self) -> tuple[str, Sequence[EstimateLine]]:
         """(ranks, lines): SimAI's estimate beside these ranks."""
         return "", ()
 
@@ -380,33 +383,33 @@ class Figures(ABC, Generic[Of]):
     @property
     def words(self) -> list[str]:
         """The sentences alone."""
-        return [said.text for said in self.said]
+        return [insight.text for insight in self.insights]
 
     @property
     def account_columns(self) -> Sequence[tuple[str, Sequence[str]]]:
         """(heading, the accounts that it adds up): what a table of ranks tells apart."""
-        return told_accounts(self.run.accounts, self.headings)
+        return used_accounts(self.run.accounts, self.headings)
 
     def path_segments(self, indices: Iterable[int] | None = None) -> Iterator[PathSegment]:
         """Segments of the critical path, in the order of time: some, or all."""
         return self.path_source.segments(self.run.critical_path, indices)
 
-    def path_alike(self) -> Iterator[object]:
+    def path_kind_keys(self) -> Iterator[object]:
         """Of each segment of the critical path what it runs: those with equal ones are alike."""
         source = self.path_source
         for track, span, _ in self.run.critical_path:
-            yield source.alike(track, span)
+            yield source.kind_key(track, span)
 
     def path_words(self, index: int) -> tuple[str, str]:
         """What a segment does, and to which row or operation: alike ones by one name, "" for none."""
         (segment,) = self.path_segments((index,))
         return segment.kind, segment.layer or ""
 
-    def path_spot(self, index: int) -> Spot:
+    def path_interval(self, index: int) -> TrackInterval:
         """Where a segment of the critical path is seen."""
         path = self.run.critical_path
-        number = self.path_source.number(path.track[index], path.rank[index])
-        return Spot(number, path.edge[index], path.edge[index + 1])
+        track_id = self.path_source.track_id(path.track[index], path.rank[index])
+        return TrackInterval(track_id, path.edge[index], path.edge[index + 1])
 
 
 # -- sums over ranks -------------------------------------------------------------------
@@ -425,7 +428,7 @@ def account_ns(run: Run, tracks: Iterable[Track]) -> dict[str, int]:
 def mean_ns(run: Run) -> dict[str, int]:
     """Returns each account as the mean of all ranks, ns, rounded."""
     return means(
-        run.trace.categories, ((run.accounts[track.number], len(track.ranks)) for track in run.tracks)
+        run.trace.categories, ((run.accounts[track.track_id], len(track.ranks)) for track in run.tracks)
     )
 
 
@@ -453,7 +456,7 @@ def mean_of_ranks(run: Run, by_track: Iterable[int]) -> int:
 
 def common_ns(run: Run, track: Track) -> list[int]:
     """Returns ns of one rank of a track by `simcore.trace.track.ALIKE`: they sum to the step."""
-    return in_same_words(run.accounts[track.number].total_ns, run.trace.categories.alike)
+    return to_common_accounts(run.accounts[track.track_id].total_ns, run.trace.categories.common_indices)
 
 
 def sum_ns(run: Run, tracks: Iterable[Track]) -> list[int]:
@@ -461,7 +464,7 @@ def sum_ns(run: Run, tracks: Iterable[Track]) -> list[int]:
     sums = [0] * len(run.trace.categories.all)
     for track in tracks:
         ranks = len(track.ranks)
-        for account, ns in enumerate(run.accounts[track.number].total_ns):
+        for account, ns in enumerate(run.accounts[track.track_id].total_ns):
             sums[account] += ns * ranks
     return sums
 
@@ -469,29 +472,34 @@ def sum_ns(run: Run, tracks: Iterable[Track]) -> list[int]:
 # -- the critical path in legs and parts -------------------------------------------------
 
 # Cells of what a leg is.
-_LEG_CELLS = 40
+_SEGMENT_CELLS = 40
 
 
-def legs_of(run: Run) -> list[Leg]:
+def merged_segments_of(run: Run) -> list[MergedSegment]:
     """Returns the critical path as it is told, in the order of time: the legs cover the step."""
-    from simcore.trace.critical_path import path_legs
+    from simcore.trace.critical_path import merge_segments
 
-    return kept_on(run, "legs of the path", lambda: path_legs(run.critical_path, run.figures.path_source))
+    return cached_on(
+        run, "legs of the path", lambda: merge_segments(run.critical_path, run.figures.path_source)
+    )
 
 
 def path_step(run: Run, time_ns: int, direction: int) -> Step | None:
     """Returns where to go from the leg at a time to the one behind (1) or before (-1); None past the ends."""
-    legs = legs_of(run)
-    index = bisect_right(legs, time_ns, key=lambda leg: leg.start_ns) - 1 + direction
-    if not 0 <= index < len(legs):
+    segments = merged_segments_of(run)
+    index = bisect_right(segments, time_ns, key=lambda segment: segment.start_ns) - 1 + direction
+    if not 0 <= index < len(segments):
         return None
-    leg, parts = legs[index], len(run.critical_path)
-    what = short_name(leg.what, _LEG_CELLS)
-    what += f" of micro-batch {leg.microbatch}" if leg.microbatch >= 0 else ""
+    segment, parts = segments[index], len(run.critical_path)
+    activity = short_name(segment.what, _SEGMENT_CELLS)
+    activity += f" of micro-batch {segment.microbatch}" if segment.microbatch >= 0 else ""
     # The report joins none: one answer has both numbers.
-    joined = f" (joined from {parts})" if parts > len(legs) else ""
-    words = f"path segment {index + 1} of {len(legs)}{joined}: {what}, {duration(leg.ns)}; {leg.reason}"
-    return Step(leg.number, spot_of(run, leg).stream, leg.start_ns, leg.rank, words)
+    merged_note = f" (joined from {parts})" if parts > len(segments) else ""
+    words = (
+        f"path segment {index + 1} of {len(segments)}{merged_note}: {activity}, {duration(segment.ns)}; "
+        f"{segment.reason}"
+    )
+    return Step(segment.track_id, find_interval(run, segment).stream, segment.start_ns, segment.rank, words)
 
 
 def path_parts(run: Run, by: str) -> Iterator[tuple[str, int]]:
@@ -501,29 +509,31 @@ def path_parts(run: Run, by: str) -> Iterator[tuple[str, int]]:
     return parts(run.critical_path, run.figures.path_source, by)
 
 
-def path_sums(run: Run, by: str) -> list[tuple[str, int]]:
+def sum_path(run: Run, by: str) -> list[tuple[str, int]]:
     """Returns (part, ns) of the critical path, the longest first; they sum to the step time.
 
     by: of `figures.path_groupings`.
     """
-    from simcore.trace.critical_path import stage_words, summed
+    from simcore.trace.critical_path import stage_words, sum_lengths
 
     path, source = run.critical_path, run.figures.path_source
     if by == "rank":
-        sums = {f"rank {rank}": ns for rank, ns in summed(path.rank, path.lengths).items()}
+        sums = {f"rank {rank}": ns for rank, ns in sum_lengths(path.rank, path.lengths).items()}
     elif by == "stage":
-        by_track = summed(path.track, path.lengths).items()
-        sums = summed((stage_words(source.stage(track)) for track, _ in by_track), (ns for _, ns in by_track))
+        by_track = sum_lengths(path.track, path.lengths).items()
+        sums = sum_lengths(
+            (stage_words(source.stage(track)) for track, _ in by_track), (ns for _, ns in by_track)
+        )
     else:
         sums = {}
         for part, ns in path_parts(run, by):
             sums[part] = sums.get(part, 0) + ns
     # Of equal ones stage 3 before stage 10.
-    numbered = by in ("stage", "rank")
-    return sorted(sums.items(), key=lambda pair: (-pair[1], len(pair[0]) if numbered else 0, pair[0]))
+    is_numbered = by in ("stage", "rank")
+    return sorted(sums.items(), key=lambda pair: (-pair[1], len(pair[0]) if is_numbered else 0, pair[0]))
 
 
-def longest_of_part(run: Run, by: str, part: str) -> Spot | None:
+def find_longest_of_part(run: Run, by: str, part: str) -> TrackInterval | None:
     """Returns where the longest segment of a part of the critical path is; the first of equal ones.
 
     by, part: as `path_sums` has them. None where no segment is of it.
@@ -532,19 +542,23 @@ def longest_of_part(run: Run, by: str, part: str) -> Spot | None:
     for index, (name, ns) in enumerate(path_parts(run, by)):
         if ns > most and name == part:
             best, most = index, ns
-    return None if best < 0 else run.figures.path_spot(best)
+    return None if best < 0 else run.figures.path_interval(best)
 
 
 # As long, at most, is compute of which a file knows nothing.
 _PLACEHOLDER_NS = 1000
 
 
-def spot_of(run: Run, leg: Leg) -> Spot:
+def find_interval(run: Run, segment: MergedSegment) -> TrackInterval:
     """Returns where a leg is seen: of segments in several lanes what the track did or waited for is the
     story.
     """
-    spots = [run.figures.path_spot(index) for index in range(leg.first, leg.last)]
+    intervals = [run.figures.path_interval(index) for index in range(segment.first, segment.last)]
     # What a file writes where it has no time is no part of the story, unless nothing else is there.
-    timed = [spot for spot in spots if spot.end_ns - spot.start_ns > _PLACEHOLDER_NS] or spots
-    streams = {spot.stream for spot in timed}
-    return Spot(leg.number, leg.start_ns, leg.end_ns, streams.pop() if len(streams) == 1 else None)
+    timed = [
+        interval for interval in intervals if interval.end_ns - interval.start_ns > _PLACEHOLDER_NS
+    ] or intervals
+    streams = {interval.stream for interval in timed}
+    return TrackInterval(
+        segment.track_id, segment.start_ns, segment.end_ns, streams.pop() if len(streams) == 1 else None
+    )

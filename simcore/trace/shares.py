@@ -84,14 +84,14 @@ class Shares:
         """ns of one of the `categories` from 0 to each of the ascending `times`."""
         starts, before = self._starts[category], self._before[category]
         # Past the spans that began: all of these, but of the last one only what is over.
-        after = _counts(starts, times)
+        after = _count_until(starts, times)
         last = [index - 1 for index in after]
         inside = map(sub, times, map(starts.__getitem__, last))
         so_far = map(add, map(before.__getitem__, last), inside)
         return list(map(min, so_far, map(before.__getitem__, after)))
 
 
-def _counts(points: Sequence[int], times: Sequence[int]) -> list[int]:
+def _count_until(points: Sequence[int], times: Sequence[int]) -> list[int]:
     """Of each of the ascending `times`, how many of the ascending `points` are not after it."""
     first = bisect_right(points, times[0])
     last = bisect_right(points, times[-1], first)
@@ -100,7 +100,7 @@ def _counts(points: Sequence[int], times: Sequence[int]) -> list[int]:
     return list(map(bisect_right, repeat(points), times, repeat(first), repeat(last)))
 
 
-def columns_of_spans(
+def sum_span_columns(
     start: Sequence[int], end: Sequence[int], category: bytes | bytearray, edges: Sequence[int]
 ) -> dict[int, list[int]]:
     """As `Shares.columns`, of spans that do not overlap at all, by going through those in view.

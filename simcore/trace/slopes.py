@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable
 
-from simcore.diagnostics import never
+from simcore.diagnostics import never_cancelled
 from simcore.records import NamedTuple
 from simcore.trace.gradients import Chains, Gradient
 from simcore.trace.trace_graph import TraceGraph
@@ -20,25 +20,25 @@ class Scale(NamedTuple):
     """
 
     family: int
-    place: int
+    order: int
     name: str
 
 
-def gradients(
+def compute_gradients(
     of: TraceGraph, durations: array[int], kind_of: array[int], scales_of: Callable[[int], Iterable[Scale]],
-    cancelled: Callable[[], bool] = never,
+    cancelled: Callable[[], bool] = never_cancelled,
 ) -> list[Gradient]:  # fmt: skip
     """Returns the gradient of each scale that some time is on. Raises `Cancelled`.
 
     durations: as of `Graph.flat`. kind_of: of each the number of its kind. scales_of: gives the scales that a
     kind is under.
     """
-    chains = Chains(of.graph, durations, kind_of, of.last)
+    chains = Chains(of.graph, durations, kind_of, of.last_nodes)
     kinds_of: dict[str, list[int]] = {}
-    places: dict[str, tuple[int, int]] = {}
+    scale_orders: dict[str, tuple[int, int]] = {}
     for kind in sorted(chains.kinds.keys() - {NO_KIND}):
-        for family, place, name in scales_of(kind):
+        for family, order, name in scales_of(kind):
             kinds_of.setdefault(name, []).append(kind)
-            places.setdefault(name, (family, place))
-    ordered = sorted(kinds_of, key=places.__getitem__)
-    return [Gradient(name, *chains.slopes(kinds_of[name], cancelled)) for name in ordered]
+            scale_orders.setdefault(name, (family, order))
+    ordered = sorted(kinds_of, key=scale_orders.__getitem__)
+    return [Gradient(name, *chains.find_slopes(kinds_of[name], cancelled)) for name in ordered]

@@ -26,7 +26,7 @@ NONE = -1
 # track; NEVER: beside compute, where a wait says when the track stood still for it. Of LAUNCHED the first
 # counts, of all others what began last. UNDER: gives way to what was launched.
 COMPUTES, COMMUNICATES, HOSTS, WAITS, BUBBLES = range(5)
-BESIDE, BESIDE_WAITS, SENDS, SEND_WAITS, LAUNCHED, UNDER = range(5, 11)
+OVERLAPS, OVERLAP_WAITS, SENDS, SEND_WAITS, LAUNCHED, UNDER = range(5, 11)
 COPIES = BUBBLES
 LEVELS, NEVER = 11, 255
 
@@ -53,7 +53,7 @@ class Repeat(NamedTuple):
     last_wait: int
     pattern: object
     lanes: Sequence[tuple[int, int]]
-    closed: bool
+    is_closed: bool
 
 
 class Spans(Struct):
@@ -103,9 +103,9 @@ class Waits(Struct):
         self.before.append(before)
 
 
-def wait_code(number: int) -> int:
+def wait_code(wait: int) -> int:
     """How segments of a track name its wait `number` for another track: 0 is -2. It is its own inverse."""
-    return -2 - number
+    return -2 - wait
 
 
 class Column(NamedTuple):
@@ -120,17 +120,17 @@ class Column(NamedTuple):
 
     labels: Sequence[Any]
     of: Sequence[Sequence[int]]
-    received: Sequence[int] = ()
+    received_labels: Sequence[int] = ()
     least_ns: int = 0
     within: Sequence[int] = ()
 
-    def by_code(self, trace: Trace, track: int) -> list[int]:
+    def labels_by_code(self, trace: Trace, track: int) -> list[int]:
         """The index into `labels` of what segments of a track name by a code, at that code; NONE of idle."""
         # Codes of waits are negative: those count from behind.
         arrived = [NONE] * (len(trace.waits[track]) + 1)
         for code, of, span in trace.arrivals(track):
-            sent = self.of[of][span]
-            arrived[code] = self.received[sent] if self.received else sent
+            label = self.of[of][span]
+            arrived[code] = self.received_labels[label] if self.received_labels else label
         return [*self.of[track], *arrived]
 
 
@@ -158,30 +158,30 @@ class Trace(Struct, dict=True):
 
     def column(self, name: str) -> Column:
         """One of `columns`."""
-        if name not in self._made:
-            self._made[name] = self.columns[name]()
-        return self._made[name]
+        if name not in self._cached_columns:
+            self._cached_columns[name] = self.columns[name]()
+        return self._cached_columns[name]
 
     @cached_property
-    def _made(self) -> dict[str, Column]:
+    def _cached_columns(self) -> dict[str, Column]:
         return {}
 
     def span_of(self, track: int, code: int) -> tuple[int, int]:
         """(track, span) that segments of a track name by a code: its own, or by `wait_code` another's."""
         if code >= NONE:
             return track, code
-        waits, number = self.waits[track], wait_code(code)
-        return waits.of[number], waits.span[number]
+        waits, wait = self.waits[track], wait_code(code)
+        return waits.of[wait], waits.span[wait]
 
     def arrivals(self, track: int) -> Iterator[tuple[int, int, int]]:
         """(`wait_code`, track, span) of each span of another track that a track waits for, in its order."""
         waits = self.waits[track]
-        for number, (of, span) in enumerate(zip(waits.of, waits.span, strict=True)):
+        for wait, (of, span) in enumerate(zip(waits.of, waits.span, strict=True)):
             if of not in (track, NONE):
-                yield wait_code(number), of, span
+                yield wait_code(wait), of, span
 
     @cached_property
-    def alike(self) -> list[int]:
+    def equal_tracks(self) -> list[int]:
         """Of each track the first one with the same times of the same program: itself, if none.
 
         Where ranks are not folded most are like another one: what is asked of one holds for all.
@@ -192,10 +192,10 @@ class Trace(Struct, dict=True):
             for track, (spans, waits) in enumerate(zip(self.spans, self.waits, strict=True))
         ]
 
-    def each(self, figure: Callable[[int], Figure]) -> list[Figure]:
+    def map_tracks(self, figure: Callable[[int], Figure]) -> list[Figure]:
         """A figure of each track, asked once of tracks that are alike."""
         figures: list[Figure] = []
-        for track, first in enumerate(self.alike):
+        for track, first in enumerate(self.equal_tracks):
             figures.append(figure(track) if first == track else figures[first])
         return figures
 

@@ -17,11 +17,11 @@ from simcore.trace.accounts import Accounts
 from simcore.trace.figures import StreamUse
 from simcore.trace.spans import COMMUNICATES, LAUNCHED, NONE, Column, Repeat, Spans, Trace
 from simcore.trace.tables import SpentByLabel
-from simcore.units import shifted
+from simcore.units import add_to_column
 
 # A table for `translate`: 1 for what compute may go on beside.
-_IS_BESIDE = bytes(level != COMMUNICATES for level in range(256))
-_Computed = Callable[[int], int]
+_MAY_OVERLAP = bytes(level != COMMUNICATES for level in range(256))
+_ComputedUntil = Callable[[int], int]
 
 
 class Times(NamedTuple):
@@ -35,18 +35,18 @@ class Times(NamedTuple):
         """How long they are together."""
         return sum(self.end) - sum(self.start)
 
-    def computed(self, computed: _Computed) -> int:
+    def computed_ns(self, computed: _ComputedUntil) -> int:
         """How much of them a track computes, ns. computed: of `Accounts.computed`."""
         return sum(map(computed, self.end)) - sum(map(computed, self.start))
 
 
-def joined(times: Iterable[Times]) -> Times:
+def merge_times(times: Iterable[Times]) -> Times:
     """Returns disjoint times that cover the same, ascending."""
     start: list[int] = []
     end: list[int] = []
-    for some in times:
-        start += some.start
-        end += some.end
+    for part in times:
+        start += part.start
+        end += part.end
     if not all(map(le, start, start[1:])):
         order = sorted(range(len(start)), key=start.__getitem__)
         start, end = [*map(start.__getitem__, order)], [*map(end.__getitem__, order)]
@@ -62,19 +62,21 @@ class _Lane(NamedTuple):
     """What is on one stream. all, beside: times of all spans, and of those that compute may go on beside."""
 
     all: list[Times]
-    beside: list[Times]
+    overlapping: list[Times]
 
-    def used(self, computed: _Computed) -> tuple[int, int]:
+    def measure_use(self, computed: _ComputedUntil) -> tuple[int, int]:
         """(ns in which at least one runs, how much of it the track computes)."""
-        every = joined(self.all)
-        return every.ns, (every if self.beside == self.all else joined(self.beside)).computed(computed)
+        every = merge_times(self.all)
+        return every.ns, (
+            every if self.overlapping == self.all else merge_times(self.overlapping)
+        ).computed_ns(computed)
 
 
-def _together(lanes: Iterable[_Lane]) -> _Lane:
+def _merge_lanes(lanes: Iterable[_Lane]) -> _Lane:
     together = _Lane([], [])
     for lane in lanes:
         together.all.extend(lane.all)
-        together.beside.extend(lane.beside)
+        together.overlapping.extend(lane.overlapping)
     return together
 
 
@@ -95,9 +97,9 @@ def track_streams(trace: Trace, track: int, accounts: Accounts, silent: Collecti
     """
     column = trace.column("stream")
     silent_labels = [label for label, stream in enumerate(column.labels) if stream in silent]
-    walk = _Walk(trace, track, accounts.computed(), column, silent_labels)
+    walk = _Walk(trace, track, accounts.computed_until(), column, silent_labels)
     exposed = SpentByLabel(trace, track, accounts, column).exposed
-    used, comm_ns, overlapped_ns = walk.found()
+    used, comm_ns, overlapped_ns = walk.measure_streams()
     streams = [StreamUse(column.labels[label], *ns, exposed.get(label, 0)) for label, ns in used.items()]
     return TrackStreams(streams, comm_ns, overlapped_ns)
 
@@ -107,10 +109,10 @@ def compute_stream(accounts: Accounts) -> StreamUse:
     return StreamUse("compute", accounts.busy_ns, 0, 0)
 
 
-class _Use(NamedTuple):
+class _RepeatUse(NamedTuple):
     """What a repeat does, times from its begin on. times: of all that sends, disjoint."""
 
-    used: Mapping[int, tuple[int, int]]
+    streams: Mapping[int, tuple[int, int]]
     times: Times
     comm_ns: int
     overlapped_ns: int
@@ -120,112 +122,112 @@ class _Walk:
     """One track. begun, uses: when each repeat begins whose spans nothing outlasts, and what it does."""
 
     def __init__(
-        self, trace: Trace, track: int, computed: _Computed, column: Column, silent: Collection[int]
+        self, trace: Trace, track: int, computed: _ComputedUntil, column: Column, silent: Collection[int]
     ) -> None:
         self.trace, self.track, self.computed = trace, track, computed
         self.column, self.silent = column, silent
         self.spans: Spans = trace.spans[track]
-        self.begins = _begins(self.spans)
+        self.begins = _stream_starts(self.spans)
         self.labels = column.of[track]
-        self.begun: list[int] = []
-        self.uses: list[_Use] = []
-        self.known: dict[object, _Use] = {}
+        self.repeat_starts: list[int] = []
+        self.uses: list[_RepeatUse] = []
+        self.cache: dict[object, _RepeatUse] = {}
 
-    def found(self) -> tuple[Mapping[int, tuple[int, int]], int, int]:
+    def measure_streams(self) -> tuple[Mapping[int, tuple[int, int]], int, int]:
         """(of each label (ns in which at least one span runs, how much of it the track computes), both of
         what sends, whatever its label).
         """
         lanes: dict[int, _Lane] = {}
         first = 0
         for repeat in self.spans.repeats:
-            if repeat.closed:
+            if repeat.is_closed:
                 self._gather(lanes, first, repeat.first)
-                self._repeat(repeat)
+                self._add_repeat(repeat)
                 first = repeat.last
         self._gather(lanes, first, len(self.spans))
         self._receive(lanes)
-        sums = {label: lane.used(self.computed) for label, lane in lanes.items()}
+        sums = {label: lane.measure_use(self.computed) for label, lane in lanes.items()}
         for use in self.uses:
-            for label, (busy, beside) in use.used.items():
+            for label, (busy, overlapped) in use.streams.items():
                 before = sums.get(label, (0, 0))
-                sums[label] = before[0] + busy, before[1] + beside
-        return sums, *self._communication(self._sending(lanes))
+                sums[label] = before[0] + busy, before[1] + overlapped
+        return sums, *self._measure_communication(self._sending(lanes))
 
     def _gather(self, lanes: dict[int, _Lane], first: int, last: int) -> None:
         """Adds spans first..last - 1 to their streams."""
-        places: dict[int, list[int]] = {}
-        for place, label in enumerate(self.labels[first:last], start=first):
+        span_ids: dict[int, list[int]] = {}
+        for span, label in enumerate(self.labels[first:last], start=first):
             if label != NONE:
-                places.setdefault(label, []).append(place)
+                span_ids.setdefault(label, []).append(span)
         spans = self.spans
-        for label, chosen in places.items():
+        for label, label_spans in span_ids.items():
             lane = lanes.setdefault(label, _Lane([], []))
-            times = Times(*([*map(of.__getitem__, chosen)] for of in (self.begins, spans.end)))
+            times = Times(*([*map(of.__getitem__, label_spans)] for of in (self.begins, spans.end)))
             lane.all.append(times)
             if not self.trace.overlaps:
-                beside = [*map(_IS_BESIDE.__getitem__, map(spans.level.__getitem__, chosen))]
-                times = Times([*compress(times.start, beside)], [*compress(times.end, beside)])
-            lane.beside.append(times)
+                may_overlap = [*map(_MAY_OVERLAP.__getitem__, map(spans.level.__getitem__, label_spans))]
+                times = Times([*compress(times.start, may_overlap)], [*compress(times.end, may_overlap)])
+            lane.overlapping.append(times)
 
     def _receive(self, lanes: dict[int, _Lane]) -> None:
         """Adds what arrives."""
-        by_code = self.column.by_code(self.trace, self.track)
+        by_code = self.column.labels_by_code(self.trace, self.track)
         for code, of, span in self.trace.arrivals(self.track):
-            sent = self.trace.spans[of]
-            times = Times((sent.ready[span],), (sent.end[span],))
+            sender_spans = self.trace.spans[of]
+            times = Times((sender_spans.ready[span],), (sender_spans.end[span],))
             lane = lanes.setdefault(by_code[code], _Lane([], []))
             lane.all.append(times)
-            lane.beside.append(times)
+            lane.overlapping.append(times)
 
     def _sending(self, lanes: Mapping[int, _Lane]) -> _Lane:
-        return _together(lane for label, lane in lanes.items() if label not in self.silent)
+        return _merge_lanes(lane for label, lane in lanes.items() if label not in self.silent)
 
-    def _repeat(self, repeat: Repeat) -> None:
+    def _add_repeat(self, repeat: Repeat) -> None:
         own, spans = slice(repeat.first, repeat.last), self.spans
-        begun = min(spans.ready[own])
-        times = (shifted(column[own], -begun).tobytes() for column in (spans.ready, spans.end))
+        start = min(spans.ready[own])
+        times = (add_to_column(column[own], -start).tobytes() for column in (spans.ready, spans.end))
         key = repeat.pattern, *times
-        use = self.known.get(key)
+        use = self.cache.get(key)
         if use is None:
             lanes: dict[int, _Lane] = {}
             self._gather(lanes, repeat.first, repeat.last)
             sending = self._sending(lanes)
-            disjoint = joined(sending.all)
-            use = self.known[key] = _Use(
-                {label: lane.used(self.computed) for label, lane in lanes.items()},
-                Times(*(shifted(array("q", column), -begun) for column in disjoint)),
-                *sending.used(self.computed),
+            disjoint = merge_times(sending.all)
+            use = self.cache[key] = _RepeatUse(
+                {label: lane.measure_use(self.computed) for label, lane in lanes.items()},
+                Times(*(add_to_column(array("q", column), -start) for column in disjoint)),
+                *sending.measure_use(self.computed),
             )
-        self.begun.append(begun)
+        self.repeat_starts.append(start)
         self.uses.append(use)
 
-    def _communication(self, outside: _Lane) -> tuple[int, int]:
+    def _measure_communication(self, outside: _Lane) -> tuple[int, int]:
         """(ns in which at least one span that sends runs, how much of it the track computes). outside: what
         sends in no repeat.
         """
-        comm = joined(outside.all).ns + sum(use.comm_ns for use in self.uses)
-        beside = joined(outside.beside)
-        overlapped = beside.computed(self.computed) + sum(use.overlapped_ns for use in self.uses)
+        comm = merge_times(outside.all).ns + sum(use.comm_ns for use in self.uses)
+        overlapping = merge_times(outside.overlapping)
+        overlapped = overlapping.computed_ns(self.computed) + sum(use.overlapped_ns for use in self.uses)
         # What holds compute runs beside no repeat.
-        for begin, over in zip(*beside, strict=True):
-            for first, last in self._inside(begin, over):
+        for begin, over in zip(*overlapping, strict=True):
+            for first, last in self._find_inside(begin, over):
                 comm -= last - first
                 overlapped -= self.computed(last) - self.computed(first)
         return comm, overlapped
 
-    def _inside(self, begin: int, over: int) -> Iterator[tuple[int, int]]:
+    def _find_inside(self, begin: int, over: int) -> Iterator[tuple[int, int]]:
         """What sends in repeats between two times, as disjoint times."""
-        for number in range(max(bisect_right(self.begun, begin) - 1, 0), len(self.begun)):
-            begun, (start, end) = self.begun[number], self.uses[number].times
-            if begun >= over:
+        for index in range(max(bisect_right(self.repeat_starts, begin) - 1, 0), len(self.repeat_starts)):
+            repeat_start, (start, end) = self.repeat_starts[index], self.uses[index].times
+            if repeat_start >= over:
                 return
-            for at in range(bisect_right(end, begin - begun), len(end)):
-                if start[at] + begun >= over:
+            for at in range(bisect_right(end, begin - repeat_start), len(end)):
+                if start[at] + repeat_start >= over:
                     break
-                yield max(start[at] + begun, begin), min(end[at] + begun, over)
+                yield max(start[at] + repeat_start, begin), min(end[at] + repeat_start, over)
 
 
-def _begins(spans: Spans) -> array[int]:
+def _stream_starts(spans: Spans) -> array[int]:
     """From when on each span has its stream: what was launched, while it waits for others too."""
     if LAUNCHED not in spans.level:
         return spans.ready
@@ -244,15 +246,15 @@ def mean_use(uses: Iterable[tuple[Sequence[StreamUse], int]]) -> list[tuple[Stre
         for use in streams:
             by_name.setdefault(use.stream, []).append((use, ranks))
     return [
-        (_mean(name, several, world), max(use.busy_ns for use, _ in several))
+        (_mean_stream(name, several, world), max(use.busy_ns for use, _ in several))
         for name, several in by_name.items()
     ]
 
 
-def _mean(name: str, uses: Sequence[tuple[StreamUse, int]], world: int) -> StreamUse:
+def _mean_stream(name: str, uses: Sequence[tuple[StreamUse, int]], world: int) -> StreamUse:
     """Of one stream. Where a rank does not say what it computes beside it, nobody knows the mean."""
     busy = sum(ranks * use.busy_ns for use, ranks in uses)
     exposed = sum(ranks * use.exposed_ns for use, ranks in uses)
-    beside = [ranks * use.overlapped_ns for use, ranks in uses if use.overlapped_ns is not None]
-    overlapped = round(sum(beside) / world) if len(beside) == len(uses) else None
+    overlapped_ns = [ranks * use.overlapped_ns for use, ranks in uses if use.overlapped_ns is not None]
+    overlapped = round(sum(overlapped_ns) / world) if len(overlapped_ns) == len(uses) else None
     return StreamUse(name, round(busy / world), overlapped, round(exposed / world))

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import compress, repeat
 from operator import add, gt
 
-from simcore.once import is_known
+from simcore.cached_methods import is_cached
 from simcore.records import NamedTuple, Struct
 from simcore.trace.accounts import Accounts
 from simcore.trace.spans import NONE, Column, Trace
@@ -20,10 +20,10 @@ from simcore.trace.spans import NONE, Column, Trace
 # (track, span, ns) of each segment of the critical path, in the order of time.
 Path = Iterable[tuple[int, int, int]]
 # More than any slack, ns.
-_MORE = 1 << 62
+_MORE_THAN_ANY = 1 << 62
 
 
-class Use(Struct, frozen=True, gc=False):
+class LineTimes(Struct, frozen=True, gc=False):
     """What a line of a table takes, ns. compute_ns, exposed_ns: on the track where the two together are most.
     critical_ns: of the critical path. slack_ns: the least, None of what takes no part in the step. Both are
     None while the path is not known.
@@ -53,9 +53,9 @@ class SpentByLabel:
         """Communication that compute waits for."""
         return self._sums(range(self._accounts.of.first_exposed, self._accounts.of.first_other))
 
-    def busy(self) -> tuple[list[int], list[int]]:
+    def sum_busy(self) -> tuple[list[int], list[int]]:
         """(compute, communication that compute waits for) of every label, in one walk over all segments."""
-        accounts, labels = self._accounts, self._column.by_code(self._trace, self._track)
+        accounts, labels = self._accounts, self._column.labels_by_code(self._trace, self._track)
         of, count = accounts.of, len(self._column.labels) + 1
         compute, exposed, others = [0] * count, [0] * count, [0] * count
         sums = [*repeat(compute, of.first_exposed), *repeat(exposed, len(of.exposed))]
@@ -70,44 +70,46 @@ class SpentByLabel:
         """Both, and what the host does: all but waiting."""
         own = Counter(self.compute)
         own.update(self.exposed)
-        own.update(self._sums(self._numbers("host")))
+        own.update(self._sums(self._find_accounts("host")))
         return own
 
     @cached_property
     def waits(self) -> Mapping[int, int]:
         """Waits for other ranks, bubbles too."""
-        return self._sums(self._numbers("wait", "bubble"))
+        return self._sums(self._find_accounts("wait", "bubble"))
 
-    def _numbers(self, *names: str) -> list[int]:
-        return [number for number, name in enumerate(self._accounts.of.all) if name in names]
+    def _find_accounts(self, *names: str) -> list[int]:
+        return [index for index, name in enumerate(self._accounts.of.all) if name in names]
 
-    def _sums(self, numbers: Sequence[int]) -> Mapping[int, int]:
+    def _sums(self, account_ids: Sequence[int]) -> Mapping[int, int]:
         """What each label takes in some accounts, ns."""
-        accounts, labels = self._accounts, self._column.by_code(self._trace, self._track)
-        counted = bytearray(256)
-        for number in numbers:
-            counted[number] = 1
-        chosen = accounts.account.translate(counted)
+        accounts, labels = self._accounts, self._column.labels_by_code(self._trace, self._track)
+        is_counted = bytearray(256)
+        for account_id in account_ids:
+            is_counted[account_id] = 1
+        flags = accounts.account.translate(is_counted)
         # NONE is the last place: a list takes half the time of a dict.
         sums = [0] * (len(self._column.labels) + 1)
-        lengths = compress(accounts.lengths, chosen)
-        for label, ns in zip(map(labels.__getitem__, compress(accounts.op, chosen)), lengths, strict=True):
+        lengths = compress(accounts.lengths, flags)
+        for label, ns in zip(map(labels.__getitem__, compress(accounts.op, flags)), lengths, strict=True):
             sums[label] += ns
         return {label: ns for label, ns in enumerate(sums[:NONE]) if ns}
 
 
-def first_seen(trace: Trace, accounts: Sequence[Accounts], column: Column) -> list[int]:
+def labels_by_first_use(trace: Trace, accounts: Sequence[Accounts], column: Column) -> list[int]:
     """Returns the labels that take time of any track but idle, in the order in which they first do."""
-    seen: dict[int, None] = {}
+    labels: dict[int, None] = {}
     for track, of_track in enumerate(accounts):
         is_idle = of_track.of.all.index("idle")
-        busy = of_track.account.translate(bytes(number != is_idle for number in range(256)))
-        seen |= dict.fromkeys(map(column.by_code(trace, track).__getitem__, compress(of_track.op, busy)))
-    seen.pop(NONE, None)
-    return [*seen]
+        busy = of_track.account.translate(bytes(account_id != is_idle for account_id in range(256)))
+        labels |= dict.fromkeys(
+            map(column.labels_by_code(trace, track).__getitem__, compress(of_track.op, busy))
+        )
+    labels.pop(NONE, None)
+    return [*labels]
 
 
-class Counted(NamedTuple):
+class LabelSpans(NamedTuple):
     """Spans of one label. spans: how many; own_ns: without waiting. track, span: where the longest is, the
     first of equal ones.
     """
@@ -119,54 +121,54 @@ class Counted(NamedTuple):
     span: int
 
 
-def counted_on(trace: Trace, track: int, column: Column) -> dict[int, Counted]:
+def count_track_spans(trace: Trace, track: int, column: Column) -> dict[int, LabelSpans]:
     """Returns the spans of each label on a rank of one track."""
     spans = trace.spans[track]
     sums: dict[int, list[int]] = {}
     columns = column.of[track], spans.start, spans.ready, spans.end
     for span, (label, start, ready, end) in enumerate(zip(*columns, strict=True)):
-        own = end - ready
+        span_ns = end - ready
         of_label = sums.get(label)
         if of_label is None:
-            of_label = sums[label] = [0, 0, 0, span, own]
+            of_label = sums[label] = [0, 0, 0, span, span_ns]
         of_label[0] += 1
-        of_label[1] += own
+        of_label[1] += span_ns
         of_label[2] += ready - start
-        if own > of_label[4]:
-            of_label[3:] = span, own
+        if span_ns > of_label[4]:
+            of_label[3:] = span, span_ns
     sums.pop(NONE, None)
     return {
-        label: Counted(times, own_ns, waits_ns, track, longest)
+        label: LabelSpans(times, own_ns, waits_ns, track, longest)
         for label, (times, own_ns, waits_ns, longest, _) in sums.items()
     }
 
 
-def counted(trace: Trace, column: Column) -> dict[int, Counted]:
+def count_spans(trace: Trace, column: Column) -> dict[int, LabelSpans]:
     """Returns the spans of each label on the ranks of all tracks together."""
-    found: dict[int, Counted] = {}
+    sums: dict[int, LabelSpans] = {}
     longest: dict[int, int] = {}
     for track, ranks in enumerate(trace.ranks):
         spans = trace.spans[track]
-        for label, of_track in counted_on(trace, track, column).items():
-            before = found.get(label, Counted(0, 0, 0, NONE, NONE))
+        for label, of_track in count_track_spans(trace, track, column).items():
+            before = sums.get(label, LabelSpans(0, 0, 0, NONE, NONE))
             own = spans.end[of_track.span] - spans.ready[of_track.span]
             where = before.track, before.span
             if own > longest.get(label, NONE):
                 longest[label], where = own, (track, of_track.span)
-            found[label] = Counted(
+            sums[label] = LabelSpans(
                 before.spans + ranks * of_track.spans,
                 before.own_ns + ranks * of_track.own_ns,
                 before.waits_ns + ranks * of_track.waits_ns,
                 *where,
             )
-    return found
+    return sums
 
 
-def _least(columns: Iterable[tuple[Sequence[int], Sequence[int]]], of: Column) -> list[int | None]:
+def _least_slacks(columns: Iterable[tuple[Sequence[int], Sequence[int]]], of: Column) -> list[int | None]:
     """The least slack of each label, ns, of what lies in it too; None of one without any. columns: the labels
     of spans, and the slacks of these.
     """
-    least = [_MORE] * (len(of.labels) + 1)
+    least = [_MORE_THAN_ANY] * (len(of.labels) + 1)
     for labels, slack in columns:
         for label, ns in zip(labels, slack, strict=True):
             if ns < least[label]:
@@ -176,7 +178,7 @@ def _least(columns: Iterable[tuple[Sequence[int], Sequence[int]]], of: Column) -
     for outer, ns in zip(of.within, inside, strict=True) if of.within else ():
         if outer != NONE and ns < least[outer]:
             least[outer] = ns
-    return [None if ns == _MORE else ns for ns in least]
+    return [None if ns == _MORE_THAN_ANY else ns for ns in least]
 
 
 class Table:
@@ -206,10 +208,10 @@ class Table:
     def spent(self) -> list[SpentByLabel]:
         """What each label takes of each track, by its accounts."""
         trace = self.trace
-        return trace.each(lambda track: SpentByLabel(trace, track, self.accounts[track], self.column))
+        return trace.map_tracks(lambda track: SpentByLabel(trace, track, self.accounts[track], self.column))
 
     @cached_property
-    def most(self) -> tuple[array[int], array[int]]:
+    def most_by_label(self) -> tuple[array[int], array[int]]:
         """(compute, exposed), ns by label, of the track where the two together are most, the first of equal
         ones.
         """
@@ -217,14 +219,14 @@ class Table:
         compute, exposed = array("q", bytes(8 * count)), array("q", bytes(8 * count))
         # Tracks that are alike share theirs.
         for one in {id(one): one for one in self.spent}.values():
-            mine = one.busy()
-            more = map(gt, map(add, *mine), map(add, compute, exposed))
+            track_sums = one.sum_busy()
+            more = map(gt, map(add, *track_sums), map(add, compute, exposed))
             for label in compress(range(count), more):
-                compute[label], exposed[label] = mine[0][label], mine[1][label]
+                compute[label], exposed[label] = track_sums[0][label], track_sums[1][label]
         return compute, exposed
 
     @cached_property
-    def critical_on(self) -> list[dict[int, int]]:
+    def critical_by_track(self) -> list[dict[int, int]]:
         """What the critical path has of each label on each track, ns; idle time is of none."""
         labels = self.column.of
         sums: list[dict[int, int]] = [{} for _ in labels]
@@ -235,12 +237,14 @@ class Table:
         return sums
 
     @cached_property
-    def slack_on(self) -> list[dict[int, int]] | None:
+    def slack_by_track(self) -> list[dict[int, int]] | None:
         """The least slack of each label on each track, ns, of what lies in it too."""
         slacks = self._slacks()
         if slacks is None:
             return None
-        by_track = (_least([columns], self.column) for columns in zip(self.column.of, slacks, strict=True))
+        by_track = (
+            _least_slacks([columns], self.column) for columns in zip(self.column.of, slacks, strict=True)
+        )
         return [{label: ns for label, ns in enumerate(least) if ns is not None} for least in by_track]
 
     @cached_property
@@ -260,19 +264,19 @@ class Table:
         columns = zip(self.column.of, slacks, strict=True)
         # Ranks of a class that are shown alone share both.
         unlike = {(id(labels), id(slack)): (labels, slack) for labels, slack in columns}
-        return _least(unlike.values(), self.column)
+        return _least_slacks(unlike.values(), self.column)
 
     @property
     def path_known(self) -> bool:
         """Whether the figures of the critical path are there without a wait."""
-        return is_known(self, "critical_ns", "slack_ns")
+        return is_cached(self, "critical_ns", "slack_ns")
 
-    def use(self, labels: Sequence[int]) -> Use:
+    def use(self, labels: Sequence[int]) -> LineTimes:
         """What some labels take together."""
         slack = () if self.slack_ns is None else map(self.slack_ns.__getitem__, labels)
-        return Use(
-            sum(map(self.most[0].__getitem__, labels)),
-            sum(map(self.most[1].__getitem__, labels)),
+        return LineTimes(
+            sum(map(self.most_by_label[0].__getitem__, labels)),
+            sum(map(self.most_by_label[1].__getitem__, labels)),
             sum(map(self.critical_ns.__getitem__, labels)),
             min((ns for ns in slack if ns is not None), default=None),
         )

@@ -14,13 +14,13 @@ from functools import cached_property
 from operator import sub
 
 from simcore.collectives.exact import scaled
-from simcore.diagnostics import never
+from simcore.diagnostics import never_cancelled
 from simcore.records import NamedTuple, Struct
-from simcore.trace.graph import BEFORE, BUSY, JOINED, Cause, Graph
+from simcore.trace.graph import BEFORE, BUSY, JOINS, Cause, Graph
 from simcore.trace.spans import NONE
 
 # Gives, of (track, span, other track), the span that the same collective is on the other track.
-Met = Callable[[int, int, int], int]
+FindMemberSpan = Callable[[int, int, int], int]
 
 
 class Neighbours(NamedTuple):
@@ -52,21 +52,21 @@ class TraceGraph(Struct, dict=True):
     graph: Graph
     ends: Sequence[int]
     step_ns: int
-    last: Sequence[int]
+    last_nodes: Sequence[int]
     ranks: Sequence[int]
     nodes: Sequence[Sequence[int]]
     row_of: Sequence[int]
-    met: Met
-    taken: Callable[[], array[int]] | None
-    sent: Sequence[tuple[int, int, int]] = ()
+    find_member_span: FindMemberSpan
+    make_durations: Callable[[], array[int]] | None
+    message_sends: Sequence[tuple[int, int, int]] = ()
     rank_of: Callable[[Cause, int, int, int], int] | None = None
-    shown: Callable[[int, int], int] | None = None
-    launched: Callable[[int, int], bool] | None = None
-    is_one: Callable[[int, int, int], bool] | None = None
+    shown_track: Callable[[int, int], int] | None = None
+    is_launched: Callable[[int, int], bool] | None = None
+    is_one_segment: Callable[[int, int, int], bool] | None = None
     hides_instants: bool = False
 
     @cached_property
-    def first(self) -> list[int]:
+    def first_rows(self) -> list[int]:
         """Of each track how many spans come before its own."""
         return first_rows(map(len, self.nodes))
 
@@ -75,18 +75,18 @@ class TraceGraph(Struct, dict=True):
         row = self.row_of[self.graph.duration[node - 1]]
         if row == NONE:
             return NONE
-        first = self.first
+        first = self.first_rows
         if first[track] <= row < first[track + 1]:
             return row - first[track]
         of = bisect_right(first, row) - 1
-        return self.met(of, row - first[of], track)
+        return self.find_member_span(of, row - first[of], track)
 
     @cached_property
     def durations(self) -> array[int]:
         """What the durations were, as of `Graph.flat`. Raises ValueError where times decide what is first."""
-        if self.taken is None:
+        if self.make_durations is None:
             raise ValueError("no slack where collectives queue by priority")
-        return self.taken()
+        return self.make_durations()
 
     def rank_behind(self, cause: Cause, track: int, span: int, rank: int) -> int:
         """The rank that a cause is of, for which a span of `rank` waited."""
@@ -98,20 +98,20 @@ class TraceGraph(Struct, dict=True):
         """Whether it began because another member of its collective came last."""
         if of.cause is None or of.cause.track != of.track:
             return of.cause is not None
-        return self.launched is not None and of.cause.why != BUSY and self.launched(of.node, of.track)
+        return self.is_launched is not None and of.cause.why != BUSY and self.is_launched(of.node, of.track)
 
-    def ended(self, cause: Cause) -> tuple[int, int]:
+    def span_of_cause(self, cause: Cause) -> tuple[int, int]:
         """(track, span) of a cause, on the track that waited where it is on that."""
         track = self.graph.track_of(cause)
         return track, self.span_at(cause.node, track)
 
-    def behind_instants(self, of: Neighbours) -> Neighbours:
+    def skip_instants(self, of: Neighbours) -> Neighbours:
         """The same, or of what takes no time the node that is before it."""
         while of.cause is not None and self._is_instant(of.cause.node):
-            if of.cause.why not in (BEFORE, JOINED) or self.is_late(of):
+            if of.cause.why not in (BEFORE, JOINS) or self.is_late(of):
                 break
             node, track = of.cause.node, self.graph.track_of(of.cause)
-            of = Neighbours(node, track, next(iter(self.graph.causes(node, self.ends, track)), None))
+            of = Neighbours(node, track, next(iter(self.graph.find_causes(node, self.ends, track)), None))
         return of
 
     def _is_instant(self, node: int) -> bool:
@@ -120,15 +120,15 @@ class TraceGraph(Struct, dict=True):
     @property
     def last_track(self) -> int:
         """The first track that is over last."""
-        over = [self.ends[node] for node in self.last]
+        over = [self.ends[node] for node in self.last_nodes]
         return over.index(max(over))
 
     # -- passes ----------------------------------------------------------------------
 
-    def step_of(self, durations: array[int], cancelled: Callable[[], bool] = never) -> int:
+    def compute_step_ns(self, durations: array[int], cancelled: Callable[[], bool] = never_cancelled) -> int:
         """The step time with other durations, ns. Raises `Cancelled`."""
         ends = self.graph.ends(durations, cancelled)
-        return max(ends[node] for node in self.last)
+        return max(ends[node] for node in self.last_nodes)
 
 
 def first_rows(lengths: Iterable[int]) -> list[int]:
@@ -139,31 +139,31 @@ def first_rows(lengths: Iterable[int]) -> list[int]:
     return first
 
 
-def retimed(durations: array[int], chosen: Iterable[int], factor: float) -> array[int]:
+def scale_durations(durations: array[int], duration_ids: Iterable[int], factor: float) -> array[int]:
     """A copy of durations with a factor on those of the chosen numbers, rounded half to even."""
     times = durations[:]
-    known: dict[int, int] = {}
-    for number in chosen:
-        ns = times[number]
-        if ns not in known:
-            known[ns] = scaled(ns, factor)
-        times[number] = known[ns]
+    cache: dict[int, int] = {}
+    for duration_id in duration_ids:
+        ns = times[duration_id]
+        if ns not in cache:
+            cache[ns] = scaled(ns, factor)
+        times[duration_id] = cache[ns]
     return times
 
 
-def slack(of: TraceGraph, cancelled: Callable[[], bool] = never) -> list[array[int]]:
+def compute_slack(of: TraceGraph, cancelled: Callable[[], bool] = never_cancelled) -> list[array[int]]:
     """By track and span, how much later it may end before the step is longer, ns. Raises `Cancelled`.
 
     Durations and order are frozen, a collective is later for all its members. A track stands for many ranks:
     the slack is that of a span on one of them, and on all of them alike, as no chain of waits meets the same
     span of two ranks of a class, which run at the same time. Raises ValueError where there is none.
     """
-    step_ns = max(of.ends[node] for node in of.last)
+    step_ns = max(of.ends[node] for node in of.last_nodes)
     latest = of.graph.latest(of.durations, step_ns, cancelled)
     # What has not run, NONE, has no node: it is the last entry.
-    room = [*map(sub, latest, of.ends), 0]
+    slack_ns = [*map(sub, latest, of.ends), 0]
     # By lists: an array that is made of an iterator grows by each element.
-    slacks = [array("q", [*map(room.__getitem__, nodes)]) for nodes in of.nodes]
-    for node, track, span in of.sent:
-        slacks[track][span] = min(slacks[track][span], room[node])
+    slacks = [array("q", [*map(slack_ns.__getitem__, nodes)]) for nodes in of.nodes]
+    for node, track, span in of.message_sends:
+        slacks[track][span] = min(slacks[track][span], slack_ns[node])
     return slacks

@@ -65,29 +65,29 @@ def waits_by_sums(
     return sorted(waits, key=lambda wait: (-wait.ns, wait.early))
 
 
-def longest(accounts: Sequence[Accounts], chosen: Collection[int]) -> list[Stretch]:
+def find_longest(accounts: Sequence[Accounts], account_ids: Collection[int]) -> list[Stretch]:
     """Returns the longest segments of some accounts, all of equal ones, by track and time. chosen: indices of
     accounts.
     """
-    found: list[Stretch] = []
+    stretches: list[Stretch] = []
     for track, own in enumerate(accounts):
-        flags = own.account.translate(_flags(chosen))
+        flags = own.account.translate(_make_flags(account_ids))
         for segment in compress(count(), flags):
             start, end = own.edge[segment : segment + 2]
-            if found and end - start > found[0].ns:
-                found = []
-            if not found or end - start == found[0].ns:
-                found.append(Stretch(track, start, end, own.op[segment]))
-    return found
+            if stretches and end - start > stretches[0].ns:
+                stretches = []
+            if not stretches or end - start == stretches[0].ns:
+                stretches.append(Stretch(track, start, end, own.op[segment]))
+    return stretches
 
 
-def _lengths(accounts: Accounts, chosen: Collection[int]) -> Iterator[tuple[int, int]]:
+def _lengths(accounts: Accounts, account_ids: Collection[int]) -> Iterator[tuple[int, int]]:
     """(code, ns) of each segment of some accounts."""
-    flags = accounts.account.translate(_flags(chosen))
+    flags = accounts.account.translate(_make_flags(account_ids))
     lengths = differences(accounts.edge[1:], accounts.edge[:-1])
     return zip(compress(accounts.op, flags), compress(lengths, flags), strict=True)
 
 
-def _flags(chosen: Collection[int]) -> bytes:
+def _make_flags(account_ids: Collection[int]) -> bytes:
     """A table for `translate`: 1 for these."""
-    return bytes(number in chosen for number in range(256))
+    return bytes(account_id in account_ids for account_id in range(256))

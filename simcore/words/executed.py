@@ -7,22 +7,22 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
-from simcore.executing.executed import words_of
-from simcore.kernel_names import shown_name
+from simcore.executing.execution_result import describe_rules
+from simcore.kernel_names import display_name
 from simcore.names import ASTRA_SIM_2
-from simcore.trace.figures import NodeTables, Origin, RankEnd, Said, StreamUse
-from simcore.trace.findings import Place
+from simcore.trace.figures import Insight, NodeTables, Origin, RankEnd, StreamUse
+from simcore.trace.findings import Finding
 from simcore.trace.lane_spans import COMPUTE_STREAM
 from simcore.trace.run import Figures
 from simcore.trace.streams import TrackStreams, track_streams
 from simcore.trace.track import Track
-from simcore.trace.worst import Contexts, worst_places
+from simcore.trace.worst import Contexts, find_worst_findings
 from simcore.units import duration, plural
 
 if TYPE_CHECKING:
-    from simcore.executing.path_words import ExecutedPath
-    from simcore.executing.ran import RanTraces
-    from simcore.executing.what_if import TriedChanges
+    from simcore.executing.execution_analysis import ExecutionAnalysis
+    from simcore.executing.path_words import ExecutionPath
+    from simcore.executing.what_if import ChangeResults
     from simcore.trace.named_work import NamedWork
 
 
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 _NO_MESSAGES = (COMPUTE_STREAM, "cpu", "memory")
 
 
-class TraceFigures(Figures["RanTraces"]):
+class TraceFigures(Figures["ExecutionAnalysis"]):
     """Of execution traces. Names of nodes have a table of their own, no layers."""
 
     kind = "executed"
     path_groupings = ("kind", "op", "group", "rank")
 
-    def __init__(self, run: RanTraces, found: Callable[[], TriedChanges | None]) -> None:
+    def __init__(self, run: ExecutionAnalysis, find_changes: Callable[[], ChangeResults | None]) -> None:
         """found: what its changes were tried to be, where they were."""
         super().__init__(run)
-        self._found = found
+        self._find_changes = find_changes
 
     @property
-    def path_source(self) -> ExecutedPath:
+    def path_source(self) -> ExecutionPath:
         return self.run.path_source
 
     @property
@@ -58,8 +58,8 @@ class TraceFigures(Figures["RanTraces"]):
         return [
             ("file", printable(executed.traces.path)),
             ("format", f"execution traces (Chakra), schema {executed.traces.schema}"),
-            ("rules", words_of(executed)),
-            ("read", self.run.counted()),
+            ("rules", describe_rules(executed)),
+            ("read", self.run.counts_text()),
             ("network", f"{executed.setup.parameters.network}: {dims}"),
         ]
 
@@ -72,25 +72,27 @@ class TraceFigures(Figures["RanTraces"]):
         return [f"{ranks}, {plural(self.run.held_ops, 'node')}", rules, self.run.parameters.network]
 
     @property
-    def said(self) -> list[Said]:
-        from simcore.words.executed_sentences import sentences_of
+    def insights(self) -> list[Insight]:
+        from simcore.words.executed_sentences import find_sentences
 
-        return [Said("execution", sentence.text) for sentence in sentences_of(self.run)]
+        return [Insight("execution", sentence.text) for sentence in find_sentences(self.run)]
 
     @cached_property
-    def worst(self) -> list[Place]:
-        return worst_places(self.run, Contexts(last=lambda rank: 0, node=self._node))
+    def worst_findings(self) -> list[Finding]:
+        return find_worst_findings(
+            self.run, Contexts(find_last_start=lambda rank: 0, describe_node=self._node_name)
+        )
 
-    def _node(self, rank: int, place: int) -> str:
-        return shown_name(self.run.name_of(rank, place))
+    def _node_name(self, rank: int, index: int) -> str:
+        return display_name(self.run.name_of(rank, index))
 
     @property
-    def tried(self) -> str:
-        found = self._found()
-        return "" if found is None else found.said
+    def changes_summary(self) -> str:
+        results = self._find_changes()
+        return "" if results is None else results.summary
 
     @cached_property
-    def of(self) -> Origin:
+    def origin(self) -> Origin:
         executed = self.run.executed
         degrees = {"tp": None, "ep": None, "dp": None, "pp": None, "world": len(executed.nodes)}
         values = self.run.parameters.as_dict("execution") | dict(executed.used)
@@ -115,9 +117,9 @@ class TraceFigures(Figures["RanTraces"]):
             track_streams(run.trace, unit, run.accounts[rank], _NO_MESSAGES)
             for unit, rank in enumerate(run.executed.units.first)
         ]
-        return [self._of_rank(rank, of_units[unit]) for rank, unit in enumerate(run.executed.units.of)]
+        return [self._rank_streams(rank, of_units[unit]) for rank, unit in enumerate(run.executed.units.of)]
 
-    def _of_rank(self, rank: int, of_unit: TrackStreams) -> TrackStreams:
+    def _rank_streams(self, rank: int, of_unit: TrackStreams) -> TrackStreams:
         """Ranks that run alike have other groups."""
         column, uses = self.run.trace.column("stream"), []
         of_nodes = column.of[self.run.executed.units.of[rank]]
@@ -133,5 +135,5 @@ class TraceFigures(Figures["RanTraces"]):
     def named_work(self, track: Track) -> NamedWork:
         from simcore.trace.named_work import named_work
 
-        unit = self.run.executed.units.of[track.number]
-        return named_work(self.run.trace, unit, self.run.accounts[track.number])
+        unit = self.run.executed.units.of[track.track_id]
+        return named_work(self.run.trace, unit, self.run.accounts[track.track_id])

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from simcore.words.sentences.links import busiest_link
-from simcore.words.sentences.mean_rank import mean_rank, printed_exposed
-from simcore.words.sentences.members import members_wait
-from simcore.words.sentences.no_time import no_time
-from simcore.words.sentences.path import path_communication, path_is
+from simcore.words.sentences.links import find_busiest_link
+from simcore.words.sentences.mean_rank import find_mean_rank, find_printed_exposed
+from simcore.words.sentences.members import find_member_waits
+from simcore.words.sentences.no_time import find_no_time
+from simcore.words.sentences.path import find_path_communication, find_path_names
 
 if TYPE_CHECKING:
-    from simcore.executing.ran import RanTraces
+    from simcore.executing.execution_analysis import ExecutionAnalysis
     from simcore.words.rules import Sentence
 
 # In the order in which they are told, the main cause first.
-RULES = (mean_rank, path_is, path_communication, printed_exposed, members_wait, busiest_link)
+RULES = (
+    find_mean_rank,
+    find_path_names,
+    find_path_communication,
+    find_printed_exposed,
+    find_member_waits,
+    find_busiest_link,
+)
 
 
-def sentences_of(results: RanTraces) -> list[Sentence]:
+def find_sentences(results: ExecutionAnalysis) -> list[Sentence]:
     """Returns what there is to say of a run; of a step of 0 ns only that and why."""
     if not results.step_time_ns:
-        return [*no_time(results)]
+        return [*find_no_time(results)]
     return [sentence for rule in RULES for sentence in rule(results)]

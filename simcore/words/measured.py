@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, ClassVar
 
 from simcore.kernel_names import short_name
 from simcore.measured.columns import MEASURED, PASSES, RankTrace
-from simcore.measured.vocabulary import COPY, LAUNCH, category_of_group, said_op
+from simcore.measured.vocabulary import COPY, LAUNCH, category_of_group, describe_op
 from simcore.ranks import RankSet
 from simcore.replay.operations import operation_lines
-from simcore.replay.timed import Timed
+from simcore.replay.replayed_run import ReplayedRun
 from simcore.sources.measured import measured_calls
-from simcore.trace.accounts import Accounts, merged
-from simcore.trace.figures import Origin, Said, StreamUse, WaitFor
-from simcore.trace.findings import Place
+from simcore.trace.accounts import Accounts, merge_spans
+from simcore.trace.figures import Insight, Origin, StreamUse, WaitFor
+from simcore.trace.findings import Finding
 from simcore.trace.layers import LayerUse
 from simcore.trace.named_work import NamedWork, named_work
 from simcore.trace.run import Figures
 from simcore.trace.streams import TrackStreams, compute_stream, track_streams
 from simcore.trace.track import TimedPass, Track
-from simcore.trace.worst import NAME, Contexts, LateRank, Operation, worst_places
+from simcore.trace.worst import NAME, Contexts, LateRank, Operation, find_worst_findings
 from simcore.words.measured_run import facts, headline, title
 
 if TYPE_CHECKING:
@@ -35,44 +35,48 @@ if TYPE_CHECKING:
     from simcore.trace.gradients import Gradient
 
 
-def recorded_streams(rank: RankTrace, accounts: Accounts) -> TrackStreams:
+def find_streams(rank: RankTrace, accounts: Accounts) -> TrackStreams:
     """The streams that a rank has, compute first. rank: with the times that the accounts are of.
 
     Where compute waits for it, communication is busy from when the last member has come.
     """
-    streams, computed, spans = [compute_stream(accounts)], accounts.computed(), _communication(rank)
+    streams, computed, spans = (
+        [compute_stream(accounts)],
+        accounts.computed_until(),
+        _communication_spans(rank),
+    )
 
-    def beside(spans: Iterable[tuple[int, int]]) -> int:
-        return sum(computed(end) - computed(start) for start, end in merged(spans))
+    def overlapped_in(spans: Iterable[tuple[int, int]]) -> int:
+        return sum(computed(end) - computed(start) for start, end in merge_spans(spans))
 
     # Of a launch nothing says when what it launches runs.
     is_known = LAUNCH not in rank.ops.name
     for category, ns in accounts.exposed_ns().items():
-        beside_ns = beside(spans.get(category, ()))
-        if ns or beside_ns:
-            name = MeasuredFigures.keys.get(category, category)
-            streams.append(StreamUse(name, ns + beside_ns, beside_ns if is_known else None, ns))
-    overlapped = beside(span for of_kind in spans.values() for span in of_kind) if is_known else None
+        overlapped_ns = overlapped_in(spans.get(category, ()))
+        if ns or overlapped_ns:
+            name = MeasuredFigures.json_keys.get(category, category)
+            streams.append(StreamUse(name, ns + overlapped_ns, overlapped_ns if is_known else None, ns))
+    overlapped = overlapped_in(span for of_kind in spans.values() for span in of_kind) if is_known else None
     return TrackStreams(streams, accounts.all_exposed_ns + (overlapped or 0), overlapped)
 
 
-def _communication(rank: RankTrace) -> dict[str, list[tuple[int, int]]]:
+def _communication_spans(rank: RankTrace) -> dict[str, list[tuple[int, int]]]:
     """(start, end) of the sub-operations by category: beside compute only those can run."""
     spans_of: dict[str, list[tuple[int, int]]] = {}
     subs = rank.subs
-    for group, known, start, end in zip(subs.group, subs.known, subs.start, subs.end, strict=True):
-        if known == MEASURED and end > start:
+    for group, time_source, start, end in zip(subs.group, subs.timing, subs.start, subs.end, strict=True):
+        if time_source == MEASURED and end > start:
             spans_of.setdefault(category_of_group(group), []).append((start, end))
     return spans_of
 
 
-def _policy(run: MeasuredRun) -> str:
+def _policy_name(run: MeasuredRun) -> str:
     if run.of_devices:
         return "profiler"
     return "megatron" if run.unit == "rank" else "megatron-plan"
 
 
-class MeasuredFigures(Figures[Timed]):
+class MeasuredFigures(Figures[ReplayedRun]):
     """Of a measured run. A ms of the files has two decimals: no more are measured.
 
     Each rank is a track of its own, each operation a layer; a trace describes no network.
@@ -86,7 +90,7 @@ class MeasuredFigures(Figures[Timed]):
     }  # fmt: skip
     # The trace's words for what simulated runs have too. A trace does not tell input and weight gradients and
     # what is recomputed apart: `bwd` is all of a backward step. `other`: of groups without a name.
-    keys: ClassVar[Mapping[str, str]] = {
+    json_keys: ClassVar[Mapping[str, str]] = {
         "forward": "fwd", "backward": "bwd", "optimizer": "opt", "expert": "ep", "expert dp": "dp_ep",
         "comm": "other",
     }  # fmt: skip
@@ -111,30 +115,35 @@ class MeasuredFigures(Figures[Timed]):
         return headline(self.run, wide)
 
     @property
-    def said(self) -> list[Said]:
+    def insights(self) -> list[Insight]:
         # Imported here: a comparison has no words.
-        from simcore.words.measured_sentences import sentences_of
+        from simcore.words.measured_sentences import find_sentences
 
-        return [Said("measured", sentence.text) for sentence in sentences_of(self.run)]
+        return [Insight("measured", sentence.text) for sentence in find_sentences(self.run)]
 
     @cached_property
-    def worst(self) -> list[Place]:
-        from simcore.replay.stragglers import stragglers
+    def worst_findings(self) -> list[Finding]:
+        from simcore.replay.stragglers import find_stragglers
 
-        late = next(iter(stragglers(self.run)), None)
-        return worst_places(self.run, Contexts(
-            late=None if late is None else LateRank(late.rank, late.last, late.of, late.most_ns),
-            last=self._last_begun, called=self._called, operation=self._operation,
-        ))  # fmt: skip
+        late = next(iter(find_stragglers(self.run)), None)
+        return find_worst_findings(
+            self.run,
+            Contexts(
+                late_rank=None if late is None else LateRank(late.rank, late.last, late.of, late.most_ns),
+                find_last_start=self._find_last_start,
+                describe_code=self._segment_name,
+                operation=self._make_operation,
+            ),
+        )
 
-    def _called(self, rank: int, piece: int) -> str:
-        return said_op(self.path_source.name(rank, piece), NAME)
+    def _segment_name(self, rank: int, segment: int) -> str:
+        return describe_op(self.path_source.name(rank, segment), NAME)
 
-    def _last_begun(self, rank: int) -> int:
+    def _find_last_start(self, rank: int) -> int:
         ops = self.run.run.ranks[rank].ops
         return max(zip(ops.end, ops.start, strict=True))[1]
 
-    def _operation(self, rank: int, op: int) -> Operation:
+    def _make_operation(self, rank: int, op: int) -> Operation:
         ops = self.run.run.ranks[rank].ops
         return Operation(short_name(ops.name[op], NAME), ops.start[op], ops.end[op])
 
@@ -148,16 +157,16 @@ class MeasuredFigures(Figures[Timed]):
         return self.run.base.step_time_ns
 
     @cached_property
-    def of(self) -> Origin:
-        run, shown, degrees = self.run.measured, self.run.run, self.run.measured.degrees
+    def origin(self) -> Origin:
+        run, shown_run, degrees = self.run.measured, self.run.run, self.run.measured.degrees
         spans = run.ops + run.subs
         return Origin(
-            run.format, _policy(run),
+            run.format, _policy_name(run),
             run.ops, None, run.microbatches,
             {"tp": degrees.tp, "ep": degrees.exp, "dp": degrees.dp, "pp": degrees.pp, "world": degrees.world},
-            "measured", "replayed" if shown.replayed else "measured",
-            self.run.parameters.as_dict("trace") | {"run": run.stamp, "replay": shown.replayed},
-            [], spans, spans if shown.replayed else 0,
+            "measured", "replayed" if shown_run.replayed else "measured",
+            self.run.parameters.as_dict("trace") | {"run": run.stamp, "replay": shown_run.replayed},
+            [], spans, spans if shown_run.replayed else 0,
         )  # fmt: skip
 
     @property
@@ -170,17 +179,17 @@ class MeasuredFigures(Figures[Timed]):
         """Compute first; of a device by the names of its groups, which alone send."""
         if not self.run.timed:
             return []
-        if not self._used:
-            return list(map(recorded_streams, self.run.run.ranks, self.run.accounts))
+        if not self._device_streams:
+            return list(map(find_streams, self.run.run.ranks, self.run.accounts))
         return [
-            used._replace(streams=[
-                compute_stream(accounts), *(use for use in used.streams if use.stream != COPY)
+            device_streams._replace(streams=[
+                compute_stream(accounts), *(use for use in device_streams.streams if use.stream != COPY)
             ])
-            for used, accounts in zip(self._used, self.run.accounts, strict=True)
+            for device_streams, accounts in zip(self._device_streams, self.run.accounts, strict=True)
         ]  # fmt: skip
 
     @cached_property
-    def _used(self) -> list[TrackStreams]:
+    def _device_streams(self) -> list[TrackStreams]:
         """What each device sends and copies; none of a run that no profiler recorded."""
         if not self.run.measured.of_devices:
             return []
@@ -189,21 +198,23 @@ class MeasuredFigures(Figures[Timed]):
             track_streams(trace, rank, accounts, (COPY,)) for rank, accounts in enumerate(self.run.accounts)
         ]
 
-    def exposed_ns(self, number: int) -> dict[str, int]:
+    def exposed_ns(self, track_id: int) -> dict[str, int]:
         """Of a device by the name of the group as the trace has it, and `copy`."""
-        if not self._used:
-            return super().exposed_ns(number)
-        ns_of = {use.stream: use.exposed_ns for use in self._used[number].streams}
+        if not self._device_streams:
+            return super().exposed_ns(track_id)
+        ns_of = {use.stream: use.exposed_ns for use in self._device_streams[track_id].streams}
         copied_ns = ns_of.pop(COPY, 0)
         return ns_of | {COPY: copied_ns}
 
-    def peaks(self, number: int) -> tuple[int | None, None]:
+    def peaks(self, track_id: int) -> tuple[int | None, None]:
         """Those that are forward and not yet backward; None where the trace names none."""
-        held: dict[int, int] = {}
+        in_flight: dict[int, int] = {}
         most = 0
-        for one in self._passes(number):
-            held[one.microbatch] = held.get(one.microbatch, 0) + (1 if one.direction == "forward" else -1)
-            most = max(most, sum(count > 0 for count in held.values()))
+        for one in self._find_passes(track_id):
+            in_flight[one.microbatch] = in_flight.get(one.microbatch, 0) + (
+                1 if one.direction == "forward" else -1
+            )
+            most = max(most, sum(count > 0 for count in in_flight.values()))
         return most or None, None
 
     @cached_property
@@ -212,33 +223,37 @@ class MeasuredFigures(Figures[Timed]):
             return []
         return [
             WaitFor(
-                RankSet.of([wait.early]), RankSet.of([wait.late]), wait.name, wait.ns, said_op(wait.name, 34)
+                RankSet.of([wait.early]),
+                RankSet.of([wait.late]),
+                wait.name,
+                wait.ns,
+                describe_op(wait.name, 34),
             )
             for wait in self.run.waiting
         ]
 
     def named_work(self, track: Track) -> NamedWork:
-        rank = track.number
+        rank = track.track_id
         calls = measured_calls(self.run.run.ranks[rank])
         return named_work(self.run.trace, rank, self.run.accounts[rank], calls)
 
     def passes(self, track: Track) -> list[TimedPass]:
         """Those that say their micro-batch, by their start."""
-        return [*self._passes(track.number)]
+        return [*self._find_passes(track.track_id)]
 
-    def _passes(self, number: int) -> Iterator[TimedPass]:
-        rank = self.run.run.ranks[number]
+    def _find_passes(self, track_id: int) -> Iterator[TimedPass]:
+        rank = self.run.run.ranks[track_id]
         ops = rank.ops
-        done: dict[tuple[str, int], int] = {}
+        part_counts: dict[tuple[str, int], int] = {}
         for op in rank.passes:
             direction, batch = PASSES[ops.name[op]], ops.batch[op]
             if batch >= 0:
-                part = done.get((direction, batch), 0)
-                done[direction, batch] = part + 1
+                part = part_counts.get((direction, batch), 0)
+                part_counts[direction, batch] = part + 1
                 yield TimedPass(direction, batch, part, ops.start[op], ops.end[op])
 
     def layers(self, grouped: bool) -> list[LayerUse]:
         if not self.run.timed:
             return []
-        found = [*operation_lines(self.run)]
-        return sorted(found, key=lambda line: -line.cost_ns) if grouped else found
+        lines = [*operation_lines(self.run)]
+        return sorted(lines, key=lambda line: -line.cost_ns) if grouped else lines

@@ -11,19 +11,19 @@ from simcore.measured import MeasuredRun
 from simcore.measured.run import RecordedStep
 from simcore.ranks import RankSet
 from simcore.trace.figures import throughput_words
-from simcore.units import IN_TIME, change_percent, duration, plural, short_layout, signed
-from simcore.workload.formats import words_of
+from simcore.units import IN_TIME, change_percent, duration, plural, short_layout, signed_duration
+from simcore.workload.formats import format_label
 
 if TYPE_CHECKING:
-    from simcore.replay.timed import Timed
+    from simcore.replay.replayed_run import ReplayedRun
 
 # So many steps are listed, of more so many of the slowest.
 _MOST_STEPS, _SLOWEST = 6, 3
 # Cells for what a replay changes: on a page, in a wide row of the screen, in a narrow one.
-_ON_A_PAGE, _IN_A_ROW, _SHORT = 80, 34, 26
+_PAGE_CELLS, _ROW_CELLS, _SHORT_CELLS = 80, 34, 26
 
 
-def title(results: Timed) -> str:
+def title(results: ReplayedRun) -> str:
     """What was measured or replayed, and its step time; of an order without times, that it is one."""
     run = results.run
     if not run.timed:
@@ -33,7 +33,7 @@ def title(results: Timed) -> str:
     return f"{'Replayed' if run.replayed else 'Measured'} step time  {duration(run.step_time_ns)}{more}"
 
 
-def facts(results: Timed) -> list[tuple[str, str]]:
+def facts(results: ReplayedRun) -> list[tuple[str, str]]:
     """(name, words) of what was read and replayed, in the order of a page."""
     run = results.run
     subs = f"; {plural(run.subs, 'sub-operation')} inside them" if run.subs else ""
@@ -49,9 +49,9 @@ def facts(results: Timed) -> list[tuple[str, str]]:
     ]
     if run.replayed:
         measured = results.measured.step_time_ns
-        by = change_percent(measured, run.step_time_ns) or signed(run.step_time_ns)
-        rows.append(("measured", f"{duration(measured)}; the replay is {by} from it"))
-        changes = replay_words(results.changes, _ON_A_PAGE)
+        change_text = change_percent(measured, run.step_time_ns) or signed_duration(run.step_time_ns)
+        rows.append(("measured", f"{duration(measured)}; the replay is {change_text} from it"))
+        changes = replay_words(results.changes, _PAGE_CELLS)
         rows += [("changed", changes)] if changes else []
     return rows
 
@@ -60,13 +60,13 @@ def format_words(run: MeasuredRun) -> str:
     """What wrote the files; of a profiler also which of its steps is shown."""
     if run.recorded is None:
         return f"rank-trace, {'Megatron' if run.unit == 'rank' else 'Megatron schedule plan'}"
-    who = words_of(run.format)
-    numbers = [step.number for step in run.recorded.steps]
-    which = f"{plural(len(numbers), 'step')} ({RankSet.of(numbers).text()})"
+    writer = format_label(run.format)
+    step_numbers = [step.step_number for step in run.recorded.steps]
+    steps_text = f"{plural(len(step_numbers), 'step')} ({RankSet.of(step_numbers).text()})"
     if run.recorded.step is None:
-        return f"{who}; all that was recorded" + (f", {which}" if numbers else "")
-    alone = "the only one" if len(numbers) == 1 else f"of {which}"
-    return f"{who}; step {run.recorded.step}, {alone}"
+        return f"{writer}; all that was recorded" + (f", {steps_text}" if step_numbers else "")
+    choice_text = "the only one" if len(step_numbers) == 1 else f"of {steps_text}"
+    return f"{writer}; step {run.recorded.step}, {choice_text}"
 
 
 def steps_words(steps: Sequence[RecordedStep]) -> str:
@@ -75,27 +75,27 @@ def steps_words(steps: Sequence[RecordedStep]) -> str:
     # The step of a set lasts longer: from the first rank's start to the last one's end.
     of_ranks = ", each on the rank that takes longest" if any(len(step.ns) > 1 for step in steps) else ""
     if len(steps) <= _MOST_STEPS:
-        each = ", ".join(f"{step.number} {duration(step.longest_ns)}" for step in steps)
-        return f"{each}{of_ranks}; the slowest is {slowest[0].number}"
+        each = ", ".join(f"{step.step_number} {duration(step.longest_ns)}" for step in steps)
+        return f"{each}{of_ranks}; the slowest is {slowest[0].step_number}"
     middle = slowest[len(slowest) // 2].longest_ns
-    some = ", ".join(f"{step.number} {duration(step.longest_ns)}" for step in slowest[:_SLOWEST])
-    return f"{duration(middle)} in the middle{of_ranks}; the slowest: {some}"
+    slowest_text = ", ".join(f"{step.step_number} {duration(step.longest_ns)}" for step in slowest[:_SLOWEST])
+    return f"{duration(middle)} in the middle{of_ranks}; the slowest: {slowest_text}"
 
 
-def headline(results: Timed, wide: bool) -> list[str]:
+def headline(results: ReplayedRun, wide: bool) -> list[str]:
     """Ranks, and what its replay changes: what the run is, the most important first."""
     run = results.run
-    what = "schedule plan" if not run.timed else "replayed" if run.replayed else "measured"
+    kind = "schedule plan" if not run.timed else "replayed" if run.replayed else "measured"
     if not wide:
-        what = _short_changes(results.changes) or what
+        kind = _short_changes(results.changes) or kind
         degrees = (("tp", run.degrees.tp), ("dp", run.degrees.dp), ("pp", run.degrees.pp))
         # Of a part of the ranks the whole layout would say too much.
         is_whole = run.degrees.world in (None, len(run.ranks)) and run.unit == "rank"
-        return [short_layout(len(run.ranks), run.unit, degrees if is_whole else ()), what]
-    changes = replay_words(results.changes, _IN_A_ROW)
+        return [short_layout(len(run.ranks), run.unit, degrees if is_whole else ()), kind]
+    changes = replay_words(results.changes, _ROW_CELLS)
     batches = [plural(run.microbatches, "micro-batch")] if run.microbatches else []
     # Where changes are named, what is behind them is a fact of its own: it may have no room.
-    headlines = [f"{what}: {changes}", *batches] if changes else [", ".join([what, *batches])]
+    headlines = [f"{kind}: {changes}", *batches] if changes else [", ".join([kind, *batches])]
     return [ranks_words(run), *headlines, *([] if run.concurrent else ["not concurrent"])]
 
 
@@ -106,9 +106,9 @@ def ranks_words(run: MeasuredRun) -> str:
         return plural(count, run.unit)
     of = "" if degrees.world in (None, count) else f"{count} of "
     words = of + plural(degrees.world or count, "rank")
-    known = (("tp", degrees.tp), ("dp", degrees.dp), ("pp", degrees.pp))
-    factors = [f"{name} {degree}" for name, degree in known if degree is not None]
-    if len(factors) == len(known):
+    degree_names = (("tp", degrees.tp), ("dp", degrees.dp), ("pp", degrees.pp))
+    factors = [f"{name} {degree}" for name, degree in degree_names if degree is not None]
+    if len(factors) == len(degree_names):
         return f"{words} = {' x '.join(factors)}"
     return ", ".join([words, *factors])
 
@@ -116,13 +116,17 @@ def ranks_words(run: MeasuredRun) -> str:
 def replay_words(changes: Sequence[str], room: int) -> str:
     """What a replay changes, in about `room` cells: `compute x2, rank 7 x0.5 in time and
     3 more`; "" for nothing."""
-    shown = list(changes[:1])
+    listed_changes = list(changes[:1])
     for change in changes[1:]:
-        if len(", ".join([*shown, change])) > room:
+        if len(", ".join([*listed_changes, change])) > room:
             break
-        shown.append(change)
-    left = len(changes) - len(shown)
-    return ", ".join(shown) + IN_TIME * bool(shown) + (f" and {left} more" if left else "")
+        listed_changes.append(change)
+    unlisted = len(changes) - len(listed_changes)
+    return (
+        ", ".join(listed_changes)
+        + IN_TIME * bool(listed_changes)
+        + (f" and {unlisted} more" if unlisted else "")
+    )
 
 
 def _short_changes(changes: Sequence[str]) -> str:
@@ -131,12 +135,12 @@ def _short_changes(changes: Sequence[str]) -> str:
     """
     if len(changes) == 1:
         what, _, factor = changes[0].replace("host gaps and start of", "host of").rpartition(" ")
-        return f"{short_name(what, _SHORT - len(factor) - 1)} {factor}{IN_TIME}"
+        return f"{short_name(what, _SHORT_CELLS - len(factor) - 1)} {factor}{IN_TIME}"
     what = ", ".join(changes)
-    if len(what) > _SHORT and all(change.startswith("stage ") for change in changes):
+    if len(what) > _SHORT_CELLS and all(change.startswith("stage ") for change in changes):
         return f"times of {plural(len(changes), 'stage')}"
     forms = (what + IN_TIME * bool(changes), what, plural(len(changes), "change"))
-    return next((form for form in forms if len(form) <= _SHORT), forms[-1])
+    return next((form for form in forms if len(form) <= _SHORT_CELLS), forms[-1])
 
 
 def clock_words(run: MeasuredRun) -> str:

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from simcore.words.sentences.host import ranks_run_nothing
-from simcore.words.sentences.late import ranks_come_last
-from simcore.words.sentences.slow import ranks_compute_longer, stage_is_slow
-from simcore.words.sentences.spent import most_time, slots_are_empty
-from simcore.words.sentences.waits import ranks_wait
+from simcore.words.sentences.host import find_idle_ranks
+from simcore.words.sentences.late import find_late_ranks
+from simcore.words.sentences.slow import find_slow_stage, speak_of_slow_ranks
+from simcore.words.sentences.spent import find_empty_slots, find_most_time
+from simcore.words.sentences.waits import find_waits
 
 if TYPE_CHECKING:
-    from simcore.replay.timed import Timed
+    from simcore.replay.replayed_run import ReplayedRun
     from simcore.words.rules import Sentence
 
 # In the order in which they are told: causes, then what the time goes to. Who is late comes before who waits
 # for it: a screen may have room for the first lines alone, and who waits for whom directly names ranks that
 # wait themselves.
 RULES = (
-    ranks_compute_longer,
-    ranks_come_last,
-    ranks_run_nothing,
-    slots_are_empty,
-    stage_is_slow,
-    most_time,
-    ranks_wait,
+    speak_of_slow_ranks,
+    find_late_ranks,
+    find_idle_ranks,
+    find_empty_slots,
+    find_slow_stage,
+    find_most_time,
+    find_waits,
 )
 
 
-def sentences_of(results: Timed) -> list[Sentence]:
+def find_sentences(results: ReplayedRun) -> list[Sentence]:
     """Returns what there is to say of a run, no more than a dozen sentences; nothing of a step of 0 ns."""
     if not results.step_time_ns:
         return []

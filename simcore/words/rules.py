@@ -27,6 +27,6 @@ class Sentence(Struct, frozen=True, kw_only=True):
         raise NotImplementedError
 
     @property
-    def told(self) -> str:
+    def text_with_lead(self) -> str:
         """The sentence as it is printed."""
         return self.lead + self.text

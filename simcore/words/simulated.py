@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from simcore.analysis.alike import longest_wait
-from simcore.analysis.layer_order import longest_span
+from simcore.analysis.equal_ranks import find_longest_wait
+from simcore.analysis.layer_order import find_longest_span
 from simcore.cluster import parameter_values
 from simcore.collectives import collectives_of
 from simcore.compat.simai_network import simai_bandwidths
@@ -18,29 +18,29 @@ from simcore.names import STAGE_LAYOUTS
 from simcore.program.ops import OFFLOAD, RANK_STREAMS
 from simcore.simulation import Simulation
 from simcore.sources.simulated import ACCOUNTS, EXPOSED_KINDS, FIRST_EXPOSED
-from simcore.trace.accounts import told_accounts
-from simcore.trace.figures import Origin, Said, StreamUse, WaitFor, throughput_words
-from simcore.trace.findings import Spot
+from simcore.trace.accounts import used_accounts
+from simcore.trace.figures import Insight, Origin, StreamUse, WaitFor, throughput_words
+from simcore.trace.findings import TrackInterval
 from simcore.trace.layers import LayerUse
 from simcore.trace.run import Figures
 from simcore.trace.streams import TrackStreams, compute_stream, track_streams
 from simcore.trace.track import TimedPass
-from simcore.trace.worst import Contexts, worst_link, worst_places
+from simcore.trace.worst import Contexts, find_busiest_link, find_worst_findings
 from simcore.units import duration
 from simcore.workload.model import base_name
 
 if TYPE_CHECKING:
-    from simcore.analysis.finished import Finished
     from simcore.analysis.path_words import SimulatedPath
+    from simcore.analysis.simulation_figures import SimulationFigures
     from simcore.layout import Layout
     from simcore.trace.contexts import EstimateLine, PortUse
-    from simcore.trace.findings import Place
+    from simcore.trace.findings import Finding
     from simcore.trace.gradients import Gradient
     from simcore.trace.track import Track
     from simcore.words.sentences.model import Weighed
 
 
-def effective_parameters(simulation: Simulation) -> dict[str, Any]:
+def find_parameters(simulation: Simulation) -> dict[str, Any]:
     """All parameters by field, those taken from the file or by default included."""
     layout, maker = simulation.layout, simulation.workload.maker
     # Of a model each stage has its own rows.
@@ -70,14 +70,14 @@ def effective_parameters(simulation: Simulation) -> dict[str, Any]:
     )
 
 
-class SimulatedFigures(Figures["Finished"]):
+class SimulatedFigures(Figures["SimulationFigures"]):
     """Of a simulated run."""
 
     kind = "simulated"
-    in_shares = True
+    states_shares = True
     path_groupings = ("kind", "layer", "stage", "rank")
 
-    def __init__(self, run: Finished, sentences: Callable[[], list[Weighed]]) -> None:
+    def __init__(self, run: SimulationFigures, sentences: Callable[[], list[Weighed]]) -> None:
         """sentences: those of the run, kept there: they take other runs beside it."""
         super().__init__(run)
         self._sentences = sentences
@@ -88,7 +88,7 @@ class SimulatedFigures(Figures["Finished"]):
 
     @property
     def title(self) -> str:
-        total, steady = duration(self.run.step_time_ns), self.of.steady_step_ns
+        total, steady = duration(self.run.step_time_ns), self.origin.steady_step_ns
         step = f"Step time  {total}"
         if steady is not None:
             steps = self.run.shape.steps
@@ -102,9 +102,9 @@ class SimulatedFigures(Figures["Finished"]):
         # Imported here: files have none.
         from simcore.analysis.model_figures import throughput_facts
 
-        said = [", ".join(throughput_facts(figures))]
-        said += [] if figures.trust is None else [figures.trust.words]
-        return "\n           ".join([step, *said])
+        lines = [", ".join(throughput_facts(figures))]
+        lines += [] if figures.trust is None else [figures.trust.words]
+        return "\n           ".join([step, *lines])
 
     @property
     def facts(self) -> list[tuple[str, str]]:
@@ -123,60 +123,67 @@ class SimulatedFigures(Figures["Finished"]):
         return headline(self.run, wide)
 
     @property
-    def said(self) -> list[Said]:
-        return [Said(sentence.rule, sentence.told, sentence.ns) for sentence in self._sentences()]
+    def insights(self) -> list[Insight]:
+        return [
+            Insight(sentence.rule, sentence.text_with_lead, sentence.ns) for sentence in self._sentences()
+        ]
 
     @cached_property
     def streams(self) -> list[TrackStreams]:
         """Compute first."""
-        return self.run.trace.each(self._streams_of)
+        return self.run.trace.map_tracks(self._find_streams)
 
-    def _streams_of(self, number: int) -> TrackStreams:
-        accounts = self.run.accounts[number]
-        found = track_streams(self.run.trace, number, accounts)
-        others = sorted(found.streams, key=self.stream_order)
-        return found._replace(streams=[compute_stream(accounts), *others])
+    def _find_streams(self, track_id: int) -> TrackStreams:
+        accounts = self.run.accounts[track_id]
+        streams_of_track = track_streams(self.run.trace, track_id, accounts)
+        others = sorted(streams_of_track.streams, key=self.stream_order)
+        return streams_of_track._replace(streams=[compute_stream(accounts), *others])
 
     def stream_order(self, use: StreamUse) -> int:
         return RANK_STREAMS.index(use.stream)
 
-    def peaks(self, number: int) -> tuple[int, int | None]:
-        program = self.run.simulation.timeline.stage_program(number)
+    def peaks(self, track_id: int) -> tuple[int, int | None]:
+        program = self.run.simulation.timeline.stage_program(track_id)
         is_model = self.run.simulation.workload.maker is not None
         return program.peak_microbatches, program.peak_chunks if is_model else None
 
-    def exposed_ns(self, number: int) -> dict[str, int]:
-        return {kind: ns for kind, ns in super().exposed_ns(number).items() if kind in self._kinds_there}
+    def exposed_ns(self, track_id: int) -> dict[str, int]:
+        return {kind: ns for kind, ns in super().exposed_ns(track_id).items() if kind in self._exposed_kinds}
 
     @cached_property
-    def worst(self) -> list[Place]:
+    def worst_findings(self) -> list[Finding]:
         timeline, rows, wait = self.run.simulation.timeline, self.run.layer_groups, None
-        if self.run.waiting:
-            found = longest_wait(timeline.classes, self.run.waiting)
-            wait = WaitFor(found.early, found.late, found.kind, found.ns)
-        seen = partial(longest_span, timeline)
-        return worst_places(self.run, Contexts(wait=wait, rows=rows, seen=seen, sent=self._longest_sent))
+        if self.run.class_waits:
+            longest = find_longest_wait(timeline.classes, self.run.class_waits)
+            wait = WaitFor(longest.early, longest.late, longest.kind, longest.ns)
+        find_rows = partial(find_longest_span, timeline)
+        return find_worst_findings(
+            self.run,
+            Contexts(longest_wait=wait, rows=rows, find_rows=find_rows, find_sent=self._find_longest_sent),
+        )
 
     @property
-    def worst_link(self) -> Place | None:
-        return next(worst_link(self.run, Contexts(sent=self._longest_sent)), None)
+    def worst_link(self) -> Finding | None:
+        return next(find_busiest_link(self.run, Contexts(find_sent=self._find_longest_sent)), None)
 
-    def _longest_sent(self, port: PortUse) -> Spot | None:
-        from simcore.analysis.dimensions import longest_over
+    def _find_longest_sent(self, port: PortUse) -> TrackInterval | None:
+        from simcore.analysis.dimensions import find_longest_op
 
-        number = port.rank_class
-        op = longest_over(self.run.simulation, number, port.index)
+        class_id = port.rank_class
+        op = find_longest_op(self.run.simulation, class_id, port.index)
         if op is None:
             return None
-        _, start, end = self.run.simulation.timeline.columns(number)
-        return Spot(number, start[op], end[op], self.run.stream_at(number, op, start[op], end[op]))
+        _, start, end = self.run.simulation.timeline.columns(class_id)
+        return TrackInterval(
+            class_id, start[op], end[op], self.run.find_stream(class_id, op, start[op], end[op])
+        )
 
     @property
-    def simai_beside(self) -> tuple[str, Sequence[EstimateLine]]:
-        from simcore.compat.simai_estimate import beside_estimate
+    def simai_comparison(self) -> tuple[str, Sequence[EstimateLine]]:
+        from simcore.compat.simai_estimate import compare_estimate
 
-        number, lines = beside_estimate(self.run)
-        return self.run.simulation.timeline.ranks_of(number).text(), lines
+        class_id, lines = compare_estimate(self.run)
+        return self.run.simulation.timeline.ranks_of(class_id).text(), lines
 
     def layers(self, grouped: bool) -> Sequence[LayerUse]:
         # A page shows figures of the critical path.
@@ -184,14 +191,14 @@ class SimulatedFigures(Figures["Finished"]):
         return self.run.layer_groups if grouped else self.run.layers
 
     @cached_property
-    def of(self) -> Origin:
+    def origin(self) -> Origin:
         simulation = self.run.simulation
         workload, layout, timeline = simulation.workload, simulation.layout, simulation.timeline
         return Origin(
             workload.format, workload.policy, len(workload), workload.declared_rows,
             timeline.program.microbatches,
             self._degrees(layout),
-            simulation.parameters.network, timeline.program.schedule, effective_parameters(simulation),
+            simulation.parameters.network, timeline.program.schedule, find_parameters(simulation),
             self.run.pass_end_ns, timeline.spans, timeline.ops_simulated, self.run.step_end_ns,
         )  # fmt: skip
 
@@ -203,12 +210,12 @@ class SimulatedFigures(Figures["Finished"]):
 
     @cached_property
     def account_columns(self) -> list[tuple[str, tuple[str, ...]]]:
-        told = told_accounts(self.run.accounts, self.headings, ("bubble", "idle"))
-        others = [column for column in told if column[1][0] not in ACCOUNTS[:FIRST_EXPOSED]]
+        columns = used_accounts(self.run.accounts, self.headings, ("bubble", "idle"))
+        others = [column for column in columns if column[1][0] not in ACCOUNTS[:FIRST_EXPOSED]]
         return [("compute", ACCOUNTS[:FIRST_EXPOSED]), *others]
 
     @cached_property
-    def _kinds_there(self) -> set[str]:
+    def _exposed_kinds(self) -> set[str]:
         """The kinds of exposed communication that are told of a run, at 0 too: some are of models alone."""
         simulation = self.run.simulation
         there = set(EXPOSED_KINDS) - {"dp_shard", "dp_replicate", "offload"}
@@ -227,21 +234,23 @@ class SimulatedFigures(Figures["Finished"]):
                 classes[wait.late].ranks,
                 f"{wait.kind} collectives",
                 wait.ns,
-                said=collectives_of(wait.kind),
+                summary=collectives_of(wait.kind),
             )
-            for wait in self.run.waiting
+            for wait in self.run.class_waits
         ]
 
-    def path_spot(self, index: int) -> Spot:
+    def path_interval(self, index: int) -> TrackInterval:
         path = self.run.critical_path
-        number, (start, end) = path.track[index], path.edge[index : index + 2]
-        return Spot(number, start, end, self.run.stream_at(number, path.span[index], start, end))
+        track_id, (start, end) = path.track[index], path.edge[index : index + 2]
+        return TrackInterval(
+            track_id, start, end, self.run.find_stream(track_id, path.span[index], start, end)
+        )
 
     def passes(self, track: Track) -> list[TimedPass]:
         """In the order in which the compute stream of the rank does them."""
         return [
             TimedPass(a_pass.direction, a_pass.microbatch, a_pass.part, a_pass.start_ns, a_pass.end_ns)
-            for a_pass in self.run.passes(track.number)
+            for a_pass in self.run.passes(track.track_id)
         ]
 
     def path_words(self, index: int) -> tuple[str, str]:

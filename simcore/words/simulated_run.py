@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from simcore.analysis.model_use import rescaled_words
+from simcore.analysis.model_use import format_rescaling
 from simcore.diagnostics import printable
 from simcore.layout import Layout
 from simcore.program import Program
 from simcore.simulation import Simulation
-from simcore.trace.figures import with_each
-from simcore.units import IN_TIME, digits, duration, number, plural, short_layout
+from simcore.trace.figures import append_each
+from simcore.units import IN_TIME, duration, format_number, group_digits, plural, short_layout
 
 if TYPE_CHECKING:
-    from simcore.analysis.finished import Finished
+    from simcore.analysis.simulation_figures import SimulationFigures
 
 
 def layout_words(layout: Layout) -> str:
@@ -34,7 +34,7 @@ def schedule_words(program: Program) -> str:
     return words if program.virtual_stages == 1 else f"{words}, {program.virtual_stages} virtual stages"
 
 
-def _overlaps(simulation: Simulation) -> list[str]:
+def _overlap_flags(simulation: Simulation) -> list[str]:
     """The flags given by which collectives run beside compute, without dashes; none without a schedule."""
     if not simulation.program.has_pipeline_schedule:
         return []
@@ -42,12 +42,12 @@ def _overlaps(simulation: Simulation) -> list[str]:
     return [flag.replace("_", "-") for flag in flags if getattr(simulation.parameters, flag)]
 
 
-def _short_schedule(simulation: Simulation) -> list[str]:
+def _short_schedule_facts(simulation: Simulation) -> list[str]:
     """The same as facts of a small screen: `interleaved x8`, `16 mb`."""
     program = simulation.program
     chunks = f" x{program.virtual_stages}" if program.virtual_stages > 1 else ""
     # Beside `interleaved x8` 80 columns have room for the layout or for this.
-    chunks = chunks or " overlap" * bool(_overlaps(simulation))
+    chunks = chunks or " overlap" * bool(_overlap_flags(simulation))
     words = f"{printable(program.schedule, 20)}{chunks}"
     return [words, f"{program.microbatches} mb"] if program.has_pipeline_schedule else [words]
 
@@ -63,18 +63,18 @@ def _scaled_words(simulation: Simulation, wide: bool) -> list[str]:
     wide: whether there is room for all of it.
     """
     parameters = simulation.parameters
-    whole = (("compute", parameters.compute_scale), ("communication", parameters.comm_scale))
-    said = [f"{what} x{number(factor)}" for what, factor in whole if factor != 1]
-    for front, given in (
+    total_scales = (("compute", parameters.compute_scale), ("communication", parameters.comm_scale))
+    scale_texts = [f"{what} x{format_number(factor)}" for what, factor in total_scales if factor != 1]
+    for prefix, option_texts in (
         ("", parameters.time_scale), ("layer ", parameters.layer_scale), ("rank ", parameters.slow_rank)
     ):  # fmt: skip
-        parts = (text.rpartition("=") for text in given)
-        said += [f"{front}{printable(what, 24)} x{factor}" for what, _, factor in parts]
-    more = f" and {len(said) - 1} more" * (len(said) > 1)
-    if said and wide:
+        parts = (text.rpartition("=") for text in option_texts)
+        scale_texts += [f"{prefix}{printable(what, 24)} x{factor}" for what, _, factor in parts]
+    more = f" and {len(scale_texts) - 1} more" * (len(scale_texts) > 1)
+    if scale_texts and wide:
         # Two users took x0.4858 for a speed.
-        return [f"{said[0]}{IN_TIME}{more}"]
-    forms = [f"{what}{more}" for first in said[:1] for what in (first, first.removeprefix("layer "))]
+        return [f"{scale_texts[0]}{IN_TIME}{more}"]
+    forms = [f"{what}{more}" for first in scale_texts[:1] for what in (first, first.removeprefix("layer "))]
     if forms:
         forms = [form for form in forms if len(form) <= _SCALED_CELLS] or ["other times"]
     return forms[:1]
@@ -100,35 +100,53 @@ def structure_words(simulation: Simulation) -> str:
     return f"{len(structure.prologue)} before, {middle}, {len(structure.loss) + len(structure.tail)} after"
 
 
-def headline(results: Finished, wide: bool) -> list[str]:
+def headline(results: SimulationFigures, wide: bool) -> list[str]:
     """Ranks, schedule and, where there is room, network: what the run is, the most important first."""
     simulation = results.simulation
     program, layout = simulation.program, simulation.layout
     figures = results.model.model_figures
     if figures is not None:
         # Imported here, as in `facts`: files have none.
-        from simcore.analysis.model_figures import memory_words, short_memory_words, throughput_facts
+        from simcore.analysis.model_figures import format_memory, format_memory_short, throughput_facts
 
-        total, each, flops, mfu, hfu = throughput_facts(figures)
+        total, per_gpu, flops, mfu, hfu = throughput_facts(figures)
         if not wide:
-            return [short_memory_words(figures), _short_layout(layout), mfu, program.schedule]
-        return [memory_words(figures), _ranks_words(layout), total, mfu, program.schedule, each, flops, hfu]
+            return [format_memory_short(figures), _short_layout(layout), mfu, program.schedule]
+        return [
+            format_memory(figures),
+            _ranks_words(layout),
+            total,
+            mfu,
+            program.schedule,
+            per_gpu,
+            flops,
+            hfu,
+        ]
     scaled = _scaled_words(simulation, wide)
     if not wide:
         workload = simulation.workload
-        made, less = ["rescaled"] * bool(workload.rescaled), ["lines left out"] * bool(workload.left_out)
+        rescaled_fact, lines_fact = (
+            ["rescaled"] * bool(workload.rescaled),
+            ["lines left out"] * bool(workload.left_out),
+        )
         # That it is other work stands beside the step: what was changed last is the schedule.
-        return [_short_layout(layout), *made, *scaled, *_short_schedule(simulation), *less]
+        return [
+            _short_layout(layout),
+            *rescaled_fact,
+            *scaled,
+            *_short_schedule_facts(simulation),
+            *lines_fact,
+        ]
     ranks = _ranks_words(layout)
-    overlaps = _overlaps(simulation)
+    overlaps = _overlap_flags(simulation)
     schedule = schedule_words(program) + (f", {overlaps[0]}" if len(overlaps) == 1 else "")
     schedule += ", with overlaps" if len(overlaps) > 1 else ""
-    schedule = with_each(schedule, results.shape)
-    anew = rescaled_words(simulation)
-    said = [anew.replace("rows are ", "rows ")] if anew else []
+    schedule = append_each(schedule, results.shape)
+    rescaling = format_rescaling(simulation)
+    file_facts = [rescaling.replace("rows are ", "rows ")] if rescaling else []
     if simulation.workload.left_out:
-        said.append(f"without {simulation.workload.left_out}")
-    return [ranks, *said, *scaled, schedule, printable(simulation.parameters.network, 40)]
+        file_facts.append(f"without {simulation.workload.left_out}")
+    return [ranks, *file_facts, *scaled, schedule, printable(simulation.parameters.network, 40)]
 
 
 def _ranks_words(layout: Layout) -> str:
@@ -143,7 +161,7 @@ def _short_layout(layout: Layout) -> str:
     return words if layout.ep == 1 else f"{words} (ep {layout.ep})"
 
 
-def facts(results: Finished) -> list[tuple[str, str]]:
+def facts(results: SimulationFigures) -> list[tuple[str, str]]:
     """(name, words) of what was read and simulated, in the order of a page."""
     simulation = results.simulation
     workload, timeline = simulation.workload, simulation.timeline
@@ -151,35 +169,35 @@ def facts(results: Finished) -> list[tuple[str, str]]:
     declared = (
         "" if workload.declared_rows in (None, len(workload)) else f", {workload.declared_rows} declared"
     )
-    without = f", without {workload.left_out}" if workload.left_out else ""
+    left_out_text = f", without {workload.left_out}" if workload.left_out else ""
     rows = [
         ("file", printable(workload.path)),
         ("format", f"{workload.format}, {printable(workload.policy)}"),
-        ("rows", f"{len(workload)}{declared}{without}: {structure_words(simulation)}"),
+        ("rows", f"{len(workload)}{declared}{left_out_text}: {structure_words(simulation)}"),
         ("ranks", layout_words(simulation.layout)),
-        ("schedule", ", ".join((schedule_words(program), *_overlaps(simulation)))),
+        ("schedule", ", ".join((schedule_words(program), *_overlap_flags(simulation)))),
         ("cluster", f"{simulation.network.words()}; {printable(simulation.parameters.network)}"),
         (
             "simulated",
-            f"{digits(timeline.ops_simulated)} ops in {plural(len(timeline.classes), 'rank class')}, "
-            f"for {digits(timeline.spans)} spans of all ranks",
+            f"{group_digits(timeline.ops_simulated)} ops in {plural(len(timeline.classes), 'rank class')}, "
+            f"for {group_digits(timeline.spans)} spans of all ranks",
         ),
     ]
     if workload.rescaled:
         rows.insert(3, ("rescaled", f"{workload.rescaled}: rows as AICB writes them there"))
     figures = results.model.model_figures
     if figures is not None:
-        from simcore.analysis.model_figures import ASSUMED_OF_FILE, memory_words, mfu_words, model_words
+        from simcore.analysis.model_figures import ASSUMED_OF_FILE, format_memory, format_mfu, format_model
 
-        said = [
-            ("model", model_words(figures)),
-            ("memory", memory_words(figures)),
-            ("MFU", mfu_words(figures)),
+        model_facts = [
+            ("model", format_model(figures)),
+            ("memory", format_memory(figures)),
+            ("MFU", format_mfu(figures)),
         ]
         if workload.maker is None:
-            said = [rows[0], *said, ("assumed", ASSUMED_OF_FILE)]
-        rows[:1] = said
-    if results.figures.of.steady_step_ns is not None:
+            model_facts = [rows[0], *model_facts, ("assumed", ASSUMED_OF_FILE)]
+        rows[:1] = model_facts
+    if results.figures.origin.steady_step_ns is not None:
         words = f"{program.steps} in {duration(results.step_time_ns)}, none waiting for the one before; all"
         rows.append(("steps", f"{words} figures but the first are of them together, as one step"))
     megatron = results.megatron_step_ns

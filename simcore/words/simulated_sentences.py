@@ -6,57 +6,62 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from simcore.records import replace
-from simcore.words.sentences.assumed import schedule_range
-from simcore.words.sentences.compute import another_model, compute_bound, no_compute, one_layer
-from simcore.words.sentences.experts import uneven_experts
-from simcore.words.sentences.faults import slow_link, straggler
-from simcore.words.sentences.memory import does_not_fit
+from simcore.words.sentences.assumed import find_schedule_range
+from simcore.words.sentences.compute import (
+    find_compute_bound,
+    find_no_compute,
+    find_one_layer,
+    find_other_model,
+)
+from simcore.words.sentences.experts import find_uneven_experts
+from simcore.words.sentences.faults import find_slow_link, find_straggler
+from simcore.words.sentences.memory import find_memory_shortfall
 from simcore.words.sentences.model import RunSums, Weighed
 from simcore.words.sentences.network import (
-    busy_port,
-    exposed,
-    free_communication,
-    late_gradients,
-    network,
+    find_busy_port,
+    find_exposed,
+    find_free_communication,
+    find_late_gradients,
+    find_network,
 )
-from simcore.words.sentences.pipeline import bubble, idle, unbalanced, uneven_microbatches
+from simcore.words.sentences.pipeline import find_bubble, find_idle, find_unbalanced, find_uneven_microbatches
 
 if TYPE_CHECKING:
-    from simcore.analysis.finished import Finished
+    from simcore.analysis.simulation_figures import SimulationFigures
 
 # The step is mostly compute from this share on; from the other one compute leaves no other cause to name.
-_HALF = 0.5
-_BOUND = 0.8
+_MOSTLY_SHARE = 0.5
+_BOUND_SHARE = 0.8
 # A change that saves this share of the step is named with what the step goes to; below it the network is no
 # cause, either.
-_SAVES = 0.1
+_SAVING_SHARE = 0.1
 # What a run stands on comes before what went wrong in it.
-_OF_THE_FILE = ("no-compute", "one-layer", "another-model", "uneven-microbatches")
+_FILE_RULES = ("no-compute", "one-layer", "another-model", "uneven-microbatches")
 
 # What costs the same stands in this order.
 RULES: tuple[Callable[[RunSums], Iterable[Weighed]], ...] = (
-    does_not_fit,
-    no_compute,
-    one_layer,
-    another_model,
-    uneven_microbatches,
-    uneven_experts,
-    straggler,
-    slow_link,
-    compute_bound,
-    unbalanced,
-    bubble,
-    network,
-    late_gradients,
-    exposed,
-    free_communication,
-    busy_port,
-    idle,
-    schedule_range,
+    find_memory_shortfall,
+    find_no_compute,
+    find_one_layer,
+    find_other_model,
+    find_uneven_microbatches,
+    find_uneven_experts,
+    find_straggler,
+    find_slow_link,
+    find_compute_bound,
+    find_unbalanced,
+    find_bubble,
+    find_network,
+    find_late_gradients,
+    find_exposed,
+    find_free_communication,
+    find_busy_port,
+    find_idle,
+    find_schedule_range,
 )
 
 
-def sentences_of(results: Finished) -> list[Weighed]:
+def find_sentences(results: SimulationFigures) -> list[Weighed]:
     """What there is to say of a run, the main cause first; nothing of a step of 0 ns.
 
     Faults come before all causes, then, without any, the cause that costs the step most, what the step
@@ -69,20 +74,20 @@ def sentences_of(results: Finished) -> list[Weighed]:
     of_file = [
         replace(sentence, lead=f"{sentence.cause.capitalize()}. ")
         for sentence in sentences
-        if sentence.rule in _OF_THE_FILE
+        if sentence.rule in _FILE_RULES
     ]
-    causes = [sentence for sentence in sentences if sentence.cause and sentence.rule not in _OF_THE_FILE]
+    causes = [sentence for sentence in sentences if sentence.cause and sentence.rule not in _FILE_RULES]
     causes.sort(key=lambda cause: (not cause.fault, -cause.lost_ns))
     if causes and run.simulation.workload.has_compute:
-        causes[0] = replace(causes[0], lead=lead_of(causes, run.mean_busy_ns))
-    beside = [sentence for sentence in sentences if not sentence.cause]
-    first = [sentence for sentence in beside if sentence.rule == "free-communication"]
+        causes[0] = replace(causes[0], lead=find_lead(causes, run.mean_busy_ns))
+    others = [sentence for sentence in sentences if not sentence.cause]
+    first = [sentence for sentence in others if sentence.rule == "free-communication"]
     leading = max(sum(cause.fault for cause in causes), 1)
-    rest = [sentence for sentence in beside if sentence not in first]
-    return [*of_file, *causes[:leading], *first, *causes[leading:], *rest]
+    last_sentences = [sentence for sentence in others if sentence not in first]
+    return [*of_file, *causes[:leading], *first, *causes[leading:], *last_sentences]
 
 
-def lead_of(causes: Sequence[Weighed], busy_ns: int) -> str:
+def find_lead(causes: Sequence[Weighed], busy_ns: int) -> str:
     """`Bubble-bound. `: what the step goes to, in a word or two. busy_ns: compute of the mean rank.
 
     Compute with what most of the rest goes to, and what hiding gradients behind it saves: the largest part is
@@ -96,16 +101,16 @@ def lead_of(causes: Sequence[Weighed], busy_ns: int) -> str:
         return f"{name}. "
     if main.cause == "compute":
         second = next((cause.cause for cause in most_of_the_rest if cause is not main), None)
-        said = f"Mostly compute, then {second}" if second else "Mostly compute"
-        if not main.worth(main.lost_ns, _HALF):
+        lead = f"Mostly compute, then {second}" if second else "Mostly compute"
+        if not main.worth(main.lost_ns, _MOSTLY_SHARE):
             # The largest part, and not most of the step.
-            said = f"Compute, then {second or 'several causes'}"
-        if main.worth(main.lost_ns, _BOUND):
-            said = "Compute-bound"
+            lead = f"Compute, then {second or 'several causes'}"
+        if main.worth(main.lost_ns, _BOUND_SHARE):
+            lead = "Compute-bound"
         saved_ns = max(cause.saved_ns for cause in causes)
         # Which change it is stands in the sentence that found it.
-        if main.worth(saved_ns, _SAVES):
-            said += f": gradient overlap would save {main.figure(saved_ns)}"
-        return f"{said}. "
+        if main.worth(saved_ns, _SAVING_SHARE):
+            lead += f": gradient overlap would save {main.figure(saved_ns)}"
+        return f"{lead}. "
     binds = main.cause in ("bubble", "network") and main in most_of_the_rest
     return f"{name}-bound. " if binds else f"{name}. "

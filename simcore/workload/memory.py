@@ -15,7 +15,7 @@ from simcore.units import byte_size
 # critical path and slack that are made of them; its times alone where the class is like another one. Of a
 # class: its actor, groups and links. Of a rank that is looked at by itself: its cell in the graph that is
 # folded.
-_STAGE_OP, _QUEUED_STAGE_OP, _CLASS_OP, _ALIKE_OP = 40, 700, 150, 22
+_STAGE_OP, _QUEUED_STAGE_OP, _CLASS_OP, _EQUAL_CLASS_OP = 40, 700, 150, 22
 _CLASS, _LISTED_RANK = 2_900, 1_100
 # Less is not looked for: it is there, or nothing else goes on either.
 _ALWAYS_THERE = 32 * 10**6
@@ -28,7 +28,7 @@ def run_bytes(
     listed_ranks: int = 0,
     *,
     queued: bool = False,
-    alike: bool = False,
+    has_equal_ranks: bool = False,
 ) -> int:
     """Bytes that a run and its report take at their peak, beside the program itself and the file.
 
@@ -38,7 +38,7 @@ def run_bytes(
     not folded, so that what is made of times is made once of them.
     """
     of_stages = stage_ops * (_QUEUED_STAGE_OP if queued else _STAGE_OP)
-    of_ops = class_ops * (_ALIKE_OP if alike else _CLASS_OP)
+    of_ops = class_ops * (_EQUAL_CLASS_OP if has_equal_ranks else _CLASS_OP)
     return of_stages + of_ops + classes * _CLASS + listed_ranks * _LISTED_RANK
 
 

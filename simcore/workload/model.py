@@ -82,7 +82,7 @@ class Header(Struct, frozen=True):
     column: Mapping[str, int] = field(default_factory=dict)
 
 
-class PiecedCell(NamedTuple):
+class SplitCell(NamedTuple):
     """A cell whose collective and whose matrix products run in pieces beside each other.
 
     cut_in: into how many the products are cut; one is of the rank's own share, so that the collective has one
@@ -91,12 +91,12 @@ class PiecedCell(NamedTuple):
     each piece follows a product's, and what follows the products waits for the last.
     """
 
-    cut_in: int
+    split_count: int
     before_ns: int
     product_ns: int
 
 
-class Uneven(NamedTuple):
+class UnevenCell(NamedTuple):
     """A cell in which the ranks of an expert group differ; () where they do not.
 
     compute_ns: what each computes. port_bytes: what goes through the port of each in its collective.
@@ -118,7 +118,7 @@ class StageRows(Struct, frozen=True):
     loss: tuple[int, ...] = ()
 
 
-class GivenNetwork(NamedTuple):
+class InputNetwork(NamedTuple):
     """A network that comes with what is run.
 
     dims, algorithms: as `--dim` and `--algorithm` have them. memory: GB/s.
@@ -129,7 +129,7 @@ class GivenNetwork(NamedTuple):
     algorithms: tuple[str, ...] = ()
 
 
-class AskedDegrees(Struct, frozen=True):
+class DegreeParameters(Struct, frozen=True):
     """What parameters say of ranks; None: as the file says."""
 
     world: int | None = None
@@ -139,7 +139,7 @@ class AskedDegrees(Struct, frozen=True):
     rank_order: str = RANK_ORDERS[0]
 
 
-class AskedModel(Struct, frozen=True):
+class ModelParameters(Struct, frozen=True):
     """What parameters say of a model and of how it is trained; None: as usual. passes, layers, dialect: of
     files alone.
     """
@@ -192,22 +192,22 @@ class AskedModel(Struct, frozen=True):
 class Maker(Protocol):
     """What makes a workload of parameters: a model, whose rows are those of a layout (`simcore.model`)."""
 
-    def workload(self, asked: AskedModel) -> Workload:
+    def workload(self, parameters: ModelParameters) -> Workload:
         """The rows under these parameters. Raises `UsageError` for what cannot be, with what would fit."""
 
-    def text(self, asked: AskedModel) -> tuple[str, tuple[Diagnostic, ...]] | None:
+    def text(self, parameters: ModelParameters) -> tuple[str, tuple[Diagnostic, ...]] | None:
         """The file that another program writes of it, as it stands; None where these are rows of our own."""
 
-    def values(self, asked: AskedModel) -> dict[str, Any]:
+    def values(self, parameters: ModelParameters) -> dict[str, Any]:
         """By field, what a run takes for the parameters of a model that were not given."""
 
-    def explained(self, asked: AskedModel, row: int, phase: Phase) -> list[str]:
+    def explain_ops(self, parameters: ModelParameters, row: int, phase: Phase) -> list[str]:
         """The ops of a cell, a line each with what it is made of; none where they are not known."""
 
-    def summed(self, asked: AskedModel, row: int, phase: Phase) -> str:
+    def summarize_ops(self, parameters: ModelParameters, row: int, phase: Phase) -> str:
         """The ops of a cell in one line: `up 4.181 ms (compute) + norm 86.3 us (memory)`, "" without ops."""
 
-    def network(self, asked: AskedModel) -> GivenNetwork | None:
+    def network(self, parameters: ModelParameters) -> InputNetwork | None:
         """The network that comes with it; None if none does."""
 
 
@@ -253,8 +253,8 @@ class Workload(Struct, frozen=True):
     recomputed: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     waits: Mapping[tuple[Phase, int], tuple[int, ...]] = field(default_factory=dict)
     buckets: Mapping[int, int] = field(default_factory=dict)
-    pieces: Mapping[tuple[Phase, int], PiecedCell] = field(default_factory=dict)
-    uneven: Mapping[tuple[Phase, int], Uneven] = field(default_factory=dict)
+    split_cells: Mapping[tuple[Phase, int], SplitCell] = field(default_factory=dict)
+    uneven: Mapping[tuple[Phase, int], UnevenCell] = field(default_factory=dict)
     host_link: float = 0.0
     rescaled: str = ""
     left_out: str = ""

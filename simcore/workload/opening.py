@@ -106,23 +106,23 @@ def _open_regular(path: str) -> BinaryIO:
 
 
 def _choose_reader(path: str, raw: bytes) -> Callable[[str, bytes], Workload]:
-    known = format_of(raw)
-    if known is not None and known.read is not None:
-        return known.read
+    file_format = format_of(raw)
+    if file_format is not None and file_format.read is not None:
+        return file_format.read
     head = head_of(raw)
     if not head.first:
         raise _refusal(path, "empty-file", "the file is empty, expected a workload", 1)
-    if known is None and not is_text(raw):
+    if file_format is None and not is_text(raw):
         message = f"found binary data ({raw[:_BYTES_SHOWN].hex(' ')}), expected a known format"
         raise _refusal(path, "unknown-format", message, 1)
-    if known is None:
+    if file_format is None:
         message = f"found {quoted(head.first)}, expected the first line of a known format"
         raise _refusal(path, "unknown-format", message, head.line)
-    if known.kind == "model":
-        raise _refusal(path, "is-a-model", f"found a {known.name}, expected a workload file")
-    if known.kind != "workload":
-        raise _refusal(path, "measured-run", f"found a {known.name}, expected a workload to simulate")
-    raise _refusal(path, "unsupported-format", known.refusal, head.line if is_text(raw) else 1)
+    if file_format.kind == "model":
+        raise _refusal(path, "is-a-model", f"found a {file_format.name}, expected a workload file")
+    if file_format.kind != "workload":
+        raise _refusal(path, "measured-run", f"found a {file_format.name}, expected a workload to simulate")
+    raise _refusal(path, "unsupported-format", file_format.refusal, head.line if is_text(raw) else 1)
 
 
 def _unreadable(path: str, error: OSError) -> InputError:

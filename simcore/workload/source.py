@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 512 * 2**20
 # Enough to tell a format: a trace of gigabytes is refused without reading it all.
 HEAD_BYTES = 1 << 20
-_PIECE = 1 << 20
+_CHUNK = 1 << 20
 # Fed to zlib at a time: it copies what a member leaves over, and a file may have a million members.
 _FED = 1 << 12
 GZIP = b"\x1f\x8b"
@@ -41,13 +41,13 @@ class Source:
         self._path = path
         self._read = read
         self._layers: list[_Gunzip] = []
-        self.head = _exactly(read, HEAD_BYTES)
+        self.head = _read_exactly(read, HEAD_BYTES)
         while self.head.startswith(GZIP):
             if len(self._layers) == _MOST_LAYERS:
                 raise self._refusal("bad-gzip", f"found gzip inside gzip more than {_MOST_LAYERS} times")
             self._layers.append(_Gunzip(path, self.head, self._read))
             self._read = self._layers[-1].read
-            self.head = _exactly(self._read, HEAD_BYTES)
+            self.head = _read_exactly(self._read, HEAD_BYTES)
             if not self.head:
                 self.refuse_cut()
 
@@ -59,18 +59,18 @@ class Source:
         # Grows in place, where pieces that are put together would be there twice.
         buffer = io.BytesIO()
         size = buffer.write(self.head)
-        while piece := self._read(_PIECE):
-            size += len(piece)
+        while chunk := self._read(_CHUNK):
+            size += len(chunk)
             if size > most:
                 raise too_large(self._path, most)
-            buffer.write(piece)
+            buffer.write(chunk)
         if not is_part_enough:
             self.refuse_cut()
         return buffer.getvalue()
 
     def refuse_cut(self) -> None:
         """Raises InputError where gzip data was found to end early."""
-        ended = next((layer.taken for layer in self._layers if layer.ends_early), None)
+        ended = next((layer.bytes_read for layer in self._layers if layer.ends_early), None)
         if ended is not None:
             raise self._refusal("bad-gzip", f"the gzip data ends early, at byte {ended}")
 
@@ -96,7 +96,7 @@ class _Gunzip:
         self._at = 0
         self._read_packed = read
         self._member: _Decompress | None = None
-        self.taken = 0
+        self.bytes_read = 0
         self.ends_early = False
 
     def read(self, size: int) -> bytes:
@@ -105,25 +105,25 @@ class _Gunzip:
 
         while True:
             if self._at == len(self._packed):
-                self._packed, self._at = self._read_packed(_PIECE), 0
-            piece = self._packed[self._at : self._at + _FED]
+                self._packed, self._at = self._read_packed(_CHUNK), 0
+            chunk = self._packed[self._at : self._at + _FED]
             if self._member is None:
-                if not piece:
+                if not chunk:
                     return b""
-                if not piece.strip(b"\0"):  # padding of a tape block
-                    self._advance(len(piece))
+                if not chunk.strip(b"\0"):  # padding of a tape block
+                    self._advance(len(chunk))
                     continue
                 self._member = zlib.decompressobj(_GZIP_WINDOW)
             try:
-                unpacked = self._member.decompress(piece, size)
+                unpacked = self._member.decompress(chunk, size)
             except zlib.error:
-                message = f"the gzip data is damaged, before byte {self.taken + len(piece)}"
+                message = f"the gzip data is damaged, before byte {self.bytes_read + len(chunk)}"
                 raise InputError(Diagnostic("error", "bad-gzip", message, self._path, 1, 1)) from None
             left = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
-            self._advance(len(piece) - len(left))
+            self._advance(len(chunk) - len(left))
             if self._member.eof:
                 self._member = None
-            elif not piece and not unpacked:
+            elif not chunk and not unpacked:
                 self.ends_early = True
                 return b""
             if unpacked:
@@ -131,13 +131,13 @@ class _Gunzip:
 
     def _advance(self, count: int) -> None:
         self._at += count
-        self.taken += count
+        self.bytes_read += count
 
 
-def _exactly(read: Read, size: int) -> bytes:
+def _read_exactly(read: Read, size: int) -> bytes:
     """The first `size` bytes, fewer only at the end: a pipe gives what has come so far."""
-    pieces: list[bytes] = []
-    while size and (piece := read(size)):
-        pieces.append(piece)
-        size -= len(piece)
-    return b"".join(pieces)
+    chunks: list[bytes] = []
+    while size and (chunk := read(size)):
+        chunks.append(chunk)
+        size -= len(chunk)
+    return b"".join(chunks)

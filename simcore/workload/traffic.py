@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from simcore.diagnostics import Diagnostic, printable
 from simcore.records import replace
-from simcore.units import digits, plural
+from simcore.units import group_digits, plural
 from simcore.workload.model import Workload
 
 _GRADIENTS = ("grad_gather", "grad_param_comm", "grad_norm")
@@ -53,7 +53,7 @@ def traffic_warnings(workload: Workload) -> Iterator[Diagnostic]:
         return
     rows = backward_unsent(workload)
     if rows:
-        times = f" ({digits(len(rows))} rows, first here)" if len(rows) > 1 else ""
+        times = f" ({group_digits(len(rows))} rows, first here)" if len(rows) > 1 else ""
         message = (
             f"{workload.name[rows[0]]} sends over tp forward and nothing backward, where a trainer "
             f"sends as much: backward's tensor-parallel traffic is missing{times}"
@@ -65,47 +65,49 @@ def traffic_warnings(workload: Workload) -> Iterator[Diagnostic]:
     if reduced is not None:
         row, parameters = reduced
         message = (
-            f"{workload.name[row]} all-reduces 2 bytes of each of the {digits(parameters)} parameters of a "
+            f"{workload.name[row]} all-reduces 2 bytes of each of the {group_digits(parameters)} "
+            "parameters of a "
             f"rank over tp; Megatron sends {parameters_sent(workload)}"
         )
         brief = f"{workload.name[row]} reduces all parameters over tp"
         yield Diagnostic("warning", "all-parameters", message, workload.path, workload.line[row], brief=brief)
-    yield from _another_activation(workload)
+    yield from _activation_warnings(workload)
 
 
-def _another_activation(workload: Workload) -> Iterator[Diagnostic]:
+def _activation_warnings(workload: Workload) -> Iterator[Diagnostic]:
     """A warning for a `pp_comm` that is neither the activation that the first row of attention sends over tp
     nor a rank's share of it: either is what files of AICB have.
     """
     header, fwd = workload.header, workload.fwd
-    tp, stated = header.tp or 1, header.pp_comm or 0
+    tp, stated_bytes = header.tp or 1, header.pp_comm or 0
     rows = (row for row in forward_senders(workload) if workload.name[row].startswith("attention"))
     row = next(rows, None)
-    if row is None or not stated or (header.pp or 1) < 2:
+    if row is None or not stated_bytes or (header.pp or 1) < 2:
         return
-    sent, name, line = fwd.bytes[row], workload.name[row], workload.line[row]
-    if stated in (sent, sent // tp):
+    tp_bytes, name, line = fwd.bytes[row], workload.name[row], workload.line[row]
+    if stated_bytes in (tp_bytes, tp_bytes // tp):
         return
-    told = activation_between_stages(sent, fwd.collective[row], tp)
-    if not told:
+    expected = activation_between_stages(tp_bytes, fwd.collective[row], tp)
+    if not expected:
         return
-    times = f"{stated / told:.3g}"
+    times = f"{stated_bytes / expected:.3g}"
     # One figure, which the step without `pp_comm` has, too: of two it was asked which is meant.
-    share = f"a rank's share, {digits(told)} B, of " if told != sent else ""
+    share = f"a rank's share, {group_digits(expected)} B, of " if expected != tp_bytes else ""
     message = (
-        f"pp_comm is {digits(stated)} B, {times} times what the rows tell: {share}the activation of "
-        f"{digits(sent)} B that {printable(name)} (line {line}) sends over tp; kept as written"
+        f"pp_comm is {group_digits(stated_bytes)} B, {times} times what the rows tell: {share}the "
+        "activation of "
+        f"{group_digits(tp_bytes)} B that {printable(name)} (line {line}) sends over tp; kept as written"
     )
     brief = f"pp_comm {times} x what the rows tell"
     column = header.column.get("pp_comm")
     yield Diagnostic("warning", "pp-comm-differs", message, workload.path, header.line, column, brief)
 
 
-def activation_between_stages(sent: int, collective: str | None, tp: int) -> int:
+def activation_between_stages(tp_bytes: int, collective: str | None, tp: int) -> int:
     """Bytes of the activation that a rank sends to the next stage, by what its tp collective sends of it: a
     rank's share of what is gathered or scattered, all of what is reduced.
     """
-    return sent // tp if collective in ("ALLGATHER", "REDUCESCATTER") else sent
+    return tp_bytes // tp if collective in ("ALLGATHER", "REDUCESCATTER") else tp_bytes
 
 
 def _is_sharded(workload: Workload) -> bool:
@@ -124,7 +126,7 @@ def parameters_sent(workload: Workload) -> str:
 
 def without_stated_transfers(workload: Workload) -> Workload | None:
     """A file that leaves to its rows what stages send each other; None of one whose rows say the same."""
-    if next(_another_activation(workload), None) is None:
+    if next(_activation_warnings(workload), None) is None:
         return None
     return replace(workload, header=replace(workload.header, pp_comm=None))
 

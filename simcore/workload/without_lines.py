@@ -20,10 +20,10 @@ ROW_COUNT = "row-count"
 def line_range(text: str) -> tuple[int, int]:
     """The first and the last of the lines that `82-83` or `82` names. Raises `UsageError`."""
     first, dash, last = text.partition("-")
-    numbers = (first, last if dash else first)
+    texts = (first, last if dash else first)
     # 2^40 is far beyond the lines of any file that is read.
-    if all(number.isascii() and number.isdigit() and len(number) < 13 for number in numbers):
-        begin, end = map(int, numbers)
+    if all(word.isascii() and word.isdigit() and len(word) < 13 for word in texts):
+        begin, end = map(int, texts)
         if 1 <= begin <= end:
             return begin, end
     raise UsageError(f"{_FLAG} {printable(text, 60)}: LINE or FROM-TO, for example 82-83, is expected")
@@ -55,20 +55,20 @@ def without_lines(workload: Workload, texts: Sequence[str]) -> Workload:
             "that are waited for): edit the file"
         )
     words = f"{'line' if len(rows) == 1 else 'lines'} {' '.join(texts)}"
-    said = tuple(
-        _counted(one, workload, result, words)
+    diagnostics = tuple(
+        _with_remaining_count(one, workload, result, words)
         for one in workload.diagnostics
         if not any(one.line is not None and first <= one.line <= last for first, last in ranges)
         and not (one.code == ROW_COUNT and result.declared_rows == len(result))
     )
-    return replace(result, diagnostics=said, as_read=workload, left_out=words)
+    return replace(result, diagnostics=diagnostics, as_read=workload, left_out=words)
 
 
-def _counted(one: Diagnostic, workload: Workload, left: Workload, words: str) -> Diagnostic:
+def _with_remaining_count(one: Diagnostic, workload: Workload, remaining: Workload, words: str) -> Diagnostic:
     """What a reader said of a file; of its count of rows how many are left, which is what was asked for."""
     if one.code != ROW_COUNT:
         return one
-    count, declared = len(left), left.declared_rows
+    count, declared = len(remaining), remaining.declared_rows
     # A warning here was read as if the fix had not helped: 98 rows of 96 were too many, and 87 are too few.
     message = f"states {declared} rows; of the {len(workload)} that are there {count} are left "
     message += f"without {words}"
@@ -85,25 +85,25 @@ def without_rows(workload: Workload, rows: Sequence[int]) -> Workload | None:
         return None
     if workload.as_read is not None or workload.maker is not None:
         return None
-    gone = set(rows)
-    left = [row for row in range(len(workload)) if row not in gone]
+    removed = set(rows)
+    remaining = [row for row in range(len(workload)) if row not in removed]
 
     def cells(of: Cells) -> Cells:
         return replace(
             of,
-            compute_ns=array("q", (of.compute_ns[row] for row in left)),
-            collective=[of.collective[row] for row in left],
-            group=[of.group[row] for row in left],
-            bytes=array("q", (of.bytes[row] for row in left)),
+            compute_ns=array("q", (of.compute_ns[row] for row in remaining)),
+            collective=[of.collective[row] for row in remaining],
+            group=[of.group[row] for row in remaining],
+            bytes=array("q", (of.bytes[row] for row in remaining)),
         )
 
     return replace(
         workload,
-        name=[workload.name[row] for row in left],
-        line=array("q", (workload.line[row] for row in left)),
+        name=[workload.name[row] for row in remaining],
+        line=array("q", (workload.line[row] for row in remaining)),
         fwd=cells(workload.fwd),
         ig=cells(workload.ig),
         wg=cells(workload.wg),
-        process_ns=array("q", (workload.process_ns[row] for row in left)),
-        row_policy=tuple(workload.row_policy[row] for row in left) if workload.row_policy else (),
+        process_ns=array("q", (workload.process_ns[row] for row in remaining)),
+        row_policy=tuple(workload.row_policy[row] for row in remaining) if workload.row_policy else (),
     )

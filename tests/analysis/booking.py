@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from simcore.analysis.span_words import OpFacts, op_facts
+from simcore.analysis.span_words import OpFacts, find_op_facts
 from simcore.parameters import Parameters
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, simulate
 from simcore.sources.simulated import ACCOUNTS
 from tests.strategies import Row, make_workload
@@ -33,7 +33,7 @@ def run(rows: Sequence[Row], degrees: dict[str, Any], **parameters: Any) -> Simu
 
 def booked(simulation: Simulation, rank: int) -> list[tuple[int, int, str]]:
     """(begin, end, account) of each segment of a rank."""
-    accounts = Results(simulation).accounts[simulation.timeline.folding.class_of(rank)]
+    accounts = SimulatedRun(simulation).accounts[simulation.timeline.folding.class_of(rank)]
     names = [ACCOUNTS[account] for account in accounts.account]
     return [(*edges, name) for edges, name in zip(pairwise(accounts.edge), names, strict=True)]
 
@@ -46,6 +46,6 @@ def spans(simulation: Simulation, rank: int, stream: str) -> list[tuple[int, int
 
 def facts(simulation: Simulation, number: int, op: int) -> OpFacts:
     """What is known of op `op` of a class, which an account names."""
-    found = op_facts(simulation, number, op)
+    found = find_op_facts(simulation, number, op)
     assert found is not None
     return found

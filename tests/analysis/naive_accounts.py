@@ -24,7 +24,7 @@ def naive_accounts(timeline: Timeline, number: int) -> Booked:
     for run in timeline.stage_program(number).runs:
         for wait in run.waits:
             if isinstance(wait, Receive):
-                begin, over = timeline.received_times(number, wait.message)
+                begin, over = timeline.transfer_times(number, wait.message)
                 booked += _waiting(timeline, number, now, begin, over, TO_NEXT)
             else:
                 begin, over = start[wait.op], end[wait.op]

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from hypothesis import given, settings
 
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.sources.simulated import ACCOUNTS
 from simcore.trace.accounts import Accounts
@@ -30,7 +30,7 @@ def segments(accounts: Accounts) -> list[tuple[int, int, str]]:
 def test_every_nanosecond_of_every_rank_is_in_exactly_one_account(case: Case) -> None:
     simulation = simulate(*case)
     step = simulation.step_time_ns
-    for accounts in Results(simulation).accounts:
+    for accounts in SimulatedRun(simulation).accounts:
         assert accounts.edge[0] == 0
         assert accounts.edge[-1] == step
         assert len(accounts.edge) == len(accounts.account) + 1 == len(accounts.op) + 1
@@ -45,7 +45,7 @@ def test_every_nanosecond_of_every_rank_is_in_exactly_one_account(case: Case) ->
 @given(cases())
 def test_accounts_are_those_booked_instant_by_instant(case: Case) -> None:
     simulation = simulate(*case)
-    for number, accounts in enumerate(Results(simulation).accounts):
+    for number, accounts in enumerate(SimulatedRun(simulation).accounts):
         naive = naive_accounts(simulation.timeline, number)
         assert merged(segments(accounts)) == naive
         assert dict(zip(ACCOUNTS, accounts.total_ns, strict=True)) == total_ns(naive)
@@ -54,7 +54,7 @@ def test_accounts_are_those_booked_instant_by_instant(case: Case) -> None:
 @settings(max_examples=40)
 @given(cases())
 def test_totals_are_the_sums_of_the_segments(case: Case) -> None:
-    for accounts in Results(simulate(*case)).accounts:
+    for accounts in SimulatedRun(simulate(*case)).accounts:
         totals = dict.fromkeys(ACCOUNTS, 0)
         for begin, over, account in segments(accounts):
             totals[account] += over - begin
@@ -70,7 +70,7 @@ def test_totals_are_the_sums_of_the_segments(case: Case) -> None:
 def test_communication_is_overlapped_or_seen_by_an_account_that_waits(case: Case) -> None:
     """Time in which a rank communicates lies beside its compute, or is exposed, or it waits."""
     simulation = simulate(*case)
-    results = Results(simulation)
+    results = SimulatedRun(simulation)
     for accounts, (_, comm, overlapped) in zip(results.accounts, results.figures.streams, strict=True):
         assert 0 <= overlapped <= min(comm, accounts.busy_ns)
         assert comm <= simulation.step_time_ns
@@ -82,7 +82,7 @@ def test_communication_is_overlapped_or_seen_by_an_account_that_waits(case: Case
 @settings(max_examples=40)
 @given(cases())
 def test_a_moment_lies_in_the_segment_that_at_names(case: Case) -> None:
-    for accounts in Results(simulate(*case)).accounts:
+    for accounts in SimulatedRun(simulate(*case)).accounts:
         for index, (begin, over, _) in enumerate(segments(accounts)):
             if begin < over:
                 assert accounts.at(begin) == index

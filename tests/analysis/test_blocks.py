@@ -2,20 +2,20 @@
 for; figures by a run of their own.
 """
 
-from simcore.analysis.blocks import UnequalBlocks, line_words, surplus_blocks, unequal_blocks
+from simcore.analysis.blocks import UnequalBlocks, find_surplus_blocks, find_unequal_blocks, format_lines
 from simcore.parameters import Parameters
 from simcore.records import replace
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, simulate
 from simcore.words.sentences.model import RunSums
 from simcore.words.sentences.pipeline import (
     Slots,
     SurplusMicrobatches,
     UnequalMicrobatches,
-    bubble,
+    find_bubble,
 )
 from simcore.words.sentences.pipeline import (
-    uneven_microbatches as said_of_them,
+    find_uneven_microbatches as said_of_them,
 )
 from simcore.workload import open_workload
 from simcore.workload.without_lines import without_rows
@@ -38,12 +38,12 @@ TOO_MANY = [EMBEDDING, *(LAYER.format(one) for one in range(3)), FINAL, EMBEDDIN
 
 
 def said(simulation: Simulation) -> dict[str, str]:
-    return {one.rule: one.lead + one.text for one in Results(simulation).sentences}
+    return {one.rule: one.lead + one.text for one in SimulatedRun(simulation).sentences}
 
 
 def surplus(simulation: Simulation) -> list[SurplusMicrobatches]:
     """What is said of blocks that no header asks for."""
-    found = said_of_them(RunSums(Results(simulation)))
+    found = said_of_them(RunSums(SimulatedRun(simulation)))
     return [one for one in found if isinstance(one, SurplusMicrobatches)]
 
 
@@ -68,7 +68,7 @@ def one_block_too_many() -> Simulation:
 
 
 def test_unequal_micro_batches_are_said_with_their_lines_and_what_is_read_in_place_of_a_mean() -> None:
-    sentence = Results(uneven_microbatches()).sentences[0]
+    sentence = SimulatedRun(uneven_microbatches()).sentences[0]
     assert isinstance(sentence, UnequalMicrobatches)
     assert (sentence.blocks, sentence.layers) == (UnequalBlocks(0, 1, 2.0), (2, 1))
     assert sentence.lines == ("lines 3-5", "lines 6-7")
@@ -85,14 +85,14 @@ def test_unequal_micro_batches_are_said_with_their_lines_and_what_is_read_in_pla
 
 def test_of_unequal_micro_batches_the_slots_of_equal_ones_are_said() -> None:
     """1f1b on 4 stages with blocks of 2 layers and 1: 2 of blocks alike leave 3 of 5 slots empty."""
-    (found,) = bubble(RunSums(Results(run(UNEVEN, {"pp": 4}, schedule="1f1b"))))
+    (found,) = find_bubble(RunSums(SimulatedRun(run(UNEVEN, {"pp": 4}, schedule="1f1b"))))
     assert found.slots == Slots("1f1b", stages=4, microbatches=2, chunks=1, is_uneven=True)
-    assert (found.alike, found.is_assumed) == ("compute", False)
-    alike = RunSums(Results(run(UNEVEN[:3] * 2, {"pp": 4}, schedule="1f1b")))
+    assert (found.equal_in, found.is_assumed) == ("compute", False)
+    alike = RunSums(SimulatedRun(run(UNEVEN[:3] * 2, {"pp": 4}, schedule="1f1b")))
     assert 5 * (alike.step_ns - alike.mean_busy_ns) == 3 * alike.step_ns
-    (of_alike,) = bubble(alike)
+    (of_alike,) = find_bubble(alike)
     assert of_alike.slots == found.slots._replace(is_uneven=False)
-    uneven = RunSums(Results(run(UNEVEN, {"pp": 4}, schedule="1f1b")))
+    uneven = RunSums(SimulatedRun(run(UNEVEN, {"pp": 4}, schedule="1f1b")))
     lost = uneven.step_ns - uneven.mean_busy_ns
     # More than the 13.5 us that 3 of 5 slots are beside 9 us of compute.
     assert (lost, uneven.mean_busy_ns) == (17_000, 9_000)
@@ -104,31 +104,31 @@ def test_the_empty_slots_are_those_of_the_passes() -> None:
     """
     for stages, count in ((2, 1), (4, 1), (16, 2), (16, 32)):
         parameters = Parameters(pp=stages, microbatches=count)
-        facts = RunSums(Results(simulate(open_workload("fixtures/002_gpt_1024npu.txt"), parameters)))
+        facts = RunSums(SimulatedRun(simulate(open_workload("fixtures/002_gpt_1024npu.txt"), parameters)))
         lost = facts.mean_ns["bubble"] + facts.mean_ns["idle"]
         done = sum(facts.mean_ns[f"compute {phase}"] for phase in ("fwd", "ig", "wg", "recompute"))
         done += sum(facts.mean_ns[f"exposed {kind}"] for kind in ("tp", "ep", "pp", "cp"))
         assert abs(lost - done * (stages - 1) / count) < 0.01 * lost
-        (found,) = bubble(facts)
+        (found,) = find_bubble(facts)
         assert found.slots is not None
         assert (found.slots.stages, found.slots.microbatches, found.slots.is_uneven) == (stages, count, False)
-    one = Results(simulate(open_workload(MISTAKES), Parameters(without_lines=("83-93",))))
-    (found,) = bubble(RunSums(one))
+    one = SimulatedRun(simulate(open_workload(MISTAKES), Parameters(without_lines=("83-93",))))
+    (found,) = find_bubble(RunSums(one))
     assert found.slots == Slots("1f1b", stages=4, microbatches=1, chunks=1, is_uneven=False)
     # A stage that computes longer than its peers costs more than that.
     late = tuple(f"{rank}=3" for rank in range(32))
     several = Parameters(without_lines=("83-93",), microbatches=8, slow_rank=late)
-    slow = RunSums(Results(simulate(open_workload(MISTAKES), several)))
-    assert not any(found.slots for found in bubble(slow))
+    slow = RunSums(SimulatedRun(simulate(open_workload(MISTAKES), several)))
+    assert not any(found.slots for found in find_bubble(slow))
 
 
 def test_what_a_header_asks_for_is_a_run_without_the_other_blocks_where_lines_can_go() -> None:
     """Three blocks too many, too, and the same step as with fewer micro-batches."""
     two = of_rows(*TOO_MANY, EMBEDDING, LAYER.format(4), LAYER.format(5), FINAL)
     for simulation, lines in ((one_block_too_many(), "8-10"), (two, "8-14")):
-        extra = surplus_blocks(simulation)
+        extra = find_surplus_blocks(simulation)
         assert extra is not None
-        asked = extra.as_header_asks(simulation.workload)
+        asked = extra.header_fields(simulation.workload)
         assert asked == {"without_lines": (lines,)}
         without = simulate(simulation.workload, Parameters(schedule="1f1b", **asked))
         fewer = simulate(simulation.workload, Parameters(schedule="1f1b", microbatches=1))
@@ -136,12 +136,12 @@ def test_what_a_header_asks_for_is_a_run_without_the_other_blocks_where_lines_ca
         # A header that names rows by their places has them all.
         header = replace(simulation.workload.header, checkpoints=(2,), checkpoint_initiates=(4,))
         named = replace(simulation.workload, header=header)
-        assert extra.as_header_asks(named) == {"microbatches": 1}
+        assert extra.header_fields(named) == {"microbatches": 1}
 
 
 def test_a_block_that_no_header_asks_for_is_said_with_its_lines_and_the_step_without_it() -> None:
     without = of_rows(*TOO_MANY, microbatches=1)
-    found = Results(one_block_too_many()).sentences[0]
+    found = SimulatedRun(one_block_too_many()).sentences[0]
     assert isinstance(found, SurplusMicrobatches)
     assert (found.rule, found.ns) == ("uneven-microbatches", without.step_time_ns)
     assert (found.microbatches, found.layers, found.more_layers) == (1, 3, (1,))
@@ -157,14 +157,14 @@ def test_what_cuts_a_block_in_two_is_named_where_the_run_without_it_is_offered()
     joined = of_rows(*TOO_MANY[:4], *TOO_MANY[6:])
     assert (joined.program.structure.layers_per_block, len(joined.workload)) == ((4,), 6)
     for pp in (1, 2):
-        rows = [one for one in Results(of_rows(*TOO_MANY, declared=6, pp=pp)).what_if() if one.fixes]
+        rows = [one for one in SimulatedRun(of_rows(*TOO_MANY, declared=6, pp=pp)).what_if() if one.fixes]
         (meant,) = [one for one in rows if "7-8" in one.flags]
         assert meant.flags == "--without-lines 7-8"
         assert says([meant.meaning], "final_norm", "embedding_layer")
-    (other,) = [one for one in Results(of_rows(*TOO_MANY, declared=6)).what_if() if "7-8" in one.flags]
+    (other,) = [one for one in SimulatedRun(of_rows(*TOO_MANY, declared=6)).what_if() if "7-8" in one.flags]
     assert other.better10_ns == joined.step_time_ns > of_rows(*TOO_MANY, declared=6).step_time_ns
     # Where the count of rows is another nobody knows.
-    assert not [one for one in Results(of_rows(*TOO_MANY, declared=7)).what_if() if "7-8" in one.flags]
+    assert not [one for one in SimulatedRun(of_rows(*TOO_MANY, declared=7)).what_if() if "7-8" in one.flags]
     assert not [one for one in said(of_rows(*TOO_MANY, declared=6)).values() if "final_norm" in one]
 
 
@@ -172,7 +172,7 @@ def test_the_warning_of_the_count_of_rows_says_what_the_header_makes_of_it_and_w
     """98 rows, 96 stated, and a fix that leaves 87: a newcomer took it for another mistake of the file."""
 
     def warned(simulation: Simulation) -> list[str]:
-        return [one.message for one in Results(simulation).diagnostics if one.code == "row-count"]
+        return [one.message for one in SimulatedRun(simulation).diagnostics if one.code == "row-count"]
 
     seed = simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters())
     (plain,) = [one.message for one in seed.diagnostics if one.code == "row-count"]
@@ -195,7 +195,7 @@ def test_rows_without_lines_in_a_file_are_not_named_by_them() -> None:
     """Planted: the sentence without asking whether there are lines; made rows ended in a traceback."""
     simulation = of_rows(*TOO_MANY, declared=6)
     made = replace(simulation.workload, rescaled="from tp 2 to tp 1")
-    rules = {one.rule for one in Results(simulate(made, Parameters(schedule="1f1b"))).sentences}
+    rules = {one.rule for one in SimulatedRun(simulate(made, Parameters(schedule="1f1b"))).sentences}
     assert "uneven-microbatches" in rules
 
 
@@ -212,18 +212,18 @@ def test_a_file_without_rows_is_the_file_that_never_had_them() -> None:
 
 def test_no_block_is_called_one_too_many_where_the_header_is_in_doubt() -> None:
     # As many as it asks for; none as long as it says; one behind them is; asked for by the user.
-    assert surplus_blocks(of_rows(*TOO_MANY, ga=2)) is None
-    assert surplus_blocks(of_rows(*TOO_MANY, vpp=2)) is None
-    assert surplus_blocks(of_rows(*TOO_MANY, *TOO_MANY[:5])) is None
+    assert find_surplus_blocks(of_rows(*TOO_MANY, ga=2)) is None
+    assert find_surplus_blocks(of_rows(*TOO_MANY, vpp=2)) is None
+    assert find_surplus_blocks(of_rows(*TOO_MANY, *TOO_MANY[:5])) is None
     for simulation in (of_rows(*TOO_MANY, microbatches=4), uneven_microbatches()):
-        assert isinstance(Results(simulation).sentences[0], UnequalMicrobatches)
+        assert isinstance(SimulatedRun(simulation).sentences[0], UnequalMicrobatches)
 
 
 def test_another_layer_is_no_copy() -> None:
     other = [*TOO_MANY[:6], LAYER.format(3).replace("4000", "4001"), FINAL]
-    found = surplus_blocks(of_rows(*other, declared=6))
+    found = find_surplus_blocks(of_rows(*other, declared=6))
     assert found is not None
-    assert (found.copied, found.between) == ((), ())
+    assert (found.copied_rows, found.rows_between) == ((), ())
     (sentence,) = surplus(of_rows(*other, declared=6))
     assert (sentence.more_layers, sentence.copied) == ((1,), "")
 
@@ -238,16 +238,16 @@ def test_two_blocks_too_many_are_said_with_the_layers_of_each() -> None:
 
 
 def test_the_file_with_mistakes_says_which_lines_they_are() -> None:
-    results = Results(simulate(open_workload(MISTAKES), Parameters()))
+    results = SimulatedRun(simulate(open_workload(MISTAKES), Parameters()))
     workload = results.simulation.workload
-    found, uneven = surplus_blocks(results.simulation), unequal_blocks(results.simulation)
+    found, uneven = find_surplus_blocks(results.simulation), find_unequal_blocks(results.simulation)
     assert found is not None
     assert uneven is not None
     assert (uneven.most, uneven.least) == (0, 1)
-    parts = (found.more, found.copied, found.between)
+    parts = (found.surplus_rows, found.copied_rows, found.rows_between)
     lines = ["lines 83-93", "lines 10-18", "lines 82-83"]
-    assert [line_words(workload, rows) for rows in parts] == lines
-    assert not results.shape.microbatches_alike
+    assert [format_lines(workload, rows) for rows in parts] == lines
+    assert not results.shape.has_equal_microbatches
 
 
 def test_one_chunk_is_no_example_of_interleaving() -> None:
@@ -255,6 +255,6 @@ def test_one_chunk_is_no_example_of_interleaving() -> None:
     slots = {}
     for schedule, chunks in (("1f1b", {}), ("interleaved", {"virtual_stages": 1})):
         parameters = Parameters(schedule=schedule, microbatches=4, **chunks)
-        (found,) = bubble(RunSums(Results(simulate(open_workload(MISTAKES), parameters))))
+        (found,) = find_bubble(RunSums(SimulatedRun(simulate(open_workload(MISTAKES), parameters))))
         slots[schedule] = found.slots
     assert slots == {"1f1b": Slots("1f1b", 4, 4, 1, is_uneven=True), "interleaved": None}

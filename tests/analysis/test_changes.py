@@ -12,14 +12,14 @@ from functools import cache
 import pytest
 from hypothesis import given, settings
 
-from simcore.analysis.file_memory import memory_bytes
-from simcore.analysis.what_if.changes import _schedules
+from simcore.analysis.file_memory import peak_bytes
+from simcore.analysis.what_if.changes import _schedule_changes
 from simcore.diagnostics import UsageError
 from simcore.layout import with_gathered_buffer
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, PHASES
 from simcore.program.schedules import SCHEDULES
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, simulate
 from simcore.trace.findings import WhatIf
 from simcore.trace.run import mean_busy_ns
@@ -30,7 +30,7 @@ from tests.engine.test_folding_with_overrides import overridden
 from tests.says import figures
 from tests.says import said as says
 from tests.strategies import Case, Cell, Row, cases, layer
-from tui.commands.arguments import Parser, add_parameters, parameters_from
+from tui.commands.arguments import Parser, add_parameters, parse_parameters
 
 SEEDS = {
     "000": "fixtures/000_gpt13b_tp4_old_header.txt",
@@ -42,13 +42,13 @@ BLOCK = layer("embedding_layer", 1000, 1000, 1000)
 
 
 @cache
-def seed_run(seed: str, flags: str = "") -> Results:
+def seed_run(seed: str, flags: str = "") -> SimulatedRun:
     """A run of a fixture, made once: it is only read, and what changes of it bring takes seconds to find."""
-    return Results(simulate(open_workload(SEEDS[seed]), flags_of(flags)))
+    return SimulatedRun(simulate(open_workload(SEEDS[seed]), flags_of(flags)))
 
 
-def advice(run: Results | Simulation) -> list[WhatIf]:
-    results = run if isinstance(run, Results) else Results(run)
+def advice(run: SimulatedRun | Simulation) -> list[WhatIf]:
+    results = run if isinstance(run, SimulatedRun) else SimulatedRun(run)
     return [one for one in results.what_if() if one.list == "change"]
 
 
@@ -88,7 +88,7 @@ def test_a_run_with_the_parameters_of_a_row_takes_what_the_row_says(case: Case) 
     Planted: a factor of 0.91 in the parameters; a factor that the queues of shared ports do not have.
     """
     simulation = simulate(*case)
-    for one in Results(simulation).what_if():
+    for one in SimulatedRun(simulation).what_if():
         assert one.parameters is not None, one.name
         assert simulate(case.workload, one.parameters).step_time_ns == one.better10_ns, one.name
 
@@ -99,7 +99,7 @@ def test_time_scales_are_taken_one_after_the_other_and_what_is_not_there_is_refu
     twice = simulate(workload, flags_of(r"--time-scale=stream\ dp=0.5 --time-scale=layer\ grad_gather=0"))
     whole = simulate(workload, flags_of(""))
     assert whole.step_time_ns > once.step_time_ns > twice.step_time_ns
-    again = Results(once).what_if()
+    again = SimulatedRun(once).what_if()
     assert {one.name: one.better10_ns for one in again}["stream dp"] < once.step_time_ns
     for asked, words in (
         (r"stream\ ep=0.9", "no stream ep in this run, only stream tp, stream dp"),
@@ -115,7 +115,7 @@ def flags_of(words: str) -> Parameters:
     """The parameters that a command line gives."""
     parser = Parser(prog="wltui")
     add_parameters(parser)
-    return parameters_from(parser.parse_args(shlex.split(words)))
+    return parse_parameters(parser.parse_args(shlex.split(words)))
 
 
 def test_the_best_change_of_a_layer_loop_is_a_schedule_that_hides_its_gradients() -> None:
@@ -153,7 +153,7 @@ def test_a_stage_layout_is_said_to_take_work_away_and_stands_behind_what_gains()
     # It gains more than two that stand before it: they are what somebody can change.
     assert sum(one.better10_ns > layout.better10_ns for one in found[: found.index(layout)]) == 2
     # The same model, laid out as it is in Megatron, computes no row faster: its ranks compute less.
-    megatron = Results(simulate(simulation.workload, flags_of(layout.flags)))
+    megatron = SimulatedRun(simulate(simulation.workload, flags_of(layout.flags)))
     assert mean_busy_ns(megatron) < mean_busy_ns(seed_run("002", "--stage-layout uniform"))
 
 
@@ -187,8 +187,8 @@ def test_that_interleaved_stages_need_no_more_memory_says_why() -> None:
         count = run.program.microbatches
         for one in rows:
             assert one.parameters is not None
-            other = Results(simulate(run.workload, one.parameters))
-            as_now = memory_bytes(other.model) == memory_bytes(seed_run("002", flags).model)
+            other = SimulatedRun(simulate(run.workload, one.parameters))
+            as_now = peak_bytes(other.model) == peak_bytes(seed_run("002", flags).model)
             held = max(seed_run("002", flags).shape.held_microbatches) == count
             assert (why.format(count) in one.meaning) == (as_now and held) == speaks, one.flags
     # Of schedules that hold no more nobody expects it.
@@ -291,7 +291,7 @@ def test_what_a_schedule_does_that_not_everybody_knows_is_said_and_true() -> Non
     for name in ("zb-h1", "zb-h2", "zb-v", "v-half"):
         does = SCHEDULES[name].does
         other = simulate(now.workload, flags_of(f"{flags} --schedule {name}"))
-        most[name] = max(Results(other).shape.held_microbatches)
+        most[name] = max(SimulatedRun(other).shape.held_microbatches)
         assert ("two chunks, laid out as a V" in does) == (other.program.virtual_stages == 2)
         # A weight gradient runs behind input gradients of stages that wait for them.
         ops = other.timeline.stage_program(0).ops
@@ -326,8 +326,8 @@ def test_of_unequal_micro_batches_no_mean_is_said() -> None:
     """Four of seed 001 are both of its blocks twice: half of their step is held against this step."""
     *_, last, reading = advice(seed_run("001"))
     assert reading.fixes
-    assert figures(last.knob) == ["--microbatches", "4", duration(last.alike_ns or 0)]
-    assert last.alike_ns == seed_run("001", last.flags).simulation.step_time_ns // 2
+    assert figures(last.knob) == ["--microbatches", "4", duration(last.same_work_ns or 0)]
+    assert last.same_work_ns == seed_run("001", last.flags).simulation.step_time_ns // 2
 
 
 def test_what_a_change_needs_of_memory_is_that_of_its_run() -> None:
@@ -335,10 +335,10 @@ def test_what_a_change_needs_of_memory_is_that_of_its_run() -> None:
     rows = advice(seed_run("002"))
     for row in rows:
         assert row.parameters is not None
-        memory = Results(simulate(simulation.workload, row.parameters)).model.file_memory
+        memory = SimulatedRun(simulate(simulation.workload, row.parameters)).model.file_memory
         assert row.memory_bytes == max(stage.total for stage in memory)
     # Interleaved holds all 16 micro-batches on stage 0 as 1f1b does; v-half halves them.
-    now = memory_bytes(seed_run("002").model)
+    now = peak_bytes(seed_run("002").model)
     needed = {row.flags: row.memory_bytes for row in rows}
     assert needed["--schedule interleaved --virtual-stages 8"] == now
     assert now is not None
@@ -351,9 +351,9 @@ def test_nobody_knows_what_a_change_needs_where_the_file_does_not_say_what_activ
     """The gradients of seed 002 without its tensor-parallel collectives, which say b s h."""
     rows = [Row("grad_gather", wg=Cell(0, "ALLGATHER", "dp", 4000))]
     rows += [Row("grad_param_comm", wg=Cell(0, "REDUCESCATTER", "dp", 8000)), *[BLOCK] * 4]
-    results = Results(run(rows, {"dp": 2, "pp": 4}, schedule="gpipe"))
+    results = SimulatedRun(run(rows, {"dp": 2, "pp": 4}, schedule="gpipe"))
     assert results.model.file_memory
-    assert memory_bytes(results.model) is None
+    assert peak_bytes(results.model) is None
     found = [one for one in results.what_if() if one.list == "change"]
     assert found
     assert {one.memory_bytes for one in found} == {None}
@@ -366,12 +366,14 @@ def test_a_table_of_ops_has_no_other_schedule() -> None:
 def test_a_schedule_of_several_chunks_is_offered_with_two_or_more() -> None:
     """Of 4 micro-batches on 4 stages of 1 layer it would take one chunk, which is nothing to interleave."""
     simulation = simulate(open_workload(SEEDS["001"]), Parameters(microbatches=4))
-    assert not any("interleaved --virtual-stages 1" in one.flags for one in Results(simulation).what_if())
+    assert not any(
+        "interleaved --virtual-stages 1" in one.flags for one in SimulatedRun(simulation).what_if()
+    )
     # Where there are layers to cut it is offered.
     simulation = simulate(open_workload(SEEDS["002"]), Parameters())
     counts = [
         change.fields["virtual_stages"]
-        for change in _schedules(simulation)
+        for change in _schedule_changes(simulation)
         if change.fields["schedule"] == "interleaved"
     ]
     assert counts

@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.comparison import Comparison
-from simcore.comparison.matching import class_pairs, matched_ops, row_names, rows_in
-from simcore.comparison.movers import Mover
-from simcore.comparison.op_words import pieces_words
+from simcore.comparison.matching import find_class_pairs, identify_rows, map_rows, match_ops
+from simcore.comparison.op_changes import OpChange
+from simcore.comparison.op_words import splits_words
 from simcore.comparison.words import side_words
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, PHASES
 from simcore.render.report.comparison import comparison_json, comparison_page, slower_words
 from simcore.render.report.pages import run_json
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, simulate
 from simcore.workload import Workload, open_workload
 from tests.analysis.booking import run
@@ -35,13 +35,13 @@ SEED_002 = "fixtures/002_gpt_1024npu.txt"
 
 
 def compared(a: Simulation, b: Simulation) -> Comparison:
-    return Comparison(Results(a), Results(b))
+    return Comparison(SimulatedRun(a), SimulatedRun(b))
 
 
 @cache
-def seed_run(**parameters: Any) -> Results:
+def seed_run(**parameters: Any) -> SimulatedRun:
     """A run of seed 002, made once: it is only read."""
-    return Results(simulate(_seed_workload(), Parameters(**parameters)))
+    return SimulatedRun(simulate(_seed_workload(), Parameters(**parameters)))
 
 
 @cache
@@ -81,7 +81,7 @@ def changed(case: Case, change: dict[str, Any]) -> Simulation:
     for field, value in change.items():
         if field in ("schedule", "microbatches") and layer_loop:
             continue
-        parameters = parameters.replaced(field, value)
+        parameters = parameters.with_value(field, value)
     return simulate(case.workload, parameters)
 
 
@@ -90,18 +90,23 @@ def changed(case: Case, change: dict[str, Any]) -> Simulation:
 def test_a_run_beside_itself_matches_whole_and_nothing_differs(case: Case) -> None:
     simulation = simulate(*case)
     found = compared(simulation, simulation)
-    assert (found.difference_ns, found.ops.changed, found.ops.movers, found.ops.cost) == (0, {}, [], None)
-    assert found.ops.matched.whole
-    assert found.ops.matched.ops == simulation.timeline.spans
-    assert not found.ops.matched.differs
+    assert (
+        found.difference_ns,
+        found.ops.changed_parameters,
+        found.ops.op_changes,
+        found.ops.memory_change,
+    ) == (0, {}, [], None)
+    assert found.ops.op_matches.is_complete
+    assert found.ops.op_matches.ops == simulation.timeline.spans
+    assert not found.ops.op_matches.different_kinds
     assert {change.ns for change in (*found.ops.accounts, *found.ops.worst_accounts)} == {0}
-    assert {one.moved_ns for one in found.ops.layers} <= {0}
-    assert found.why.startswith("nothing changes")
+    assert {one.total_change_ns for one in found.ops.layers} <= {0}
+    assert found.why_text.startswith("nothing changes")
 
 
-def is_at_its_start(simulation: Simulation, mover: Mover) -> bool:
+def is_at_its_start(simulation: Simulation, mover: OpChange) -> bool:
     """Whether such an op begins there on the rank of the mover."""
-    stage, dp, tp = mover.place
+    stage, dp, tp = mover.position
     number = simulation.timeline.folding.class_of(simulation.layout.rank(tp, dp, stage))
     ops, start, end = simulation.timeline.columns(number)
     names = [*simulation.workload.name, ""]
@@ -120,8 +125,8 @@ def test_the_other_way_round_every_difference_has_the_other_sign(case: Case, cha
     a, b = simulate(*case), changed(case, change)
     there, back = compared(a, b), compared(b, a)
     assert there.difference_ns == -back.difference_ns
-    assert there.ops.matched.ops == back.ops.matched.ops
-    assert there.ops.matched.whole == back.ops.matched.whole
+    assert there.ops.op_matches.ops == back.ops.op_matches.ops
+    assert there.ops.op_matches.is_complete == back.ops.op_matches.is_complete
     assert [one.ns for one in there.ops.accounts] == [-one.ns for one in back.ops.accounts]
     assert [one.ns for one in there.ops.worst_accounts] == [-one.ns for one in back.ops.worst_accounts]
     assert [(one.name, one.compute.ns, one.exposed.ns) for one in there.ops.layers] == [
@@ -129,15 +134,15 @@ def test_the_other_way_round_every_difference_has_the_other_sign(case: Case, cha
     ]
     turned = [
         mover._replace(a_ns=mover.b_ns, b_ns=mover.a_ns, a_start_ns=other.a_start_ns)
-        for mover, other in zip(there.ops.movers, back.ops.movers, strict=True)
+        for mover, other in zip(there.ops.op_changes, back.ops.op_changes, strict=True)
     ]
-    assert turned == back.ops.movers
+    assert turned == back.ops.op_changes
     for run_a, found in ((a, there), (b, back)):
-        assert all(is_at_its_start(run_a, mover) for mover in found.ops.movers)
+        assert all(is_at_its_start(run_a, mover) for mover in found.ops.op_changes)
     assert there.unchanged == back.unchanged
-    if there.ops.cost is not None:
-        stage, a_kept, b_kept, a_peak, b_peak = there.ops.cost
-        assert back.ops.cost == (stage, b_kept, a_kept, b_peak, a_peak)
+    if there.ops.memory_change is not None:
+        stage, a_kept, b_kept, a_peak, b_peak = there.ops.memory_change
+        assert back.ops.memory_change == (stage, b_kept, a_kept, b_peak, a_peak)
 
 
 @settings(max_examples=60)
@@ -198,7 +203,7 @@ def test_matching_is_that_of_every_rank_op_by_op(case: Case, change: dict[str, A
             ops = simulation.timeline.stage_program(simulation.timeline.folding.class_of(one)).ops
             keys.append(Counter(zip(ops.row, ops.phase, ops.microbatch, ops.stream, strict=True)))
         counts += (keys[0] & keys[1]).total()
-    assert compared(a, b).ops.matched.ops == counts
+    assert compared(a, b).ops.op_matches.ops == counts
 
 
 @settings(max_examples=40)
@@ -210,7 +215,7 @@ def test_ranks_in_common_are_those_of_both_classes(case: Case, change: dict[str,
         tp, dp, stage = a.layout.position(rank)
         key = (a.timeline.folding.class_of(rank), b.timeline.folding.class_of(b.layout.rank(tp, dp, stage)))
         naive.setdefault(key, []).append((stage, dp, tp))
-    assert {(pair.a, pair.b): (pair.ranks, pair.first) for pair in class_pairs(a, b)} == {
+    assert {(pair.a, pair.b): (pair.ranks, pair.first) for pair in find_class_pairs(a, b)} == {
         key: (len(places), min(places)) for key, places in naive.items()
     }
 
@@ -246,30 +251,30 @@ def test_zb_h1_against_1f1b_in_one_screen() -> None:
         "A  14.774 s    step / 16 = 923.4 ms  --schedule 1f1b",
         "B  10.695 s    step / 16 = 668.4 ms  --schedule zb-h1",
         "B - A  -4.079 s (-27.6 %); all 2 595 840 ops of 1 024 ranks matched",
-        f"Why: {found.why}.",
+        f"Why: {found.why_text}.",
     ]
-    assert says([found.why], "drain -4.080 s", "weight gradients fill")
+    assert says([found.why_text], "drain -4.080 s", "weight gradients fill")
     assert says([lines[-2]], "Unchanged", "duration", "collectives", "transfers", "bytes")
     assert says([lines[-1]], "Cost", "16 micro-batches", "as in A", "stage 15", "16", "A 1")
 
 
 def test_other_degrees_match_as_far_as_places_agree() -> None:
     found = seed(tp=4, pp=4)
-    assert found.ops.matched.ranks == 4 * 8 * 4
-    assert not found.ops.matched.whole
+    assert found.ops.op_matches.ranks == 4 * 8 * 4
+    assert not found.ops.op_matches.is_complete
     assert "323 712 ops of 128 ranks matched, of 2 595 840 in A and 2 589 696 in B" in comparison_page(found)
 
 
 def test_rows_of_two_files_are_matched_by_name_and_order() -> None:
     a = run([layer("mlp", 5), layer("norm", 7), layer("mlp", 9)], {}).workload
     b = run([layer("norm", 7), layer("mlp", 5), layer("new", 1)], {}).workload
-    assert row_names(a) == [("mlp", 0), ("norm", 0), ("mlp", 1)]
-    assert rows_in(a, b) == [1, 0, -4]
+    assert identify_rows(a) == [("mlp", 0), ("norm", 0), ("mlp", 1)]
+    assert map_rows(a, b) == [1, 0, -4]
     first, second = run([layer("mlp", 5), layer("norm", 7)], {}), run([layer("norm", 3), layer("mlp", 5)], {})
     found = compared(first, second)
-    assert found.ops.matched.whole
-    assert found.ops.other_file
-    assert says([found.why], "compute -4 ns", "another file", "8 ns", "12 ns")
+    assert found.ops.op_matches.is_complete
+    assert found.ops.has_other_file
+    assert says([found.why_text], "compute -4 ns", "another file", "8 ns", "12 ns")
     assert comparison_page(found).startswith("A  12 ns       made.txt")
 
 
@@ -277,7 +282,7 @@ def test_ops_match_where_a_schedule_takes_the_backward_apart() -> None:
     rows = [Row("embedding_layer", Cell(10), Cell(20), Cell(30))] * 3
     a, b = (run(rows, {"pp": 2}, schedule=name) for name in ("1f1b", "zb-h1"))
     ops, other = (one.timeline.stage_program(0).ops for one in (a, b))
-    assert len(matched_ops(ops, other, range(3)).pairs) == len(ops) == len(other)
+    assert len(match_ops(ops, other, range(3)).pairs) == len(ops) == len(other)
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -289,7 +294,7 @@ def test_a_collective_that_runs_in_pieces_beside_compute_is_all_of_its_pieces(tu
     beside = {"schedule": "1f1b", "overlap_grad_reduce": True, "overlap_param_gather": True}
     a, b = simulate(workload, Parameters()), simulate(workload, Parameters(**beside))  # type: ignore[arg-type]
     comparison = compared(*((b, a) if turned else (a, b)))
-    movers = comparison.ops.movers
+    movers = comparison.ops.op_changes
     said = {(one.name, one.measure): (one.a_ns, one.b_ns) for one in movers if one.kind.startswith("dp ")}
     ops, start, end = b.timeline.columns(0)
     for name in ("grad_gather", "grad_param_comm"):
@@ -302,7 +307,7 @@ def test_a_collective_that_runs_in_pieces_beside_compute_is_all_of_its_pieces(tu
         assert starts[not turned] == min(start[op] for op in pieces) < starts[turned]
     assert not [one for one in movers if one.kind == "compute" and one.measure == "start"]
     # A newcomer held +734.1 us of it against `a collective beside compute slows neither`.
-    words = pieces_words(comparison.ops)
+    words = splits_words(comparison.ops)
     assert words.startswith("AB"[not turned])
     assert says([words], "grad_gather", "grad_param_comm", "82 pieces", "latency")
     assert words in " ".join(comparison_page(comparison).split())
@@ -310,14 +315,14 @@ def test_a_collective_that_runs_in_pieces_beside_compute_is_all_of_its_pieces(tu
 
 def test_of_pieces_nothing_is_said_where_both_have_as_many_or_the_whole_takes_longer() -> None:
     beside = {"schedule": "1f1b", "overlap_grad_reduce": True}
-    assert pieces_words(seed(schedule="zb-h1").ops) == ""
+    assert splits_words(seed(schedule="zb-h1").ops) == ""
     workload = open_workload(SEED_000)
     a = simulate(workload, Parameters(**beside))  # type: ignore[arg-type]
     faster = simulate(workload, Parameters(comm_scale=0.5, **beside))  # type: ignore[arg-type]
-    assert pieces_words(compared(a, faster).ops) == ""
+    assert splits_words(compared(a, faster).ops) == ""
     # In pieces and still shorter: the bandwidth is the reason.
     whole = simulate(workload, Parameters(schedule="1f1b"))
-    assert pieces_words(compared(whole, faster).ops) == ""
+    assert splits_words(compared(whole, faster).ops) == ""
 
 
 @pytest.mark.slow
@@ -345,7 +350,7 @@ def test_slower_than_allowed_is_one_line() -> None:
 @pytest.mark.parametrize(("size", "differs"), [(10, set()), (20, {"bytes", "collective"})])
 def test_which_kinds_of_op_were_compared_and_what_differs_is_noted(size: int, differs: set[str]) -> None:
     one, other = (
-        Results(
+        SimulatedRun(
             run(
                 [Row("embedding_layer", Cell(100, "ALLREDUCE", "tp", bytes_))],
                 {"tp": 2, "pp": 2, "pp_comm": 40},
@@ -354,15 +359,15 @@ def test_which_kinds_of_op_were_compared_and_what_differs_is_noted(size: int, di
         )
         for bytes_ in (10, size)
     )
-    matched = Comparison(one, other).ops.matched
-    assert matched.compared == {"compute", "collective", "transfer"}
-    assert matched.differs == differs
+    matched = Comparison(one, other).ops.op_matches
+    assert matched.compared_kinds == {"compute", "collective", "transfer"}
+    assert matched.different_kinds == differs
 
 
 def test_movers_are_the_op_of_each_name_that_changes_most_and_three_a_measure() -> None:
     rows = [layer("d_1", 10), layer("d_2", 50), layer("c", 40), layer("b", 30), layer("a", 20)]
     found = compared(run(rows, {}), run(rows, {}, compute_scale=2.0))
-    longer = [(one.name, one.a_ns, one.b_ns) for one in found.ops.movers if one.measure == "duration"]
+    longer = [(one.name, one.a_ns, one.b_ns) for one in found.ops.op_changes if one.measure == "duration"]
     assert longer == [("d_2", 50, 100), ("c", 40, 80), ("b", 30, 60)]
 
 
@@ -373,7 +378,7 @@ def test_what_takes_or_waits_longer_stands_by_size_before_what_moved(
 ) -> None:
     """`What differs most` began with a collective that takes 199 us longer, above a wait of 3.504 s."""
     found = compared(simulate(*case), changed(case, change))
-    places = [(one.measure == "start", -abs(one.b_ns - one.a_ns)) for one in found.ops.movers]
+    places = [(one.measure == "start", -abs(one.b_ns - one.a_ns)) for one in found.ops.op_changes]
     assert places == sorted(places)
     order = ("duration", "wait", "start")
     for everything in (False, True):
@@ -385,16 +390,16 @@ def test_what_takes_or_waits_longer_stands_by_size_before_what_moved(
 def test_microseconds_do_not_stand_beside_seconds_among_what_differs_most() -> None:
     found = seed(schedule="zb-h1")
     # Two more waits differ, by 656.7 and 264.0 us.
-    assert [one.measure for one in found.ops.movers] == ["wait", "start", "start", "start"]
-    assert found.ops.movers[0].b_ns - found.ops.movers[0].a_ns == -2_025_658_020
+    assert [one.measure for one in found.ops.op_changes] == ["wait", "start", "start", "start"]
+    assert found.ops.op_changes[0].b_ns - found.ops.op_changes[0].a_ns == -2_025_658_020
 
 
 def test_twice_the_bandwidth_is_a_shorter_collective_before_all_that_begins_earlier() -> None:
     found = seed(dim=("switch:8:450:500", "switch:128:100:1000"))
-    measures = [one.measure for one in found.ops.movers]
+    measures = [one.measure for one in found.ops.op_changes]
     assert (measures[0], measures[-3:]) == ("duration", ["start"] * 3)
     assert (measures.count("duration"), measures.count("wait")) == (2, 3)
-    first = found.ops.movers[0]
+    first = found.ops.op_changes[0]
     assert (first.name, first.kind) == ("grad_param_comm", "dp reduce-scatter")
     page = comparison_page(found).splitlines()
     line = page[page.index("Ops that differ most") + 2]

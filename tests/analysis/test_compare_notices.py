@@ -7,7 +7,7 @@ from typing import Any
 from simcore.comparison import Comparison
 from simcore.parameters import Parameters
 from simcore.render.report.comparison import comparison_page
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.says import said as says
@@ -17,7 +17,7 @@ SEED_000, SEED_002 = "fixtures/000_gpt13b_tp4_old_header.txt", "fixtures/002_gpt
 
 def compared(path: str, **other: Any) -> Comparison:
     workload = open_workload(path)
-    a, b = (Results(simulate(workload, one)) for one in (Parameters(), Parameters(**other)))
+    a, b = (SimulatedRun(simulate(workload, one)) for one in (Parameters(), Parameters(**other)))
     return Comparison(a, b)
 
 
@@ -40,8 +40,8 @@ def test_a_parameter_without_effect_is_said_first_and_is_no_reason() -> None:
     comparison = compared(SEED_000, overlap_grad_reduce=True, compute_scale=1.2)
     (line,) = said_first(comparison)
     assert says([line], "--overlap-grad-reduce", "no effect", "layer-loop")
-    assert "compute" in comparison.why
-    assert "overlap" not in comparison.why
-    assert "gradient" not in comparison.why
+    assert "compute" in comparison.why_text
+    assert "overlap" not in comparison.why_text
+    assert "gradient" not in comparison.why_text
     # Where it has one nothing is said of it.
     assert said_first(compared(SEED_002, overlap_grad_reduce=True)) == []

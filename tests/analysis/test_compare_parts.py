@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.comparison import AccountPart, Comparison, leading_parts
+from simcore.comparison import AccountPart, Comparison, find_main_cause
 from simcore.comparison.parts import PART_ACCOUNTS
 from simcore.parameters import Parameters
 from simcore.render.report.comparison import comparison_json, comparison_page
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
-from simcore.trace.run import mean_busy_ns, path_sums
+from simcore.trace.run import mean_busy_ns, sum_path
 from simcore.workload import open_workload
 from tests.analysis.booking import run
 from tests.analysis.test_compare import AGAINST_EACH_OTHER, CHANGES, changed, compared, seed
@@ -65,7 +65,7 @@ def test_where_each_rank_computes_the_same_compute_is_no_part(case: Case, change
     for pair in found.ops.pairs:
         assert found.a.accounts[pair.a].busy_ns == found.b.accounts[pair.b].busy_ns
     assert "compute" not in parts_of(found)
-    assert found.ops.leading is None or "compute" not in found.ops.leading.words
+    assert found.ops.main_cause is None or "compute" not in found.ops.main_cause.words
 
 
 @settings(max_examples=60)
@@ -82,17 +82,17 @@ def test_compute_that_takes_longer_is_one_part() -> None:
     workload = open_workload(SEED_000)
     found = compared(simulate(workload, Parameters()), simulate(workload, Parameters(compute_scale=1.2)))
     assert found.parts == [AccountPart("compute", 51_842_200)]
-    assert says([found.why], "compute +51.842 ms", "each rank", "311.1 ms", "259.2 ms")
-    assert len(figures(found.why)) == 3
+    assert says([found.why_text], "compute +51.842 ms", "each rank", "311.1 ms", "259.2 ms")
+    assert len(figures(found.why_text)) == 3
     # Why has named all of it.
     assert "B - A along" not in comparison_page(found)
 
 
 def test_another_file_that_computes_less_is_explained_by_compute_first() -> None:
-    a, b = (Results(simulate(open_workload(path), Parameters())) for path in (SEED_000, SEED_001))
+    a, b = (SimulatedRun(simulate(open_workload(path), Parameters())) for path in (SEED_000, SEED_001))
     found = Comparison(a, b)
     of_path = ("compute -216.6 ms", "exposed dp -132.5 ms", "though", "drain +112.3 ms")
-    assert says([found.why], *of_path, "another file", "each rank", "41.429 ms", "259.2 ms")
+    assert says([found.why_text], *of_path, "another file", "each rank", "41.429 ms", "259.2 ms")
     page = " ".join(comparison_page(found).split())
     assert says([page.partition("B - A along")[2]], "compute -216.6 ms", "exposed dp")
 
@@ -115,9 +115,9 @@ def test_what_is_on_a_path_has_no_name_of_what_ranks_have_meanwhile() -> None:
     found = seed(schedule="zb-h1")
     said = {part.account: part.words for part in found.parts}
     assert said["bubble"].startswith("fill and drain -")
-    kinds = {kind for side in (found.a, found.b) for kind, _ in path_sums(side, "kind")}
+    kinds = {kind for side in (found.a, found.b) for kind, _ in sum_path(side, "kind")}
     assert "bubble" not in kinds
-    assert "bubble" not in found.why
+    assert "bubble" not in found.why_text
     accounts = {one.name: one.ns for one in found.ops.accounts}
     assert parts_of(found)["bubble"] != accounts["bubble"]
     # What ranks stand still for it is the bubble and, at the end, idle time.
@@ -159,8 +159,8 @@ def test_more_micro_batches_are_compute_and_leave_the_bubble_as_it_is() -> None:
     each = mean_busy_ns(found.b) - mean_busy_ns(found.a)
     assert abs(parts["compute"] - each) < 0.001 * each
     assert abs(parts["bubble"]) < 1_000_000
-    assert says([found.why], "compute +7.210 s", "32 micro-batches", "16")
-    assert len(figures(found.why)) == 3
+    assert says([found.why_text], "compute +7.210 s", "32 micro-batches", "16")
+    assert len(figures(found.why_text)) == 3
 
 
 def test_gradients_that_are_reduced_beside_compute_are_no_less_compute() -> None:
@@ -207,8 +207,8 @@ def test_without_a_pipeline_a_path_that_leaves_a_slow_rank_has_less_waiting() ->
 def test_of_parts_that_sum_to_the_difference_the_leading_one_has_its_sign(sizes: list[int]) -> None:
     """Seen to fail on the largest part whatever its sign, and on an opposing one of the same sign."""
     difference = sum(sizes)
-    found = leading_parts([AccountPart("", ns) for ns in sizes], difference)
-    most, beside, against = found.most, found.beside, found.against
+    found = find_main_cause([AccountPart("", ns) for ns in sizes], difference)
+    most, beside, against = found.most, found.others, found.against
     if difference:
         assert most.ns * difference > 0
     alike = sorted((abs(ns) for ns in sizes if ns * most.ns > 0), reverse=True)
@@ -227,6 +227,6 @@ def test_parts_are_listed_as_they_are_said() -> None:
         AccountPart("exposed tp", 41_416_000),
         AccountPart("compute", 21_000_000),
     ]
-    assert leading_parts(some, 31_866_000).words == (
+    assert find_main_cause(some, 31_866_000).words == (
         "exposed tp +41.416 ms and compute +21.000 ms, though exposed dp -30.550 ms"
     )

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from simcore.analysis.accounts import IDLE_OP
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, KIND_OF_STREAM
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, simulate
-from simcore.trace.critical_path import by_rank, sums
+from simcore.trace.critical_path import sum_by_part, sum_by_rank
 from simcore.trace.graph import QUEUED
 from simcore.workload.model import GroupKind
 from tests.analysis.lengthening import lengthened
@@ -30,7 +30,7 @@ from tests.workload.texts import read
 STATIC = ("analytical", "busbw", "simai-auto")
 
 
-def path_covers_the_step(results: Results) -> None:
+def path_covers_the_step(results: SimulatedRun) -> None:
     path, step = results.critical_path, results.step_time_ns
     assert len(path.edge) == len(path) + 1
     assert (path.edge[0], path.edge[-1]) == (0, step)
@@ -46,7 +46,11 @@ def path_covers_the_step(results: Results) -> None:
             assert segment.end_ns <= times.end[number][op]
         assert path.at(segment.start_ns) == path.at(segment.end_ns - 1) == index
         assert (segment.reason == "the step begins") == (index == 0)
-    for parts in (sums(path, results.path_source.kind), sums(path, results.path_source.row), by_rank(path)):
+    for parts in (
+        sum_by_part(path, results.path_source.kind),
+        sum_by_part(path, results.path_source.find_row),
+        sum_by_rank(path),
+    ):
         assert sum(parts.values()) == step
         assert list(parts.values()) == sorted(parts.values(), reverse=True)
 
@@ -54,7 +58,7 @@ def path_covers_the_step(results: Results) -> None:
 @settings(max_examples=150)
 @given(overridden() | cases())
 def test_the_path_covers_the_step_from_0_to_its_end_under_every_network(case: Case) -> None:
-    results = Results(simulate(*case))
+    results = SimulatedRun(simulate(*case))
     path_covers_the_step(results)
     path, times = results.critical_path, results.simulation.timeline.times
     for number, op, end in zip(path.track, path.span, path.edge[1:], strict=True):
@@ -67,7 +71,7 @@ def test_the_path_covers_the_step_from_0_to_its_end_under_every_network(case: Ca
 def test_every_segment_waits_for_something_that_it_needs_on_a_rank_that_it_meets(case: Case) -> None:
     simulation = simulate(*case)
     reference, classes = rules_of(simulation), class_of_ranks(simulation)
-    results = Results(simulation)
+    results = SimulatedRun(simulation)
     path = results.critical_path
     needs = {rank: needs_of_rank(reference, rank) for rank in set(path.rank)}
     for index in range(len(path)):
@@ -79,10 +83,10 @@ def test_every_segment_waits_for_something_that_it_needs_on_a_rank_that_it_meets
             assert results.path_source.reason(path, index) == causes[0].reason
         for one in causes:
             assert one.end_ns == path.edge[index]
-            assert classes[one.rank] == one.number
+            assert classes[one.rank] == one.track_id
             assert (one.rank, one.span) in needs[rank][op]
         if causes and causes[0].start_ns < causes[0].end_ns and index:
-            before = (causes[0].number, causes[0].span, causes[0].rank)
+            before = (causes[0].track_id, causes[0].span, causes[0].rank)
             assert before == (path.track[index - 1], path.span[index - 1], path.rank[index - 1])
 
 
@@ -102,7 +106,7 @@ def rules_of(simulation: Simulation) -> Reference:
 @given(cases(16))
 def test_an_op_has_a_cause_for_each_need_that_ended_as_it_started(case: Case) -> None:
     """All that ended then and is needed is a cause, or was waited for before by a cause in turn."""
-    results = Results(simulate(*case))
+    results = SimulatedRun(simulate(*case))
     simulation = results.simulation
     reference, classes = rules_of(simulation), class_of_ranks(simulation)
     times = simulation.timeline.times
@@ -114,31 +118,32 @@ def test_an_op_has_a_cause_for_each_need_that_ended_as_it_started(case: Case) ->
             binding = [one for one in needed if times.end[classes[one[0]]][one[1]] == now]
             causes = results.dependencies.causes(number, op)
             assert bool(causes) == bool(binding)
-            assert {(one.number, one.span) for one in causes} <= {(classes[r], o) for r, o in binding}
+            assert {(one.track_id, one.span) for one in causes} <= {(classes[r], o) for r, o in binding}
 
 
 @settings(max_examples=50)
 @given(overridden() | cases())
 def test_effects_are_causes_the_other_way_round(case: Case) -> None:
-    results = Results(simulate(*case))
+    results = SimulatedRun(simulate(*case))
     found = results.dependencies
     for number in range(len(results.simulation.timeline.classes)):
         for op in range(len(results.simulation.timeline.columns(number)[0])):
             for cause in found.causes(number, op):
-                back = [one for one in found.effects(cause.number, cause.span) if one.number == number]
+                back = [one for one in found.effects(cause.track_id, cause.span) if one.track_id == number]
                 assert (op, cause.reason.split("rank")[0]) in [
                     (one.span, one.reason.split("rank")[0]) for one in back
                 ]
             for effect in found.effects(number, op):
                 assert (number, op) in [
-                    (one.number, one.span) for one in found.causes(effect.number, effect.span, effect.rank)
+                    (one.track_id, one.span)
+                    for one in found.causes(effect.track_id, effect.span, effect.rank)
                 ]
 
 
 @settings(max_examples=60)
 @given(overridden().filter(lambda case: case.parameters.network.startswith(STATIC)))
 def test_one_ns_more_on_the_path_is_at_least_one_ns_more_of_the_step(case: Case) -> None:
-    results = Results(simulate(*case))
+    results = SimulatedRun(simulate(*case))
     simulation = results.simulation
     path = results.critical_path
     for index in sorted({0, len(path) // 3, len(path) // 2, len(path) - 1} & set(range(len(path)))):
@@ -150,11 +155,11 @@ def test_one_ns_more_on_the_path_is_at_least_one_ns_more_of_the_step(case: Case)
 @given(policy_cases(faults=True) | policy_cases(faults=False))
 def test_the_path_covers_a_step_in_queues_too(case: PolicyCase) -> None:
 
-    results = Results(simulate(read(case.text), case.parameters))
+    results = SimulatedRun(simulate(read(case.text), case.parameters))
     path_covers_the_step(results)
 
 
-def queues_of(case: PolicyCase, results: Results, number: int, op: int) -> set[tuple[int, bool]]:
+def queues_of(case: PolicyCase, results: SimulatedRun, number: int, op: int) -> set[tuple[int, bool]]:
     """(dimension, the data groups' half of it): where the ranks of a collective's group differ.
 
     Only what model groups cross too is halved (ASTRA-sim 1.0's break_dimension).
@@ -178,17 +183,17 @@ def queues_of(case: PolicyCase, results: Results, number: int, op: int) -> set[t
 @given(policy_cases(faults=True))
 def test_in_the_queues_a_collective_waits_for_the_last_that_was_served_before_it(case: PolicyCase) -> None:
     """Of all members' collectives that ran when it began, on a dimension that it goes over too."""
-    results = Results(case.simulated())
+    results = SimulatedRun(case.simulated())
     dependencies, timeline = results.dependencies, results.simulation.timeline
     for number in range(len(timeline.classes)):
         ops, start, _ = timeline.columns(number)
         for op in range(len(ops)):
-            cause = next(iter(dependencies.op_causes(number, op)), None)
+            cause = next(iter(dependencies.find_op_causes(number, op)), None)
             if cause is None or cause.why != QUEUED:
                 continue
             begun = [
                 other_start[other]
-                for member, _ in dependencies.built.members(number, op)
+                for member, _ in dependencies.sim_graph.members(number, op)
                 for other_ops, other_start, other_end in [timeline.columns(member)]
                 for other in range(len(other_ops))
                 if other_ops.stream[other] != COMPUTE
@@ -206,6 +211,6 @@ def test_who_came_last_to_a_collective_is_one_of_its_own_members() -> None:
     ]
     workload = make_workload(rows, tp=2, ep=1, pp=1, all_gpus=4)
     parameters = Parameters(dim=("switch:4:1:0",), endpoint_delay=0, slow_rank=("0=1.3",))
-    found = Results(simulate(workload, parameters)).dependencies
-    assert [(one.number, one.rank) for one in found.causes(3, 1)] == [(3, 3), (1, 1)]
-    assert {one.number for one in found.effects(0, 0)} == {0, 2}
+    found = SimulatedRun(simulate(workload, parameters)).dependencies
+    assert [(one.track_id, one.rank) for one in found.causes(3, 1)] == [(3, 3), (1, 1)]
+    assert {one.track_id for one in found.effects(0, 0)} == {0, 2}

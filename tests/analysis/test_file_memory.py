@@ -11,7 +11,7 @@ from simcore.model.opening import MODELS
 from simcore.parameters import Parameters
 from simcore.render.export.format import Request
 from simcore.render.export.simai import export_model
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.trace.contexts import FileMemory
 from simcore.workload import open_workload
@@ -23,7 +23,7 @@ AICB = ROOT / "tests" / "model" / "aicb"
 
 
 def memory_of(path: Path, **parameters: Any) -> tuple[FileMemory, ...]:
-    return Results(simulate(open_workload(str(path)), Parameters(**parameters))).model.file_memory
+    return SimulatedRun(simulate(open_workload(str(path)), Parameters(**parameters))).model.file_memory
 
 
 def test_a_gpt_of_405_b_by_hand() -> None:
@@ -43,8 +43,8 @@ def test_chunks_are_not_rounded_to_micro_batches() -> None:
     path = ROOT / "fixtures" / "002_gpt_1024npu.txt"
     found = memory_of(path, schedule="interleaved", virtual_stages=8)
     layer = 4096 * 16384 * 34 // 8
-    assert [one.activations for one in found] == [layer * one.held for one in found]
-    assert any(one.held % 8 for one in found)
+    assert [one.activations for one in found] == [layer * one.peak_chunks for one in found]
+    assert any(one.peak_chunks % 8 for one in found)
 
 
 @pytest.mark.parametrize(("number", "known"), [("003", True), ("051", False), ("084", True)])
@@ -65,12 +65,12 @@ def test_the_file_of_a_model_has_the_states_of_the_model(tmp_path: Path, zero: s
     given = Parameters(
         gpu="h100", world=16, tp=8, global_batch=4, zero=zero, sequence_parallel=parallel, microbatch_size=2
     )
-    opened = ModelMaker(model.name, model).opened()
+    opened = ModelMaker(model.name, model).empty_workload()
     assert opened.maker is not None
     path = tmp_path / "file.txt"
-    path.write_bytes(b"".join(export_model(opened.maker, Request(opened, given)).pieces))
+    path.write_bytes(b"".join(export_model(opened.maker, Request(opened, given)).chunks))
     (found,) = memory_of(path)
-    figures = Results(simulate(opened, given)).model.model_figures
+    figures = SimulatedRun(simulate(opened, given)).model.model_figures
     assert figures is not None
     (whole,) = figures.memory
     assert (found.weights, found.gradients, found.optimizer) == (
@@ -96,7 +96,7 @@ def test_experts_are_counted_over_their_own_replicas() -> None:
             row("attention_row", "NONE", 0),
         ]
     )
-    (found,) = Results(simulate(read("file.txt", text.encode()), Parameters())).model.file_memory
+    (found,) = SimulatedRun(simulate(read("file.txt", text.encode()), Parameters())).model.file_memory
     # A plain file's grad_norm has the experts in it; 8 replicas of what is dense, 4 of each expert.
     assert (found.weights, found.gradients) == (2 * 10_000, 4 * 10_000)
     assert found.optimizer == 12 * 4_000 // 8 + 12 * 6_000 // 4
@@ -132,7 +132,7 @@ def test_a_total_without_activations_is_the_least(tmp_path: Path, capsys: pytest
 
 def test_a_file_without_gradients_says_nothing_of_memory() -> None:
     rows = "HYBRID_TRANSFORMER model_parallel_NPU_group: 2\n1\nmlp -1 5 NONE 0 5 NONE 0 5 NONE 0 5\n"
-    assert Results(simulate(read("file.txt", rows.encode()), Parameters())).model.file_memory == ()
+    assert SimulatedRun(simulate(read("file.txt", rows.encode()), Parameters())).model.file_memory == ()
 
 
 def test_of_unequal_micro_batches_those_that_are_held_count_with_their_own_layers() -> None:
@@ -140,7 +140,7 @@ def test_of_unequal_micro_batches_those_that_are_held_count_with_their_own_layer
     workload = open_workload("fixtures/001_moe_128npu_with_mistakes.txt")
     held: dict[int, int] = {}
     for count in (1, 2, 3, 4):
-        first = Results(simulate(workload, Parameters(microbatches=count))).model.file_memory[0]
+        first = SimulatedRun(simulate(workload, Parameters(microbatches=count))).model.file_memory[0]
         assert first.activations is not None
         held[count] = first.activations
     assert [round(8 * held[count] / held[1]) for count in (1, 2, 3, 4)] == [8, 9, 17, 18]

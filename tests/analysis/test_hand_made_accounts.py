@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from simcore.parameters import Parameters
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, simulate
 from simcore.sources.simulated import ACCOUNTS
 from tests.analysis.booking import booked, pair_ns, run, spans
@@ -22,14 +22,14 @@ def test_an_asynchronous_dp_collective_beside_compute_is_exposed_nowhere() -> No
     simulation = run(rows, {"dp": 2})
     assert spans(simulation, 0, "dp") == [(10, 1030)]
     assert booked(simulation, 0) == [(0, 10, "compute wg"), (10, 2010, "compute ig")]
-    assert [used[1:] for used in Results(simulation).figures.streams] == [(1020, 1020)]
+    assert [used[1:] for used in SimulatedRun(simulation).figures.streams] == [(1020, 1020)]
 
 
 def test_of_an_asynchronous_dp_collective_only_what_outlasts_compute_is_exposed() -> None:
     rows = [Row("mlp_1", ig=Cell(600)), Row("mlp_2", wg=Cell(10, "ALLREDUCE", "dp", 1000))]
     simulation = run(rows, {"dp": 2})
     assert booked(simulation, 0)[-1] == (610, 1030, "exposed dp")
-    assert [used[1:] for used in Results(simulation).figures.streams] == [(1020, 600)]
+    assert [used[1:] for used in SimulatedRun(simulation).figures.streams] == [(1020, 600)]
 
 
 def test_a_receive_is_bubble_until_the_transfer_starts_and_exposed_pp_from_then() -> None:
@@ -112,7 +112,7 @@ def test_a_collective_queued_behind_another_on_its_stream_is_exposed_and_not_wai
     ]
     simulation = run(rows, {"dp": 2, "ep": 2})
     assert spans(simulation, 0, "ep") == [(10, 2030), (2030, 3050)]
-    accounts = Results(simulation).accounts[0]
+    accounts = SimulatedRun(simulation).accounts[0]
     assert booked(simulation, 0) == [
         (0, 10, "compute wg"),
         (10, 110, "compute ig"),
@@ -151,7 +151,7 @@ def test_compute_is_booked_by_phase() -> None:
         layer("cross_entropy1", 4, 5, 6),
         layer("optimizer1", 7, 8, 9),
     ]
-    (accounts,) = Results(run(rows, {}, schedule="1f1b")).accounts
+    (accounts,) = SimulatedRun(run(rows, {}, schedule="1f1b")).accounts
     by_phase = {"fwd": 104, "ig": 205, "wg": 306, "opt": 1 + 20 + 3 + 7 + 8 + 9, "recompute": 0}
     assert accounts.compute_ns() == by_phase
 
@@ -159,7 +159,7 @@ def test_compute_is_booked_by_phase() -> None:
 def test_recomputed_forward_is_booked_as_recompute_and_its_collective_as_exposed() -> None:
     rows = [Row("embedding_layer", Cell(30, "ALLREDUCE", "tp", 100)), layer("mlp", 1, 10, 100)]
     simulation = run(rows, {"tp": 2, "checkpoints": (0,), "checkpoint_initiates": (1,)})
-    (accounts,) = Results(simulation).accounts
+    (accounts,) = SimulatedRun(simulation).accounts
     assert accounts.compute_ns()["recompute"] == 30
     assert accounts.exposed_ns()["tp"] == 2 * pair_ns(100)
 
@@ -167,7 +167,7 @@ def test_recomputed_forward_is_booked_as_recompute_and_its_collective_as_exposed
 def test_a_step_without_work_takes_no_time() -> None:
     simulation = run([layer("mlp")], {"pp": 2}, microbatches=3)
     assert simulation.step_time_ns == 0
-    assert [accounts.total_ns for accounts in Results(simulation).accounts] == [[0] * len(ACCOUNTS)] * 2
+    assert [accounts.total_ns for accounts in SimulatedRun(simulation).accounts] == [[0] * len(ACCOUNTS)] * 2
 
 
 def test_in_the_queues_of_what_runs_at_once_the_first_issued_is_exposed() -> None:
@@ -178,7 +178,7 @@ def test_in_the_queues_of_what_runs_at_once_the_first_issued_is_exposed() -> Non
     ]
     simulation = made(rows, active_chunks=2, splits=1, passes=2)
     assert spans(simulation, 0, "all")[:3] == [(3, 6003), (5, 1205), (1205, 1805)]
-    ops, accounts = simulation.timeline.columns(0)[0], Results(simulation).accounts[0]
+    ops, accounts = simulation.timeline.columns(0)[0], SimulatedRun(simulation).accounts[0]
     exposed = [
         (*times, "abc"[ops.row[op]])
         for times, account, op in zip(pairwise(accounts.edge), accounts.account, accounts.op, strict=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from simcore.render.report.pages import run_page
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation
-from simcore.trace.graph import BEFORE, BUSY, JOINED, QUEUED, RECEIVED
+from simcore.trace.graph import BEFORE, BUSY, JOINS, QUEUED, RECEIVED
 from simcore.trace.reasons import Facts, reason_words
-from simcore.trace.run import path_sums
+from simcore.trace.run import sum_path
 from tests.analysis.booking import pair_ns, run
 from tests.engine.test_policies import made
 from tests.strategies import Cell, Row, layer
@@ -21,7 +21,7 @@ def behind(what: str) -> str:
 
 
 def sent(what: str, stage: int) -> str:
-    return reason_words(Facts(RECEIVED, sent=what, stage=stage))
+    return reason_words(Facts(RECEIVED, payload=what, stage=stage))
 
 
 def busy(where: str, what: str) -> str:
@@ -36,7 +36,7 @@ def path_of(simulation: Simulation) -> list[tuple[int, int, int, str, str]]:
     """(start, end, rank, stream, reason) of each segment."""
     return [
         (one.start_ns, one.end_ns, one.rank, one.stream, one.reason)
-        for one in Results(simulation).figures.path_segments()
+        for one in SimulatedRun(simulation).figures.path_segments()
     ]
 
 
@@ -53,7 +53,7 @@ def test_an_exposed_all_reduce_is_on_the_path_between_the_computes_around_it() -
 def test_a_straggler_is_on_the_path_and_the_others_have_slack() -> None:
     rows = [Row("mlp", Cell(100, "ALLREDUCE", "dp", 1000))]
     simulation = run(rows, {"dp": 4}, slow_rank=("2=3",))
-    results = Results(simulation)
+    results = SimulatedRun(simulation)
     (compute, collective) = path_of(simulation)
     assert compute == (0, 300, 2, "compute", BEGINS)
     assert collective[:4] == (300, results.step_time_ns, 0, "dp")
@@ -62,7 +62,7 @@ def test_a_straggler_is_on_the_path_and_the_others_have_slack() -> None:
     assert list(results.slacks[slow] or ()) == [0, 0]
     assert list(results.slacks[fast] or ()) == [200, 0]
     (late,) = results.dependencies.causes(fast, 1, rank=3)
-    assert (late.number, late.span, late.rank) == (slow, 0, 2)
+    assert (late.track_id, late.span, late.rank) == (slow, 0, 2)
     assert (late.start_ns, late.end_ns) == (0, 300)
     assert results.dependencies.causes(fast, 0) == []
 
@@ -71,7 +71,7 @@ def test_the_rank_that_is_late_is_the_one_of_the_own_group() -> None:
     """Two slow ranks of one class, each in a tp group of its own: rank 5 waits for 4, rank 1 for 0."""
     rows = [Row("mlp", Cell(100, "ALLREDUCE", "tp", 1000))]
     simulation = run(rows, {"tp": 2, "dp": 3}, slow_rank=("0=3", "4=3"))
-    results = Results(simulation)
+    results = SimulatedRun(simulation)
     folding = simulation.timeline.folding
     fast = folding.class_of(1)
     assert folding.class_of(5) == fast
@@ -80,7 +80,7 @@ def test_the_rank_that_is_late_is_the_one_of_the_own_group() -> None:
         assert (late.rank, late.reason) == (slow, late_to("tp all-reduce", slow))
     for slow, waits in ((0, 1), (4, 5)):
         effects = results.dependencies.effects(folding.class_of(slow), 0, slow)
-        assert [(one.number, one.rank, one.reason) for one in effects] == [
+        assert [(one.track_id, one.rank, one.reason) for one in effects] == [
             (folding.class_of(slow), slow, behind("compute")),
             (fast, waits, late_to("tp all-reduce", slow)),
         ]
@@ -101,30 +101,30 @@ def test_a_bubble_bound_pipeline_goes_down_the_stages_and_back() -> None:
         (back, back + 50, 0, "compute", sent("gradient", 1)),
         (back + 50, back + 75, 0, "compute", behind("compute")),
     ]
-    results = Results(simulation)
-    assert path_sums(results, "stage") == [("stage 0", 195), ("stage 1", 195)]
+    results = SimulatedRun(simulation)
+    assert sum_path(results, "stage") == [("stage 0", 195), ("stage 1", 195)]
     # Of a wait of the accounts: what is waited for first, then what holds that back.
     accounts = results.accounts[1]
     assert accounts.op[0] == -2
     causes = results.dependencies.segment_causes(1, accounts, 0)
-    assert [(one.number, one.span, one.reason) for one in causes] == [
+    assert [(one.track_id, one.span, one.reason) for one in causes] == [
         (0, 1, sent("activation", 0)),
         (0, 0, behind("compute")),
     ]
     effects = results.dependencies.segment_effects(1, accounts, 0)
-    assert [(one.number, one.span, one.start_ns) for one in effects] == [(1, 0, there)]
+    assert [(one.track_id, one.span, one.start_ns) for one in effects] == [(1, 0, there)]
     # Of what stage 0 does first, and of the transfer back from stage 1 (its ops 0 to 2 are compute).
     effects = results.dependencies.segment_effects(0, results.accounts[0], 0)
-    assert [(one.number, one.span, one.start_ns) for one in effects] == [(0, 1, 100)]
+    assert [(one.track_id, one.span, one.start_ns) for one in effects] == [(0, 1, 100)]
     effects = results.dependencies.effects(1, 3, 1)
-    assert [(one.number, one.rank, one.start_ns) for one in effects] == [(0, 0, back)]
+    assert [(one.track_id, one.rank, one.start_ns) for one in effects] == [(0, 0, back)]
 
 
 def test_a_late_gradient_all_reduce_ends_the_step_and_backward_has_slack() -> None:
     """The collective of mlp_2 runs beside the backward of mlp_1, which is short: the join waits."""
     rows = [layer("mlp_1", 10, 20, 30), Row("mlp_2", Cell(10), Cell(20), Cell(30, "ALLREDUCE", "dp", 5000))]
     simulation = run(rows, {"dp": 2})
-    results = Results(simulation)
+    results = SimulatedRun(simulation)
     over = 70 + pair_ns(5000)
     assert path_of(simulation)[-2:] == [
         (40, 70, 0, "compute", behind("compute")),
@@ -135,7 +135,7 @@ def test_a_late_gradient_all_reduce_ends_the_step_and_backward_has_slack() -> No
     assert list(results.slacks[0] or ()) == [0, 0, 0, 0, 0, beside, beside]
     (waits,) = [i for i, op in enumerate(results.accounts[0].op) if op == 4]
     (first, *_) = results.dependencies.segment_causes(0, results.accounts[0], waits)
-    assert (first.span, first.reason) == (4, reason_words(Facts(JOINED, what="dp all-reduce")))
+    assert (first.span, first.reason) == (4, reason_words(Facts(JOINS, what="dp all-reduce")))
 
 
 def test_collectives_that_queue_on_their_stream_are_a_chain() -> None:
@@ -158,7 +158,7 @@ def test_transfers_that_queue_on_their_channel_are_a_chain() -> None:
 def test_recomputed_rows_are_on_the_path_in_their_phase() -> None:
     rows = [layer(f"mlp_{row}", 100, 10, 10) for row in range(3)]
     simulation = run(rows, {"checkpoints": (0,), "checkpoint_initiates": (2,)})
-    assert path_sums(Results(simulation), "kind") == [
+    assert sum_path(SimulatedRun(simulation), "kind") == [
         ("compute fwd", 300),
         ("compute recompute", 200),
         ("compute ig", 30),
@@ -167,15 +167,15 @@ def test_recomputed_rows_are_on_the_path_in_their_phase() -> None:
 
 
 def test_a_step_of_0_ns_has_an_empty_path() -> None:
-    results = Results(run([layer("mlp")], {}))
+    results = SimulatedRun(run([layer("mlp")], {}))
     path = results.critical_path
-    assert (len(path), list(path.edge), path.at(0), path_sums(results, "kind")) == (0, [0], -1, [])
+    assert (len(path), list(path.edge), path.at(0), sum_path(results, "kind")) == (0, [0], -1, [])
     assert "\nCritical path: nothing" in run_page(results)
 
 
 def test_the_page_of_text_shows_the_path_with_names_made_safe() -> None:
     rows = [Row("m\x1b[31mlp", Cell(100, "ALLREDUCE", "tp", 1000)), layer("mlp_2", 50)]
-    text = run_page(Results(run(rows, {"tp": 2})))
+    text = run_page(SimulatedRun(run(rows, {"tp": 2})))
     page = text[text.index("Critical path") : text.index("Diagnostics")]
     assert "\x1b" not in page
     assert "\0" not in page
@@ -190,9 +190,9 @@ def held_up(rows: list[str], policy: str, op: int) -> list[tuple[int, int, str]]
     simulation = made(
         rows, policy, dim=("ring:2:1:0",) * 2, algorithm=("0=ring", "1=ring"), slow_rank=("0=2",)
     )
-    dependencies = Results(simulation).dependencies
+    dependencies = SimulatedRun(simulation).dependencies
     found = [dependencies.causes(number, op)[0] for number in range(len(simulation.timeline.classes))]
-    return [(one.number, one.span, one.reason) for one in found]
+    return [(one.track_id, one.span, one.reason) for one in found]
 
 
 def test_a_collective_in_the_queues_waits_for_none_of_another_dimension() -> None:

@@ -5,13 +5,13 @@ from simcore.model.opening import MODELS
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, WG
 from simcore.records import replace
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, simulate
 from simcore.trace.run import mean_busy_ns
 from simcore.units import byte_size, duration
 from simcore.words.sentences.model import RunSums
 from simcore.words.sentences.network import LateGradients, Left, Whom
-from simcore.words.sentences.network import late_gradients as late_gradients_of
+from simcore.words.sentences.network import find_late_gradients as late_gradients_of
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
 from tests.analysis.test_sentences import BLOCK, SEED_002, first, late_gradients, said
@@ -22,7 +22,7 @@ from tests.workload.texts import shared_folder
 
 def late_of(simulation: Simulation) -> LateGradients:
     """What is said of its late gradients."""
-    (found,) = late_gradients_of(RunSums(Results(simulation)))
+    (found,) = late_gradients_of(RunSums(SimulatedRun(simulation)))
     return found
 
 
@@ -34,7 +34,7 @@ def test_a_late_gradient_all_reduce_is_named_with_the_flag_that_hides_it() -> No
     found = late_of(simulation)
     assert found.ns == pair_ns(20_000)
     assert (found.count, found.collective, found.row) == (1, "all-reduce", "grad_param_comm")
-    assert (found.kind, found.bytes, found.comes, found.is_piece) == ("dp", 20_000, True, False)
+    assert (found.kind, found.bytes, found.is_all_after, found.is_split) == ("dp", 20_000, True, False)
     assert (found.flags, found.hidden_step_ns) == ("--overlap-grad-reduce", with_flag.step_time_ns)
     assert found.left == Left(found.ns - saved, None)
     assert found.saved_ns == saved
@@ -45,7 +45,9 @@ def test_a_flag_that_hides_a_part_of_late_gradients_says_what_is_left() -> None:
     it hides all, as in seed 002, nothing is left to say.
     """
     workload = open_workload("fixtures/001_moe_128npu_with_mistakes.txt")
-    plain, flagged = (Results(simulate(workload, Parameters(overlap_grad_reduce=on))) for on in (False, True))
+    plain, flagged = (
+        SimulatedRun(simulate(workload, Parameters(overlap_grad_reduce=on))) for on in (False, True)
+    )
     before, after = (late_of(run.simulation) for run in (plain, flagged))
     assert before.left == Left(after.ns, None)
     assert before.change(before.hidden_step_ns).endswith(" (-1.0 %)")
@@ -63,8 +65,8 @@ def test_what_an_overlap_leaves_is_the_last_piece_of_a_reduction() -> None:
     )
     for found, size in ((plain, "351.0 MB"), (flagged, "174.4 MB")):
         assert (found.count, found.collective, found.row) == (1, "reduce-scatter", "grad_param_comm")
-        assert (found.kind, byte_size(found.bytes), found.comes) == ("dp", size, True)
-    assert (plain.is_piece, flagged.is_piece) == (False, True)
+        assert (found.kind, byte_size(found.bytes), found.is_all_after) == ("dp", size, True)
+    assert (plain.is_split, flagged.is_split) == (False, True)
 
 
 def test_of_several_late_gradients_the_longest_is_named_with_its_own_time() -> None:
@@ -76,7 +78,7 @@ def test_of_several_late_gradients_the_longest_is_named_with_its_own_time() -> N
     assert (found.ns, found.step_ns) == (sum(pair_ns(size) for size in sizes), simulation.step_time_ns)
     assert (found.count, found.collective, found.row, found.kind) == (3, "all-reduce", "grad", "dp")
     assert (found.bytes, found.after_ns, found.lasting_ns) == (50_000, pair_ns(50_000), pair_ns(50_000))
-    assert (found.equal, found.comes, found.flags) == (0, True, "")
+    assert (found.equal, found.is_all_after, found.flags) == (0, True, "")
 
 
 def test_a_late_gradient_that_waits_for_its_turn_takes_no_more_than_its_own_time() -> None:
@@ -114,15 +116,15 @@ def test_late_gradients_of_layer_loop_are_hidden_by_a_schedule_with_overlap() ->
     assert duration(both.step_time_ns) == "292.0 ms"
     assert alone.step_time_ns - plain.step_time_ns == 2
     # As it is assumed: what a rank computes is as long beside a reduction as alone.
-    assert mean_busy_ns(Results(both)) == mean_busy_ns(Results(plain))
+    assert mean_busy_ns(SimulatedRun(both)) == mean_busy_ns(SimulatedRun(plain))
     # Two passes of a file are no schedule's, and what is hidden already has no flag.
     for other in (Parameters(passes=2), Parameters(schedule="1f1b", overlap_grad_reduce=True)):
-        assert not any("--overlap" in one.text for one in Results(simulate(workload, other)).sentences)
+        assert not any("--overlap" in one.text for one in SimulatedRun(simulate(workload, other)).sentences)
 
 
 def test_of_ranks_with_as_much_late_those_that_end_last_say_what_is_left() -> None:
     """llama-3-70b: the gradients of stage 3 take 0.8 us longer, but it is done 410 ms before stage 0 is."""
-    model = ModelMaker("llama-3-70b", MODELS["llama-3-70b"]).opened()
+    model = ModelMaker("llama-3-70b", MODELS["llama-3-70b"]).empty_workload()
     simulation, flagged = (
         simulate(
             model,
@@ -204,7 +206,7 @@ def test_a_slow_link_that_makes_no_difference_to_late_gradients_is_not_named() -
 
 def test_a_figure_that_few_others_fall_short_of_is_said_as_the_most() -> None:
     """llama-3-70b: 220.4 ms on stages 0 and 3, which have more parameters, less on the others."""
-    model = ModelMaker("llama-3-70b", MODELS["llama-3-70b"]).opened()
+    model = ModelMaker("llama-3-70b", MODELS["llama-3-70b"]).empty_workload()
     found = late_of(simulate(model, Parameters(world=64, tp=8, pp=4)))
     assert found.figure(found.ns) == "220.4 ms (14.9 %)"
     assert found.whom.is_nearly
@@ -224,7 +226,7 @@ def test_what_an_overlap_gives_is_not_said_where_compute_is_not_modelled() -> No
     name = "030_Mixtral_8x7B_tp1_pp1_ep8_w8_plain.txt"
     workload = open_workload(str(shared_folder("golden/aicb") / name))
     late = late_of(simulate(workload, Parameters()))
-    assert (late.count, late.comes, late.figure(late.ns)) == (1, True, "59.925 ms (77.9 %)")
+    assert (late.count, late.is_all_after, late.figure(late.ns)) == (1, True, "59.925 ms (77.9 %)")
     assert (late.whom, late.flags, late.saved_ns) == (Whom(late.ns), "", 0)
     plain, overlapped = (
         simulate(workload, Parameters(network="shared", schedule="1f1b", overlap_grad_reduce=on)).step_time_ns
@@ -235,7 +237,7 @@ def test_what_an_overlap_gives_is_not_said_where_compute_is_not_modelled() -> No
 
 def test_ranks_that_have_as_good_as_most_late_are_named_together() -> None:
     """Stage 3 has 389 ns more than stage 0 and is done 417 ms before it: it stood there alone."""
-    model = ModelMaker("qwen3-235b-a22b", MODELS["qwen3-235b-a22b"]).opened()
+    model = ModelMaker("qwen3-235b-a22b", MODELS["qwen3-235b-a22b"]).empty_workload()
     simulation = simulate(model, Parameters(world=256, tp=4, pp=4, ep=64))
     late = [reduced_last_ns(simulation, number) for number in range(4)]
     assert 0 < late[3] - late[0] < late[3] // 50
@@ -265,7 +267,7 @@ def test_a_backward_that_a_flag_makes_end_later_is_said_with_what_is_left() -> N
         saved = plain.step_time_ns - flagged.step_time_ns
         # Some of it lies beside what else there is to do at the end.
         before, after = (
-            sum(sum(ops.values()) for ops in RunSums(Results(run_of)).late[0].values())
+            sum(sum(ops.values()) for ops in RunSums(SimulatedRun(run_of)).late[0].values())
             for run_of in (plain, flagged)
         )
         later = last_backward_end_ns(flagged, 0) - last_backward_end_ns(plain, 0)

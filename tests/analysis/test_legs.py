@@ -13,17 +13,17 @@ from hypothesis import given, settings
 from simcore.analysis.layers import NOT_MODELLED
 from simcore.parameters import Parameters
 from simcore.program.ops import ComputeCost
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
-from simcore.trace.findings import Leg
-from simcore.trace.run import legs_of
+from simcore.trace.findings import MergedSegment
+from simcore.trace.run import merged_segments_of
 from simcore.workload import open_workload
 from tests.engine.test_policies import made
 from tests.strategies import Case, cases
 from tests.tui.made_runs import seed
 
 
-def is_placeholder(results: Results, index: int) -> bool:
+def is_placeholder(results: SimulatedRun, index: int) -> bool:
     """Whether a segment is compute outside of micro-batches of which the file knows nothing."""
     path, timeline = results.critical_path, results.simulation.timeline
     segment = results.path_source.segment(path, index)
@@ -33,15 +33,15 @@ def is_placeholder(results: Results, index: int) -> bool:
     return isinstance(cost, ComputeCost) and cost.ns in NOT_MODELLED
 
 
-def is_of_placeholders(results: Results, leg: Leg) -> bool:
+def is_of_placeholders(results: SimulatedRun, leg: MergedSegment) -> bool:
     return all(is_placeholder(results, index) for index in range(leg.first, leg.last))
 
 
 @settings(max_examples=60)
 @given(cases())
 def test_the_legs_cover_the_path_and_their_sums_are_its_own(case: Case) -> None:
-    results = Results(simulate(*case))
-    path, legs = results.critical_path, legs_of(results)
+    results = SimulatedRun(simulate(*case))
+    path, legs = results.critical_path, merged_segments_of(results)
     if not results.step_time_ns:
         assert legs == []
         return
@@ -70,7 +70,9 @@ def test_the_legs_cover_the_path_and_their_sums_are_its_own(case: Case) -> None:
 
 def test_placeholders_of_a_nanosecond_are_part_of_what_comes_next_and_collectives_have_their_layer() -> None:
     """Seed 000: compute outside of micro-batches is 1 ns in the file, and was eleven legs of twenty."""
-    legs = legs_of(Results(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters())))
+    legs = merged_segments_of(
+        SimulatedRun(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
+    )
     assert [(leg.what, leg.microbatch) for leg in legs] == [
         ("forward", 0),
         ("tp of cross_entropy", -1),
@@ -85,7 +87,7 @@ def test_placeholders_of_a_nanosecond_are_part_of_what_comes_next_and_collective
 
 
 def test_the_path_of_seed_002_goes_down_the_pipeline_and_back() -> None:
-    legs = [leg for leg in legs_of(seed()) if leg.microbatch >= 0]
+    legs = [leg for leg in merged_segments_of(seed()) if leg.microbatch >= 0]
     told = [(leg.what, leg.microbatch, leg.rank) for leg in legs]
     assert told[:3] == [("forward", 0, 0), ("pp", 0, 0), ("forward", 0, 64)]
     assert told[-3:] == [("backward", 15, 64), ("pp", 15, 64), ("backward", 15, 0)]
@@ -94,7 +96,7 @@ def test_the_path_of_seed_002_goes_down_the_pipeline_and_back() -> None:
 
 def test_a_change_of_state_is_a_leg_of_its_own_outside_of_micro_batches() -> None:
     """ASTRA-sim's loop: the row's forward, and the 2 ns in which the loop goes on to end the pass."""
-    legs = legs_of(Results(made(["mlp -1 50 NONE 0 0 NONE 0 0 NONE 0 0"])))
+    legs = merged_segments_of(SimulatedRun(made(["mlp -1 50 NONE 0 0 NONE 0 0 NONE 0 0"])))
     assert [(leg.what, leg.microbatch, leg.start_ns, leg.end_ns) for leg in legs] == [
         ("forward", 0, 0, 50),
         ("idle", -1, 50, 52),

@@ -46,8 +46,8 @@ def pieces() -> list[tuple[int, int]]:
 
 
 def test_the_longest_piece_has_its_category() -> None:
-    found, category = operation_ranges(seed()).longest(0, 0, seed().length)
+    found, category = operation_ranges(seed()).longest_segment(0, 0, seed().length)
     assert found.count > 3
     assert CATEGORIES[category] == "embedding"
     assert found.ns == max(rank_end - start for start, rank_end in pieces())
-    assert operation_ranges(seed()).longest(0, 5, 5)[0].index == -1
+    assert operation_ranges(seed()).longest_segment(0, 5, 5)[0].index == -1

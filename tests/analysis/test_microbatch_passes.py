@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis.alike import waited_for
-from simcore.analysis.microbatch_passes import Pass, pass_at
+from simcore.analysis.equal_ranks import find_late_classes
+from simcore.analysis.microbatch_passes import Pass, find_pass
 from simcore.layout import GROUP_KINDS, Layout
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.sources.simulated import ACCOUNTS, WAIT
 from tests.strategies import degrees, layer, make_workload
 from tests.tui.made_runs import run, seed, seed_workload, small, two_stages
@@ -76,7 +76,7 @@ def test_passes_follow_one_another_and_hold_the_compute_of_their_micro_batch(sch
                 assert len(holding) == 1
 
 
-def check_waits(results: Results) -> None:
+def check_waits(results: SimulatedRun) -> None:
     """Idle ends last, else the longest first; every wait once, of each class and of all."""
     together = []
     for number, accounts in enumerate(results.accounts):
@@ -107,13 +107,13 @@ def test_a_wait_is_for_the_slow_member_of_the_group() -> None:
     for number, accounts in enumerate(results.accounts):
         for segment, account in enumerate(accounts.account):
             if account == WAIT:
-                found.update(waited_for(timeline, results.accounts, number, segment))
+                found.update(find_late_classes(timeline, results.accounts, number, segment))
     assert slow in found
     # Ranks that share a group with 37 wait for it alone.
     near = timeline.folding.class_of(36)
     accounts = results.accounts[near]
     first = accounts.account.index(WAIT)
-    assert waited_for(timeline, results.accounts, near, first) == [slow]
+    assert find_late_classes(timeline, results.accounts, near, first) == [slow]
 
 
 def test_of_two_slow_members_the_others_wait_for_the_slower_one() -> None:
@@ -121,7 +121,7 @@ def test_of_two_slow_members_the_others_wait_for_the_slower_one() -> None:
     timeline = results.simulation.timeline
     near, slower = timeline.folding.class_of(36), timeline.folding.class_of(37)
     late = [
-        waited_for(timeline, results.accounts, near, segment)
+        find_late_classes(timeline, results.accounts, near, segment)
         for segment, account in enumerate(results.accounts[near].account)
         if account == WAIT and results.accounts[near].edge[segment + 1] > results.accounts[near].edge[segment]
     ]
@@ -129,7 +129,7 @@ def test_of_two_slow_members_the_others_wait_for_the_slower_one() -> None:
 
 
 def test_what_is_no_wait_is_for_nobody() -> None:
-    assert waited_for(small().simulation.timeline, small().accounts, 0, 0) == []
+    assert find_late_classes(small().simulation.timeline, small().accounts, 0, 0) == []
 
 
 @settings(max_examples=60)
@@ -143,13 +143,13 @@ def test_the_group_of_a_rank_is_the_one_that_lists_it(sizes: object, order: str)
 
 
 def test_bandwidths_are_those_of_nccl_tests() -> None:
-    from simcore.analysis.span_words import op_facts
+    from simcore.analysis.span_words import find_op_facts
 
     simulation = seed().simulation
     ops, start, end = simulation.timeline.columns(0)
     found = {}
     for op in range(len(ops)):
-        facts = op_facts(simulation, 0, op)
+        facts = find_op_facts(simulation, 0, op)
         assert facts is not None
         if facts.kind not in found:
             found[facts.kind] = facts.bandwidths(simulation.layout), facts.bytes, end[op] - start[op]
@@ -174,6 +174,6 @@ def test_a_pass_holds_its_start_but_not_its_end() -> None:
     ]
     starts = array("q", (one.start_ns for one in passes))
     times = (0, 9, 10, 19, 20, 29, 30, 39, 40, 49, 50)
-    assert [pass_at(passes, starts, time) for time in times] == [
+    assert [find_pass(passes, starts, time) for time in times] == [
         None, None, 0, 0, 1, 1, None, None, 2, 2, None,
     ]  # fmt: skip

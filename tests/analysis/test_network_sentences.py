@@ -9,22 +9,22 @@ from simcore.model.opening import MODELS
 from simcore.parameters import Parameters
 from simcore.ranks import RankSet
 from simcore.records import replace
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, simulate
 from simcore.sources.simulated import ACCOUNTS
 from simcore.trace.run import mean_busy_ns, mean_ns
 from simcore.units import byte_size, duration, percent
-from simcore.words.sentences.faults import straggler
+from simcore.words.sentences.faults import find_straggler
 from simcore.words.sentences.model import RunSums, Who
 from simcore.words.sentences.network import (
     Exposed,
     MostWaited,
     RowWait,
-    busy_port,
-    exposed,
-    network,
+    find_busy_port,
+    find_exposed,
+    find_network,
 )
-from simcore.words.sentences.pipeline import bubble
+from simcore.words.sentences.pipeline import find_bubble
 from simcore.workload import Workload, open_workload
 from tests.analysis.booking import run
 from tests.strategies import Cell, Row, layer
@@ -33,7 +33,7 @@ from tests.workload.texts import shared_folder
 
 def waits(simulation: Simulation) -> list[Exposed]:
     """What is said of each kind of communication that is waited for."""
-    return list(exposed(RunSums(Results(simulation))))
+    return list(find_exposed(RunSums(SimulatedRun(simulation))))
 
 
 def most_of(sentence: Exposed) -> MostWaited:
@@ -42,7 +42,7 @@ def most_of(sentence: Exposed) -> MostWaited:
 
 
 def of_model(name: str, **parameters: object) -> Simulation:
-    opened = ModelMaker(name, MODELS[name]).opened()
+    opened = ModelMaker(name, MODELS[name]).empty_workload()
     return simulate(opened, Parameters(global_batch=64, **parameters))  # type: ignore[arg-type]
 
 
@@ -57,7 +57,7 @@ def test_a_mean_of_unequal_ranks_is_not_said_of_each_rank() -> None:
     ((name, wait),) = most.rows.items()
     assert (name, wait.phases, wait.collectives) == ("moe_grad_norm1", ["parameter"], ["all-gather"])
     assert (duration(wait.ns), most.who) == ("390.1 ms", Who(RankSet.of(range(32, 192))))
-    accounts = Results(simulation).accounts
+    accounts = SimulatedRun(simulation).accounts
     of_ranks = [account.total_ns[ACCOUNTS.index("exposed dp_ep")] for account in accounts]
     assert min(of_ranks) < 0.6 * max(of_ranks)
 
@@ -78,7 +78,7 @@ def test_the_phases_of_a_row_count_together() -> None:
     wait = most_of(found).rows["moe_experts"]
     assert (most_of(found).how, list(most_of(found).rows)) == ("most", ["moe_experts"])
     assert (wait.phases, wait.collectives) == (["forward", "input gradient"], ["all-to-all"])
-    results = Results(simulation)
+    results = SimulatedRun(simulation)
     rows = [number for number, name in enumerate(simulation.workload.name) if name.startswith("moe_experts")]
     assert rows
     whole = results.accounts[0].total_ns[ACCOUNTS.index("exposed ep")]
@@ -100,7 +100,7 @@ def test_rows_that_are_waited_for_equally_long_are_named_together(names: tuple[s
 def test_free_collectives_are_no_cause() -> None:
     """What is left of them is what a process takes to begin them: they were a cause, and then none."""
     rows = [Row("mlp", Cell(1000, "ALLREDUCE", "tp", 8000))]
-    free = Results(run(rows, {"tp": 2}, comm_scale=0.0))
+    free = SimulatedRun(run(rows, {"tp": 2}, comm_scale=0.0))
     assert not [one for one in free.sentences if one.rule in ("exposed", "network")]
     assert waits(run(rows, {"tp": 2}))
 
@@ -138,7 +138,7 @@ def golden(name: str) -> Workload:
 
 def standing_ns(simulation: Simulation) -> int:
     """Bubble and idle time of the mean rank."""
-    return sum(mean_ns(Results(simulation))[account] for account in ("bubble", "idle"))
+    return sum(mean_ns(SimulatedRun(simulation))[account] for account in ("bubble", "idle"))
 
 
 def test_what_transfers_between_stages_cost_is_that_of_a_file_that_sends_none() -> None:
@@ -147,14 +147,14 @@ def test_what_transfers_between_stages_cost_is_that_of_a_file_that_sends_none() 
     plain, jittered = (simulate(workload, Parameters(jitter=jitter)) for jitter in (0.0, 0.001))
     without = simulate(replace(workload, header=replace(workload.header, pp_comm=0)), Parameters())
     cost = plain.step_time_ns - without.step_time_ns
-    waited = mean_ns(Results(plain))["exposed pp"]
+    waited = mean_ns(SimulatedRun(plain))["exposed pp"]
     assert standing_ns(plain) - standing_ns(without) == cost - waited
     found = waits(plain)[-1]
     assert (found.kind, found.cost_ns, found.is_standing) == ("pp", cost, True)
     assert (found.exposed_ns, found.computes, found.most) == (waited, False, None)
     assert found.least_ns < found.most_ns
     # It stands among the causes by what it costs, not by the wait.
-    said = [one for one in Results(plain).sentences if isinstance(one, Exposed)]
+    said = [one for one in SimulatedRun(plain).sentences if isinstance(one, Exposed)]
     assert [one.lost_ns for one in said if one.kind == "pp"] == [cost]
     # Where no other run tells, the wait is said alone.
     alone = waits(jittered)[-1]
@@ -166,7 +166,7 @@ def test_beside_compute_that_waits_transfers_have_their_cost_too() -> None:
     plain, without = (run(rows, {"pp": 4, "ga": 4, "pp_comm": size}) for size in (20_000, 0))
     (found,) = waits(plain)
     cost = plain.step_time_ns - without.step_time_ns
-    waited = mean_ns(Results(plain))["exposed pp"]
+    waited = mean_ns(SimulatedRun(plain))["exposed pp"]
     assert cost > waited
     assert (found.kind, found.cost_ns, found.is_standing) == ("pp", cost, True)
     assert (found.exposed_ns, found.computes, found.most) == (waited, True, None)
@@ -183,13 +183,13 @@ def test_where_nothing_computes_it_is_ranks_that_wait() -> None:
     assert (found.ns, found.least_ns, found.most_ns) == (step, step, step)
     assert most_of(found).rows == {"conv1": RowWait(step, ["weight gradient"], ["all-to-all"])}
     assert most_of(found).how == "all"
-    assert mean_busy_ns(Results(micro)) == 0
+    assert mean_busy_ns(SimulatedRun(micro)) == 0
     # The same group at the ports.
-    (port,) = busy_port(RunSums(Results(micro)))
+    (port,) = find_busy_port(RunSums(SimulatedRun(micro)))
     assert [(load.kind, byte_size(load.bytes)) for load in port.kinds] == [("all", "917.5 kB")]
     assert port.kinds[0].busy_ns == port.ns
     plain = simulate(golden("012_gpt_22B_tp8_pp8_ep1_w256_plain.txt"), Parameters())
-    (all_of_it,) = network(RunSums(Results(plain)))
+    (all_of_it,) = find_network(RunSums(SimulatedRun(plain)))
     assert (all_of_it.computes, all_of_it.figure(all_of_it.exposed_ns)) == (False, "111.9 ms (59.5 %)")
     most = max(all_of_it.parts, key=lambda part: all_of_it.parts[part])
     assert (most, percent(all_of_it.parts[most], plain.step_time_ns)) == ("tp", "38.7")
@@ -203,11 +203,11 @@ def test_stages_without_compute_are_said_to_run_the_same_collectives_where_they_
         simulation = simulate(workload, Parameters(stage_layout=stage_layout))
         loads = {
             tuple(sorted((kind, load.bytes) for kind, load in use.items() if kind[1] != "pp"))
-            for use in Results(simulation).class_uses
+            for use in SimulatedRun(simulation).class_uses
         }
         assert (len(loads) == 1) == is_alike
-        (found,) = bubble(RunSums(Results(simulation)))
-        assert found.alike == ("collectives" if is_alike else "")
+        (found,) = find_bubble(RunSums(SimulatedRun(simulation)))
+        assert found.equal_in == ("collectives" if is_alike else "")
 
 
 @pytest.mark.parametrize(("kind", "peers", "where"), [
@@ -215,7 +215,7 @@ def test_stages_without_compute_are_said_to_run_the_same_collectives_where_they_
 ])  # fmt: skip
 def test_a_group_of_all_ranks_is_not_called_all(kind: str, peers: str, where: str) -> None:
     rows = [Row("embedding_layer", Cell(1000, "ALLREDUCE", kind, 100))]
-    results = Results(run(rows, {"dp": 4}, slow_rank=("1=3",)))
-    (found,) = straggler(RunSums(results))
+    results = SimulatedRun(run(rows, {"dp": 4}, slow_rank=("1=3",)))
+    (found,) = find_straggler(RunSums(results))
     assert (found.peers.kind, found.peers.words) == (kind, peers)
-    assert {wait.said for wait in results.figures.waits_for} == {where}
+    assert {wait.summary for wait in results.figures.waits_for} == {where}

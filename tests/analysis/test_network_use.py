@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis.dimensions import class_use, dimension_use
+from simcore.analysis.dimensions import compute_class_use, compute_dimension_use
 from simcore.cluster import Cluster, Dimension, group_shape
 from simcore.collectives.phases import chunk_bytes, collective_loads
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, RECEIVING, STREAMS
 from simcore.render.report.pages import run_json, run_page
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
@@ -97,10 +97,10 @@ def test_a_collective_sends_what_bus_bandwidth_counts(members: int) -> None:
 @given(cases())
 def test_dimensions_sum_over_ranks_as_the_ops_do(case: Case) -> None:
     """Folded, and rank by rank: what all ranks send is the same."""
-    folded = dimension_use(simulate(*case))
-    every = simulate(case.workload, case.parameters.replaced("no_fold", True))
+    folded = compute_dimension_use(simulate(*case))
+    every = simulate(case.workload, case.parameters.with_value("no_fold", True))
     world = every.layout.world
-    for one, plain in zip(folded, dimension_use(every), strict=True):
+    for one, plain in zip(folded, compute_dimension_use(every), strict=True):
         assert (one.bytes, one.mean_bytes, one.busy_ns, one.mean_busy_ns) == (
             plain.bytes,
             plain.mean_bytes,
@@ -108,7 +108,11 @@ def test_dimensions_sum_over_ranks_as_the_ops_do(case: Case) -> None:
             plain.mean_busy_ns,
         )
         by_rank = [
-            sum(load.bytes for (index, _), load in class_use(every, number).items() if index == one.index)
+            sum(
+                load.bytes
+                for (index, _), load in compute_class_use(every, number).items()
+                if index == one.index
+            )
             for number in range(world)
         ]
         assert max(by_rank) == one.bytes
@@ -121,7 +125,7 @@ def test_dimensions_sum_over_ranks_as_the_ops_do(case: Case) -> None:
 @given(cases())
 def test_streams_agree_with_the_accounts_and_the_communication_of_a_rank(case: Case) -> None:
     simulation = simulate(*case)
-    results = Results(simulation)
+    results = SimulatedRun(simulation)
     for number, (accounts, (streams, comm, overlapped)) in enumerate(
         zip(results.accounts, results.figures.streams, strict=True)
     ):
@@ -164,7 +168,7 @@ def test_communication_is_the_union_of_its_spans_also_where_several_run_at_once(
     case: Case,
 ) -> None:
     simulation = simulate(*case)
-    results = Results(simulation)
+    results = SimulatedRun(simulation)
     timeline = simulation.timeline
     for number, (streams, comm, overlapped) in enumerate(results.figures.streams):
         ops, start, end = timeline.columns(number)
@@ -175,7 +179,7 @@ def test_communication_is_the_union_of_its_spans_also_where_several_run_at_once(
             if stream != COMPUTE and not ops.blocking[op]:
                 beside.append((start[op], end[op]))
         for arrival in timeline.arrivals(number):
-            times = timeline.received_times(number, arrival.message)
+            times = timeline.transfer_times(number, arrival.message)
             stream = timeline.stage_program(arrival.sender).ops.stream[arrival.op]
             spans[RECEIVING[stream]].append(times)
             beside.append(times)
@@ -189,7 +193,7 @@ def test_communication_is_the_union_of_its_spans_also_where_several_run_at_once(
 def test_a_transfer_is_seen_by_the_sender_and_by_the_receiver() -> None:
     """The last stage's join at the end waits for its gradient to be sent."""
     simulation = run([layer("embedding_layer", 100)], {"pp": 2, "pp_comm": 50}, schedule="1f1b")
-    first, last = (used.streams for used in Results(simulation).figures.streams)
+    first, last = (used.streams for used in SimulatedRun(simulation).figures.streams)
     assert [(use.stream, use.busy_ns, use.exposed_ns) for use in first] == [
         ("compute", 100, 0), ("pp>next", 60, 0), ("pp<next", 60, 60)
     ]  # fmt: skip
@@ -200,9 +204,9 @@ def test_a_transfer_is_seen_by_the_sender_and_by_the_receiver() -> None:
 
 def test_port_time_follows_a_slow_port_and_the_scale() -> None:
     rows = [Row("mlp", Cell(10, "ALLREDUCE", "tp", 1000))]
-    (plain,) = dimension_use(run(rows, {"tp": 2}))
-    (slow,) = dimension_use(run(rows, {"tp": 2}, slow_link=("0:1=0.5",)))
-    (scaled,) = dimension_use(run(rows, {"tp": 2}, comm_scale=3.0))
+    (plain,) = compute_dimension_use(run(rows, {"tp": 2}))
+    (slow,) = compute_dimension_use(run(rows, {"tp": 2}, slow_link=("0:1=0.5",)))
+    (scaled,) = compute_dimension_use(run(rows, {"tp": 2}, comm_scale=3.0))
     assert (plain.bytes, plain.busy_ns) == (1000, 1000)
     assert (slow.bytes, slow.busy_ns) == (1000, 2000)
     assert (scaled.bytes, scaled.busy_ns) == (1000, 3000)
@@ -215,22 +219,22 @@ def test_port_time_is_that_of_the_collectives_with_a_time_scale() -> None:
         ((), 1400), (("stream tp=0.5",), 700), (("layer mlp=0.5",), 900), (("compute fwd=0.5",), 1400),
         (("layer mlp=0.5", "stream tp=0.1"), 90), (("stream tp=0",), 0),
     ):  # fmt: skip
-        (use,) = dimension_use(run(rows, {"tp": 2}, time_scale=scales))
+        (use,) = compute_dimension_use(run(rows, {"tp": 2}, time_scale=scales))
         assert (use.bytes, use.busy_ns) == (1400, busy)
     stages = [layer("embedding_layer", 10), layer("mlp", 10)]
     scaled = run(stages, {"pp": 2, "pp_comm": 60}, schedule="1f1b", time_scale=("stream pp=0.5",))
     plain = run(stages, {"pp": 2, "pp_comm": 60}, schedule="1f1b")
-    assert 0 < 2 * dimension_use(scaled)[0].busy_ns == dimension_use(plain)[0].busy_ns
+    assert 0 < 2 * compute_dimension_use(scaled)[0].busy_ns == compute_dimension_use(plain)[0].busy_ns
 
 
 @pytest.mark.slow
 def test_shared_has_the_same_bytes_and_simais_networks_have_no_dimensions() -> None:
     workload = open_workload(SEED_002)
     plain, shared = (
-        Results(simulate(workload, Parameters(network=name))) for name in ("analytical", "shared")
+        SimulatedRun(simulate(workload, Parameters(network=name))) for name in ("analytical", "shared")
     )
     assert [use.bytes for use in plain.dimensions] == [use.bytes for use in shared.dimensions]
-    simai = Results(simulate(open_workload(SEED_001), Parameters(network="simai-auto")))
+    simai = SimulatedRun(simulate(open_workload(SEED_001), Parameters(network="simai-auto")))
     assert (simai.dimensions, run_json(simai)["dimensions"]) == ([], [])
     assert run_json(simai)["worst_link"] is None
     assert "over each dimension" in run_page(plain)
@@ -239,7 +243,7 @@ def test_shared_has_the_same_bytes_and_simais_networks_have_no_dimensions() -> N
 
 def test_bytes_of_seed_002_are_those_of_its_rows() -> None:
     """dp: a reduce-scatter and an all-gather over 8 servers, 7/8 of a buffer; pp: 16 activations each way."""
-    results = Results(simulate(open_workload(SEED_002), Parameters()))
+    results = SimulatedRun(simulate(open_workload(SEED_002), Parameters()))
     cells = results.simulation.workload.wg
     buffers = [size for group, size in zip(cells.group, cells.bytes, strict=True) if group == "dp" and size]
     outer = results.dimensions[1]
@@ -253,12 +257,12 @@ def test_what_takes_no_time_is_sent() -> None:
     rows = [Row("a", Cell(100, "ALLREDUCE", "tp", 10)), Row("b", Cell(100, "ALLREDUCE", "tp", 10))]
     simulation = run(rows, {"tp": 2}, dim=("switch:2:1000:0",))
     assert simulation.step_time_ns == 200
-    assert class_use(simulation, 0)[0, "tp"].bytes == 20
+    assert compute_class_use(simulation, 0)[0, "tp"].bytes == 20
 
 
 def test_a_collective_that_is_the_first_op_of_all_has_its_stream() -> None:
     simulation = run([Row("mlp", Cell(0, "ALLREDUCE", "tp", 1000))], {"tp": 2})
-    (used,) = Results(simulation).figures.streams
+    (used,) = SimulatedRun(simulation).figures.streams
     assert [(one.stream, one.busy_ns, one.exposed_ns) for one in used.streams] == [
         ("compute", 0, 0),
         ("tp", pair_ns(1000), pair_ns(1000)),

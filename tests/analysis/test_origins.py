@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from simcore.analysis.span_words import OpFacts, origin
+from simcore.analysis.span_words import OpFacts, explain_duration
 from simcore.engine.time_scales import TimeParts
 from simcore.program.ops import TransferCost
 from simcore.simulation import Simulation, simulate
@@ -42,12 +42,16 @@ def test_each_factor_of_a_run_is_named_where_a_duration_comes_from() -> None:
     assert first.end_ns - first.start_ns == 9000
     factors = "times 2 (compute scale), times 3 (layer scale), times 1.5 (slow rank)"
     assert says(
-        [origin(simulation, first.of, first.op)], "1.000 us", "fwd", "line 3", f"{factors} = 9.000 us"
+        [explain_duration(simulation, first.class_id, first.op)],
+        "1.000 us",
+        "fwd",
+        "line 3",
+        f"{factors} = 9.000 us",
     )
     bandwidth = simulation.cluster.dims[0].bandwidth
     takes = f"{second.end_ns - second.start_ns:,}".replace(",", " ")
     slowed = f"dimension 0 at 0.5 of {bandwidth:g} GB/s (slow link)"
-    assert origin(simulation, second.of, second.op).endswith(f" = {takes} ns, {slowed}")
+    assert explain_duration(simulation, second.class_id, second.op).endswith(f" = {takes} ns, {slowed}")
 
 
 def test_a_time_scale_is_named_where_a_duration_comes_from() -> None:
@@ -55,7 +59,7 @@ def test_a_time_scale_is_named_where_a_duration_comes_from() -> None:
     rows = [layer("embedding_layer", 1000), Row("mlp_7", Cell(500, "ALLREDUCE", "tp", 4000))]
     scales = ("compute fwd=0.5", "layer embedding_layer=0.5", "layer mlp=0.1", "stream tp=2")
     simulation = run(rows, {"tp": 2}, time_scale=scales)
-    told = [origin(simulation, one.of, one.op) for one in ops_of(simulation)]
+    told = [explain_duration(simulation, one.class_id, one.op) for one in ops_of(simulation)]
     halves = "times 0.5 (time scale), times 0.5 (time scale)"
     assert says([told[0]], "1.000 us", "fwd", "line 3", f"{halves} = 250 ns")
     takes = pair_ns(4000)
@@ -102,7 +106,7 @@ def test_what_is_said_of_a_duration_accounts_for_it(
         simulation = simulate(case.workload, structs.replace(changed, time_scale=scales))
     for one in ops_of(simulation):
         ns = one.end_ns - one.start_ns
-        told = origin(simulation, one.of, one.op)
+        told = explain_duration(simulation, one.class_id, one.op)
         clause = _CLAUSE.search(told)
         words = told[: clause.start()] if clause else told
         if clause is not None:

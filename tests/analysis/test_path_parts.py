@@ -8,14 +8,14 @@ from functools import cache
 import pytest
 
 from simcore.analysis.path_words import NO_LAYER
-from simcore.runs.simulated import Results
-from simcore.trace.run import longest_of_part, path_sums
+from simcore.runs.simulated import SimulatedRun
+from simcore.trace.run import find_longest_of_part, sum_path
 from simcore.words.simulated import SimulatedFigures
 from simcore.workload.model import base_name
 from tests.tui.made_runs import lonely, seed, small
 
 # Made where they are asked for: each process that collects the tests took 4 s for them.
-RUNS: dict[str, Callable[[], Results]] = {
+RUNS: dict[str, Callable[[], SimulatedRun]] = {
     "seed 002": seed,
     "zb-h1": lambda: seed(schedule="zb-h1"),
     "a slow rank": lambda: seed(slow_rank=("37=1.3",)),
@@ -25,11 +25,11 @@ RUNS: dict[str, Callable[[], Results]] = {
 
 
 @cache
-def run_of(name: str) -> Results:
+def run_of(name: str) -> SimulatedRun:
     return RUNS[name]()
 
 
-def part_of(results: Results, index: int, by: str) -> str:
+def part_of(results: SimulatedRun, index: int, by: str) -> str:
     """The part of a segment, from what it says of itself."""
     path = results.critical_path
     one = results.path_source.segment(path, index)
@@ -51,17 +51,17 @@ def test_parts_sum_to_the_step_and_each_has_its_longest_segment(run: str, by: st
     results = run_of(run)
     path = results.critical_path
     lengths = [ns for _, _, ns in path]
-    parts = path_sums(results, by)
+    parts = sum_path(results, by)
     assert sum(ns for _, ns in parts) == results.step_time_ns
     for part, ns in parts:
         mine = [index for index in range(len(path)) if part_of(results, index, by) == part]
         assert sum(lengths[index] for index in mine) == ns
         longest = max(mine, key=lengths.__getitem__)
-        found = longest_of_part(results, by, part)
+        found = find_longest_of_part(results, by, part)
         assert found is not None
         assert found[:3] == (path.track[longest], path.edge[longest], path.edge[longest + 1])
 
 
 def test_what_is_no_part_is_nowhere() -> None:
-    assert longest_of_part(seed(), "kind", "compute nothing") is None
-    assert longest_of_part(lonely(0), "rank", "rank 0") is None
+    assert find_longest_of_part(seed(), "kind", "compute nothing") is None
+    assert find_longest_of_part(lonely(0), "rank", "rank 0") is None

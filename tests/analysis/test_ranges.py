@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.sources.simulated import ACCOUNTS
 from simcore.trace.accounts import RangeSums, longest_in
 from tests.tui.made_runs import lonely, seed, small
@@ -16,7 +16,7 @@ from tests.tui.made_runs import lonely, seed, small
 RUNS = (seed, small, lonely, lambda: lonely(1))
 
 
-def naive(results: Results, number: int, first: int, last: int) -> list[int]:
+def naive(results: SimulatedRun, number: int, first: int, last: int) -> list[int]:
     """The sums, segment by segment."""
     accounts = results.accounts[number]
     found = [0] * len(ACCOUNTS)
@@ -27,26 +27,28 @@ def naive(results: Results, number: int, first: int, last: int) -> list[int]:
 
 @given(st.sampled_from(RUNS), st.data())
 def test_the_accounts_of_a_stretch_sum_to_its_length_on_every_rank(run: object, data: st.DataObject) -> None:
-    results: Results = run()  # type: ignore[operator]
+    results: SimulatedRun = run()  # type: ignore[operator]
     step = results.step_time_ns
     first, last = sorted(data.draw(st.tuples(st.integers(0, step), st.integers(0, step))))
     ranks = [len(one.ranks) for one in results.simulation.timeline.classes]
     together = [0] * len(ACCOUNTS)
     for number, count in enumerate(ranks):
-        found = results.lanes.accounted.ranges.of_class(number, first, last)
+        found = results.lanes.account_sums.ranges.of_class(number, first, last)
         assert sum(found) == last - first
         assert min(found) >= 0
         assert found == naive(results, number, first, last)
         together = [one + ns * count for one, ns in zip(together, found, strict=True)]
-    assert results.lanes.accounted.ranges.of_all(first, last) == together
+    assert results.lanes.account_sums.ranges.of_all(first, last) == together
     assert sum(together) == (last - first) * sum(ranks)
 
 
 @pytest.mark.parametrize("run", RUNS)
 def test_the_whole_step_has_the_totals_of_the_accounts(run: object) -> None:
-    results: Results = run()  # type: ignore[operator]
+    results: SimulatedRun = run()  # type: ignore[operator]
     for number, accounts in enumerate(results.accounts):
-        assert results.lanes.accounted.ranges.of_class(number, 0, results.step_time_ns) == accounts.total_ns
+        assert (
+            results.lanes.account_sums.ranges.of_class(number, 0, results.step_time_ns) == accounts.total_ns
+        )
 
 
 @given(st.lists(st.tuples(st.integers(1, 50), st.integers(0, 3)), max_size=300), st.integers(0, 99))

@@ -22,7 +22,7 @@ from simcore.program.ops import StageProgram
 from simcore.program.stage_builder import StageBuilder
 from simcore.records import replace
 from simcore.render.report.pages import run_json
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.sources.simulated_graph import SimulatedGraph
 from simcore.trace.repeats import Pattern
 from tests.export.reading import exported
@@ -58,14 +58,14 @@ FINISH = StageBuilder.finish
 
 def told(model: Model, given: dict[str, Any]) -> list[Any]:
     """All that a run is: its report, its times, segments and slacks, its spans as they are exported."""
-    results = Results(run(model, **given))
+    results = SimulatedRun(run(model, **given))
     times = results.simulation.timeline.times
-    workload = ModelMaker(model.name, model).opened()
+    workload = ModelMaker(model.name, model).empty_workload()
     parameters = Parameters(**given)
     return [
         run_json(results), [*times.start, *times.end], times.pass_ends,
         [(one.edge, one.account, one.op) for one in results.accounts], results.slacks,
-        *(list(exported(name, workload, parameters).pieces) for name in ("csv", "chrome")),
+        *(list(exported(name, workload, parameters).chunks) for name in ("csv", "chrome")),
     ]  # fmt: skip
 
 
@@ -93,10 +93,10 @@ def test_four_times_the_micro_batches_are_no_more_work_op_by_op(monkeypatch: pyt
 
         monkeypatch.setattr(owner, name, counting)
 
-    count(Engine, "_run_each")
+    count(Engine, "_run_op_by_op")
     count(SimulatedGraph, "_add_each")
     count(Pattern, "ends")
-    count(Pattern, "behind")
+    count(Pattern, "longest_to_exit")
     found = []
     for microbatches in (8, 32):
         counted.clear()
@@ -107,7 +107,7 @@ def test_four_times_the_micro_batches_are_no_more_work_op_by_op(monkeypatch: pyt
         repeated = [
             run for stage in simulation.program.stages for run in stage.packed if run.inner is not None
         ]
-        run_json(Results(simulation))
+        run_json(SimulatedRun(simulation))
         found.append((len(repeated), {**counted}))
     (few, by_few), (many, by_many) = found
     assert (few, many) == (4 * 2 * 2 * 8, 4 * 2 * 2 * 32)

@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 
 from simcore.parameters import Parameters
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload
 from tests.stream_spans import stream_spans
@@ -35,11 +35,11 @@ def test_that_is_its_closed_form_with_start_end_and_a_shorter_first_block() -> N
 def test_seed_002_takes_7_213_232_005_ns_under_layer_loop_with_free_communication() -> None:
     simulation = seed_002(comm_scale=0.0, schedule="layer-loop")
     assert simulation.step_time_ns == 7_213_232_005
-    assert all(accounts.bubble_ns == accounts.idle_ns == 0 for accounts in Results(simulation).accounts)
+    assert all(accounts.bubble_ns == accounts.idle_ns == 0 for accounts in SimulatedRun(simulation).accounts)
 
 
 def test_compute_of_a_rank_is_the_same_under_both_schedules() -> None:
-    one, other = Results(seed_002()), Results(seed_002(schedule="layer-loop"))
+    one, other = SimulatedRun(seed_002()), SimulatedRun(seed_002(schedule="layer-loop"))
     assert {accounts.busy_ns for accounts in (*one.accounts, *other.accounts)} == {7_213_232_005}
 
 
@@ -54,7 +54,7 @@ def test_micro_batches_of_seed_002_take_f_i_and_w_and_the_first_block_less() -> 
 
 
 def test_bubble_and_idle_are_the_same_on_every_rank_when_communication_is_free() -> None:
-    lost = {found.bubble_ns + found.idle_ns for found in Results(seed_002(comm_scale=0.0)).accounts}
+    lost = {found.bubble_ns + found.idle_ns for found in SimulatedRun(seed_002(comm_scale=0.0)).accounts}
     assert lost == {13_973_040_880 - 7_213_232_005}
 
 
@@ -83,5 +83,5 @@ def test_unfolded_seed_002_on_128_ranks_is_the_same_to_the_nanosecond() -> None:
     folded, every_rank = seed_002(world=128), seed_002(world=128, no_fold=True)
     assert (len(folded.timeline.classes), len(every_rank.timeline.classes)) == (16, 128)
     assert folded.step_time_ns == every_rank.step_time_ns
-    pairs = zip(Results(folded).accounts, Results(every_rank).accounts[::8], strict=True)
+    pairs = zip(SimulatedRun(folded).accounts, SimulatedRun(every_rank).accounts[::8], strict=True)
     assert all(one == other for one, other in pairs)

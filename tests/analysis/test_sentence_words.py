@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from simcore.analysis.blocks import UnequalBlocks
-from simcore.analysis.fitting import Smaller
+from simcore.analysis.fitting import MemorySaving
 from simcore.cluster import Dimension
 from simcore.ranks import RankSet
 from simcore.records import replace
@@ -39,7 +39,7 @@ from simcore.words.sentences.pipeline import (
     UnbalancedStages,
     UnequalMicrobatches,
 )
-from simcore.words.simulated_sentences import lead_of
+from simcore.words.simulated_sentences import find_lead
 
 # A step of 10 us.
 STEP: dict[str, Any] = {"step_ns": 10_000}
@@ -48,12 +48,12 @@ FEW = Who(RankSet.of([0, 1, 4, 5]))
 
 IMBALANCE = Imbalance(3, 1.5, 1000, 0.02, 9000, (1.25, 9500, 0.01), 9800, ())
 STRAGGLER = Straggler(
-    **STEP, ns=3000, late=RankSet.of([5]), early=RankSet.of([4, 6, 7]), place=(("dp", 1), ("tp", 1)),
+    **STEP, ns=3000, late=RankSet.of([5]), early=RankSet.of([4, 6, 7]), position=(("dp", 1), ("tp", 1)),
     peers=Peers("tp", 3, 3, 3000, 3000), others=(), through=(), growth=None,
 )  # fmt: skip
 BUBBLE = Bubble(
     **STEP, ns=4000, mean_ns=3000, least_ns=4000, who=STAGE_0, stages=4, slots=Slots("1f1b", 4, 2, 1, False),
-    alike="compute", is_assumed=True, other_ns=None,
+    equal_in="compute", is_assumed=True, other_ns=None,
 )  # fmt: skip
 SURPLUS = SurplusMicrobatches(
     **STEP, ns=8000, microbatches=1, layers=3, more_layers=(1,), more="lines 8-10", copied="line 4",
@@ -65,15 +65,29 @@ EXPOSED = Exposed(
     cost_ns=None, is_standing=False,
 )  # fmt: skip
 LATE = LateGradients(
-    **STEP, ns=1000, count=1, collective="all-reduce", row="grad", kind="dp", bytes=20_000, after_ns=1000,
-    lasting_ns=1000, equal=0, comes=True, is_piece=False, after_optimizer=False, whom=Whom(1000), flags="",
-    hidden_step_ns=10_000, left=None,
-)  # fmt: skip
+    **STEP,
+    ns=1000,
+    count=1,
+    collective="all-reduce",
+    row="grad",
+    kind="dp",
+    bytes=20_000,
+    after_ns=1000,
+    lasting_ns=1000,
+    equal=0,
+    is_all_after=True,
+    is_split=False,
+    after_optimizer=False,
+    whom=Whom(1000),
+    flags="",
+    hidden_step_ns=10_000,
+    left=None,
+)
 HIDDEN = replace(LATE, flags="--overlap-grad-reduce", hidden_step_ns=9500)
 FREE = FreeCommunication(**STEP, ns=8000, is_cause=True, waits_less=False, unsent=None)
 NO_CAUSE = replace(FREE, ns=9500, is_cause=False)
 PORT = BusyPort(
-    **STEP, ns=8000, number=0, dimension=Dimension("switch", 8, 1.0, 5), who=Who(RankSet.of([0, 1])),
+    **STEP, ns=8000, dimension_id=0, dimension=Dimension("switch", 8, 1.0, 5), who=Who(RankSet.of([0, 1])),
     kinds=(KindLoad("tp", 8000, 4000),),
 )  # fmt: skip
 COMPUTE = ComputeBound(**STEP, ns=6000, most=(), whole_ns=6000)
@@ -150,7 +164,7 @@ SAID: list[tuple[Weighed, str]] = [
         "run without the slow rank, the bubble of stage 1 absorbs the rest.",
     ),
     (
-        replace(STRAGGLER, place=(), growth=Growth(1000, 9000, 2, absorbs=True, stage=None)),
+        replace(STRAGGLER, position=(), growth=Growth(1000, 9000, 2, absorbs=True, stage=None)),
         "Rank 5 makes its 3 tp peers wait 3.000 us (30.0 %) each; the step grows by only 1.000 us (11.1 %) "
         "against the run without the slow ranks, the idle time absorbs the rest.",
     ),
@@ -173,7 +187,7 @@ SAID: list[tuple[Weighed, str]] = [
         "2 ports are slow (0:1=0.5, 0:2=0.5), which costs the step nothing.",
     ),
     (
-        DoesNotFit(**STEP, ns=0, stage=1, needed=90 * 10**9, limit=80 * 10**9, ways=()),
+        DoesNotFit(**STEP, ns=0, stage=1, needed=90 * 10**9, limit=80 * 10**9, savings=()),
         "Does not fit: stage 1 needs 90.0 GB of 80.0 GB.",
     ),
     (
@@ -183,7 +197,7 @@ SAID: list[tuple[Weighed, str]] = [
             stage=1,
             needed=90 * 10**9,
             limit=80 * 10**9,
-            ways=(Smaller("zero 1", {}, 85 * 10**9, fits=False),),
+            savings=(MemorySaving("zero 1", {}, 85 * 10**9, fits=False),),
         ),
         "Does not fit: stage 1 needs 90.0 GB of 80.0 GB; zero 1 needs 85.0 GB, which does not fit either.",
     ),
@@ -194,12 +208,12 @@ SAID: list[tuple[Weighed, str]] = [
         "done, idle; all stages compute alike, embedding and loss assumed on each.",
     ),
     (
-        replace(BUBBLE, who=None, stages=2, least_ns=3980, slots=None, alike="collectives", other_ns=9000),
+        replace(BUBBLE, who=None, stages=2, least_ns=3980, slots=None, equal_in="collectives", other_ns=9000),
         "Both stages wait about as long for the other, up to 4.000 us (40.0 %). All stages run the same "
         "collectives, embedding and loss assumed on each (on first and last alone: -10.0 %).",
     ),
     (
-        replace(BUBBLE, who=None, slots=Slots("1f1b", 4, 2, 3, is_uneven=True), alike=""),
+        replace(BUBBLE, who=None, slots=Slots("1f1b", 4, 2, 3, is_uneven=True), equal_in=""),
         "All stages wait about as long for the others, 4.000 us (40.0 %): the micro-batches are unequal, "
         "and with 4 stages of 3 chunks each and 2 equal ones 1f1b would leave 3 of 9 slots empty on each.",
     ),
@@ -272,12 +286,12 @@ SAID: list[tuple[Weighed, str]] = [
         "us (10.0 %).",
     ),
     (
-        replace(LATE, is_piece=True, comes=False, kind="all", after_optimizer=True),
+        replace(LATE, is_split=True, is_all_after=False, kind="all", after_optimizer=True),
         "The last piece of the gradient all-reduce of grad (all ranks, 20.0 kB) ends after the last "
         "backward and, as SimAI runs the rows, after the optimizer: nothing hides 1.000 us (10.0 %).",
     ),
     (
-        replace(LATE, count=3, lasting_ns=1200, comes=False, whom=Whom(1000, is_nearly=True)),
+        replace(LATE, count=3, lasting_ns=1200, is_all_after=False, whom=Whom(1000, is_nearly=True)),
         "3 gradient collectives, the all-reduce of grad longest (dp, 20.0 kB, 1.000 us of 1.200 us), end "
         "after the last backward: nothing hides up to 1.000 us (10.0 %).",
     ),
@@ -350,8 +364,8 @@ SAID: list[tuple[Weighed, str]] = [
 
 @pytest.mark.parametrize(("sentence", "text"), SAID, ids=lambda one: getattr(one, "rule", ""))
 def test_a_sentence_says_its_facts(sentence: Weighed, text: str) -> None:
-    assert sentence.text == sentence.told == text
-    assert replace(sentence, lead="First. ").told == f"First. {text}"
+    assert sentence.text == sentence.text_with_lead == text
+    assert replace(sentence, lead="First. ").text_with_lead == f"First. {text}"
 
 
 def cause(name: str, lost_ns: int, *, fault: bool = False, saved_ns: int = 0) -> Weighed:
@@ -371,4 +385,4 @@ def cause(name: str, lost_ns: int, *, fault: bool = False, saved_ns: int = 0) ->
     ([cause("late gradients", 6000)], 3000, "Late gradients. "),
 ])  # fmt: skip
 def test_what_leads_says_what_the_step_goes_to(causes: list[Weighed], busy_ns: int, lead: str) -> None:
-    assert lead_of(causes, busy_ns) == lead
+    assert find_lead(causes, busy_ns) == lead

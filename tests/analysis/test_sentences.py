@@ -6,14 +6,14 @@ from typing import TypeVar
 import pytest
 from hypothesis import given
 
-from simcore.analysis.model_use import other_model
+from simcore.analysis.model_use import describe_model_change
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
 from simcore.model.sizes import Model
 from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.render.report.pages import run_page
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, simulate
 from simcore.units import duration, percent
 from simcore.words.sentences.compute import (
@@ -21,10 +21,10 @@ from simcore.words.sentences.compute import (
     ComputeBound,
     Computed,
     NoCompute,
-    compute_bound,
-    no_compute,
+    find_compute_bound,
+    find_no_compute,
 )
-from simcore.words.sentences.faults import Peers, SlowLink, Straggler, slow_link
+from simcore.words.sentences.faults import Peers, SlowLink, Straggler, find_slow_link
 from simcore.words.sentences.model import RunSums, Weighed
 from simcore.words.sentences.network import (
     Exposed,
@@ -33,10 +33,10 @@ from simcore.words.sentences.network import (
     MostWaited,
     Network,
     RowWait,
-    busy_port,
-    free_communication,
+    find_busy_port,
+    find_free_communication,
 )
-from simcore.words.sentences.pipeline import Bubble, Slots, UnbalancedStages, bubble, idle
+from simcore.words.sentences.pipeline import Bubble, Slots, UnbalancedStages, find_bubble, find_idle
 from simcore.words.simulated_sentences import RULES
 from simcore.workload import open_workload
 from simcore.workload.traffic import with_backward_sent
@@ -54,7 +54,7 @@ One = TypeVar("One", bound=Weighed)
 
 def said(simulation: Simulation) -> list[str]:
     """Returns the rules that speak, each once, in their order."""
-    return list(dict.fromkeys(one.rule for one in Results(simulation).sentences))
+    return list(dict.fromkeys(one.rule for one in SimulatedRun(simulation).sentences))
 
 
 def only(found: Iterable[One]) -> One:
@@ -64,11 +64,11 @@ def only(found: Iterable[One]) -> One:
 
 
 def sums(simulation: Simulation) -> RunSums:
-    return RunSums(Results(simulation))
+    return RunSums(SimulatedRun(simulation))
 
 
 def first(simulation: Simulation) -> Weighed:
-    return Results(simulation).sentences[0]
+    return SimulatedRun(simulation).sentences[0]
 
 
 def straggler() -> Simulation:
@@ -111,7 +111,7 @@ def test_a_slow_rank_is_named_with_who_waits_for_it_and_what_it_costs() -> None:
     sentence = first(straggler())
     assert isinstance(sentence, Straggler)
     assert (sentence.rule, sentence.lead, sentence.ns) == ("straggler", "Straggler. ", 2000)
-    assert (list(sentence.late), sentence.place) == ([5], (("dp", 1), ("tp", 1)))
+    assert (list(sentence.late), sentence.position) == ([5], (("dp", 1), ("tp", 1)))
     assert sentence.peers == Peers("tp", 3, 3, 2000, 2000)
     assert len(sentence.early) == 3
     assert sentence.growth is not None
@@ -124,7 +124,7 @@ def test_what_a_bubble_absorbs_of_a_slow_rank_is_said() -> None:
     simulation = simulate(open_workload(SEED_002), Parameters(slow_rank=("37=1.3",)))
     sentence = first(simulation)
     assert isinstance(sentence, Straggler)
-    assert (list(sentence.late), sentence.place) == ([37], (("stage", 0), ("dp", 4), ("tp", 5)))
+    assert (list(sentence.late), sentence.position) == ([37], (("stage", 0), ("dp", 4), ("tp", 5)))
     assert (sentence.peers.kind, sentence.peers.waiting, sentence.peers.of) == ("tp", 7, 7)
     assert (sentence.others, sentence.through) == ((), ())
     assert figures(sentence.text)[-5:] == ["2.112 s", "14.2 %", "136.3 ms", "0.9 %", "0"]
@@ -144,7 +144,7 @@ def test_an_exposed_all_reduce_is_the_cause() -> None:
     assert sentence.most == MostWaited(
         {"mlp_1": RowWait(sentence.ns, ["forward"], ["all-reduce"])}, "all", None, ""
     )
-    free = only(free_communication(sums(simulation)))
+    free = only(find_free_communication(sums(simulation)))
     assert (free.ns, free.is_cause, free.waits_less) == (2000, True, False)
 
 
@@ -157,8 +157,8 @@ def test_a_bubble_is_the_cause_and_its_slots_are_counted() -> None:
     assert found.who is not None
     assert found.who.words == "Stage 0"
     assert found.slots == Slots("1f1b", stages=4, microbatches=2, chunks=1, is_uneven=False)
-    assert (found.alike, found.is_assumed, found.other_ns) == ("compute", True, None)
-    done = only(idle(sums(bubble_bound())))
+    assert (found.equal_in, found.is_assumed, found.other_ns) == ("compute", True, None)
+    done = only(find_idle(sums(bubble_bound())))
     assert (done.who.words, done.ns) == ("Stage 3", 6000)
 
 
@@ -168,27 +168,27 @@ def test_compute_leads_where_it_takes_half_of_the_step_and_names_what_comes_seco
     assert isinstance(computes, ComputeBound)
     assert computes.lead == "Mostly compute, then bubble. "
     assert (computes.step_ns, computes.ns, computes.most) == (21_000, 12_000, ())
-    found = only(bubble(sums(mostly_compute())))
+    found = only(find_bubble(sums(mostly_compute())))
     assert (found.mean_ns, found.ns, found.least_ns) == (6000, 9000, 9000)
     assert found.who is not None
     assert found.who.words == "Stage 0"
     assert found.slots == Slots("1f1b", stages=4, microbatches=4, chunks=1, is_uneven=False)
-    assert (found.alike, found.is_assumed) == ("compute", True)
-    done = only(idle(sums(mostly_compute())))
+    assert (found.equal_in, found.is_assumed) == ("compute", True)
+    done = only(find_idle(sums(mostly_compute())))
     assert (done.who.words, done.ns) == ("Stage 3", 6000)
 
 
 def test_compute_of_a_layer_is_said_to_be_alone_where_its_communication_would_be_another_figure() -> None:
     """Of seed 000: 29.2 % of the step in mlp_norm, and 29.9 with what it waits for, as the layers have it."""
-    results = Results(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
-    sentence = only(compute_bound(RunSums(results)))
+    results = SimulatedRun(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
+    sentence = only(find_compute_bound(RunSums(results)))
     assert [one.name for one in sentence.most] == ["mlp_norm"]
     assert figures(sentence.text)[-1] == "29.2 %"
     # The layer that takes most is another one, and computes nothing.
-    (layer_words,) = [one.words for one in results.figures.worst if one.what == "layer"]
+    (layer_words,) = [one.words for one in results.figures.worst_findings if one.what == "layer"]
     assert layer_words == "138.4 ms (32.2 %) of communication: grad_param_comm"
     groups, step = results.layer_groups, results.step_time_ns
-    computed, exposed = (groups.by_name(ns)["mlp_norm"] for ns in (groups.compute_ns, groups.exposed_ns))
+    computed, exposed = (groups.sum_by_name(ns)["mlp_norm"] for ns in (groups.compute_ns, groups.exposed_ns))
     assert sentence.most[0][1:] == (computed, computed + exposed)
     assert [round(1000 * ns / step) for ns in (computed, computed + exposed)] == [292, 299]
 
@@ -196,14 +196,14 @@ def test_compute_of_a_layer_is_said_to_be_alone_where_its_communication_would_be
 def test_compute_that_leads_is_said_with_what_hiding_gradients_would_save() -> None:
     """Seed 000: compute is 60 % of the step, and what can be saved first is the reduce-scatter behind it."""
     file = open_workload("fixtures/000_gpt13b_tp4_old_header.txt")
-    found = Results(simulate(file, Parameters()))
+    found = SimulatedRun(simulate(file, Parameters()))
     step = found.step_time_ns
     again = simulate(file, Parameters(schedule="1f1b", overlap_grad_reduce=True)).step_time_ns
     saved = f"{duration(step - again)} ({percent(step - again, step)} %)"
     assert saved == "138.4 ms (32.2 %)"
     assert found.sentences[0].lead == (f"Mostly compute, then network: gradient overlap would save {saved}. ")
     # With it, nothing is left to save so.
-    hidden = Results(simulate(file, Parameters(schedule="1f1b", overlap_grad_reduce=True)))
+    hidden = SimulatedRun(simulate(file, Parameters(schedule="1f1b", overlap_grad_reduce=True)))
     assert hidden.sentences[0].lead == "Compute-bound. "
 
 
@@ -211,7 +211,7 @@ def test_compute_that_leads_is_said_with_what_hiding_gradients_would_save() -> N
 def test_a_change_that_saves_less_than_a_tenth_is_not_named_beside_compute(size: int, saves: bool) -> None:
     rows = [Row("grad_param_comm", wg=Cell(0, "ALLREDUCE", "dp", size))]
     rows += [layer("mlp", 2000, 2000, 2000) for _ in range(8)]
-    results = Results(run(rows, {"dp": 2, "pp": 1}, schedule="1f1b"))
+    results = SimulatedRun(run(rows, {"dp": 2, "pp": 1}, schedule="1f1b"))
     (late,) = [one for one in results.sentences if one.rule == "late-gradients"]
     again = run(rows, {"dp": 2, "pp": 1}, schedule="1f1b", overlap_grad_reduce=True).step_time_ns
     assert late.saved_ns == results.step_time_ns - again > 0
@@ -221,15 +221,15 @@ def test_a_change_that_saves_less_than_a_tenth_is_not_named_beside_compute(size:
 
 def test_layers_that_compute_as_long_are_named_together() -> None:
     """Seed 002: mlp_row and mlp_column each compute 2.027 s. Of three, one and how many more."""
-    found = Results(
+    found = SimulatedRun(
         simulate(open_workload("fixtures/002_gpt_1024npu.txt"), Parameters(pp=1, schedule="layer-loop"))
     )
-    most = only(compute_bound(RunSums(found))).most
+    most = only(find_compute_bound(RunSums(found))).most
     assert {one.name for one in most} == {"mlp_column", "mlp_row"}
     assert len({percent(one.ns, found.step_time_ns) for one in most}) == 1
     assert all(one.both_ns > one.ns for one in most)
     three = run([layer(name, 5000) for name in ("embedding_layer", "mlp", "attention")], {})
-    computes = only(compute_bound(sums(three)))
+    computes = only(find_compute_bound(sums(three)))
     assert computes.most == tuple(
         Computed(name, 5000, 5000) for name in ("embedding_layer", "mlp", "attention")
     )
@@ -253,7 +253,7 @@ def test_what_computes_most_is_named_with_what_computes_nearly_as_much(
     rows: dict[str, int], named: list[str]
 ) -> None:
     simulation = run([layer(name, ns) for name, ns in rows.items()], {})
-    found = only(compute_bound(sums(simulation)))
+    found = only(find_compute_bound(sums(simulation)))
     assert found.most == tuple(Computed(name, rows[name], rows[name]) for name in named)
     assert simulation.step_time_ns == found.whole_ns == sum(rows.values())
 
@@ -261,7 +261,7 @@ def test_what_computes_most_is_named_with_what_computes_nearly_as_much(
 def test_kinds_of_communication_lead_together() -> None:
     """Stages wait for each other longer than for either kind, and for both together less than that."""
     simulation = several_kinds(800)
-    facts = RunSums(Results(simulation))
+    facts = RunSums(SimulatedRun(simulation))
     kinds = [facts.mean_ns["exposed tp"], facts.mean_ns["exposed ep"]]
     assert max(kinds) < facts.mean_ns["bubble"] + facts.mean_ns["idle"] < sum(kinds) == facts.exposed_ns
     found = facts.results.sentences
@@ -276,7 +276,7 @@ def test_kinds_of_communication_lead_together() -> None:
 
 def test_what_comes_second_is_named_by_all_of_it() -> None:
     """Compute leads below half of the step where nothing else comes near it."""
-    facts = RunSums(Results(several_kinds(4000)))
+    facts = RunSums(SimulatedRun(several_kinds(4000)))
     assert facts.mean_busy_ns < facts.step_ns / 2
     found = facts.results.sentences
     assert found[0].lead == "Compute, then network. "
@@ -301,7 +301,7 @@ def test_what_is_less_than_half_of_the_rest_binds_no_step_and_is_no_second(
     rows += [*block, layer("final_norm", final_ns)] * blocks
     dim = ("switch:16:1:5",)
     degrees = {"pp": 3, "tp": 2, "dp": 2}
-    found = Results(run(rows, degrees, schedule="1f1b", stage_layout="megatron", dim=dim)).sentences
+    found = SimulatedRun(run(rows, degrees, schedule="1f1b", stage_layout="megatron", dim=dim)).sentences
     assert found[0].lead == lead
     assert [one.rule for one in found if one.cause][:3] == causes
 
@@ -309,7 +309,7 @@ def test_what_is_less_than_half_of_the_rest_binds_no_step_and_is_no_second(
 def test_what_stages_wait_for_communication_of_others_the_network_costs() -> None:
     """Nothing is computed but 10 ns: half of the step is a bubble, and without communication all is gone."""
     row = Row("embedding_layer", Cell(10, "ALLREDUCE", "tp", 8000))
-    found = Results(run([row], {"tp": 2, "pp": 2}, schedule="1f1b")).sentences
+    found = SimulatedRun(run([row], {"tp": 2, "pp": 2}, schedule="1f1b")).sentences
     assert [one.rule for one in found[:3]] == ["exposed", "free-communication", "bubble"]
     assert found[0].lead == "Network-bound. "
     assert found[1].ns < found[1].step_ns / 100
@@ -318,16 +318,16 @@ def test_what_stages_wait_for_communication_of_others_the_network_costs() -> Non
 def test_slots_of_interleaved_are_chunks() -> None:
     rows = [row for _ in range(4) for row in (layer("embedding_layer"), *[layer("mlp", 30, 30, 30)] * 4)]
     simulation = run(rows, {"pp": 2}, schedule="interleaved", virtual_stages=2)
-    slots = only(bubble(sums(simulation))).slots
+    slots = only(find_bubble(sums(simulation))).slots
     assert slots == Slots("interleaved", stages=2, microbatches=4, chunks=2, is_uneven=False)
     assert figures(slots.words)[-2:] == ["1", "9"]
 
 
 def test_slots_are_not_counted_where_they_do_not_give_the_time_that_is_lost() -> None:
-    found = only(bubble(sums(run([BLOCK] * 4, {"pp": 4}, schedule="zb-h1"))))
+    found = only(find_bubble(sums(run([BLOCK] * 4, {"pp": 4}, schedule="zb-h1"))))
     assert (found.who, found.stages, found.slots) == (None, 4, None)
     assert (found.ns, found.least_ns, found.step_ns) == (3000, 3000, 15_000)
-    assert (found.alike, found.is_assumed) == ("compute", True)
+    assert (found.equal_in, found.is_assumed) == ("compute", True)
 
 
 def test_that_stages_are_alike_is_said_to_be_assumed_with_the_step_of_the_other_layout() -> None:
@@ -337,12 +337,12 @@ def test_that_stages_are_alike_is_said_to_be_assumed_with_the_step_of_the_other_
 
     def alike(**parameters: object) -> tuple[bool, int | None, int | None]:
         """Whether it is assumed that they are alike; the other step before and after its run."""
-        results = Results(simulate(workload, Parameters(pp=4, schedule="1f1b", **parameters)))  # type: ignore[arg-type]
-        before = only(bubble(RunSums(results)))
+        results = SimulatedRun(simulate(workload, Parameters(pp=4, schedule="1f1b", **parameters)))  # type: ignore[arg-type]
+        before = only(find_bubble(RunSums(results)))
         assert "megatron_step_ns" not in vars(results)
         results.weigh_assumptions()
         (after,) = [one for one in results.sentences if isinstance(one, Bubble)]
-        assert before.alike == after.alike == "compute"
+        assert before.equal_in == after.equal_in == "compute"
         assert before.is_assumed == after.is_assumed
         return after.is_assumed, before.other_ns, after.other_ns
 
@@ -363,20 +363,20 @@ def test_that_stages_are_alike_is_said_to_be_assumed_with_the_step_of_the_other_
 
 
 def test_stages_of_which_one_computes_longer_are_not_alike() -> None:
-    facts = RunSums(Results(bubble_bound()))
-    assert facts.stages_alike
+    facts = RunSums(SimulatedRun(bubble_bound()))
+    assert facts.has_equal_stages
     ranks = [len(one.ranks) for one in facts.classes]
     bubbles = [found.bubble_ns for found in facts.accounts]
     total = sum(ns * count for ns, count in zip(bubbles, ranks, strict=True))
     assert facts.mean_ns["bubble"] == round(total / sum(ranks)) < max(bubbles)
     parameters = Parameters(slow_rank=("0=2",), tp=1, world=128)
-    slow = RunSums(Results(simulate(open_workload(SEED_002), parameters)))
-    assert not slow.stages_alike
-    assert only(bubble(slow)).alike == ""
+    slow = RunSums(SimulatedRun(simulate(open_workload(SEED_002), parameters)))
+    assert not slow.has_equal_stages
+    assert only(find_bubble(slow)).equal_in == ""
 
 
 def test_stages_that_compute_longer_than_others_are_named() -> None:
-    found = Results(unbalanced_stages()).sentences
+    found = SimulatedRun(unbalanced_stages()).sentences
     assert [one.rule for one in found[:2]] == ["compute-bound", "unbalanced-stages"]
     assert found[0].lead == "Mostly compute, then unbalanced stages. "
     assert isinstance(found[1], UnbalancedStages)
@@ -394,7 +394,7 @@ def test_a_run_that_computes_says_what() -> None:
     simulation = run([layer("mlp_1", 3000), layer("mlp_2", 3000), layer("norm", 100)], {})
     assert said(simulation) == ["compute-bound"]
     assert first(simulation).lead == "Compute-bound. "
-    found = only(compute_bound(sums(simulation)))
+    found = only(find_compute_bound(sums(simulation)))
     assert (found.ns, found.step_ns) == (6100, 6100)
     assert found.most == (Computed("mlp", 6000, 6000),)
 
@@ -410,14 +410,14 @@ def test_a_slow_link_is_named_with_what_it_costs() -> None:
     two = first(run(rows, {"tp": 2}, slow_link=("0:1=0.5", "0:0=0.5")))
     assert isinstance(two, SlowLink)
     assert (two.lead, two.links, two.ns) == ("Slow link. ", ("0:1=0.5", "0:0=0.5"), 8000)
-    nothing = only(slow_link(sums(run(COMPUTES, {"tp": 2}, slow_link=("0:1=0.5",)))))
+    nothing = only(find_slow_link(sums(run(COMPUTES, {"tp": 2}, slow_link=("0:1=0.5",)))))
     assert (nothing.links, nothing.ns) == (("0:1=0.5",), 0)
 
 
 def test_a_port_that_is_busy_most_of_the_step_is_named() -> None:
     simulation = exposed_all_reduce()
-    found = only(busy_port(sums(simulation)))
-    assert (found.number, found.dimension) == (0, simulation.cluster.dims[0])
+    found = only(find_busy_port(sums(simulation)))
+    assert (found.dimension_id, found.dimension) == (0, simulation.cluster.dims[0])
     assert percent(found.ns, found.step_ns) == "79.8"
     assert found.who.words == "Ranks 0-1"
     assert found.kinds == (KindLoad("tp", found.ns, 8000),)
@@ -428,15 +428,15 @@ def test_a_port_with_more_than_it_can_carry_is_said() -> None:
         Row("mlp", wg=Cell(10, "ALLREDUCE", "dp", 8000)),
         Row("moe", wg=Cell(10, "ALLREDUCE", "all", 8000)),
     ]
-    found = only(busy_port(sums(run(rows, {"dp": 2}))))
+    found = only(find_busy_port(sums(run(rows, {"dp": 2}))))
     assert found.ns > found.step_ns
 
 
 def test_communication_that_costs_more_than_anybody_waits_for_it_says_why() -> None:
     """Of seed 001 8.7 % are exposed at most, and -18.7 % without communication had no reason."""
-    results = Results(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
-    free = Results(simulate(results.simulation.workload, Parameters(comm_scale=0)))
-    assert only(free_communication(RunSums(results))).waits_less
+    results = SimulatedRun(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
+    free = SimulatedRun(simulate(results.simulation.workload, Parameters(comm_scale=0)))
+    assert only(find_free_communication(RunSums(results))).waits_less
     gain = results.step_time_ns - free.step_time_ns
     assert gain > 1.25 * max(accounts.all_exposed_ns for accounts in results.accounts)
     # Of each rank the rest is what it waits for others.
@@ -447,13 +447,13 @@ def test_communication_that_costs_more_than_anybody_waits_for_it_says_why() -> N
         )
         assert waits > less
     # On one stage of equal ranks nobody waits for anybody.
-    alone = Results(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
-    assert not only(free_communication(RunSums(alone))).waits_less
+    alone = SimulatedRun(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
+    assert not only(find_free_communication(RunSums(alone))).waits_less
 
 
 def test_the_network_is_cleared_where_free_communication_changes_little() -> None:
-    results = Results(simulate(open_workload(SEED_002), Parameters()))
-    free = only(free_communication(RunSums(results)))
+    results = SimulatedRun(simulate(open_workload(SEED_002), Parameters()))
+    free = only(find_free_communication(RunSums(results)))
     assert (free.is_cause, free.change(free.ns)) == (False, "13.973 s (-5.4 %)")
     assert free.unsent is not None
     assert (free.unsent.rows, free.unsent.names[0], len(free.unsent.names)) == (272, "attention_column", 3)
@@ -467,20 +467,20 @@ def test_the_network_is_cleared_where_free_communication_changes_little() -> Non
     assert weighed == replace(free, unsent=free.unsent._replace(sent_ns=other))
     # Rows of another kind of file say nothing of what a trainer sends.
     rows = [Row("mlp", Cell(1000, "ALLREDUCE", "tp", 64), Cell(1000), Cell(1000))]
-    assert not any(one.unsent for one in free_communication(sums(run(rows, {"tp": 2}))))
+    assert not any(one.unsent for one in find_free_communication(sums(run(rows, {"tp": 2}))))
 
 
 def of_model(**parameters: str | int) -> Simulation:
     """A small model on four GPUs."""
     model = Model("small", 4, 1024, 8, 8, 128, 4096, True, 32000, 2048, tied_embeddings=False)
     given = Parameters(**{"world": 4, "tp": 2, "pp": 2, "global_batch": 4, "gpu": "h100", **parameters})  # type: ignore[arg-type]
-    return simulate(ModelMaker("small", model).opened(), given)
+    return simulate(ModelMaker("small", model).empty_workload(), given)
 
 
 def of_experts(imbalance: str) -> Simulation:
     """A model with experts on four GPUs."""
     given = Parameters(world=4, ep=4, gpu="h100", expert_imbalance=imbalance)
-    return simulate(ModelMaker("mixtral-8x7b", MODELS["mixtral-8x7b"]).opened(), given)
+    return simulate(ModelMaker("mixtral-8x7b", MODELS["mixtral-8x7b"]).empty_workload(), given)
 
 
 def without_compute(**cells: int) -> Simulation:
@@ -491,14 +491,14 @@ def without_compute(**cells: int) -> Simulation:
 
 
 def test_a_file_without_compute_is_no_network_bound_step() -> None:
-    found = Results(without_compute()).sentences
+    found = SimulatedRun(without_compute()).sentences
     assert (found[0].rule, found[0].lead) == ("no-compute", "Compute is not modelled. ")
     assert isinstance(found[0], NoCompute)
     assert (found[0].cells, found[0].sends) == (6, True)
     assert {one.rule for one in found} & {"compute-bound", "free-communication"} == set()
     assert not [one for one in found[1:] if one.lead]
     # One cell that is a duration, and it is a step.
-    found = Results(without_compute(wg=2)).sentences
+    found = SimulatedRun(without_compute(wg=2)).sentences
     assert "no-compute" not in {one.rule for one in found}
     assert found[0].lead == "Network-bound. "
 
@@ -510,10 +510,10 @@ def half_the_stages() -> Simulation:
 
 
 def test_other_degrees_than_the_file_has_are_said_first_and_then_what_the_step_goes_to() -> None:
-    found = Results(half_the_stages()).sentences
+    found = SimulatedRun(half_the_stages()).sentences
     assert isinstance(found[0], AnotherModel)
     assert found[0].lead == "Not the model of the file. "
-    assert (found[0].other, found[0].can_rescale) == (other_model(half_the_stages()), False)
+    assert (found[0].other, found[0].can_rescale) == (describe_model_change(half_the_stages()), False)
     assert figures(found[0].other) == ["2", "4"]
     assert found[1].lead
     assert not [one for one in found[2:] if one.lead]
@@ -526,7 +526,7 @@ def one_layer(**parameters: int) -> Simulation:
 
 def test_a_table_of_one_layer_says_so_before_it_blames_what_stands_beside_it() -> None:
     """`Compute-bound, most in lm_head (67.4 %)` stood first; with the 36 layers of gpt2_large it is 5 %."""
-    once, all_of_them = (Results(found).sentences for found in (one_layer(), one_layer(layers=36)))
+    once, all_of_them = (SimulatedRun(found).sentences for found in (one_layer(), one_layer(layers=36)))
     assert (once[0].rule, once[0].fault) == ("one-layer", True)
     assert once[0].lead == "One layer of the model runs. "
     shares = []
@@ -593,21 +593,21 @@ def test_a_rule_is_silent(rule: str) -> None:
 
 
 def test_the_page_has_the_sentences_on_top_and_each_names_a_figure() -> None:
-    page = run_page(Results(bubble_bound()))
+    page = run_page(SimulatedRun(bubble_bound()))
     head, line = page.splitlines()[3:5]
     assert head == "In words, % of step"
-    told = Results(bubble_bound()).sentences[0].told
+    told = SimulatedRun(bubble_bound()).sentences[0].text_with_lead
     assert told.startswith(line.strip())
     assert figures(line) == ["6.000 us", "40.0 %", "0", "9.000 us", "60.0 %"]
 
 
 def test_nothing_is_said_of_a_step_of_0_ns() -> None:
-    assert Results(run([layer("norm")], {})).sentences == []
+    assert SimulatedRun(run([layer("norm")], {})).sentences == []
 
 
 @given(cases())
 def test_every_run_has_sentences_with_figures_and_the_first_is_a_cause(case: Case) -> None:
-    results = Results(simulate(*case))
+    results = SimulatedRun(simulate(*case))
     found = results.sentences
     for one in found:
         assert any(letter.isdigit() for letter in one.text)
@@ -638,5 +638,5 @@ def test_where_nothing_is_sent_the_step_is_not_called_communication() -> None:
     """`The step is communication alone` stood over 57 ns in which no collective had two ranks."""
     workload = read(text_of("micro_test -1 1 NONE 0 1 NONE 0 1 ALLREDUCE 4096 1"))
     for world in (1, 2):
-        found = only(no_compute(sums(simulate(workload, Parameters(tp=1, world=world)))))
+        found = only(find_no_compute(sums(simulate(workload, Parameters(tp=1, world=world)))))
         assert found.sends == (world == 2)

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from simcore.compat.simai_estimate import EstimateLine, beside_estimate
+from simcore.compat.simai_estimate import EstimateLine, compare_estimate
 from simcore.parameters import Parameters
 from simcore.render.report.pages import run_json, run_page
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.says import figures, said
@@ -28,15 +28,15 @@ GIB = 2**30
 def lines(rows: list[Row], header: dict[str, Any], **parameters: Any) -> dict[str, EstimateLine]:
     keys = {"tp": 2, "ep": 1, "pp": 1, "vpp": 1, "ga": 1, "all_gpus": 4}
     workload = make_workload(rows, **keys | header)
-    found = Results(simulate(workload, Parameters(**{"network": FIXED, **parameters})))
-    return {one.line: one for one in beside_estimate(found)[1]}
+    found = SimulatedRun(simulate(workload, Parameters(**{"network": FIXED, **parameters})))
+    return {one.line: one for one in compare_estimate(found)[1]}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("schedule", ["1f1b", "zb-h1", "layer-loop"])
 def test_our_lines_sum_to_the_step_and_simais_to_its_total(seed: str, schedule: str) -> None:
-    results = Results(simulate(open_workload(seed), Parameters(network="simai-auto", schedule=schedule)))
-    found = {one.line: one for one in beside_estimate(results)[1]}
+    results = SimulatedRun(simulate(open_workload(seed), Parameters(network="simai-auto", schedule=schedule)))
+    found = {one.line: one for one in compare_estimate(results)[1]}
     total, exposed = found.pop("total"), found.pop("exposed")
     assert sum(one.ours_ns for one in found.values()) == total.ours_ns == results.step_time_ns
     assert sum(one.simai_us or 0 for one in found.values()) == pytest.approx(total.simai_us)
@@ -92,7 +92,7 @@ def test_the_bubble_of_simai_is_put_beside_the_schedules_own() -> None:
 
 @pytest.mark.slow
 def test_the_reports_have_the_lines_and_other_networks_have_none() -> None:
-    results = Results(simulate(open_workload(SEEDS[1]), Parameters(network="simai-auto")))
+    results = SimulatedRun(simulate(open_workload(SEEDS[1]), Parameters(network="simai-auto")))
     values = run_json(results)["estimates"]["simai_lines"]
     assert [one["line"] for one in values] == [
         "compute", "dp", "dp_ep", "tp", "ep", "pp", "bubble", "exposed", "total"
@@ -101,8 +101,8 @@ def test_the_reports_have_the_lines_and_other_networks_have_none() -> None:
     page = run_page(results)
     total = "  total        8.685 s    14.859 s   +6.174 s here, almost all of it by bubble (+6.168 s)\n"
     assert total in page
-    plain = Results(simulate(open_workload(SEEDS[1]), Parameters()))
-    assert beside_estimate(plain) == (0, [])
+    plain = SimulatedRun(simulate(open_workload(SEEDS[1]), Parameters()))
+    assert compare_estimate(plain) == (0, [])
     assert "simai_lines" not in run_json(plain)["estimates"]
 
 
@@ -152,8 +152,8 @@ def test_each_kind_has_the_reasons_that_have_rows_of_it() -> None:
     header = {"pp": 2, "all_gpus": 8, "ga": 2, "pp_comm": 0}
     workload = make_workload([*blocks, loss, behind], tp=2, ep=1, vpp=1, **header)
     workload = replace(workload, declared_rows=5)
-    results = Results(simulate(workload, Parameters(network=FIXED, schedule="1f1b")))
-    found = {one.line: one.text for one in beside_estimate(results)[1]}
+    results = SimulatedRun(simulate(workload, Parameters(network=FIXED, schedule="1f1b")))
+    found = {one.line: one.text for one in compare_estimate(results)[1]}
     for line in ("tp", "compute"):
         assert said([found[line]], "loss rows", "2 micro-batches")
     assert said([found["dp"]], "SimAI", "1 row", "5 of line 2")

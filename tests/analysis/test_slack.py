@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from simcore.analysis.dependencies import Dependencies
 from simcore.diagnostics import Cancelled
 from simcore.parameters import Parameters
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
-from simcore.trace.trace_graph import slack as slacks_of
+from simcore.trace.trace_graph import compute_slack as slacks_of
 from simcore.workload import open_workload
 from tests.analysis.lengthening import frozen_durations, lengthened
 from tests.engine.policy_cases import PolicyCase, policy_cases
@@ -31,7 +31,7 @@ from tests.workload.texts import read
 @given(overridden() | cases(), st.data())
 def test_a_span_may_take_its_slack_longer_and_not_a_ns_more(case: Case, data: st.DataObject) -> None:
     """On the shared network as well: its slack freezes what traffic made of the durations."""
-    results = Results(simulate(*case))
+    results = SimulatedRun(simulate(*case))
     simulation, step = results.simulation, results.step_time_ns
     some = st.integers(0, max(simulation.timeline.ops_simulated - 1, 0))
     columns = [results.slacks[number] for number in range(len(simulation.timeline.classes))]
@@ -48,7 +48,7 @@ def test_a_span_may_take_its_slack_longer_and_not_a_ns_more(case: Case, data: st
 @settings(max_examples=80)
 @given(overridden() | cases())
 def test_nothing_on_the_critical_path_has_slack(case: Case) -> None:
-    results = Results(simulate(*case))
+    results = SimulatedRun(simulate(*case))
     path = results.critical_path
     for number, op in zip(path.track, path.span, strict=True):
         slack = results.slacks[number]
@@ -61,7 +61,7 @@ def test_nothing_on_the_critical_path_has_slack(case: Case) -> None:
 @given((overridden() | cases()).filter(lambda case: case.parameters.network == "analytical"), st.data())
 def test_a_span_has_the_same_slack_on_one_rank_as_on_all_equal_ranks(case: Case, data: st.DataObject) -> None:
     """Lengthened on one rank alone, in the naive simulation of every rank; a collective for its group."""
-    folded, every_rank = Results(simulate(*case)), Results(unfolded(case))
+    folded, every_rank = SimulatedRun(simulate(*case)), SimulatedRun(unfolded(case))
     simulation = folded.simulation
     classes = class_of_ranks(simulation)
     ranks = class_of_ranks(every_rank.simulation)
@@ -87,7 +87,7 @@ def test_a_span_has_the_same_slack_on_one_rank_as_on_all_equal_ranks(case: Case,
 @settings(max_examples=20)
 @given(policy_cases(faults=True))
 def test_there_is_no_slack_where_collectives_queue_by_priority(case: PolicyCase) -> None:
-    results = Results(simulate(read(case.text), case.parameters))
+    results = SimulatedRun(simulate(read(case.text), case.parameters))
     assert results.slacks is None
     assert results.slacks is None
     assert results.rows.slack_ns is None
@@ -96,7 +96,7 @@ def test_there_is_no_slack_where_collectives_queue_by_priority(case: PolicyCase)
 
 
 def test_the_passes_back_stop_when_the_caller_asks() -> None:
-    results = Results(simulate(open_workload(SEED_001), Parameters()))
+    results = SimulatedRun(simulate(open_workload(SEED_001), Parameters()))
     with pytest.raises(Cancelled):
         slacks_of(results.dependencies.graph, lambda: True)
     with pytest.raises(Cancelled):

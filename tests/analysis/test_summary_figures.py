@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from simcore.analysis.dimensions import _loads, class_use
+from simcore.analysis.dimensions import _op_loads, compute_class_use
 from simcore.analysis.rank_map import MEASURES
 from simcore.parameters import Parameters
 from simcore.program.ops import STREAMS
 from simcore.render.report.pages import run_json, run_page
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.sources.simulated import (
     ACCOUNTS,
@@ -29,9 +29,9 @@ from simcore.sources.simulated import (
     IDLE,
     WAIT,
 )
-from simcore.trace.findings import Place
+from simcore.trace.findings import Finding
 from simcore.trace.run import account_ns, mean_busy_ns, sum_ns
-from simcore.trace.worst import alike_stages
+from simcore.trace.worst import same_stages_text
 from simcore.workload.opening import open_workload
 from tests.engine.test_policies import made
 from tests.strategies import Case, Cell, Row, cases, layer, make_workload
@@ -50,7 +50,7 @@ def slowed(draw: st.DrawFn) -> Case:
 @settings(max_examples=60)
 @given(slowed())
 def test_every_rank_is_in_one_cell_of_the_map_with_its_own_class(case: Case) -> None:
-    results = Results(simulate(*case))
+    results = SimulatedRun(simulate(*case))
     layout, folding = results.simulation.layout, results.simulation.timeline.folding
     seen: dict[tuple[int, int], tuple[int, ...]] = {}
     for row in results.shape.rank_map:
@@ -70,7 +70,7 @@ def test_every_rank_is_in_one_cell_of_the_map_with_its_own_class(case: Case) -> 
 @settings(max_examples=60)
 @given(slowed())
 def test_a_stages_accounts_are_those_of_its_ranks_added_up(case: Case) -> None:
-    results = Results(simulate(*case))
+    results = SimulatedRun(simulate(*case))
     layout, folding = results.simulation.layout, results.simulation.timeline.folding
     sums = [[0] * len(ACCOUNTS) for _ in range(layout.pp)]
     ranks = [0] * layout.pp
@@ -89,24 +89,24 @@ def test_a_stages_accounts_are_those_of_its_ranks_added_up(case: Case) -> None:
     assert mean_busy_ns(results) == round(compute / layout.world)
 
 
-def ops_seen(results: Results, place: Place) -> list[int]:
+def ops_seen(results: SimulatedRun, place: Finding) -> list[int]:
     """The ops that run just where a place is."""
-    _, start, end = results.simulation.timeline.columns(place.number)
+    _, start, end = results.simulation.timeline.columns(place.track_id)
     times = enumerate(zip(start, end, strict=True))
     return [op for op, time in times if time == (place.start_ns, place.end_ns)]
 
 
-def streams_seen(results: Results, place: Place) -> set[str]:
+def streams_seen(results: SimulatedRun, place: Finding) -> set[str]:
     """The streams of those ops."""
-    ops, _, _ = results.simulation.timeline.columns(place.number)
+    ops, _, _ = results.simulation.timeline.columns(place.track_id)
     return {STREAMS[ops.stream[op]] for op in ops_seen(results, place)}
 
 
 @settings(max_examples=60)
 @given(slowed())
 def test_no_place_is_worse_than_the_worst(case: Case) -> None:
-    results = Results(simulate(*case))
-    by_name = {place.what: place for place in results.figures.worst}
+    results = SimulatedRun(simulate(*case))
+    by_name = {place.what: place for place in results.figures.worst_findings}
     bubbles = [
         one.edge[index + 1] - one.edge[index]
         for one in results.accounts
@@ -118,8 +118,8 @@ def test_no_place_is_worse_than_the_worst(case: Case) -> None:
         assert by_name["bubble"].ns == max(bubbles)
     if results.step_time_ns:
         assert by_name["end"].ns == max(results.figures.ends)
-    if results.waiting:
-        assert by_name["wait"].ns == results.waiting[0].ns
+    if results.class_waits:
+        assert by_name["wait"].ns == results.class_waits[0].ns
     by_layer: dict[str, int] = {}
     for group in results.layer_groups:
         by_layer[group.title] = by_layer.get(group.title, 0) + group.use.exposed_ns
@@ -128,10 +128,10 @@ def test_no_place_is_worse_than_the_worst(case: Case) -> None:
     if exposed:
         assert by_name["exposed"].ns == exposed
         place = by_name["exposed"]
-        segments = list(pairwise(results.accounts[place.number].edge))
-        account = results.accounts[place.number].account[segments.index((place.start_ns, place.end_ns))]
+        segments = list(pairwise(results.accounts[place.track_id].edge))
+        account = results.accounts[place.track_id].account[segments.index((place.start_ns, place.end_ns))]
         assert FIRST_EXPOSED <= account < WAIT
-    uses = [class_use(results.simulation, number) for number in range(len(results.accounts))]
+    uses = [compute_class_use(results.simulation, number) for number in range(len(results.accounts))]
     busy = {
         (number, index): sum(load.busy_ns for (one, _), load in use.items() if one == index)
         for number, use in enumerate(uses)
@@ -141,23 +141,23 @@ def test_no_place_is_worse_than_the_worst(case: Case) -> None:
     if "link" in by_name:
         place = by_name["link"]
         assert place.ns == max(busy.values())
-        ops, _, _ = results.simulation.timeline.columns(place.number)
+        ops, _, _ = results.simulation.timeline.columns(place.track_id)
         costs = [results.simulation.program.costs[ops.cost[op]] for op in ops_seen(results, place)]
-        rank_class = results.simulation.timeline.classes[place.number]
-        crossed = (_loads(results.simulation, rank_class, cost, results.simulation.network.slowed)[1]
+        rank_class = results.simulation.timeline.classes[place.track_id]
+        crossed = (_op_loads(results.simulation, rank_class, cost, results.simulation.network.slowed)[1]
                    for cost in costs)  # fmt: skip
         assert set().union(*crossed) & {
-            index for (number, index), ns in busy.items() if (number, ns) == (place.number, place.ns)
+            index for (number, index), ns in busy.items() if (number, ns) == (place.track_id, place.ns)
         }
-    for place in results.figures.worst:
+    for place in results.figures.worst_findings:
         assert 0 <= place.start_ns < place.end_ns <= results.step_time_ns
-        assert 0 <= place.number < len(results.accounts)
+        assert 0 <= place.track_id < len(results.accounts)
 
 
 @settings(max_examples=40)
 @given(slowed())
 def test_every_measure_is_a_part_of_the_step(case: Case) -> None:
-    results = Results(simulate(*case))
+    results = SimulatedRun(simulate(*case))
     for one in results.accounts:
         found = {name: measure(one) for name, measure in MEASURES.items()}
         assert all(0 <= ns <= results.step_time_ns for ns in found.values())
@@ -178,14 +178,14 @@ def test_the_map_of_a_million_ranks_is_one_row() -> None:
 
 
 def test_the_worst_places_of_seed_002() -> None:
-    assert [(place.what, place.words) for place in seed().figures.worst] == [
+    assert [(place.what, place.words) for place in seed().figures.worst_findings] == [
         ("end", "14.774 s, last to end: ranks 0-63"),
         ("bubble", "4.096 s (27.7 %) at a stretch: stage 0, from 3.064 s"),
         ("layer", "2.100 s (14.2 %) with communication: mlp_row"),
         ("exposed", "228.3 ms (1.5 %): grad_param_comm, dp reduce-scatter"),
         ("link", "busy 346.8 ms (2.3 %) on dim 1 (50 GB/s) of stages 1-14, most with dp"),
     ]
-    wait = four_stages(slow_rank=("37=1.3",)).figures.worst[1]
+    wait = four_stages(slow_rank=("37=1.3",)).figures.worst_findings[1]
     assert (wait.what, wait.words) == ("wait", "530.5 ms (14.1 %) for rank 37: ranks 32-36,38-39")
 
 
@@ -194,14 +194,14 @@ def test_the_worst_places_of_seed_002() -> None:
 def test_a_slowed_link_is_the_worst_where_it_decides(network: str) -> None:
     # All ranks of its ring are busy as long as rank 37, at the pace of its port.
     slowed = four_stages(slow_link=("1:37=0.2",), network=network)
-    link = slowed.figures.worst[-1]
+    link = slowed.figures.worst_findings[-1]
     words = "busy 1.867 s (36.4 %) on dim 1 (50 GB/s) of rank 37, almost all with dp, slowed to 0.2"
     assert (link.what, link.words) == ("link", words)
     assert streams_seen(slowed, link) == {"dp"}
     if network == "analytical":
         assert (
-            four_stages(slow_link=("0:37=0.9",)).figures.worst[-1].words
-            == four_stages().figures.worst[-1].words
+            four_stages(slow_link=("0:37=0.9",)).figures.worst_findings[-1].words
+            == four_stages().figures.worst_findings[-1].words
         )
 
 
@@ -213,7 +213,7 @@ def test_the_report_names_the_worst_link_though_another_rank_sends_as_much() -> 
     at = next(number for number, line in enumerate(lines) if line.startswith("What a rank sends"))
     words = "busy 1.867 s (36.4 %) on dim 1 (50 GB/s) of rank 37, almost all with dp, slowed to 0.2"
     assert lines[at + 4] == f"  worst link  {words}"
-    busy_ns = results.figures.worst[-1].ns
+    busy_ns = results.figures.worst_findings[-1].ns
     assert run_json(results)["worst_link"] == {
         "dimension": 1, "ranks": "37", "busy_ns": busy_ns, "factor": 0.2
     }  # fmt: skip
@@ -221,18 +221,18 @@ def test_the_report_names_the_worst_link_though_another_rank_sends_as_much() -> 
 
 def test_what_is_shown_of_the_worst_link_goes_over_its_own_dimension() -> None:
     results = four_stages(slow_link=("0:37=0.1",))
-    link = results.figures.worst[-1]
+    link = results.figures.worst_findings[-1]
     assert link.words.endswith(" on dim 0 (450 GB/s) of rank 37, all with tp, slowed to 0.1")
     # The gradients, over dimension 1, take longer.
     assert streams_seen(results, link) == {"tp"}
 
 
 def test_a_network_without_dimensions_has_no_worst_link() -> None:
-    assert "link" not in {place.what for place in seed(network="simai-auto").figures.worst}
+    assert "link" not in {place.what for place in seed(network="simai-auto").figures.worst_findings}
 
 
 def test_what_stages_share_is_of_none_of_them_alone() -> None:
-    assert [alike_stages(seed(), numbers) for numbers in (range(16), (3, 5), (4,), ())] == [
+    assert [same_stages_text(seed(), numbers) for numbers in (range(16), (3, 5), (4,), ())] == [
         "stages 0-15 alike", "stages 3,5 alike", "", ""
     ]  # fmt: skip
 
@@ -242,17 +242,17 @@ def test_of_one_rows_exposed_collectives_the_longest_is_shown() -> None:
     cells = [Cell(100, "ALLREDUCE", "tp", size) for size in (10, 70, 40)]
     results = run(make_workload([Row("mlp", *cells)], tp=2, ep=1, pp=1, all_gpus=2), dim=("switch:2:1:5",),
                   endpoint_delay=0, local_mem_bw=1e9)  # fmt: skip
-    (place,) = [one for one in results.figures.worst if one.what == "exposed"]
+    (place,) = [one for one in results.figures.worst_findings if one.what == "exposed"]
     assert place.end_ns - place.start_ns == 2 * (10 + 35)
 
 
 def test_a_step_of_no_time_has_no_worst_place() -> None:
-    assert run(make_workload([layer("mlp")])).figures.worst == []
+    assert run(make_workload([layer("mlp")])).figures.worst_findings == []
 
 
 def test_names_of_a_file_are_made_safe() -> None:
     rows = [Row("\x1b[2J" + "x" * 100, Cell(100, "ALLREDUCE", "tp", 4096), Cell(100), Cell(100))]
-    places: list[Place] = run(make_workload(rows, tp=2, all_gpus=2)).figures.worst
+    places: list[Finding] = run(make_workload(rows, tp=2, all_gpus=2)).figures.worst_findings
     assert any("\\x1b[2Jxxx" in place.words for place in places)
     assert not any("\x1b" in place.words for place in places)
 
@@ -269,32 +269,32 @@ def test_the_other_stage_layout_is_timed_where_there_is_one() -> None:
 
 
 def test_a_rank_ends_with_its_last_op_and_not_with_the_state_changes_behind_it() -> None:
-    results = Results(made(["mlp -1 50 NONE 0 0 NONE 0 0 NONE 0 0"]))
+    results = SimulatedRun(made(["mlp -1 50 NONE 0 0 NONE 0 0 NONE 0 0"]))
     assert [ACCOUNTS[account] for account in results.accounts[0].account] == ["compute fwd", "idle", "idle"]
-    assert results.figures.worst[0] == Place("end", "50 ns, last to end: all ranks", 0, 0, 50, 50)
+    assert results.figures.worst_findings[0] == Finding("end", "50 ns, last to end: all ranks", 0, 0, 50, 50)
 
 
 def test_the_exposed_collectives_of_a_row_are_those_that_its_policy_runs() -> None:
     """DATA runs the all-reduce of weight gradients alone; the file states two more."""
-    results = Results(made(["mlp -1 50 ALLGATHER 400 0 ALLTOALL 400 70 ALLREDUCE 4000 0"]))
-    assert [one.words for one in results.figures.worst if one.what == "exposed"] == [
+    results = SimulatedRun(made(["mlp -1 50 ALLGATHER 400 0 ALLTOALL 400 70 ALLREDUCE 4000 0"]))
+    assert [one.words for one in results.figures.worst_findings if one.what == "exposed"] == [
         "5.999 us (98.0 %): mlp, all all-reduce"
     ]
 
 
 def test_who_is_everybody_is_said_to_be_all_ranks() -> None:
     """Seed 000 has one stage of 128 ranks alike; of seed 002 the first stage alone ends last."""
-    alike = Results(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
-    words = {one.what: one.words for one in alike.figures.worst}
+    alike = SimulatedRun(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
+    words = {one.what: one.words for one in alike.figures.worst_findings}
     assert words["end"] == "430.4 ms, last to end: all ranks"
     assert words["link"] == "busy 123.4 ms (28.7 %) on dim 1 (50 GB/s) of all ranks, all with dp"
-    staged = Results(simulate(open_workload("fixtures/002_gpt_1024npu.txt"), Parameters()))
-    assert not any("all ranks" in one.words for one in staged.figures.worst)
+    staged = SimulatedRun(simulate(open_workload("fixtures/002_gpt_1024npu.txt"), Parameters()))
+    assert not any("all ranks" in one.words for one in staged.figures.worst_findings)
 
 
 def test_a_bubble_from_the_first_thousandth_of_the_step_is_from_the_start() -> None:
     """6 ns of 11.626 s are the start, 3.064 s of 14.774 s are none (above)."""
     results = seed(schedule="zb-h2")
-    (place,) = [one for one in results.figures.worst if one.what == "bubble"]
+    (place,) = [one for one in results.figures.worst_findings if one.what == "bubble"]
     assert 0 < place.start_ns < results.step_time_ns / 1000
     assert place.words.endswith(": stage 15, from the start")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.comparison import Comparison
-from simcore.diagnostics import Cancelled, UsageError, by_weight
+from simcore.diagnostics import Cancelled, UsageError, sort_by_weight
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
 from simcore.model.sizes import Model
@@ -19,11 +19,11 @@ from simcore.program.ops import COMPUTE, FWD, IG, OPT, STREAMS
 from simcore.program.schedules import SCHEDULES
 from simcore.records import replace
 from simcore.render.report.pages import run_json, run_page
-from simcore.runs.measured import measured_results
-from simcore.runs.simulated import Results
+from simcore.runs.measured import run_recording
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, simulate
 from simcore.units import change_percent, duration
-from simcore.words.sentences.assumed import schedule_range
+from simcore.words.sentences.assumed import find_schedule_range
 from simcore.words.sentences.model import RunSums
 from simcore.workload import open_workload
 from tests.analysis.test_sentences import of_model
@@ -39,12 +39,12 @@ SHARD, PIPELINE = "fixtures/000_gpt13b_tp4_old_header.txt", "fixtures/002_gpt_10
 SMALL_PIPELINE = "fixtures/001_moe_128npu_with_mistakes.txt"
 
 
-def assumed(results: Results) -> dict[str, str]:
+def assumed(results: SimulatedRun) -> dict[str, str]:
     return {one.code: one.message for one in results.diagnostics if one.weight == "assumption"}
 
 
-def results_of(path: str, **parameters: object) -> Results:
-    return Results(simulate(open_workload(path), Parameters(**parameters)))  # type: ignore[arg-type]
+def results_of(path: str, **parameters: object) -> SimulatedRun:
+    return SimulatedRun(simulate(open_workload(path), Parameters(**parameters)))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("flags", [{}, {"schedule": "1f1b", "overlap_param_gather": True}])
@@ -75,12 +75,12 @@ def test_a_warning_on_which_hardly_anything_hangs_comes_last_of_them() -> None:
     for flags, is_last in (({}, False), (changed, True)):
         results = results_of(SHARD, **flags)
         results.weigh_assumptions()
-        warnings = [one for one in by_weight(results.diagnostics) if one.weight == "warning"]
+        warnings = [one for one in sort_by_weight(results.diagnostics) if one.weight == "warning"]
         (note,) = [one for one in warnings if one.code == "gather-is-shard"]
-        assert (0 < note.stake < 0.001) == is_last
+        assert (0 < note.effect < 0.001) == is_last
         assert warnings.index(note) == (len(warnings) - 1 if is_last else 0)
         # Of what no run can weigh nobody knows that it is little.
-        assert warnings[0].stake == 0 or warnings[0].stake >= 0.001
+        assert warnings[0].effect == 0 or warnings[0].effect >= 0.001
 
 
 def test_ranks_that_a_line_of_the_file_tells_are_an_assumption_and_no_warning() -> None:
@@ -96,8 +96,8 @@ def test_the_schedule_that_nobody_gave_is_said_where_another_would_be_another_ru
     assert "pp" not in of_pipeline
     given = results_of(SHARD, schedule="layer-loop"), results_of(PIPELINE, schedule="1f1b")
     table = results_of("fixtures/003_gpt2_large_op_table.txt")
-    model = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).opened()
-    one_stage = Results(simulate(model, Parameters(world=8)))
+    model = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).empty_workload()
+    one_stage = SimulatedRun(simulate(model, Parameters(world=8)))
     for results in (*given, table, one_stage):
         assert "schedule-default" not in assumed(results)
 
@@ -112,7 +112,7 @@ def test_that_communication_beside_compute_is_free_is_said_where_there_is_both()
     alone = make_workload([row], tp=1, pp=1, all_gpus=1)
     apart = make_workload([layer("a", 1000, 1000, 1000)], tp=1, pp=1, all_gpus=8)
     for workload in (alone, apart):
-        assert "overlap-assumed" not in assumed(Results(simulate(workload, Parameters())))
+        assert "overlap-assumed" not in assumed(SimulatedRun(simulate(workload, Parameters())))
 
 
 def test_a_stage_layout_that_was_typed_is_no_assumption() -> None:
@@ -124,9 +124,9 @@ def test_a_stage_layout_that_was_typed_is_no_assumption() -> None:
     left, typed = Parameters(), Parameters(stage_layout="uniform")
     assert (left.as_flags(), typed.as_flags()) == ([], ["--stage-layout", "uniform"])
     # The run is the same, and nothing has changed between the two.
-    one, two = (Results(simulate(open_workload(PIPELINE), given)) for given in (left, typed))
+    one, two = (SimulatedRun(simulate(open_workload(PIPELINE), given)) for given in (left, typed))
     assert one.step_time_ns == two.step_time_ns
-    assert Comparison(one, two).ops.changed == {}
+    assert Comparison(one, two).ops.changed_parameters == {}
 
 
 def test_what_an_assumed_stage_layout_costs_is_that_of_a_rerun_and_not_looked_for_before_it_is_asked() -> (
@@ -163,7 +163,7 @@ def test_what_an_assumed_stage_layout_costs_is_that_of_a_rerun_and_not_looked_fo
 
 def test_why_memory_is_not_known_is_said_where_it_is_not() -> None:
     table = results_of("fixtures/003_gpt2_large_op_table.txt")
-    trace = measured_results(run_of(SLOW_RANK, 2), Parameters())
+    trace = run_recording(run_of(SLOW_RANK, 2), Parameters())
     for results, whose in ((table, "the file"), (trace, "a trace")):
         why = results.model.memory_unknown
         assert why.startswith(whose)
@@ -173,8 +173,8 @@ def test_why_memory_is_not_known_is_said_where_it_is_not() -> None:
         middling = text_of(draw(SummaryModel(results), 120, 38, BLOCKS, ""))
         assert says(middling.splitlines(), "memory not known", why.partition("gives ")[2])
         assert why not in middling
-    model = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).opened()
-    for results in (results_of(SHARD), Results(simulate(model, Parameters(world=8)))):
+    model = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).empty_workload()
+    for results in (results_of(SHARD), SimulatedRun(simulate(model, Parameters(world=8)))):
         assert results.model.memory_unknown == ""
         assert "not known" not in run_page(results)
         assert "memory not known" not in text_of(draw(SummaryModel(results), 200, 48, BLOCKS, ""))
@@ -197,17 +197,17 @@ def test_what_the_memory_of_a_file_is_made_of_is_among_the_notes() -> None:
     parts = ("weights 6.4 GB", "gradients 12.8 GB", "optimizer 4.8 GB", "activations 36.5 GB")
     assert says([assumed(results)["memory-assumed"]], "stage 0", "60.5 GB", *parts)
     # With a GPU, or of a model, memory is that of what made the rows.
-    model = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).opened()
-    of_model = Results(simulate(model, Parameters(gpu="h100", world=8, global_batch=8)))
+    model = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).empty_workload()
+    of_model = SimulatedRun(simulate(model, Parameters(gpu="h100", world=8, global_batch=8)))
     for others in (results_of(PIPELINE, gpu="h100"), of_model):
         assert "memory-assumed" not in assumed(others)
 
 
 def test_the_range_of_a_step_without_a_schedule_holds_whatever_is_given() -> None:
-    step_ns, fastest = of_model().step_time_ns, Results(of_model()).fastest
+    step_ns, fastest = of_model().step_time_ns, SimulatedRun(of_model()).lower_bound
     assert fastest is not None
-    assert not fastest.is_way
-    (found,) = schedule_range(RunSums(Results(of_model())))
+    assert not fastest.is_one_microbatch
+    (found,) = find_schedule_range(RunSums(SimulatedRun(of_model())))
     assert (found.ns, found.step_ns) == (fastest.ns, step_ns)
     assert (found.schedule, found.is_way) == ("1f1b", False)
     hidden = {"overlap_grad_reduce": True, "overlap_param_gather": True}
@@ -217,7 +217,7 @@ def test_the_range_of_a_step_without_a_schedule_holds_whatever_is_given() -> Non
     ]  # fmt: skip
     assert all(fastest.ns <= other.step_time_ns for other in others)
     # Of many micro-batches the bubble is little: the end is near what can be reached.
-    many = Results(of_model(global_batch=64)).fastest
+    many = SimulatedRun(of_model(global_batch=64)).lower_bound
     assert many is not None
     assert many.ns > 0.95 * of_model(global_batch=64, schedule="dualpipe").step_time_ns
 
@@ -242,12 +242,12 @@ def way_of_one_ns(simulation: Simulation) -> int:
 
 def test_one_micro_batch_on_its_way_through_all_stages_bounds_the_step() -> None:
     """llama-3-70b with one micro-batch: 297.7 ms was said, the work of a rank, and v-half takes 1.009 s."""
-    model = ModelMaker("llama-3-70b", MODELS["llama-3-70b"]).opened()
+    model = ModelMaker("llama-3-70b", MODELS["llama-3-70b"]).empty_workload()
     simulation = simulate(model, Parameters(world=64, tp=8, pp=4))
-    fastest = Results(simulation).fastest
+    fastest = SimulatedRun(simulation).lower_bound
     assert fastest is not None
     assert fastest == (way_of_one_ns(simulation), True)
-    (found,) = schedule_range(RunSums(Results(simulation)))
+    (found,) = find_schedule_range(RunSums(SimulatedRun(simulation)))
     assert (found.ns, found.step_ns) == (fastest.ns, simulation.step_time_ns)
     assert (found.schedule, found.is_way) == ("1f1b", True)
     hidden = Parameters(
@@ -258,7 +258,7 @@ def test_one_micro_batch_on_its_way_through_all_stages_bounds_the_step() -> None
 
 def test_no_range_is_said_where_single_ranks_or_links_are_slow() -> None:
     for slow in ({"slow_rank": ("3=1.5",)}, {"slow_link": ("0:1=0.5",)}):
-        assert not list(schedule_range(RunSums(Results(of_model(**slow)))))
+        assert not list(find_schedule_range(RunSums(SimulatedRun(of_model(**slow)))))
 
 
 @settings(max_examples=15)
@@ -271,10 +271,10 @@ def test_no_schedule_ends_below_the_range(
 ) -> None:
     """The head of a large vocabulary makes the last stage long, which dualpipe shares out over two ranks."""
     model = Model("small", pp * layers, 512, 8, 8, 64, 2048, True, vocabulary, 512, tied_embeddings=False)
-    opened = ModelMaker("small", model).opened()
+    opened = ModelMaker("small", model).empty_workload()
     given = Parameters(world=pp * tp * dp, tp=tp, pp=pp, global_batch=batches * dp, gpu="h100")
     given = replace(given, recompute=recompute) if recompute else given
-    fastest = Results(simulate(opened, given)).fastest
+    fastest = SimulatedRun(simulate(opened, given)).lower_bound
     assert fastest is not None
     ran = 0
     for schedule, hidden in itertools.product(SCHEDULES, (False, True)):
@@ -296,20 +296,20 @@ def test_no_schedule_ends_below_the_range(
 # -- how much hangs on it --------------------------------------------------------------
 
 
-def weighed(results: Results) -> dict[str, str]:
+def weighed(results: SimulatedRun) -> dict[str, str]:
     """What is assumed, with all that is known once the changes are."""
     results.what_if()
     return assumed(results)
 
 
-def otherwise(results: Results, **parameters: object) -> list[str]:
+def otherwise(results: SimulatedRun, **parameters: object) -> list[str]:
     """The step with other parameters and its change, `496.2 ms` and `+15.3 %`, by a run of its own."""
     workload = results.simulation.workload
     then = simulate(workload, replace(results.simulation.parameters, **parameters)).step_time_ns
     return [duration(then), change_percent(results.step_time_ns, then)]
 
 
-def halved(results: Results) -> tuple[str, ...]:
+def halved(results: SimulatedRun) -> tuple[str, ...]:
     found = []
     for dimension in results.dims:
         kind, size, rate, latency = dimension.flag().split(":")
@@ -380,14 +380,14 @@ def test_what_hangs_on_the_schedule_is_the_best_other_one_of_the_changes() -> No
 
 def test_of_assumptions_that_with_which_the_step_differs_most_comes_first() -> None:
     results = results_of(PIPELINE)
-    before = [one.code for one in by_weight(results.diagnostics) if one.weight == "assumption"]
+    before = [one.code for one in sort_by_weight(results.diagnostics) if one.weight == "assumption"]
     assert before[0] == "cluster-default"
     results.what_if()
-    found = by_weight(results.diagnostics)
+    found = sort_by_weight(results.diagnostics)
     assert [one.code for one in found][:5] == [
         "backward-unsent", "schedule-default", "cluster-default", "stage-layout-default", "pp-comm-missing",
     ]  # fmt: skip
-    assert [one.stake for one in found[1:5]] == sorted((one.stake for one in found[1:5]), reverse=True)
+    assert [one.effect for one in found[1:5]] == sorted((one.effect for one in found[1:5]), reverse=True)
     # In a panel of one row for it, too.
     assert found[1].brief == "schedule 1f1b; interleaved -39.6 %"
     assert found[2].brief == "cluster h100-8; half GB/s +5.2 %"
@@ -396,6 +396,6 @@ def test_of_assumptions_that_with_which_the_step_differs_most_comes_first() -> N
 def test_that_no_row_sends_over_ep_is_said_where_none_does() -> None:
     assert says([assumed(results_of(SHARD))["ep-missing"]], "ep 1", "no row")
     rows = [Row("moe_1", Cell(1000, "ALLTOALL", "ep", 100), Cell(1000), Cell(1000))]
-    told = assumed(Results(simulate(make_workload(rows, tp=1), Parameters())))
+    told = assumed(SimulatedRun(simulate(make_workload(rows, tp=1), Parameters())))
     assert says([told["ep-missing"]], "ep 1")
     assert "row" not in told["ep-missing"]

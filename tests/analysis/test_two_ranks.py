@@ -18,18 +18,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.comparison import AccountChange, Comparison
-from simcore.comparison.name_changes import NameChange, in_one_compute
+from simcore.comparison.name_changes import NameChange, merge_compute
 from simcore.diagnostics import UsageError
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.render.report.comparison import comparison_json, comparison_page
 from simcore.replay.parameters import Scales
-from simcore.runs.measured import MeasuredResults
-from simcore.runs.simulated import Results
+from simcore.runs.measured import RecordedRun
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.sources.inputs import open_input
 from simcore.trace.run import Run, common_ns
-from simcore.trace.track import ALIKE
+from simcore.trace.track import COMMON_ACCOUNTS
 from tests.analysis.test_beside import made_simulation, made_trace
 from tests.executing.test_changes import collective, compute, opened
 from tests.kineto.corpus import GLOO, HTA, NSYS, needs_corpus
@@ -43,7 +43,7 @@ Kernel = tuple[str, int, int, int]
 _REDUCE = "ncclDevKernel_AllReduce_Sum_f32"
 
 
-def job(ranks: list[list[Kernel]], folder: str | Path | None = None) -> MeasuredResults:
+def job(ranks: list[list[Kernel]], folder: str | Path | None = None) -> RecordedRun:
     """A job of a profiler, a step of these kernels; what is of NCCL is of all ranks."""
     if folder is None:
         with TemporaryDirectory() as made:
@@ -57,7 +57,7 @@ def job(ranks: list[list[Kernel]], folder: str | Path | None = None) -> Measured
         (Path(folder) / f"rank{rank}.json").write_text(json.dumps(top))
     run = open_input(str(folder))
     assert isinstance(run, MeasuredRun)
-    return MeasuredResults(run)
+    return RecordedRun(run)
 
 
 def random_job(seed: int) -> list[list[Kernel]]:
@@ -83,22 +83,22 @@ def two(run: Run, a: int = 0, b: int = 1, other: Run | None = None) -> Compariso
 
 
 def named(ranks: Comparison, account: str, name: str) -> NameChange:
-    (found,) = [one for one in ranks.by_name if (one.account, one.name) == (account, name)]
+    (found,) = [one for one in ranks.name_changes if (one.account, one.name) == (account, name)]
     return found
 
 
 def assert_names_sum_to_accounts(accounts: list[AccountChange], names: list[NameChange]) -> None:
     """Of every account, of A, of B and of their difference; nothing is of another account."""
-    for account in in_one_compute(accounts):
+    for account in merge_compute(accounts):
         of_it = [one for one in names if one.account == account.name]
         assert sum(one.a.ns for one in of_it) == account.a_ns, account
         assert sum(one.b.ns for one in of_it) == account.b_ns, account
         assert sum(one.ns for one in of_it) == account.ns
-    assert {one.account for one in names} <= {one.name for one in in_one_compute(accounts)}
+    assert {one.account for one in names} <= {one.name for one in merge_compute(accounts)}
     assert len({(one.account, one.name) for one in names}) == len(names)
     for one in names:
         assert one.calls_ns + one.each_ns == one.ns
-        assert one.more_calls or not one.calls_ns
+        assert one.extra_calls or not one.calls_ns
 
 
 def assert_swapped(there: list[NameChange], back: list[NameChange]) -> None:
@@ -111,15 +111,15 @@ def assert_swapped(there: list[NameChange], back: list[NameChange]) -> None:
 
 def assert_holds(ranks: Comparison) -> None:
     """What holds of any two ranks."""
-    accounts = ranks.whole.accounts
-    assert_names_sum_to_accounts(accounts, ranks.by_name)
+    accounts = ranks.all_stages.accounts
+    assert_names_sum_to_accounts(accounts, ranks.name_changes)
     steps = ranks.a.step_time_ns, ranks.b.step_time_ns
     assert (sum(one.a_ns for one in accounts), sum(one.b_ns for one in accounts)) == steps
     assert ranks.ranks is not None
     back = Comparison(ranks.b, ranks.a, ranks.ranks[::-1])
-    assert_swapped(ranks.by_name, back.by_name)
-    assert [one.ns for one in ranks.whole.accounts] == [-one.ns for one in back.whole.accounts]
-    assert 1 <= len(ranks.by_name_words) <= 2
+    assert_swapped(ranks.name_changes, back.name_changes)
+    assert [one.ns for one in ranks.all_stages.accounts] == [-one.ns for one in back.all_stages.accounts]
+    assert 1 <= len(ranks.name_sentences) <= 2
     assert comparison_page(ranks).count("\n") <= 40
     values = comparison_json(ranks)
     assert sum(one["difference_ns"] for one in values["by_name"]) == steps[1] - steps[0]
@@ -149,7 +149,7 @@ def test_longer_calls_are_told_from_more_calls() -> None:
     assert named(ranks, "compute", "add").cause_words == ""
     wait = named(ranks, "wait", _REDUCE)
     assert (wait.ns, wait.cause_words) == (-3_000_000, "as many calls")
-    first, second = ranks.by_name_words
+    first, second = ranks.name_sentences
     whole = ("Rank 1", "12.000 ms more compute", "rank 0", "19.100 ms", "7.100 ms")
     assert says(
         [first], *whole, "9.000 ms more", f"gemm ({gemm.cause_words})", "3.000 ms more", "Memcpy (3 more"
@@ -190,16 +190,16 @@ def test_a_rank_that_never_waits_has_the_calls_of_what_the_other_waits_in() -> N
 
 def test_of_ranks_that_do_alike_it_says_that_nothing_differs() -> None:
     ranks = two(job([SLOW[0], SLOW[0]]))
-    assert not any(one.ns for one in (*ranks.by_name, *ranks.whole.accounts))
-    assert says(ranks.by_name_words, "No account", "rank 1", "rank 0")
-    assert len(ranks.by_name_words) == 1
+    assert not any(one.ns for one in (*ranks.name_changes, *ranks.all_stages.accounts))
+    assert says(ranks.name_sentences, "No account", "rank 1", "rank 0")
+    assert len(ranks.name_sentences) == 1
     assert "By name" not in comparison_page(ranks)
 
 
 def test_names_that_are_little_of_it_are_only_counted() -> None:
     small = [("end", 7, 9_000, 10), *((f"k{number}", 7, 50 * number, 10) for number in range(30))]
     large = [("end", 7, 9_000, 10), *((f"k{number}", 7, 50 * number, 12) for number in range(30))]
-    (first, _) = two(job([small, large])).by_name_words
+    (first, _) = two(job([small, large])).name_sentences
     whole = ("Rank 1", "60.000 us more compute", "rank 0", "370.0 us", "310.0 us")
     assert says([first], *whole, "60.000 us more", "30 names")
 
@@ -226,12 +226,12 @@ def test_names_of_a_profilers_ranks_sum_to_accounts_and_have_all_calls(seed: int
         ranks = two(run, 0, b)
         assert_holds(ranks)
         for side, rank in (("a", 0), ("b", b)):
-            counted = {one.name: getattr(one, side).calls for one in ranks.by_name if one.name}
+            counted = {one.name: getattr(one, side).calls for one in ranks.name_changes if one.name}
             assert {name: calls for name, calls in counted.items() if calls} == Counter(
                 name for name, *_ in kernels[rank]
             )
     replay = run.with_scales(Scales(compute=1.5))
-    assert isinstance(replay, MeasuredResults)
+    assert isinstance(replay, RecordedRun)
     assert_holds(two(replay))
     assert_holds(two(run, 0, 0, replay))
 
@@ -239,7 +239,7 @@ def test_names_of_a_profilers_ranks_sum_to_accounts_and_have_all_calls(seed: int
 @settings(max_examples=40, deadline=None)
 @given(cases())
 def test_names_of_simulated_ranks_sum_to_accounts(case: Case) -> None:
-    run = Results(simulate(case.workload, case.parameters))
+    run = SimulatedRun(simulate(case.workload, case.parameters))
     firsts = [track.first_rank for track in run.tracks]
     for a, b in pairwise(firsts):
         assert_holds(two(run, a, b))
@@ -256,10 +256,10 @@ def test_names_of_rank_traces_sum_to_accounts_and_so_do_those_of_two_runs(one: i
         AccountChange(
             name, *(sum(common_ns(side, track)[number] for track in side.tracks) for side in (a, b))
         )
-        for number, name in enumerate(ALIKE)
+        for number, name in enumerate(COMMON_ACCOUNTS)
     ]
-    assert_names_sum_to_accounts(sums, there.by_name)
-    assert_swapped(there.by_name, back.by_name)
+    assert_names_sum_to_accounts(sums, there.name_changes)
+    assert_swapped(there.name_changes, back.name_changes)
     assert comparison_page(there).count("\n") <= 40
     rows = comparison_json(there)["by_name"]
     steps = layout.world * (b.step_time_ns - a.step_time_ns)
@@ -281,7 +281,7 @@ def test_names_of_execution_traces_sum_to_accounts(tmp_path: Path) -> None:
 def test_names_of_recorded_ranks_sum_to_accounts(path: Path) -> None:
     run = open_input(str(path))
     assert isinstance(run, MeasuredRun)
-    assert_holds(two(MeasuredResults(run)))
+    assert_holds(two(RecordedRun(run)))
 
 
 # -- what is refused ----------------------------------------------------------------------
@@ -303,5 +303,5 @@ def test_ranks_that_cannot_be_compared_are_refused() -> None:
 
 def test_two_runs_whose_names_are_not_alike_have_none() -> None:
     layout = Layout(2, 1, 2, 1)
-    assert not Comparison(made_simulation(layout), made_trace(layout, 1)).by_name
+    assert not Comparison(made_simulation(layout), made_trace(layout, 1)).name_changes
     assert "by_name" not in comparison_json(Comparison(made_simulation(layout), made_trace(layout, 1)))

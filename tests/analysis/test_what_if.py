@@ -20,14 +20,14 @@ from msgspec import structs
 
 from simcore.analysis.dependencies import Dependencies
 from simcore.analysis.rerun import Rerun
-from simcore.analysis.what_if.changes import changes
+from simcore.analysis.what_if.changes import find_changes
 from simcore.collectives.exact import scaled
 from simcore.diagnostics import Cancelled
 from simcore.engine import Engine
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, KIND_OF_STREAM, PHASES, STREAMS
 from simcore.render.report.pages import run_json, run_page
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, simulate
 from simcore.sources.simulated_graph import SimulatedGraph
 from simcore.trace.changes import Change, Trials
@@ -50,7 +50,7 @@ FIXED = ("analytical", "busbw", "simai-auto")
 
 
 def table(simulation: Simulation) -> dict[str, WhatIf]:
-    return {one.knob: one for one in Results(simulation).what_if()}
+    return {one.knob: one for one in SimulatedRun(simulation).what_if()}
 
 
 def is_about(simulation: Simulation, knob: str, number: int, op: int) -> bool:
@@ -119,7 +119,7 @@ def test_one_pass_over_the_fixed_order_is_the_engine_for_any_durations(case: Cas
 def test_nothing_that_is_cheaper_takes_longer_unless_it_is_said(case: Case) -> None:
     simulation = simulate(*case)
     step = simulation.step_time_ns
-    found = Results(simulation).what_if()
+    found = SimulatedRun(simulation).what_if()
     fixed = case.parameters.network.startswith(FIXED)
     lists = [one.list for one in found]
     assert lists == sorted(lists)
@@ -144,7 +144,7 @@ def test_a_cheaper_dimension_is_the_run_with_that_dimension(
     if not simulation.has_dimensions:
         assert not [knob for knob in found if knob.startswith("dimension")]
         return
-    if any(group.shape.flat for group in simulation.timeline.folding.group_classes):
+    if any(group.shape.is_flat for group in simulation.timeline.folding.group_classes):
         # A flat group might move to another dimension.
         return
     number = data.draw(st.integers(0, len(simulation.cluster.dims) - 1))
@@ -168,7 +168,7 @@ def test_a_what_if_moves_no_flat_group_to_another_dimension() -> None:
     rows = [Row("mlp", wg=Cell(0, "ALLREDUCE", "dp", 62))]
     simulation = run(rows, {"tp": 2, "dp": 3}, dim=("fully-connected:3:1:400", "switch:8:1.05:3"))
     found = table(simulation)
-    assert simulation.timeline.folding.group_classes[0].shape.flat
+    assert simulation.timeline.folding.group_classes[0].shape.is_flat
     moved = structs.replace(simulation.parameters, dim=("fully-connected:3:1e9:400", "switch:8:1.05:3"))
     assert simulate(simulation.workload, moved).step_time_ns < (found["dimension 0 bandwidth"].free_ns or 0)
     assert found["dimension 1 bandwidth"].free_ns == simulation.step_time_ns
@@ -186,7 +186,7 @@ def test_a_cheaper_dimension_keeps_the_world_that_the_file_does_not_tell(tmp_pat
     path.write_text(f"MICRO\n19\n{rows}")
     workload = open_workload(str(path))
     assert workload.format == "simai"
-    results = Results(simulate(workload, Parameters()))
+    results = SimulatedRun(simulate(workload, Parameters()))
     cheaper = [one for one in results.what_if() if one.name.startswith("dimension")]
     assert len(cheaper) == 4
     for one in cheaper:
@@ -214,7 +214,7 @@ def test_a_layer_of_a_what_if_is_its_compute_and_its_collectives() -> None:
 
 @pytest.mark.slow
 def test_seed_002_gains_most_by_interleaving_8_virtual_stages() -> None:
-    results = Results(simulate(open_workload(SEED_002), Parameters()))
+    results = SimulatedRun(simulate(open_workload(SEED_002), Parameters()))
     found = {one.knob: one for one in results.what_if()}
     first = found["--schedule interleaved --virtual-stages 8"]
     alone = [one for one in found.values() if one.list == "change" and "--stage" not in one.knob
@@ -248,7 +248,7 @@ def schedules_tried(rows: list[Row], **parameters: object) -> list[Parameters]:
     simulation = simulate(workload, Parameters(**parameters))  # type: ignore[arg-type]
     tried: list[Change] = []
     search = Search(0, lambda done, total: None, lambda: False)
-    changes(simulation, Trials(simulation.step_time_ns, tried.append, search))  # type: ignore[arg-type]
+    find_changes(simulation, Trials(simulation.step_time_ns, tried.append, search))  # type: ignore[arg-type]
     return [Parameters(**one.fields) for one in tried if "schedule" in one.fields]
 
 
@@ -303,8 +303,8 @@ def test_other_schedules_are_those_that_fit_and_are_not_there_yet(
 def test_what_if_is_the_same_of_every_rank_as_of_one_of_each_class(case: Case) -> None:
     every_rank = structs.replace(case.parameters, no_fold=True)
     folded, unfolded = simulate(*case), simulate(case.workload, every_rank)
-    plain = [(one.knob, one.free_ns, one.better10_ns) for one in Results(folded).what_if()]
-    assert plain == [(one.knob, one.free_ns, one.better10_ns) for one in Results(unfolded).what_if()]
+    plain = [(one.knob, one.free_ns, one.better10_ns) for one in SimulatedRun(folded).what_if()]
+    assert plain == [(one.knob, one.free_ns, one.better10_ns) for one in SimulatedRun(unfolded).what_if()]
 
 
 @settings(max_examples=30)
@@ -355,8 +355,8 @@ def test_all_transmissions_cheaper_are_shared_ports_under_that_scale(case: Case,
 
 def test_a_step_that_gets_longer_is_an_anomaly_and_said_so() -> None:
     found = WhatIf("stream tp", 120, 95, anomaly=True)
-    results = Results(run([layer("mlp", 100)], {}))
-    results._what_if.take([WhatIf("compute fwd", 0, 90), found])
+    results = SimulatedRun(run([layer("mlp", 100)], {}))
+    results._what_if.store([WhatIf("compute fwd", 0, 90), found])
     assert run_json(results, with_what_if=True)["what_if"] == [
         {"list": "sensitivity", "knob": "compute fwd", "free_ns": 0, "better10_ns": 90},
         {"list": "sensitivity", "knob": "stream tp", "free_ns": 120, "better10_ns": 95, "anomaly": True},
@@ -367,7 +367,7 @@ def test_a_step_that_gets_longer_is_an_anomaly_and_said_so() -> None:
 
 
 def test_progress_is_told_and_a_caller_can_stop() -> None:
-    results = Results(run([Row("mlp", Cell(10, "ALLREDUCE", "tp", 10))], {"tp": 2}))
+    results = SimulatedRun(run([Row("mlp", Cell(10, "ALLREDUCE", "tp", 10))], {"tp": 2}))
     told: list[tuple[int, int]] = []
     count = len(results.what_if(lambda done, total: told.append((done, total))))
     assert [done for done, _ in told] == list(range(len(told)))
@@ -377,7 +377,7 @@ def test_progress_is_told_and_a_caller_can_stop() -> None:
     assert calls > count
     assert results.what_if(lambda done, total: told.append((done, total))) is results.what_if()
     assert len(told) == calls
-    again = Results(results.simulation)
+    again = SimulatedRun(results.simulation)
     with pytest.raises(Cancelled):
         again.what_if(cancelled=lambda: True)
     stopping: list[int] = []
@@ -398,9 +398,9 @@ def test_what_a_cancelled_search_has_found_is_not_looked_for_again(monkeypatch: 
     monkeypatch.setattr(sys.modules["simcore.analysis.what_if.changes"], "simulate", counted)
     block = layer("mlp", 100, 100, 100)
     simulation = run([block] * 4, {"pp": 4}, schedule="1f1b")
-    whole = Results(simulation).what_if()
+    whole = SimulatedRun(simulation).what_if()
     of_whole = len(ran)
-    again = Results(simulation)
+    again = SimulatedRun(simulation)
     with pytest.raises(Cancelled):
         again.what_if(cancelled=lambda: len(ran) >= of_whole + of_whole // 2)
     # In the middle, and shortly before the end.
@@ -415,19 +415,19 @@ def test_what_a_cancelled_search_has_found_is_not_looked_for_again(monkeypatch: 
 
 
 def test_the_names_of_layers_in_a_what_if_are_made_safe() -> None:
-    results = Results(run([layer("m\x1b[31mlp", 100), layer("tiny\x1b", 0)], {}))
+    results = SimulatedRun(run([layer("m\x1b[31mlp", 100), layer("tiny\x1b", 0)], {}))
     text = run_page(results, with_what_if=True)
     assert "\x1b" not in text
     assert "layer m\\x1b[31mlp" in text
 
 
 def test_a_step_of_0_ns_has_nothing_to_gain() -> None:
-    results = Results(run([layer("mlp")], {}))
+    results = SimulatedRun(run([layer("mlp")], {}))
     assert "What if: nothing" in run_page(results, with_what_if=True)
 
 
 def test_what_changes_next_to_nothing_is_named_on_one_line() -> None:
-    results = Results(run([layer("mlp", 10**6), layer("norm", 3)], {}))
+    results = SimulatedRun(run([layer("mlp", 10**6), layer("norm", 3)], {}))
     text = run_page(results, with_what_if=True)
     assert "  below 0.05 %, or nothing: layer norm" in text
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 import simcore as wl
-from simcore.parameters import FLAGS, Given
+from simcore.parameters import FLAGS, RunInput
 from simcore.render.report.pages import run_json
-from simcore.runs import results_of
+from simcore.runs import open_run
 from simcore.sources.inputs import open_input
 from tests.executing.encoding import COMP, RECV, SEND, write_set
 
@@ -126,7 +126,7 @@ def test_compute_of_the_spans_of_a_rank_is_that_of_its_accounts() -> None:
 def test_a_run_is_that_of_the_command_with_the_same_parameters(run: wl.Run, tmp_path: Path) -> None:
     again = wl.load(run.path).run(**run.parameters)
     assert again.step_time_ns == run.step_time_ns
-    assert run.to_dict() == run_json(results_of(Given(open_input(run.path), again._run.parameters)))
+    assert run.to_dict() == run_json(open_run(RunInput(open_input(run.path), again._run.parameters)))
     assert run.report().count("\n") > 10
 
 

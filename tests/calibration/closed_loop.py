@@ -62,7 +62,7 @@ def _actions(simulation: Simulation, rank: int, random: Random) -> list[Action]:
         for wait in run.waits:
             if isinstance(wait, Receive):
                 is_forward = wait.source < stage
-                sender, sent = timeline.received(number, wait.message)
+                sender, sent = timeline.find_transfer(number, wait.message)
                 batch = timeline.stage_program(sender).ops.microbatch[sent]
                 name = "recv_forward" if is_forward else "recv_backward"
                 pause()

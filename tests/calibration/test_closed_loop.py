@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from simcore.asked.parameters_file import read_parameters, toml_of
 from simcore.calibration import calibrate, calibrate_run
 from simcore.diagnostics import Cancelled
+from simcore.parameter_values.parameters_file import read_parameters, toml_of
 from simcore.parameters import Parameters
 from simcore.setup import Setup
 from simcore.simulation import Simulation, simulate
@@ -106,7 +106,7 @@ def test_what_is_saved_is_read_as_the_same_parameters(tmp_path: Path) -> None:
     begun = Parameters(cluster="a100-8", microbatches=2)
     found = calibrate(Setup(workload, begun), measured_of(workload, true, 1))
     path = tmp_path / "fitted.toml"
-    path.write_text(toml_of(found.after.parameters.stated_values()))
+    path.write_text(toml_of(found.after.parameters.explicit_values()))
     assert Parameters(**read_parameters(str(path))) == found.after.parameters
     assert found.after.parameters.cluster == "a100-8", "its memory still counts"
 

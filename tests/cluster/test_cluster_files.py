@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from simcore.cluster import AskedCluster, Cluster, Dimension, choose_cluster, group_shape
+from simcore.cluster import Cluster, ClusterParameters, Dimension, choose_cluster, group_shape
 from simcore.cluster.files import read_cluster_file, read_system_file
 from simcore.collectives import collective_ns
 from simcore.diagnostics import InputError, UsageError
@@ -53,7 +53,7 @@ def written(folder: Path, text: str | bytes, name: str = "file") -> str:
 
 
 def cluster(**parameters: Any) -> Cluster:
-    return choose_cluster(AskedCluster(**parameters)).cluster(1)
+    return choose_cluster(ClusterParameters(**parameters)).cluster(1)
 
 
 def test_a_network_yml_gives_gib_per_second(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_what_no_price_depends_on_is_ignored_with_a_note(tmp_path: Path) -> None
 def test_our_own_file_holds_the_cluster_flags(tmp_path: Path) -> None:
     found = cluster(cluster=written(tmp_path, TOML))
     flags = ["ring:4:400:500", "switch:8:50:1000"]
-    same = AskedCluster(
+    same = ClusterParameters(
         dim=tuple(flags), algorithm=("1=ring",), splits=4, active_chunks=2, endpoint_delay=0,
         local_mem_bw=1200.5, collective_optimization="baseline",
     )  # fmt: skip
@@ -147,7 +147,7 @@ def test_a_phase_runs_the_algorithm_of_the_whole_collective() -> None:
 def test_other_dimensions_than_the_file_has_algorithms_for_are_refused(tmp_path: Path) -> None:
     path = written(tmp_path, TOML)
     with pytest.raises(UsageError) as error:
-        choose_cluster(AskedCluster(cluster=path, dim=("switch:2:1:1",)))
+        choose_cluster(ClusterParameters(cluster=path, dim=("switch:2:1:1",)))
     shown = path if len(path) <= 60 else path[:57] + "..."
     assert str(error.value) == (
         f"--dim gives 1 dimensions, and --cluster {shown} has algorithms for 2: give as many"
@@ -156,7 +156,7 @@ def test_other_dimensions_than_the_file_has_algorithms_for_are_refused(tmp_path:
 
 def test_a_cluster_that_is_no_preset_and_no_file_is_refused() -> None:
     with pytest.raises(UsageError) as error:
-        choose_cluster(AskedCluster(cluster="h100"))
+        choose_cluster(ClusterParameters(cluster="h100"))
     assert str(error.value) == (
         "--cluster h100: no file, and none of h100-8, a100-8, h200-8, b200-8, gb200-nvl72, tpu-v4; "
         "did you mean h100-8?"
@@ -165,7 +165,7 @@ def test_a_cluster_that_is_no_preset_and_no_file_is_refused() -> None:
 
 def test_another_optimization_is_refused() -> None:
     with pytest.raises(UsageError) as error:
-        choose_cluster(AskedCluster(collective_optimization="fast"))
+        choose_cluster(ClusterParameters(collective_optimization="fast"))
     said([str(error.value)], "--collective-optimization fast", "localBWAware", "baseline")
 
 

@@ -66,5 +66,5 @@ def test_a_dimension_says_its_figures_without_needless_decimals() -> None:
     assert Dimension("switch", 8, 450.0, 500.0).text() == "switch 8, 450 GB/s, 500 ns a hop"
     assert Dimension("ring", 4, 0.123, 0.5).text() == "ring 4, 0.123 GB/s, 0.5 ns a hop"
     # As a network.yml has 450 GB/s.
-    assert Dimension("switch", 8, 419.095158577 * 2**30 / 1e9, 5).rate() == "450 GB/s"
+    assert Dimension("switch", 8, 419.095158577 * 2**30 / 1e9, 5).bandwidth_text() == "450 GB/s"
     assert Dimension("ring", 4, 53.6870912, 0.5).text() == "ring 4, 50 GiB/s (53.69 GB/s), 0.5 ns a hop"

@@ -77,12 +77,12 @@ def test_any_text_is_a_dimension_or_a_usage_error(text: str) -> None:
 @given(st.decimals(1, 10**6, places=3), st.integers(0, 10**6))
 def test_what_a_file_has_in_gibps_is_written_so_and_read_again(gibps: Decimal, latency: int) -> None:
     one = Dimension("switch", 8, bytes_per_ns(str(gibps)), float(latency))
-    assert parse_dimension(one.written()) == one
+    assert parse_dimension(one.file_unit_flag()) == one
     whole = Dimension("switch", 8, bytes_per_ns("400"), 300.0)
-    assert (whole.written(), whole.flag()) == ("switch:8:400GiB:300", "switch:8:429.4967296:300")
+    assert (whole.file_unit_flag(), whole.flag()) == ("switch:8:400GiB:300", "switch:8:429.4967296:300")
     near = Dimension("switch", 8, math.nextafter(bytes_per_ns("400"), math.inf), 300.0)
-    assert parse_dimension(near.written()) == near
-    assert Dimension("ring", 4, 50.0, 500.0).written() == "ring:4:50:500"
+    assert parse_dimension(near.file_unit_flag()) == near
+    assert Dimension("ring", 4, 50.0, 500.0).file_unit_flag() == "ring:4:50:500"
 
 
 @pytest.mark.parametrize("name", [*ALGORITHM_NAMES, "direct1", "direct64"])
@@ -95,10 +95,17 @@ def test_an_algorithm_belongs_to_a_dimension(name: str) -> None:
     ("text", "dims", "message"),
     [
         ("ring", DIMS, "--algorithm ring: DIM=NAME is expected, for example 0=ring"),
-        ("all-reduse:0=ring", DIMS, "--algorithm all-reduse:0=ring: COLLECTIVE `all-reduse` is not "
-         "all-reduce, all-gather, reduce-scatter or all-to-all; did you mean all-reduce?"),
-        (":0=ring", DIMS, "--algorithm :0=ring: COLLECTIVE `` is not all-reduce, all-gather, "
-         "reduce-scatter or all-to-all"),
+        (
+            "all-reduse:0=ring",
+            DIMS,
+            "--algorithm all-reduse:0=ring: COLLECTIVE `all-reduse` is not "
+            "all-reduce, all-gather, reduce-scatter or all-to-all; did you mean all-reduce?",
+        ),
+        (
+            ":0=ring",
+            DIMS,
+            "--algorithm :0=ring: COLLECTIVE `` is not all-reduce, all-gather, reduce-scatter or all-to-all",
+        ),
         ("2=ring", DIMS, "--algorithm 2=ring: no dimension `2` in this cluster, 0 to 1"),
         ("=ring", DIMS, "--algorithm =ring: no dimension `` in this cluster, 0 to 1"),
         ("01=ring", DIMS, "--algorithm 01=ring: no dimension `01` in this cluster, 0 to 1"),
@@ -108,8 +115,11 @@ def test_an_algorithm_belongs_to_a_dimension(name: str) -> None:
         ("0=direct0", DIMS, f"--algorithm 0=direct0: NAME `direct0` is not {NAMES}; did you mean direct?"),
         ("0=direct01", DIMS, f"--algorithm 0=direct01: NAME `direct01` is not {NAMES}; did you mean direct?"),
         ("0=direct-1", DIMS, f"--algorithm 0=direct-1: NAME `direct-1` is not {NAMES}; did you mean direct?"),
-        ("0=direct\u0663", DIMS, f"--algorithm 0=direct\u0663: NAME `direct\u0663` is not {NAMES}; "
-         "did you mean direct?"),
+        (
+            "0=direct\u0663",
+            DIMS,
+            f"--algorithm 0=direct\u0663: NAME `direct\u0663` is not {NAMES}; did you mean direct?",
+        ),
     ],
 )
 def test_a_wrong_algorithm_is_refused_with_what_fits(

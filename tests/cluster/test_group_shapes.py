@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from simcore.cluster import (
     Cluster,
-    Crossing,
     Dimension,
+    GroupDimension,
     GroupShape,
     group_shape,
     transfer_shape,
@@ -30,7 +30,7 @@ def cluster_of(*dims: Dimension) -> Cluster:
 @given(st.sampled_from([1, 2, 4, 8]), st.integers(1, 40), st.integers(1, 4))
 def test_tp_groups_within_a_server_cross_dimension_0(tp: int, dp: int, pp: int) -> None:
     cluster = default_cluster(tp * dp * pp)
-    expected = GroupShape((Crossing(0, tp),) if tp > 1 else ())
+    expected = GroupShape((GroupDimension(0, tp),) if tp > 1 else ())
     for first in range(0, tp * dp * pp, tp):
         assert group_shape(cluster, range(first, first + tp)) == expected
 
@@ -39,7 +39,7 @@ def test_tp_groups_within_a_server_cross_dimension_0(tp: int, dp: int, pp: int) 
 def test_dp_groups_are_grids_over_servers(tp: int, dp: int, pp: int) -> None:
     cluster = default_cluster(tp * dp * pp)
     inside = min(dp, 8 // tp)
-    crossings = [Crossing(0, inside), Crossing(1, dp // inside)]
+    crossings = [GroupDimension(0, inside), GroupDimension(1, dp // inside)]
     expected = GroupShape(tuple(crossing for crossing in crossings if crossing.members > 1))
     for stage in range(pp):
         for first in range(tp):
@@ -51,7 +51,7 @@ def test_dp_groups_are_grids_over_servers(tp: int, dp: int, pp: int) -> None:
 def test_tp_3_in_servers_of_8_has_groups_that_cross_servers() -> None:
     cluster = default_cluster(24)
     shapes = [group_shape(cluster, range(first, first + 3)) for first in range(0, 24, 3)]
-    inside, across = GroupShape((Crossing(0, 3),)), GroupShape((Crossing(1, 3),), flat=True)
+    inside, across = GroupShape((GroupDimension(0, 3),)), GroupShape((GroupDimension(1, 3),), is_flat=True)
     assert shapes == [inside, inside, across, inside, inside, across, inside, inside]
     assert across.members == 3
 
@@ -64,9 +64,9 @@ def test_a_group_of_one_crosses_nothing() -> None:
 
 def test_a_grid_is_a_product_of_sets_and_nothing_less() -> None:
     cluster = cluster_of(switch(4), switch(4))
-    assert group_shape(cluster, [1, 2, 9, 10]) == GroupShape((Crossing(0, 2), Crossing(1, 2)))
-    assert group_shape(cluster, [1, 2, 9, 11]).flat
-    assert group_shape(cluster, [1, 2, 9]).flat
+    assert group_shape(cluster, [1, 2, 9, 10]) == GroupShape((GroupDimension(0, 2), GroupDimension(1, 2)))
+    assert group_shape(cluster, [1, 2, 9, 11]).is_flat
+    assert group_shape(cluster, [1, 2, 9]).is_flat
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,9 @@ def test_a_grid_is_a_product_of_sets_and_nothing_less() -> None:
     ],
 )
 def test_a_flat_group_lies_on_its_slowest_dimension(dims: tuple[Dimension, ...], slowest: int) -> None:
-    assert group_shape(cluster_of(*dims), [0, 1, 4]) == GroupShape((Crossing(slowest, 3),), flat=True)
+    assert group_shape(cluster_of(*dims), [0, 1, 4]) == GroupShape(
+        (GroupDimension(slowest, 3),), is_flat=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -101,12 +103,12 @@ def test_a_flat_group_lies_on_its_slowest_dimension(dims: tuple[Dimension, ...],
 def test_a_ring_keeps_the_gaps_between_members_the_widest_last(
     ranks: list[int], gaps: tuple[int, ...]
 ) -> None:
-    assert group_shape(cluster_of(ring(8)), ranks) == GroupShape((Crossing(0, len(gaps), gaps),))
+    assert group_shape(cluster_of(ring(8)), ranks) == GroupShape((GroupDimension(0, len(gaps), gaps),))
 
 
 def test_a_flat_group_keeps_all_its_members_on_a_ring() -> None:
     cluster = cluster_of(switch(2, 400.0), ring(4))
-    assert group_shape(cluster, [0, 1, 2]) == GroupShape((Crossing(1, 3, (0, 1, 3)),), flat=True)
+    assert group_shape(cluster, [0, 1, 2]) == GroupShape((GroupDimension(1, 3, (0, 1, 3)),), is_flat=True)
 
 
 @st.composite

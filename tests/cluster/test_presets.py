@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from simcore.cluster import DEFAULT_PRESET, PRESETS, AskedCluster, choose_cluster
+from simcore.cluster import DEFAULT_PRESET, PRESETS, ClusterParameters, choose_cluster
 from simcore.names import PRESET_NAMES
 from simcore.parameters import flag_of
-from simcore.units import number
+from simcore.units import format_number
 
 FIGURES = {
     "h100-8": ("switch:8:450:500 switch:128:50:1000", 3350),
@@ -26,7 +26,7 @@ def test_every_preset_that_the_help_names_is_there() -> None:
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_for_1024_ranks(name: str) -> None:
-    choice = choose_cluster(AskedCluster(cluster=name))
+    choice = choose_cluster(ClusterParameters(cluster=name))
     assert choice.npus is None
     assert not choice.is_default
     cluster = choice.cluster(1024)
@@ -38,15 +38,15 @@ def test_a_preset_for_1024_ranks(name: str) -> None:
 @pytest.mark.parametrize("name", PRESETS)
 @pytest.mark.parametrize("world", [1, 2, 7, 8, 9, 71, 73, 1000])
 def test_a_preset_is_as_large_as_the_world_and_no_larger(name: str, world: int) -> None:
-    cluster = choose_cluster(AskedCluster(cluster=name)).cluster(world)
+    cluster = choose_cluster(ClusterParameters(cluster=name)).cluster(world)
     inner = cluster.npus // cluster.dims[-1].size
     assert world <= cluster.npus < world + inner
 
 
 def test_without_a_cluster_it_is_the_default_one() -> None:
-    choice = choose_cluster(AskedCluster())
+    choice = choose_cluster(ClusterParameters())
     assert choice.is_default
-    assert choice.cluster(100) == choose_cluster(AskedCluster(cluster=DEFAULT_PRESET)).cluster(100)
+    assert choice.cluster(100) == choose_cluster(ClusterParameters(cluster=DEFAULT_PRESET)).cluster(100)
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -54,8 +54,8 @@ def test_every_preset_has_its_source_in_the_documentation_and_its_name_in_the_he
     page = (Path(__file__).parents[2] / "docs" / "network.md").read_text()
     row = re.search(rf"^\| `{name}`.*$", page, re.MULTILINE)
     assert row is not None
-    cluster = choose_cluster(AskedCluster(cluster=name)).cluster(1024)
-    assert f"| {number(cluster.local_mem_bandwidth)} GB/s |" in row[0]
+    cluster = choose_cluster(ClusterParameters(cluster=name)).cluster(1024)
+    assert f"| {format_number(cluster.local_mem_bandwidth)} GB/s |" in row[0]
     for dimension in cluster.dims[:-1]:
         assert f"{dimension.kind} {dimension.size}" in row[0]
     assert name in flag_of("cluster").help

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from simcore.cluster import Cluster, Dimension, group_shape
-from simcore.collectives import Done, collective_done, phases
+from simcore.collectives import CompletionTimes, completion_times, phases
 from simcore.diagnostics import UsageError
 from tests.findings import facts
 from tests.says import said
@@ -25,10 +25,10 @@ def done(
     algorithms: Sequence[str | None] | None = None,
     ranks: Sequence[int] | None = None,
     **settings: Any,
-) -> Done:
+) -> CompletionTimes:
     settings = {"local_mem_bandwidth": 1e9} | settings
     cluster = Cluster(tuple(dims), tuple(algorithms or [None] * len(dims)), **settings)
-    return collective_done(cluster, group_shape(cluster, ranks or range(cluster.npus)), collective, size)
+    return completion_times(cluster, group_shape(cluster, ranks or range(cluster.npus)), collective, size)
 
 
 def price(*arguments: Any, **settings: Any) -> int:
@@ -66,7 +66,7 @@ def test_chunks_alternate_between_two_trees() -> None:
     # Two ranks: in the first chunk rank 1 is root, in the second rank 0, in the third rank 1 again.
     dims = [dimension("fully-connected", 2, 1.0, 0.0)]
 
-    def two_chunks(chunk_count: int) -> Done:
+    def two_chunks(chunk_count: int) -> CompletionTimes:
         return done(dims, "ALLREDUCE", 100 * chunk_count, TREE, splits=chunk_count)
 
     # The leaf: EP, 100 up; the root: EP, 100 down, and done; the leaf: EP.

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from simcore.cluster import AskedCluster, Cluster, Dimension, choose_cluster, group_shape
-from simcore.collectives import collective_done, collective_ns
+from simcore.cluster import Cluster, ClusterParameters, Dimension, choose_cluster, group_shape
+from simcore.collectives import collective_ns, completion_times
 
 RUNS = json.loads((Path(__file__).parent / "golden_astra2.json").read_text())["runs"]
 SIZES = (2**16, 2**20, 2**26, 2**30)
@@ -66,12 +66,12 @@ def test_a_measured_run_is_met_to_the_nanosecond(run: dict[str, Any], tmp_path: 
     network, system = tmp_path / "network.yml", tmp_path / "system.json"
     network.write_text(network_yml(run))
     system.write_text(system_json(run))
-    choice = choose_cluster(AskedCluster(cluster=str(network), system=str(system)))
+    choice = choose_cluster(ClusterParameters(cluster=str(network), system=str(system)))
     assert choice.npus is not None
     cluster = choice.cluster(choice.npus)
     collective = run["collective"].upper()
     size = run["size_bytes"] * (cluster.npus if collective == "ALLGATHER" else 1)
-    done = collective_done(cluster, group_shape(cluster, range(cluster.npus)), collective, size)
+    done = completion_times(cluster, group_shape(cluster, range(cluster.npus)), collective, size)
     assert done == (run["finish_min_ns"], run["finish_max_ns"])
 
 

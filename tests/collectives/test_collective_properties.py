@@ -9,17 +9,17 @@ from msgspec.structs import replace
 
 from simcore.cluster import (
     Cluster,
-    Crossing,
     Dimension,
+    GroupDimension,
     direct_window,
     group_shape,
     transfer_shape,
 )
 from simcore.cluster.placement import hops
-from simcore.collectives import collective_done, collective_ns, explain_collective, transfer_ns
+from simcore.collectives import collective_ns, completion_times, explain_collective, transfer_ns
+from simcore.collectives.algorithm_scope import AlgorithmScope
 from simcore.collectives.exact import decimal_ratio, floor_ns
 from simcore.collectives.phases import chunk_bytes
-from simcore.collectives.reach import Reach
 from simcore.names import OPTIMIZATIONS
 
 KINDS = ("ring", "switch", "fully-connected")
@@ -85,7 +85,7 @@ def test_the_first_rank_is_not_done_after_the_last_one(
 ) -> None:
     cluster, ranks = group
     shape = group_shape(cluster, ranks)
-    first, last = collective_done(cluster, shape, collective, size)
+    first, last = completion_times(cluster, shape, collective, size)
     assert 0 <= first <= last == collective_ns(cluster, shape, collective, size)
 
 
@@ -199,7 +199,7 @@ def test_a_ring_costs_what_its_packets_take(
 def test_the_farthest_members_of_a_ring_are_found(group: tuple[Cluster, list[int]]) -> None:
     cluster, ranks = group
     dimension = cluster.dims[0]
-    leg = Reach(cluster, group_shape(cluster, ranks).crossings)
+    leg = AlgorithmScope(cluster, group_shape(cluster, ranks).dimensions)
     pairs = [(low, high) for low in ranks for high in ranks if low < high]
     assert leg.farthest(1).hops == max(hops(dimension, high - low) for low, high in pairs)
 
@@ -219,5 +219,5 @@ def test_a_full_ring_of_any_size_is_even() -> None:
     for nodes in range(2, 20):
         cluster = Cluster((Dimension("ring", nodes, 50.0, 500.0),), (None,))
         shape = group_shape(cluster, range(nodes))
-        assert shape.crossings == (Crossing(0, nodes, (1,) * nodes),)
-        assert Reach(cluster, shape.crossings).is_even_ring()
+        assert shape.dimensions == (GroupDimension(0, nodes, (1,) * nodes),)
+        assert AlgorithmScope(cluster, shape.dimensions).is_even_ring()

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from simcore.cluster import Cluster, Dimension, group_shape
-from simcore.collectives import collective_done
+from simcore.collectives import completion_times
 from simcore.collectives.phases import chunk_bytes
 from tests.collectives.every_rank import EveryRank
 
@@ -50,7 +50,7 @@ def test_a_price_is_what_every_rank_simulated_takes(run: tuple[Cluster, str, int
     shape = group_shape(cluster, range(cluster.npus))
     chunks, chunk = chunk_bytes(cluster, shape, collective, size)
     expected = EveryRank(cluster, collective, chunk, chunks).run()
-    assert collective_done(cluster, shape, collective, size) == expected
+    assert completion_times(cluster, shape, collective, size) == expected
 
 
 @pytest.mark.parametrize("members", [2, 4, 8, 16, 32])
@@ -62,4 +62,4 @@ def test_trees_of_any_size_and_number_of_chunks(members: int, splits: int, activ
     shape = group_shape(cluster, range(members))
     size = 2**20 // splits * splits
     expected = EveryRank(cluster, "ALLREDUCE", size // splits, splits).run()
-    assert collective_done(cluster, shape, "ALLREDUCE", size) == expected
+    assert completion_times(cluster, shape, "ALLREDUCE", size) == expected

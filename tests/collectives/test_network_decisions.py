@@ -301,9 +301,9 @@ def test_every_algorithm_that_a_user_may_name_is_there() -> None:
     assert len(set(on_dimension.values())) == 4
     for name in (*ALGORITHM_NAMES, "direct3", "one-direct3"):
         found, flat = algorithm_named(name), name.startswith("one-")
-        assert found.whole == flat
+        assert found.takes_flat_group == flat
         if flat and name in ALGORITHM_NAMES:
-            assert found._replace(whole=False) == on_dimension[name.removeprefix("one-")]
+            assert found._replace(takes_flat_group=False) == on_dimension[name.removeprefix("one-")]
 
 
 def test_halving_doubling_on_six_members_is_refused_with_what_fits() -> None:

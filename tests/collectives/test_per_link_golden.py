@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from simcore.cluster import AskedCluster, choose_cluster
-from simcore.messages.alone import collective_alone
+from simcore.cluster import ClusterParameters, choose_cluster
+from simcore.messages.alone import run_collective
 from tests.collectives.test_astra2_golden import network_yml, system_json
 
 GOLDEN = Path(__file__).resolve().parents[3] / "shared" / "golden" / "astra2_collectives.json"
@@ -27,9 +27,9 @@ def test_per_link_runs_are_met_to_the_nanosecond(tmp_path: Path, pytestconfig: p
         network, system = tmp_path / "network.yml", tmp_path / "system.json"
         network.write_text(network_yml(run))
         system.write_text(system_json(run))
-        choice = choose_cluster(AskedCluster(cluster=str(network), system=str(system)))
+        choice = choose_cluster(ClusterParameters(cluster=str(network), system=str(system)))
         cluster = choice.cluster(choice.npus or 1)
         collective = run["collective"].upper()
         size = run["size_bytes"] * (cluster.npus if collective == "ALLGATHER" else 1)
-        ends = collective_alone(cluster, range(cluster.npus), collective, size).ends
+        ends = run_collective(cluster, range(cluster.npus), collective, size).ends
         assert (min(ends), max(ends)) == (run["finish_min_ns"], run["finish_max_ns"]), run

@@ -66,11 +66,25 @@ def test_a_workload_does_not_pay_for_the_room_of_the_traces(words: list[str]) ->
 
 # What the words of `--help` need: the parameters, and the names in the registries.
 NAMES = {
-    "simcore", "simcore.asked", "simcore.asked.choices", "simcore.diagnostics", "simcore.names",
-    "simcore.networks", "simcore.networks.model", "simcore.parameters", "simcore.program",
-    "simcore.program.schedules", "simcore.records", "simcore.units", "tui", "tui.cli", "tui.commands",
-    "tui.commands.arguments", "tui.commands.opened", "tui.commands.parser",
-}  # fmt: skip
+    "simcore",
+    "simcore.parameter_values",
+    "simcore.parameter_values.choices",
+    "simcore.diagnostics",
+    "simcore.names",
+    "simcore.networks",
+    "simcore.networks.model",
+    "simcore.parameters",
+    "simcore.program",
+    "simcore.program.schedules",
+    "simcore.records",
+    "simcore.units",
+    "tui",
+    "tui.cli",
+    "tui.commands",
+    "tui.commands.arguments",
+    "tui.commands.opened",
+    "tui.commands.parser",
+}
 HELP = {
     "": {"tui.commands.on_screen", "tui.commands.view", "tui.screens"},
     "report": {"tui.commands.report"},
@@ -103,10 +117,19 @@ FILES = {
     "tui.cli", "tui.commands",
 }  # fmt: skip
 ROOMS = FILES | {
-    "simcore.asked", "simcore.cluster", "simcore.collectives", "simcore.compat", "simcore.engine",
-    "simcore.folding", "simcore.networks", "simcore.once", "simcore.ranks", "simcore.runs", "simcore.setup",
+    "simcore.parameter_values",
+    "simcore.cluster",
+    "simcore.collectives",
+    "simcore.compat",
+    "simcore.engine",
+    "simcore.folding",
+    "simcore.networks",
+    "simcore.cached_methods",
+    "simcore.ranks",
+    "simcore.runs",
+    "simcore.setup",
     "simcore.simulation",
-}  # fmt: skip
+}
 SHOWING = ROOMS | {
     "simcore.analysis", "simcore.kernel_names", "simcore.render", "simcore.trace", "simcore.words"
 }  # fmt: skip

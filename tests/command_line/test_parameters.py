@@ -8,17 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from simcore.asked.choices import choices
 from simcore.diagnostics import UsageError
+from simcore.parameter_values.choices import choices
 from simcore.parameters import FLAGS, Flag, Parameters, flag_of, parse_value
 from simcore.program.schedules import SCHEDULES
-from tui.commands.arguments import Parser, add_parameters, parameters_from
+from tui.commands.arguments import Parser, add_parameters, parse_parameters
 
 
 def parsed(*words: str) -> Parameters:
     parser = Parser(prog="wltui report")
     add_parameters(parser)
-    return parameters_from(parser.parse_args(list(words)))
+    return parse_parameters(parser.parse_args(list(words)))
 
 
 def test_every_parameter_has_one_flag_with_its_default() -> None:
@@ -168,7 +168,7 @@ def test_a_repeated_flag_adds_a_dimension_and_otherwise_the_last_one_counts() ->
 
 def test_replaced_changes_one_parameter_and_leaves_the_rest() -> None:
     before = Parameters(tp=2, dim=("a",))
-    after = before.replaced("tp", 4)
+    after = before.with_value("tp", 4)
     assert (after, before.tp) == (Parameters(tp=4, dim=("a",)), 2)
 
 

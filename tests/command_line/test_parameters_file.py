@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from simcore.asked.choices import choices
-from simcore.asked.parameters_file import read_parameters, toml_of
 from simcore.diagnostics import InputError
+from simcore.parameter_values.choices import choices
+from simcore.parameter_values.parameters_file import read_parameters, toml_of
 from simcore.parameters import FLAGS, Flag, Parameters
 from simcore.program.schedules import SCHEDULES
 from tests.command_line.running import SEED_001, wltui, wltui_here
@@ -165,5 +165,5 @@ def test_what_is_saved_is_read_back(tmp_path_factory: pytest.TempPathFactory, da
     parameters = Parameters()
     for flag in data.draw(st.lists(st.sampled_from(FLAGS), unique=True)):
         parameters = replace(parameters, **{flag.field: data.draw(_values_of(flag))})
-    found = read(toml_of(parameters.stated_values()), tmp_path_factory.mktemp("p"))
+    found = read(toml_of(parameters.explicit_values()), tmp_path_factory.mktemp("p"))
     assert Parameters(**found) == parameters

@@ -13,7 +13,7 @@ from docs.pictures import with_schedules
 from simcore.diagnostics import InputError, UsageError
 from simcore.program.schedules import SCHEDULES
 from simcore.render.report.schedule import pictures_text
-from simcore.render.report.schedule_picture import PictureAsked, UnitTimes, picture_of
+from simcore.render.report.schedule_picture import PictureOptions, UnitTimes, picture_of
 from tests.command_line.running import ROOT
 from tui.commands import schedule
 
@@ -39,7 +39,7 @@ def test_a_schedule_is_drawn_with_a_letter_a_unit(capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize("name", PIPELINES)
 @pytest.mark.parametrize(("width", "stages"), [(80, 4), (200, 8)])
 def test_every_schedule_fits_the_width_and_has_every_action(name: str, width: int, stages: int) -> None:
-    picture = picture_of(PictureAsked(name, stages, 2 * stages))
+    picture = picture_of(PictureOptions(name, stages, 2 * stages))
     lines = pictures_text([picture], width, colour=False).splitlines()
     assert max(map(len, lines)) <= width
     lanes = [line.split("|") for line in lines if re.match(r"\d\|", line)]
@@ -49,19 +49,19 @@ def test_every_schedule_fits_the_width_and_has_every_action(name: str, width: in
         # An action of several columns has one letter.
         assert re.sub(r"[^a-zA-Z]", "", lane[1]) == drawn
     # Where there are more actions than columns it fits too.
-    lines = pictures_text([picture_of(PictureAsked(name, 16, 64))], width, colour=False).splitlines()
+    lines = pictures_text([picture_of(PictureOptions(name, 16, 64))], width, colour=False).splitlines()
     assert max(map(len, lines)) <= width
 
 
 def test_colour_adds_no_column_and_says_nothing_alone() -> None:
-    picture = picture_of(PictureAsked("zb-v", 4, 8))
+    picture = picture_of(PictureOptions("zb-v", 4, 8))
     plain, coloured = (pictures_text([picture], 80, colour) for colour in (False, True))
     assert "\x1b[30;44m" in coloured
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
 
 
 def test_several_are_on_one_axis() -> None:
-    pictures = [picture_of(PictureAsked(name, 4, 8)) for name in ("1f1b", "zb-v")]
+    pictures = [picture_of(PictureOptions(name, 4, 8)) for name in ("1f1b", "zb-v")]
     text = pictures_text(pictures, 100, colour=False)
     rulers = [line for line in text.splitlines() if re.match(r"\s+0 ", line)]
     assert len(rulers) == 2
@@ -83,21 +83,21 @@ def test_bubble_and_holdings_are_those_of_the_closed_forms(capsys: pytest.Captur
 
 
 def test_times_are_units_of_a_whole_stage() -> None:
-    picture = picture_of(PictureAsked("interleaved", 2, 2, 2, UnitTimes(2, 1, 0.5)))
+    picture = picture_of(PictureOptions("interleaved", 2, 2, 2, UnitTimes(2, 1, 0.5)))
     assert picture.lanes[0].boxes[0][4:] == (0.0, 1.0)
     assert {round(box.last - box.first, 6) for box in picture.lanes[0].boxes} == {1.0, 0.75}
 
 
 def test_what_takes_no_time_is_not_drawn() -> None:
-    picture = picture_of(PictureAsked("zb-h1", 2, 4, times=UnitTimes(1, 1, 0)))
+    picture = picture_of(PictureOptions("zb-h1", 2, 4, times=UnitTimes(1, 1, 0)))
     assert {box.kind for lane in picture.lanes for box in lane.boxes} == {"F", "I"}
 
 
 def test_a_further_step_without_a_barrier_is_shorter_where_nothing_is_waited_for() -> None:
     lengths = {
         name: (
-            picture_of(PictureAsked(name, 4, 8)).length,
-            picture_of(PictureAsked(name, 4, 8, steps=3)).steady,
+            picture_of(PictureOptions(name, 4, 8)).length,
+            picture_of(PictureOptions(name, 4, 8, steps=3)).steady,
         )
         for name in ("1f1b", "zb-h1", "zb-h2", "zb-v")
     }
@@ -142,7 +142,7 @@ def test_an_image_is_well_formed_and_has_a_box_for_each_action(
     assert schedule.main(["zb-v", "--compare", "dualpipe", "--steps", "2", "--svg", str(out)]) == 0
     image = ElementTree.fromstring(out.read_text(encoding="utf-8"))
     titles = image.findall(".//{http://www.w3.org/2000/svg}rect/{http://www.w3.org/2000/svg}title")
-    pictures = [picture_of(PictureAsked(name, steps=2)) for name in ("zb-v", "dualpipe")]
+    pictures = [picture_of(PictureOptions(name, steps=2)) for name in ("zb-v", "dualpipe")]
     boxes = sum(len(lane.boxes) for one in pictures for lane in one.lanes)
     # And those of the legend: F, B, I, W.
     assert len(titles) == boxes + 4

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from shell.generate import HERE, command_line, files
-from simcore.asked.choices import choices
+from simcore.parameter_values.choices import choices
 from simcore.parameters import FLAGS, Flag
 from tests.command_line.running import ROOT, SEED_002, process
 from tests.tui.pseudo_terminal import Terminal

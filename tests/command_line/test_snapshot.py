@@ -18,7 +18,7 @@ from tests.command_line.running import SEED_001, environment, process, wltui, wl
 from tests.findings import finding
 from tests.says import figures, said
 from tui.keys import read_keymap
-from tui.snapshot import keys_in, size_in
+from tui.snapshot import parse_keys, parse_size
 
 
 def test_the_first_screen_as_text() -> None:
@@ -73,11 +73,11 @@ def test_the_bundled_example_and_a_measured_run_have_one_too() -> None:
 
 
 def test_words_that_are_keys_and_words_that_are_typed() -> None:
-    assert [one.key for one in keys_in("2 ww Ctrl+R /mlp Enter Space .,")] == [
+    assert [one.key for one in parse_keys("2 ww Ctrl+R /mlp Enter Space .,")] == [
         "2", "w", "w", "ctrl+r", "/", "m", "l", "p", "enter", "space", ".", ","
     ]  # fmt: skip
-    assert keys_in("") == []
-    assert size_in("80x24") == (80, 24)
+    assert parse_keys("") == []
+    assert parse_size("80x24") == (80, 24)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_screen_that_there_is_not_is_an_error_without_a_terminal_too() -> None
 @pytest.mark.parametrize("size", ["80", "0x3", "80x0", "2000x3", "80x501", "x", "8 0x3", "-1x5", "٣x٣"])
 def test_sizes_that_cannot_be(size: str) -> None:
     with pytest.raises(UsageError) as caught:
-        size_in(size)
+        parse_size(size)
     assert str(caught.value) == (f"--size: found {size}, expected COLUMNSxROWS like 120x36, at most 1000x500")
 
 

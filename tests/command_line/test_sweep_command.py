@@ -122,7 +122,7 @@ def test_of_a_workload_file() -> None:
 def test_a_point_takes_what_its_own_command_reports(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     wltui(*_SMALL, *_AXES, "--vary", "schedule=none,gpipe,zb-v", "--vary", "zero=0,2", "-o", str(path))
-    ran = [point for point in ResultsReader(str(path)).new() if point.is_run]
+    ran = [point for point in ResultsReader(str(path)).read_new() if point.is_run]
     assert len(ran) > 50
     for point in random.Random(5).sample(ran, 4):
         report = json.loads(wltui_here(*shlex.split(point.command)[1:], "--json").stdout)
@@ -210,11 +210,11 @@ def test_a_signal_keeps_what_is_there(tmp_path: Path, number: signal.Signals, st
     if status == 130:
         assert "keeps them, and --resume goes on" in said
     reader = ResultsReader(str(path))
-    before = reader.new()
+    before = reader.read_new()
     assert 10 < len(before) < 96
     done = wltui(*words, "--resume")
     assert done.returncode == 0
-    numbers = [point.number for point in ResultsReader(str(path)).new()]
+    numbers = [point.index for point in ResultsReader(str(path)).read_new()]
     assert sorted(numbers) == list(range(96))
 
 

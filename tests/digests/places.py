@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 from tests.executing.stored_runs import RUNS, unpack
 from tests.workload.texts import REPOSITORY
-from tui.cli import DONE, main
+from tui.cli import SUCCESS, main
 
 # Name of a set -> what is exported.
 MADE = {
@@ -57,7 +57,7 @@ def _export(words: str, place: Path) -> None:
     command = ["export", *shlex.split(words), "--format", "chakra", "-o", str(place)]
     with inside(REPOSITORY), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as said:
         status = main(command)
-    assert status == DONE, said.getvalue()
+    assert status == SUCCESS, said.getvalue()
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from simcore import __version__
-from tui.cli import DONE, main
+from tui.cli import SUCCESS, main
 
 from .cases import FOLDERS, Case
 from .parts import json_parts
@@ -43,7 +43,7 @@ def _printed(case: Case, place: Path) -> dict[str, str]:
             status, printed, said = _folder(case, view, place)
         else:
             status, printed, said = _run(_command(case, view), place)
-        if status != DONE:
+        if status != SUCCESS:
             found[f"{view} refused"] = f"{status}\n{said}"
         elif view in ("json", "compare"):
             found |= {f"{view} {part}": text for part, text in json_parts(view, printed).items()}
@@ -68,7 +68,7 @@ def printed_json(case: Case, view: str) -> str | None:
     """What the command of a JSON view prints; None where it refuses."""
     with place_of(case.folder) as place:
         status, printed, _ = _run(_command(case, view), place)
-    return printed if status == DONE else None
+    return printed if status == SUCCESS else None
 
 
 def _command(case: Case, view: str) -> list[str]:

@@ -13,19 +13,19 @@ from contextlib import redirect_stderr
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import InputError, UsageError
-from simcore.parameters import Given
-from simcore.runs import results_of
-from simcore.sources.pieces import GAP
+from simcore.parameters import RunInput
+from simcore.runs import open_run
+from simcore.sources.segments import GAP
 from simcore.trace.lane_spans import KINDS, NAMELESS
-from simcore.trace.run import legs_of, path_sums, spot_of
+from simcore.trace.run import find_interval, merged_segments_of, sum_path
 from simcore.trace.track import ranks_of
-from tui.commands.arguments import asked_of, parameters_from
+from tui.commands.arguments import opening_options, parse_parameters
 from tui.commands.opened import open_input
 from tui.commands.report import build_parser
 
 if TYPE_CHECKING:
     from simcore.trace.accounts import Accounts
-    from simcore.trace.findings import Spot
+    from simcore.trace.findings import TrackInterval
     from simcore.trace.lane_spans import Spans, StretchFigures
     from simcore.trace.lanes import Lanes
     from simcore.trace.named_work import NamedWork
@@ -37,8 +37,8 @@ def opened_run(words: list[str]) -> Run | None:
     with redirect_stderr(io.StringIO()):
         try:
             arguments = build_parser().parse_args(words)
-            opened = open_input(arguments.file, asked_of(arguments))
-            return results_of(Given(opened, parameters_from(arguments)))
+            opened = open_input(arguments.file, opening_options(arguments))
+            return open_run(RunInput(opened, parse_parameters(arguments)))
         except (InputError, UsageError):
             return None
 
@@ -69,7 +69,7 @@ def _op_slacks(run: Any) -> Iterator[str]:
         for nodes, column in zip(run.executed.nodes, run.executed.units.spread(run.slacks), strict=True):
             yield " ".join(f"{node}:{ns}" for node, ns in zip(nodes.id, column, strict=True))
     elif run.timed:
-        for pieces, column in zip(run.ties.pieces, run.slacks, strict=True):
+        for pieces, column in zip(run.rendezvous.segments, run.slacks, strict=True):
             by_op: dict[int, int] = {}
             for op, kind, ns in zip(pieces.op, pieces.kind, column, strict=True):
                 if kind != GAP:
@@ -87,7 +87,7 @@ def _segments(run: Run) -> Iterator[str]:
     labels = []
     accounts_of = _accounts(run)
     for track in run.tracks if accounts_of else ():
-        accounts = accounts_of[track.number]
+        accounts = accounts_of[track.track_id]
         if id(accounts) not in known:
             known[id(accounts)] = _text_of_segments(accounts)
         labels.append((track.ranks.text(), known[id(accounts)]))
@@ -106,20 +106,20 @@ def _text_of_segments(accounts: Accounts) -> str:
 
 def _legs(run: Run) -> Iterator[str]:
     """The legs of the critical path, and where each is seen."""
-    for leg in legs_of(run):
-        spot = _spot(run, spot_of(run, leg))
+    for leg in merged_segments_of(run):
+        spot = _spot(run, find_interval(run, leg))
         yield f"{leg.start_ns} {leg.end_ns} rank {leg.rank} stage {leg.stage} of {leg.microbatch} {spot}"
         yield f"  {leg.what!r}: {leg.reason!r}"
 
 
-def _spot(run: Run, spot: Spot) -> str:
-    return f"{ranks_of(run.tracks, spot.number).text()} {spot.stream} {spot.start_ns} {spot.end_ns}"
+def _spot(run: Run, spot: TrackInterval) -> str:
+    return f"{ranks_of(run.tracks, spot.track_id).text()} {spot.stream} {spot.start_ns} {spot.end_ns}"
 
 
 def _path_by(run: Run) -> Iterator[str]:
     """The critical path summed in each way that there is."""
     for by in run.figures.path_groupings:
-        for part, ns in path_sums(run, by):
+        for part, ns in sum_path(run, by):
             yield f"{by} {part!r} {ns}"
 
 
@@ -149,8 +149,8 @@ def _passes(run: Run) -> Iterator[str]:
 
 def _worst(run: Run) -> Iterator[str]:
     """The places worth a look."""
-    for place in run.figures.worst:
-        yield f"{place.what} {place.ns} {_spot(run, place.spot)} {place.words!r}"
+    for place in run.figures.worst_findings:
+        yield f"{place.what} {place.ns} {_spot(run, place.interval)} {place.words!r}"
 
 
 # -- view `lanes` --------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def _worst(run: Run) -> Iterator[str]:
 def _lanes(run: Run) -> Iterator[str]:
     """Each lane of the timeline: its titles, and its spans with kind and name."""
     lanes = run.lanes
-    yield f"{lanes.facts.length} {lanes.facts.counted} {sorted(lanes.kinds)}"
+    yield f"{lanes.facts.length} {lanes.facts.counts_text} {sorted(lanes.kinds)}"
     yield from _by_text(
         (_label(lanes, number, stream), _text_of_lane(lanes, number, stream))
         for number, stream in _all_lanes(lanes)
@@ -167,7 +167,7 @@ def _lanes(run: Run) -> Iterator[str]:
 
 
 def _all_lanes(lanes: Lanes) -> Iterator[tuple[int, str | None]]:
-    for number in lanes.facts.numbers:
+    for number in lanes.facts.track_ids:
         for stream in (None, *lanes.streams(number)):
             yield number, stream
 
@@ -176,12 +176,12 @@ def _label(lanes: Lanes, number: int, stream: str | None) -> str:
     track = lanes.track(number)
     title = track.title if stream is None else lanes.streams(number)[stream]
     headings = "/".join(track.headings)
-    return f"{track.ranks.text()} {stream} [{headings}: {title!r} {track.beside}]"
+    return f"{track.ranks.text()} {stream} [{headings}: {title!r} {track.title_note}]"
 
 
 def _text_of_lane(lanes: Lanes, number: int, stream: str | None) -> str:
     content = lanes.content(number, stream)
-    spans, drawn = content.spans, content.drawn
+    spans, drawn = content.spans, content.cell_spans
     lines = _lines_of_spans(lanes, number, spans)
     if drawn is not spans:
         lines += ["drawn", *_lines_of_spans(lanes, number, drawn)]
@@ -196,7 +196,7 @@ def _lines_of_spans(lanes: Lanes, number: int, spans: Spans) -> list[str]:
         # What stands still has no name on the screen.
         if kind not in NAMELESS:
             if op not in names:
-                names[op] = repr(lanes.name(number, op))
+                names[op] = repr(lanes.span_name(number, op))
             name = names[op]
         lines.append(f"{start} {end} {KINDS[kind]} {name}")
     return lines
@@ -210,7 +210,7 @@ def _lane_walks(run: Run) -> Iterator[str]:
         yield f"wait {lanes.track(number).ranks.text()} {start} {-wait.minus_ns}"
     for start, end, _, rank, stream in lanes.path() if lanes.facts.timed and lanes.facts.concurrent else ():
         yield f"path {start} {end} {rank} {stream}"
-    for number in lanes.facts.numbers:
+    for number in lanes.facts.track_ids:
         ranks = lanes.track(number).ranks.text()
         for stretch in lanes.passes(number):
             yield f"pass {ranks} {_plain(stretch)}"
@@ -223,7 +223,7 @@ def _lane_walks(run: Run) -> Iterator[str]:
 
 
 def _text_of_figures(figures: StretchFigures) -> str:
-    return f"{figures.room_ns} {figures.ranks} {' '.join(map(_plain, figures.of))}"
+    return f"{figures.full_ns} {figures.ranks} {' '.join(map(_plain, figures.figures))}"
 
 
 def _stretches(lanes: Lanes) -> tuple[tuple[int, int], ...]:
@@ -238,13 +238,16 @@ def _span_words(run: Run) -> Iterator[str]:
     lanes, words = run.lanes, run.lanes.words
     for number, stream in _all_lanes(lanes):
         ranks, count = lanes.track(number).ranks, len(lanes.spans(number, stream).start)
-        yield f"{ranks.text()} {stream} {_plain(words.said(number, stream, None, ranks))}"
+        yield f"{ranks.text()} {stream} {_plain(words.summarize(number, stream, None, ranks))}"
         for index in sorted({0, count // 2, count - 1} if count else ()):
-            yield _plain(words.said(number, stream, index, ranks))
-            yield f"  {words.volume(number, stream, index)} {words.aside(number, stream, index, True, None)}"
-            yield f"  {words.all_of(number, stream, index, None)}"
+            yield _plain(words.summarize(number, stream, index, ranks))
+            yield (
+                f"  {words.volume(number, stream, index)} "
+                f"{words.side_note(number, stream, index, True, None)}"
+            )
+            yield f"  {words.detail_rows(number, stream, index, None)}"
             for direction in (-1, 1):
-                for step in words.walk(number, stream, index, None, direction):
+                for step in words.find_steps(number, stream, index, None, direction):
                     yield f"  {direction} {step.stream} {step.start_ns} {step.rank} {step.words}"
 
 
@@ -253,7 +256,7 @@ def _searched(run: Run) -> Iterator[str]:
     lanes = run.lanes
     for number, stream in _all_lanes(lanes):
         yield f"{lanes.track(number).ranks.text()} {stream}"
-        of = lanes.searched(number, stream)
+        of = lanes.search_columns(number, stream)
         counts = Counter(zip(of.kind, of.name, of.microbatch, strict=True))
         yield from sorted(
             f"  {sorted(of.kinds[kind])} {of.names[name]} {microbatch - 1}: {count}"

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from simcore.records import replace
-from simcore.runs.simulated import Results
-from simcore.trace.run import legs_of
+from simcore.runs.simulated import SimulatedRun
+from simcore.trace.run import merged_segments_of
 
 from . import __main__ as command
 from . import kept, parts, running
@@ -139,13 +139,13 @@ def test_a_case_run_again_gives_the_same_texts_and_none_that_names_the_machine(c
 
 def test_a_wrong_slack_in_the_program_is_seen_as_slack_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     before = {_PIPELINE.name: digests(_PIPELINE)}
-    right = Results.slacks.func  # type: ignore[attr-defined]
+    right = SimulatedRun.slacks.func  # type: ignore[attr-defined]
 
-    def one_more(results: Results) -> list[array[int]]:
+    def one_more(results: SimulatedRun) -> list[array[int]]:
         columns = right(results)
         return [array("q", [slack + 1 for slack in column]) for column in columns]
 
-    monkeypatch.setattr(Results, "slacks", property(one_more))
+    monkeypatch.setattr(SimulatedRun, "slacks", property(one_more))
     moved = [change.what for change in kept.changes(before, {_PIPELINE.name: digests(_PIPELINE)})]
     assert moved == ["json slack", "slack of ops"]
 
@@ -156,22 +156,22 @@ def _as_it_is(case: Case) -> dict[str, str]:
 
 
 def _segment_that_begins_later(run: Any) -> None:
-    run.accounts[run.tracks[0].number].edge[2] += 1
+    run.accounts[run.tracks[0].track_id].edge[2] += 1
 
 
 def _another_reason(run: Any) -> None:
-    legs = legs_of(run)
+    legs = merged_segments_of(run)
     legs[-1] = replace(legs[-1], reason="of another reason")
 
 
 def _another_place(run: Any) -> None:
-    worst = run.figures.worst
+    worst = run.figures.worst_findings
     worst[0] = replace(worst[0], words=f"{worst[0].words}!")
 
 
 def _span_that_ends_later(run: Any) -> None:
     lanes = run.lanes
-    number = lanes.facts.numbers[0]
+    number = lanes.facts.track_ids[0]
     lanes.spans(number, next(iter(lanes.streams(number)))).end[0] += 1
 
 

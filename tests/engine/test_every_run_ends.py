@@ -16,7 +16,7 @@ from msgspec import structs
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.program import SCHEDULES
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from tests.findings import facts, finding
 from tests.says import said
@@ -146,7 +146,7 @@ def test_without_parameters_it_is_the_file_that_cannot_be_simulated() -> None:
 def test_a_run_beside_a_run_that_would_hang_is_none() -> None:
     rows = [Row("embedding_layer", Cell(5)), Row("mlp_row", everywhere())]
     workload = make_workload(rows, tp=1, pp=2, all_gpus=2, pp_comm=8)
-    variants = Results(simulate(workload, Parameters(schedule="layer-loop"))).variants
+    variants = SimulatedRun(simulate(workload, Parameters(schedule="layer-loop"))).variants
     assert variants.run(schedule="gpipe") is None
     assert variants.step_ns(comm_scale=0.5) is not None
 
@@ -156,7 +156,7 @@ def test_a_run_beside_a_run_that_would_hang_is_none() -> None:
 def test_the_step_without_communication_is_that_of_a_run_with_it_free(schedule: str, network: str) -> None:
     rows = [Row("embedding_layer", Cell(5)), Row("mlp_row", Cell(7, "ALLREDUCE", 1000), Cell(3), Cell(2))]
     workload = make_workload(rows, tp=2, pp=2, all_gpus=8, ga=3, pp_comm=800)
-    results = Results(simulate(workload, Parameters(schedule=schedule, network=network, no_fold=True)))
+    results = SimulatedRun(simulate(workload, Parameters(schedule=schedule, network=network, no_fold=True)))
     free = results.variants.step_ns_without_communication()
     assert free == simulate(workload, Parameters(schedule=schedule, comm_scale=0.0)).step_time_ns
     assert free is not None

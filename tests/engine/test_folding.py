@@ -15,7 +15,7 @@ from msgspec import structs
 from simcore.folding import Folding
 from simcore.folding.graph import is_aligned
 from simcore.parameters import Parameters
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload
 from tests.engine.reference_simulator import class_of_ranks
@@ -32,7 +32,7 @@ def unfolded(case: Case) -> Simulation:
 def assert_same_run(folded: Simulation, every_rank: Simulation) -> None:
     """Step time, and start, end and accounts of every rank."""
     assert folded.step_time_ns == every_rank.step_time_ns
-    first, second = Results(folded).accounts, Results(every_rank).accounts
+    first, second = SimulatedRun(folded).accounts, SimulatedRun(every_rank).accounts
     times, all_times = folded.timeline.times, every_rank.timeline.times
     for one, other in zip(class_of_ranks(folded), class_of_ranks(every_rank), strict=True):
         assert first[one] == second[other]

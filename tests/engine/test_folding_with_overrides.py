@@ -19,7 +19,7 @@ from msgspec import structs
 from simcore.parameters import Parameters
 from simcore.program.blocks import find_structure
 from simcore.program.schedules import SCHEDULES
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.engine.reference_simulator import class_of_ranks, reference_of
@@ -92,7 +92,7 @@ def overridden(draw: st.DrawFn) -> Case:
 def test_a_folded_run_with_overrides_equals_the_run_of_every_rank(case: Case) -> None:
     folded = simulate(*case)
     assert_same_run(folded, unfolded(case))
-    for accounts in Results(folded).accounts:
+    for accounts in SimulatedRun(folded).accounts:
         assert sum(accounts.total_ns) == folded.step_time_ns
 
 
@@ -165,9 +165,9 @@ def test_a_million_ranks_with_a_slow_one_are_as_many_classes_as_a_thousand() -> 
 
 @pytest.mark.slow
 def test_the_tp_peers_of_a_slow_rank_are_named_as_those_who_wait_for_it() -> None:
-    results = Results(simulate(open_workload(SEED_002), Parameters(slow_rank=("37=1.3",))))
+    results = SimulatedRun(simulate(open_workload(SEED_002), Parameters(slow_rank=("37=1.3",))))
     classes = results.simulation.timeline.classes
-    longest = results.waiting[0]
+    longest = results.class_waits[0]
     assert classes[longest.early].ranks.text() == "32-36,38-39"
     assert (classes[longest.late].ranks.text(), longest.kind) == ("37", "tp")
     from simcore.render.report.pages import run_page

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis.span_words import op_facts, origin
+from simcore.analysis.span_words import explain_duration, find_op_facts
 from simcore.chakra import find_set, open_set
-from simcore.cluster import AskedCluster, choose_cluster
+from simcore.cluster import ClusterParameters, choose_cluster
 from simcore.diagnostics import UsageError
-from simcore.executing.executed import Execution
-from simcore.messages.alone import collective_alone
+from simcore.executing.execution_result import Execution
+from simcore.messages.alone import run_collective
 from simcore.messages.network import Busy, LinkHeat
 from simcore.parameters import Parameters
 from simcore.program.ops import TO_NEXT
 from simcore.render.export import FORMATS, Request, save_folder
 from simcore.render.report.pages import run_json, run_page
-from simcore.runs.executed import executed_results
-from simcore.runs.simulated import Results
+from simcore.runs.executed import run_execution
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import collective_alone_ns, simulate
 from simcore.workload import open_workload
 from tests.strategies import Cell, Row, make_workload
@@ -49,8 +49,8 @@ def test_a_collective_that_has_the_links_to_itself_takes_what_it_takes_alone(
             simulate(workload, asked)
         return
     simulation = simulate(workload, asked)
-    cluster = choose_cluster(asked.part(AskedCluster)).cluster(world)
-    alone = max(collective_alone(cluster, range(world), collective, size).ends)
+    cluster = choose_cluster(asked.part(ClusterParameters)).cluster(world)
+    alone = max(run_collective(cluster, range(world), collective, size).ends)
     assert simulation.step_time_ns == alone == collective_alone_ns(simulation, collective, "tp", size)
 
 
@@ -60,12 +60,12 @@ def test_a_transfer_that_has_the_links_to_itself_takes_what_is_said_of_it(dims: 
     world = 16 if "ring:4:20:700" in dims else 8
     workload = make_workload([Row("mlp", Cell(10))], tp=1, pp=2, all_gpus=world, pp_comm=12_345)
     simulation = simulate(workload, Parameters(network="links", dim=dims, microbatches=1))
-    facts = op_facts(simulation, 0, next(
+    facts = find_op_facts(simulation, 0, next(
         op for op, lane in enumerate(simulation.timeline.columns(0)[0].stream) if lane >= TO_NEXT
     ))  # fmt: skip
     assert facts is not None
     assert facts.end_ns - facts.start_ns == collective_alone_ns(simulation, "", "pp", 12_345)
-    words = origin(simulation, facts.of, facts.op)
+    words = explain_duration(simulation, facts.class_id, facts.op)
     assert "other traffic" not in words
     assert str(facts.end_ns - facts.start_ns) in words.replace(" ", "").replace("\u202f", "")
 
@@ -116,9 +116,9 @@ def test_a_workload_and_what_is_exported_of_it_take_the_same_on_links(
                 Cell(3000, "REDUCESCATTER", "dp", 90_000)) for _ in range(4)]  # fmt: skip
     workload = make_workload(rows, tp=2, pp=2, all_gpus=world, pp_comm=30_000)
     parameters = Parameters(network="links", microbatches=3, **asked)
-    simulated = Results(simulate(workload, parameters))
+    simulated = SimulatedRun(simulate(workload, parameters))
     chosen = next(one for one in FORMATS if one.name == "chakra")
-    export = chosen.requested(Request(workload, parameters))
+    export = chosen.build_export(Request(workload, parameters))
     assert export.files is not None
     folder = tmp_path / "out"
     save_folder(str(folder), export.files, False)
@@ -126,7 +126,7 @@ def test_a_workload_and_what_is_exported_of_it_take_the_same_on_links(
     assert found is not None
     groups = str(folder / "comm_group.json")
     again = Parameters(network="links", dim=asked["dim"], splits=asked.get("splits"), comm_groups=groups)
-    read = executed_results(Execution(open_set(found), again))
+    read = run_execution(Execution(open_set(found), again))
     assert read.step_time_ns == simulated.step_time_ns
     assert read.network.links is not None
     assert simulated.links is not None
@@ -135,14 +135,14 @@ def test_a_workload_and_what_is_exported_of_it_take_the_same_on_links(
 
 def test_the_page_and_the_json_have_every_link() -> None:
     path = str(FIXTURES / "003_gpt2_large_op_table.txt")
-    run = Results(simulate(open_workload(path), Parameters(network="links")))
+    run = SimulatedRun(simulate(open_workload(path), Parameters(network="links")))
     text = run_page(run)
     assert "What 16 links carried" in text
     assert "rank 7 to the switch" in text
     listed = json.loads(json.dumps(run_json(run)))["links"]
     assert len(listed) == 16
     assert set(listed[0]) == {"dimension", "source", "target", "messages", "bytes", "busy_ns", "queued_ns"}
-    closed = Results(simulate(open_workload(path), Parameters()))
+    closed = SimulatedRun(simulate(open_workload(path), Parameters()))
     assert "links" not in run_json(closed)
     assert "carried" not in run_page(closed)
 
@@ -188,7 +188,7 @@ def test_the_heat_of_links_holds_all_of_their_busy_time(messages: list[tuple[int
 
 def test_the_links_of_a_run_are_as_busy_as_the_heat_says() -> None:
     path = str(FIXTURES / "003_gpt2_large_op_table.txt")
-    run = Results(simulate(open_workload(path), Parameters(network="links")))
+    run = SimulatedRun(simulate(open_workload(path), Parameters(network="links")))
     assert run.links is not None
     assert run.link_heat is not None
     assert sum(run.link_heat.busy_ns) == sum(one.busy_ns for one in run.links)

@@ -58,7 +58,7 @@ def peak_bytes(*words: str) -> int:
 @pytest.mark.parametrize(
     ("flags", "estimate"),
     [
-        (["--no-fold", "--world", "256"], memory.run_bytes(40560, 648960, 256, 256, alike=True)),
+        (["--no-fold", "--world", "256"], memory.run_bytes(40560, 648960, 256, 256, has_equal_ranks=True)),
         (
             ["--jitter", "0.1", "--world", "256", "--microbatches", "4"],
             memory.run_bytes(10440, 167040, 256, 256),
@@ -77,7 +77,7 @@ def test_the_estimate_is_within_a_factor_of_two(flags: list[str], estimate: int)
 def test_ranks_that_are_listed_take_what_is_said(tmp_path: Path) -> None:
     path = workload_file(tmp_path, SMALL)
     grown = peak_bytes("report", path, "--world", "8192", "--no-fold") - peak_bytes("report", path)
-    estimate = memory.run_bytes(5, 5 * 8192, 8192, 8192, alike=True)
+    estimate = memory.run_bytes(5, 5 * 8192, 8192, 8192, has_equal_ranks=True)
     assert estimate / 2 < grown < estimate * 2
 
 
@@ -143,7 +143,7 @@ def test_memory_that_ends_during_a_run_is_a_message(monkeypatch: pytest.MonkeyPa
     def run_out(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(simulation, "PricedRun", run_out)
+    monkeypatch.setattr(simulation, "RunPricing", run_out)
     with pytest.raises(UsageError) as raised:
         simulate(seed(), Parameters())
     assert "not enough" in str(raised.value)

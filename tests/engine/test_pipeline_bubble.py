@@ -3,7 +3,7 @@
 import pytest
 
 from simcore.parameters import Parameters
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, simulate
 from tests.strategies import Cell, Row, make_workload
 
@@ -35,7 +35,7 @@ def test_a_1f1b_bubble_is_p_minus_1_micro_batches(stages: int, microbatches: int
     assert simulation.program.microbatches == microbatches
     bubble = (stages - 1) * (FWD + IG + WG)
     assert simulation.step_time_ns == microbatches * (FWD + IG + WG) + bubble
-    for accounts in Results(simulation).accounts:
+    for accounts in SimulatedRun(simulation).accounts:
         assert accounts.bubble_ns + accounts.idle_ns == bubble
         assert accounts.busy_ns == microbatches * (FWD + IG + WG)
         assert (accounts.all_exposed_ns, accounts.wait_ns) == (0, 0)
@@ -64,7 +64,7 @@ def test_without_a_pipeline_1f1b_does_one_micro_batch_after_another() -> None:
 
 
 def test_the_first_stage_of_1f1b_waits_longest_and_the_last_one_is_idle_longest() -> None:
-    accounts = Results(pipeline(6, 24)).accounts
+    accounts = SimulatedRun(pipeline(6, 24)).accounts
     bubbles, idles = [found.bubble_ns for found in accounts], [found.idle_ns for found in accounts]
     assert bubbles == sorted(bubbles, reverse=True)
     assert idles == [stage * (IG + WG) for stage in range(6)]
@@ -83,7 +83,7 @@ def test_a_paid_transfer_delays_the_next_stage_and_nothing_else() -> None:
     workload = make_workload(rows, tp=1, ep=1, pp=2, all_gpus=2, pp_comm=1000)
     simulation = simulate(workload, Parameters(dim=("switch:2:1:5",)))
     assert simulation.step_time_ns == 2 * (FWD + IG + WG) + 2 * 1010
-    first, second = Results(simulation).accounts
+    first, second = SimulatedRun(simulation).accounts
     # The first stage waits while the other one receives, computes and sends back.
     assert (first.bubble_ns, first.exposed_ns()["pp"], first.idle_ns) == (1010 + FWD + IG + WG, 1010, 0)
     # The second one waits for F of the first, for the transfer, and at the end for its own.

@@ -24,7 +24,7 @@ from msgspec import structs
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, STREAMS, CollectiveCost
 from simcore.render.report.pages import run_json
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, collective_alone_ns, simulate
 from simcore.sources.simulated import ACCOUNTS, FIRST_EXPOSED, WAIT
 from tests.engine.policy_cases import PolicyCase, policy_cases
@@ -59,7 +59,7 @@ def test_a_measured_run_is_met_to_the_nanosecond(run: dict[str, Any], tmp_path: 
     for one in (parameters, structs.replace(parameters, no_fold=True)):
         simulation = measured(run, one)
         assert simulation.step_time_ns == run["finish_ns"]
-        report = run_json(Results(simulation))
+        report = run_json(SimulatedRun(simulation))
         assert report["workload"]["format"] == "astra-sim-1"
         assert report["workload"]["policy"] == run["workload_text"].split()[0]
         # ASTRA-sim prints no passes of MICRO and of inference.
@@ -115,7 +115,7 @@ def test_every_collective_runs_when_the_reference_runs_it(case: PolicyCase) -> N
     simulation, reference = case.simulated(), case.referred()
     assert simulation.step_time_ns == reference.finish
     ends = [max(times) for times in zip(*reference.pass_ends, strict=True)]
-    assert Results(simulation).pass_end_ns == ends
+    assert SimulatedRun(simulation).pass_end_ns == ends
     for number, rank_class in enumerate(simulation.timeline.classes):
         ops, start, end = simulation.timeline.columns(number)
         found = [(start[op], end[op]) for op in range(len(ops)) if ops.stream[op] != COMPUTE]
@@ -135,14 +135,14 @@ def test_a_folded_run_equals_the_run_of_every_rank(case: PolicyCase, scale: floa
     ranks = [rank for rank_class in folded.timeline.classes for rank in rank_class.ranks]
     assert sorted(ranks) == list(range(folded.layout.world))
     assert_same_run(folded, every)
-    assert Results(folded).pass_end_ns == Results(every).pass_end_ns
+    assert SimulatedRun(folded).pass_end_ns == SimulatedRun(every).pass_end_ns
 
 
 @settings(max_examples=300)
 @given(policy_cases(faults=True))
 def test_accounts_cover_the_step_of_every_rank(case: PolicyCase) -> None:
     simulation = case.simulated()
-    results = Results(simulation)
+    results = SimulatedRun(simulation)
     for number, accounts in enumerate(results.accounts):
         assert sum(accounts.total_ns) == simulation.step_time_ns
         assert list(accounts.edge) == sorted(set(accounts.edge)) or simulation.step_time_ns == 0
@@ -217,7 +217,7 @@ def test_compute_and_collectives_are_scaled_and_each_phase_is_rounded() -> None:
 
 def test_accounts_of_a_small_step() -> None:
     simulation = made(ONE, passes=2)
-    (accounts,) = Results(simulation).accounts
+    (accounts,) = SimulatedRun(simulation).accounts
     # A state change, then a collective of 6000 ns that is visible 7 ns later; the same once more.
     assert simulation.step_time_ns == 2 * (1 + 6007)
     # The state change that ends a pass runs beside the collective.
@@ -229,7 +229,7 @@ def test_accounts_of_a_small_step() -> None:
 @settings(max_examples=300)
 @given(policy_cases(faults=True))
 def test_in_the_queues_a_rank_waits_only_while_none_of_its_own_collectives_runs(case: PolicyCase) -> None:
-    results = Results(case.simulated())
+    results = SimulatedRun(case.simulated())
     timeline = results.simulation.timeline
     for number, accounts in enumerate(results.accounts):
         ops, start, end = timeline.columns(number)

@@ -7,7 +7,7 @@ import pytest
 
 from simcore.collectives.exact import scaled
 from simcore.parameters import Parameters
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from tests.analysis.booking import booked, pair_ns, run, spans
 from tests.strategies import Cell, Row, layer, make_workload
@@ -79,12 +79,12 @@ def test_communication_counts_once_however_many_streams_are_busy() -> None:
     simulation = run([Row("mlp", wg=cell) for cell in cells], {"dp": 2, "ep": 2})
     assert spans(simulation, 0, "ep") == [(10, 1030)]
     assert spans(simulation, 0, "dp") == [(20, 1040)]
-    assert [used[1:] for used in Results(simulation).figures.streams] == [(1030, 10)]
+    assert [used[1:] for used in SimulatedRun(simulation).figures.streams] == [(1030, 10)]
 
 
 def test_a_transfer_is_communication_of_the_rank_that_sends_and_of_the_rank_that_receives() -> None:
     simulation = run([layer("embedding_layer", 100, 50, 25)], {"pp": 2, "pp_comm": 1000})
-    assert [used.comm_ns for used in Results(simulation).figures.streams] == [2 * 1010, 2 * 1010]
+    assert [used.comm_ns for used in SimulatedRun(simulation).figures.streams] == [2 * 1010, 2 * 1010]
 
 
 def test_collectives_of_different_streams_of_a_rank_run_beside_each_other() -> None:
@@ -107,7 +107,7 @@ def test_a_layer_shows_compute_and_exposed_time_of_the_rank_where_both_together_
     rows = [Row("mlp", Cell(10, "ALLREDUCE", "tp", 1000))]
     workload = make_workload(rows, tp=2, ep=1, pp=1, all_gpus=4)
     parameters = Parameters(dim=("switch:3:100:1", "switch:2:1:1"), endpoint_delay=0, local_mem_bw=1e9)
-    (row,) = Results(simulate(workload, parameters)).layers
+    (row,) = SimulatedRun(simulate(workload, parameters)).layers
     assert (row.use.compute_ns, row.use.exposed_ns) == (10, 2 * (2 + 500))
     assert row.cells["fwd"].comm_ns == 2 * (2 + 500)
 

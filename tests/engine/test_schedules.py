@@ -11,7 +11,7 @@ from simcore.parameters import Parameters
 from simcore.program.ops import TO_NEXT, TransferCost
 from simcore.program.order import Shape
 from simcore.program.schedules import SCHEDULES
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, simulate
 from tests.engine.naive_pipeline import Times, naive_pipeline
 from tests.strategies import Cell, Row, make_workload
@@ -30,7 +30,7 @@ def pipeline(stages: int, microbatches: int, times: tuple[int, int, int], **para
 
 def bubbles(simulation: Simulation) -> set[int]:
     """Bubble and idle time together, of every class."""
-    return {accounts.bubble_ns + accounts.idle_ns for accounts in Results(simulation).accounts}
+    return {accounts.bubble_ns + accounts.idle_ns for accounts in SimulatedRun(simulation).accounts}
 
 
 def counts(stages: int) -> list[int]:
@@ -134,12 +134,12 @@ def test_zb_h2_and_zb_v_have_no_bubble_where_f_i_and_w_are_equal(stages: int, mo
 
 
 @pytest.mark.parametrize("stages", [2, 4, 8])
-@pytest.mark.parametrize("schedule", [name for name, one in SCHEDULES.items() if one.full != (0, 0)])
+@pytest.mark.parametrize("schedule", [name for name, one in SCHEDULES.items() if one.full_gain != (0, 0)])
 def test_from_the_micro_batches_that_it_is_made_for_on_a_bubble_stays_and_below_it_is_longer(
     schedule: str, stages: int
 ) -> None:
     """What advice says of a schedule: `full gain from 31 micro-batches on`. Planted: P in place of 2P-1."""
-    made_for = SCHEDULES[schedule].made_for(stages)
+    made_for = SCHEDULES[schedule].full_gain_microbatches(stages)
 
     def bubble(microbatches: int) -> int:
         simulation = run(schedule, stages, microbatches, EQUAL)

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from simcore.analysis.span_words import op_facts, origin
+from simcore.analysis.span_words import explain_duration, find_op_facts
 from simcore.engine.pricing import Prices
 from simcore.engine.running import jitter_of
 from simcore.networks import Sharing
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, TO_NEXT
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, collective_alone_ns, simulate
 from simcore.workload import open_workload
 from tests.engine.reference_simulator import Reference, reference_of
@@ -105,12 +105,12 @@ def test_a_collective_that_has_the_ports_to_itself_takes_what_it_takes_alone(
     simulation = simulate(workload, Parameters(
         network="shared", dim=dims, splits=splits, active_chunks=active, comm_scale=scale
     ))  # fmt: skip
-    facts = op_facts(simulation, 0, 0)
+    facts = find_op_facts(simulation, 0, 0)
     assert facts is not None
     taken = facts.end_ns - facts.start_ns
     assert taken == collective_alone_ns(simulation, collective, "tp", size)
-    assert taken == Results(simulation).layers[0].cells["fwd"].comm_ns
-    assert "other traffic" not in origin(simulation, facts.of, facts.op)
+    assert taken == SimulatedRun(simulation).layers[0].cells["fwd"].comm_ns
+    assert "other traffic" not in explain_duration(simulation, facts.class_id, facts.op)
 
 
 def test_a_transfer_beside_a_collective_makes_both_slower() -> None:
@@ -137,10 +137,10 @@ def test_a_transfer_beside_a_collective_makes_both_slower() -> None:
     assert ends["shared"]["dp"] == ends["shared"]["pp>prev"] == 12_000
     shared = runs["shared"]
     last = len(shared.timeline.classes) - 1
-    said = [op_facts(shared, last, op) for op in range(len(shared.timeline.columns(last)[0]))]
+    said = [find_op_facts(shared, last, op) for op in range(len(shared.timeline.columns(last)[0]))]
     for one in said:
         if one is not None and one.stream != "compute":
-            words = origin(shared, one.of, one.op)
+            words = explain_duration(shared, one.class_id, one.op)
             assert figures(words)[-1] == "6.000 us"
             assert "other traffic" in words
 

@@ -19,9 +19,9 @@ import pytest
 
 from simcore.chakra import find_set, open_set
 from simcore.diagnostics import InputError
-from simcore.executing.executed import Execution
+from simcore.executing.execution_result import Execution
 from simcore.parameters import Parameters
-from simcore.runs.executed import executed_results
+from simcore.runs.executed import run_execution
 from tests.executing.stored_runs import RUNS, unpack
 
 FLAGS = {
@@ -69,7 +69,7 @@ def check(folder: Path, backend: str, stored: dict[str, Any], world: int) -> Non
     assert found is not None
     said = ""
     try:
-        results = executed_results(Execution(open_set(found), parameters_of(folder, backend)))
+        results = run_execution(Execution(open_set(found), parameters_of(folder, backend)))
     except InputError as error:
         said = str(error)
     if said:

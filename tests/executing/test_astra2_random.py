@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from simcore.chakra import find_set, open_set
-from simcore.cluster import AskedCluster, choose_cluster
+from simcore.cluster import ClusterParameters, choose_cluster
 from simcore.compat.astra2 import AstraRun, RemoteMemory, System
 from simcore.compat.astra2_system import read_astra_system
 from simcore.messages.clock import Clock
 from simcore.messages.collectives import Rules
-from simcore.messages.network import LinkByLink, Unshared
+from simcore.messages.network import FullBandwidth, LinkByLink
 from tests.executing.encoding import write_json, write_network, write_set
 from tests.executing.random_sets import random_setup
 from tests.executing.second_rules import simulate
@@ -57,7 +57,7 @@ def ours(setup: dict[str, Any], folder: Path) -> dict[str, Any]:
     network = write_network(folder / "network.yml", setup["dims"])
     system = write_json(folder / "system.json", system_json(setup["system"]))
     read = read_astra_system(system, len(setup["dims"]))
-    cluster = choose_cluster(AskedCluster(cluster=network)).cluster(1)
+    cluster = choose_cluster(ClusterParameters(cluster=network)).cluster(1)
     rules = Rules(
         tuple(dim.size for dim in cluster.dims),
         read.algorithms,
@@ -69,14 +69,14 @@ def ours(setup: dict[str, Any], folder: Path) -> dict[str, Any]:
         read.baseline,
     )
     clock = Clock(cluster.npus)
-    made = (LinkByLink if setup["links"] else Unshared)(clock, cluster.dims, setup["rendezvous"])
+    made = (LinkByLink if setup["links"] else FullBandwidth)(clock, cluster.dims, setup["rendezvous"])
     groups = {number: tuple(ranks) for number, ranks in setup["groups"].items()}
     assert isinstance(read.system, System)
     run = AstraRun(
-        traces.ordered(), traces.kinds, clock, made, rules, read.system,
+        traces.nodes_by_rank(), traces.kinds, clock, made, rules, read.system,
         RemoteMemory(*setup["memory"]), groups,
     )  # fmt: skip
-    outcome = run.outcome()
+    outcome = run.run()
     nodes = [
         {
             one.id[place]: (start[place], end[place] if end[place] >= 0 else None)

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from simcore.chakra import find_set, open_set
 from simcore.diagnostics import InputError, UsageError
 from simcore.executing import what_if
-from simcore.executing.executed import Execution
+from simcore.executing.execution_result import Execution
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters, flag_of
 from simcore.records import asdict, replace
 from simcore.render.report.pages import run_page
-from simcore.runs.executed import TraceResults, executed_results
+from simcore.runs.executed import ExecutedRun, run_execution
 from simcore.trace.changes import WORTH, Change
 from simcore.trace.findings import WhatIf
 from simcore.units import change_percent
@@ -40,13 +40,13 @@ def collective(number: int, kind: int, size: int = MIB, **more: Any) -> dict[str
     return {"id": number, "name": f"c.{number}", "type": COLL, "attributes": attributes, "data": [number - 1]}
 
 
-def opened(folder: Path, ranks: list[list[dict[str, Any]]], parameters: Parameters = LINE) -> TraceResults:
+def opened(folder: Path, ranks: list[list[dict[str, Any]]], parameters: Parameters = LINE) -> ExecutedRun:
     found = find_set(write_set(folder, ranks))
     assert found is not None
-    return executed_results(Execution(open_set(found), parameters))
+    return run_execution(Execution(open_set(found), parameters))
 
 
-def changes_of(run: TraceResults) -> list[WhatIf]:
+def changes_of(run: ExecutedRun) -> list[WhatIf]:
     return [one for one in run.what_if() if one.list == "change"]
 
 
@@ -55,7 +55,7 @@ def said_of_links(row: WhatIf) -> str | None:
     return None if found is None else found[1]
 
 
-def assert_changes_are_runs(run: TraceResults) -> None:
+def assert_changes_are_runs(run: ExecutedRun) -> None:
     for row in changes_of(run):
         assert row.parameters is not None
         after = run.with_parameters(row.parameters)
@@ -69,7 +69,7 @@ def assert_changes_are_runs(run: TraceResults) -> None:
         share = said_of_links(row)
         if share is not None:
             now, then = (
-                run.with_parameters(one.replaced("network", "links")).step_time_ns
+                run.with_parameters(one.with_value("network", "links")).step_time_ns
                 for one in (run.parameters, row.parameters)
             )
             assert share == change_percent(now, then)
@@ -100,7 +100,9 @@ def test_the_best_are_first_and_what_they_give_together(tmp_path: Path, dialect:
     )
     holding = [row.better10_ns for row in rows if "(no gain" not in row.name]
     assert holding == sorted(holding)
-    assert run.figures.tried.endswith("tried") or "without any effect" in run.figures.tried
+    assert (
+        run.figures.changes_summary.endswith("tried") or "without any effect" in run.figures.changes_summary
+    )
     page = run_page(run, with_what_if=True)
     said(page.splitlines(), "Changes", f"{run.step_time_ns / 1e3:.1f} us")
     assert together.flags in page
@@ -112,7 +114,7 @@ def test_a_gain_that_is_whole_bandwidth_for_every_message_says_so(tmp_path: Path
     direct = next(row for row in changes_of(run) if row.flags == "--algorithm all-gather:0=direct")
     assert direct.better10_ns < run.step_time_ns / 2
     assert direct.name.startswith("--algorithm all-gather:0=direct (no gain")
-    on_links = run.with_parameters(run.parameters.replaced("network", "links"))
+    on_links = run.with_parameters(run.parameters.with_value("network", "links"))
     # It is said where it is assumed.
     assert all(said_of_links(row) is None for row in changes_of(on_links))
     assert "--algorithm all-gather:0=direct" not in [row.flags for row in changes_of(on_links)]
@@ -125,7 +127,7 @@ def test_messages_alone_have_no_changes_but_the_protocol(tmp_path: Path) -> None
     ranks[1].append({"id": 2, "type": RECV, "data": [1], "attributes": {"comm_src": 0, **sent}})
     asked = replace(LINE, dialect=ASTRA_SIM_2)
     run = opened(tmp_path, ranks, asked)
-    assert (changes_of(run), run.figures.tried) == ([], "")
+    assert (changes_of(run), run.figures.changes_summary) == ([], "")
     slow = opened(tmp_path, ranks, replace(asked, rendezvous_protocol="true"))
     assert [row.flags for row in changes_of(slow)] == ["--rendezvous-protocol false"]
     assert_changes_are_runs(slow)
@@ -133,7 +135,7 @@ def test_messages_alone_have_no_changes_but_the_protocol(tmp_path: Path) -> None
 
 def test_compute_alone_has_nothing_to_change(tmp_path: Path) -> None:
     run = opened(tmp_path, [[compute(1)]] * 8)
-    assert (changes_of(run), run.figures.tried) == ([], "")
+    assert (changes_of(run), run.figures.changes_summary) == ([], "")
     assert not any(row.name.startswith("dimension") for row in run.what_if())
 
 
@@ -141,7 +143,7 @@ def test_times_that_the_files_state_are_not_held_against_prices(tmp_path: Path) 
     nodes = [compute(1), collective(2, 0, wltui_ns=7000)]
     run = opened(tmp_path, [nodes] * 8, Parameters())
     assert changes_of(run) == []
-    assert named(run.figures.tried) == ["--cluster", "--dim", "--system"], "what prices them"
+    assert named(run.figures.changes_summary) == ["--cluster", "--dim", "--system"], "what prices them"
     assert not any(row.name.startswith("dimension") for row in run.what_if())
     on_a_network = opened(tmp_path, [nodes] * 8)
     assert changes_of(on_a_network) != []
@@ -152,9 +154,9 @@ def test_a_large_run_says_what_was_not_tried(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(what_if, "_MOST_OF_ONE", 1)
     run = opened(tmp_path, [[compute(1), collective(2, 0)]] * 8)
     assert changes_of(run) == []
-    assert re.match(r"\d+ not tried", run.figures.tried)
+    assert re.match(r"\d+ not tried", run.figures.changes_summary)
     page = run_page(run, with_what_if=True)
-    said(page.splitlines(), "No change", "0.1 %", run.figures.tried)
+    said(page.splitlines(), "No change", "0.1 %", run.figures.changes_summary)
 
 
 GIVEN: list[dict[str, Any]] = [
@@ -180,7 +182,7 @@ def test_a_parameter_without_effect_says_so_and_no_other(
         except (InputError, UsageError):
             return
         try:
-            without = before.with_parameters(before.parameters.replaced(field, flag_of(field).default))
+            without = before.with_parameters(before.parameters.with_value(field, flag_of(field).default))
         except (InputError, UsageError):
             return
         alike = (run.executed.start, run.executed.end) == (without.executed.start, without.executed.end)
@@ -206,6 +208,6 @@ def test_algorithms_of_several_changes_stand_behind_those_that_are_there() -> No
     both = what_if._together(one, other)
     assert both.flags == "--algorithm all-reduce:0=ring --algorithm all-gather:1=direct"
     given = Execution(None, Parameters(algorithm=("0=direct",)))  # type: ignore[arg-type]
-    applied = what_if._applied(given, both)
+    applied = what_if._apply_change(given, both)
     assert applied.parameters.algorithm == ("0=direct", "all-reduce:0=ring", "all-gather:1=direct")
     assert what_if._together(one, Change({"splits": 4})).flags == "--algorithm all-reduce:0=ring --splits 4"

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from simcore.chakra import find_set, open_set
-from simcore.chakra.opening import structure_of
+from simcore.chakra.opening import find_structure
 from simcore.diagnostics import InputError, UsageError
-from simcore.executing.executed import Execution
+from simcore.executing.execution_result import Execution
 from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.render.report.pages import run_json, run_page
-from simcore.runs.executed import executed_results
+from simcore.runs.executed import run_execution
 from tests.executing.encoding import (
     COLL,
     COMP,
@@ -58,7 +58,7 @@ ASTRA = Parameters(dialect="astra-sim-2", dim=("ring:2:50:500",))
 def run(prefix: str, parameters: Parameters = WLTUI) -> Any:
     found = find_set(prefix)
     assert found is not None
-    return executed_results(Execution(open_set(found), parameters))
+    return run_execution(Execution(open_set(found), parameters))
 
 
 def errors_of(prefix: str, parameters: Parameters = WLTUI) -> list[tuple[str, str, list[str]]]:
@@ -197,7 +197,7 @@ def test_a_node_of_a_million_attributes_is_refused_by_name(tmp_path: Path) -> No
 def test_check_names_what_does_not_hold_together(tmp_path: Path) -> None:
     found = find_set(write_set(tmp_path, [[SMALL[0] | {"data": [77]}]]))
     assert found is not None
-    assert [one.code for one in structure_of(open_set(found)).errors] == ["node-missing"]
+    assert [one.code for one in find_structure(open_set(found)).errors] == ["node-missing"]
 
 
 def test_a_group_without_a_file_of_groups_is_refused_with_its_flag(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_a_group_without_a_file_of_groups_is_refused_with_its_flag(tmp_path: Pat
     assert found is not None
     asked = Parameters(dialect="astra-sim-2", dim=("switch:2:50:500",))
     with pytest.raises(InputError, match=r"group 3 .* no --comm-groups FILE"):
-        executed_results(Execution(open_set(found), asked))
+        run_execution(Execution(open_set(found), asked))
     groups = write_json(tmp_path / "groups.json", {"1": [0, 1]})
     with pytest.raises(InputError, match=r"group 3 .* not in .* --comm-groups"):
-        executed_results(Execution(open_set(found), replace(asked, comm_groups=groups)))
+        run_execution(Execution(open_set(found), replace(asked, comm_groups=groups)))

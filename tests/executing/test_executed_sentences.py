@@ -15,15 +15,15 @@ from simcore.words.sentences.path import PathCommunication, PathIs
 STEP = 10_000
 MEAN = MeanRank(
     step_ns=STEP,
-    in_cycles=False,
+    is_in_cycles=False,
     parts=(Part("compute", 9000, (8000, 10_000)), Part("idle", 1000, None)),
 )
 PATH = PathIs(step_ns=STEP, ns_of={"layer.#.mlp": 7000, "head": 2000}, others=0, others_ns=0)
-GROUPS = PathCommunication(step_ns=STEP, by="group", ns_of={"group 1": 3000, "all ranks": 500})
+GROUPS = PathCommunication(step_ns=STEP, grouping="group", ns_of={"group 1": 3000, "all ranks": 500})
 LINK = BusiestLink(
     step_ns=STEP,
     links=3,
-    as_busy=0,
+    equally_busy=0,
     source=-1,
     target=2,
     dimension=None,
@@ -41,7 +41,7 @@ WORDS: list[tuple[Sentence, str]] = [
         "Of the step (10.000 us) the mean rank spends compute 90.0 % (ranks 80.0 to 100.0 %), idle 10.0 %.",
     ),
     (
-        replace(MEAN, in_cycles=True, parts=MEAN.parts[1:]),
+        replace(MEAN, is_in_cycles=True, parts=MEAN.parts[1:]),
         "Of the step (10.000 us, 10000 cycles) the mean rank spends idle 10.0 %.",
     ),
     (
@@ -69,7 +69,7 @@ WORDS: list[tuple[Sentence, str]] = [
         "the step.",
     ),
     (
-        replace(GROUPS, ns_of={"all ranks": 3000, "group 1": 500}, names_all=True),
+        replace(GROUPS, ns_of={"all ranks": 3000, "group 1": 500}, has_group_of_all=True),
         "Of the communication on the critical path most is that of collectives that name no group: 3.000 us, "
         "30.0 % of the step.",
     ),
@@ -87,16 +87,16 @@ WORDS: list[tuple[Sentence, str]] = [
         "Communication on the critical path takes 3.000 us, 30.0 % of the step.",
     ),
     (
-        replace(GROUPS, by="kind", ns_of={"tp": 3000, "pp": 500}),
+        replace(GROUPS, grouping="kind", ns_of={"tp": 3000, "pp": 500}),
         "Of the communication on the critical path most is tp collectives: 3.000 us, 30.0 % of the step.",
     ),
     (
-        replace(GROUPS, by="kind", ns_of={"tp": 1, "pp": 3000}),
+        replace(GROUPS, grouping="kind", ns_of={"tp": 1, "pp": 3000}),
         "Almost all communication on the critical path is transfers between stages: 3.000 us, 30.0 % of the "
         "step.",
     ),
     (
-        replace(GROUPS, by="messages", ns_of={"collectives": 3000, "messages": 2000}),
+        replace(GROUPS, grouping="messages", ns_of={"collectives": 3000, "messages": 2000}),
         "Of the communication on the critical path most is collectives: 3.000 us, 30.0 % of the step.",
     ),
     (MembersWait(ns=150_000, ns_of={}), f"{WAIT}."),
@@ -113,7 +113,7 @@ WORDS: list[tuple[Sentence, str]] = [
         "queue 3.000 us in all.",
     ),
     (
-        replace(LINK, source=0, as_busy=2, dimension=1, queued_ns=0),
+        replace(LINK, source=0, equally_busy=2, dimension=1, queued_ns=0),
         "The busiest of 3 links, with 2 others as busy, is that from rank 0 to rank 2 on dimension 1: 60.0 % "
         "of the step, 60.0 kB; no message queues.",
     ),

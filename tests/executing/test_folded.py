@@ -16,10 +16,10 @@ from simcore.chakra import ExecutionSet, find_set, open_set
 from simcore.chakra.opening import Reader
 from simcore.chakra.wire import TextTable, read_columns
 from simcore.diagnostics import InputError
-from simcore.executing.executed import Execution
+from simcore.executing.execution_result import Execution
 from simcore.parameters import Parameters
 from simcore.records import replace
-from simcore.runs.executed import TraceResults, executed_results
+from simcore.runs.executed import ExecutedRun, run_execution
 from simcore.trace.run import mean_ns
 from tests.executing.encoding import COLL, COMP, RECV, SEND, et_bytes, write_json, write_network
 
@@ -105,9 +105,9 @@ def _stage(draw: random.Random) -> list[tuple[int, int, list[int], str, int]]:
     return found
 
 
-def run(traces: ExecutionSet, parameters: Parameters) -> TraceResults | str:
+def run(traces: ExecutionSet, parameters: Parameters) -> ExecutedRun | str:
     try:
-        return executed_results(Execution(traces, parameters))
+        return run_execution(Execution(traces, parameters))
     except InputError as error:
         # The note on files that lie there has the command line in it.
         return "\n".join(one.text() for one in error.diagnostics if one.severity == "error")

@@ -10,19 +10,19 @@ import pytest
 
 from simcore.chakra import find_set, open_set
 from simcore.comparison import Comparison
-from simcore.executing.executed import NO_PRICES, Execution
+from simcore.executing.execution_result import NO_PRICES, Execution
 from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.render.report.pages import run_page
-from simcore.runs.executed import TraceResults, executed_results
+from simcore.runs.executed import ExecutedRun, run_execution
 from simcore.trace.run import path_parts
-from simcore.units import largest
-from simcore.words.executed_sentences import sentences_of
-from simcore.words.sentences.links import busiest_link
-from simcore.words.sentences.mean_rank import mean_rank, printed_exposed
-from simcore.words.sentences.members import MembersWait, members_wait
+from simcore.units import largest_keys
+from simcore.words.executed_sentences import find_sentences
+from simcore.words.sentences.links import find_busiest_link
+from simcore.words.sentences.mean_rank import find_mean_rank, find_printed_exposed
+from simcore.words.sentences.members import MembersWait, find_member_waits
 from simcore.words.sentences.no_time import NoPrice, NoTime
-from simcore.words.sentences.path import PathCommunication, path_communication, path_is
+from simcore.words.sentences.path import PathCommunication, find_path_communication, find_path_names
 from tests import says
 from tests.analysis.test_beside import made_simulation, made_trace
 from tests.executing.encoding import COLL, COMP, LOAD, RECV, SEND, write_json, write_set
@@ -32,10 +32,10 @@ from tests.measured.made_steps import Layout
 DIM = Parameters(dim=("switch:4:10:0",))
 
 
-def opened(folder: Path, ranks: list[list[dict[str, Any]]], parameters: Parameters = DIM) -> TraceResults:
+def opened(folder: Path, ranks: list[list[dict[str, Any]]], parameters: Parameters = DIM) -> ExecutedRun:
     found = find_set(write_set(folder, ranks))
     assert found is not None
-    return executed_results(Execution(open_set(found), parameters))
+    return run_execution(Execution(open_set(found), parameters))
 
 
 def compute(number: int, micros: int, name: str = "fwd", **more: Any) -> dict[str, Any]:
@@ -61,20 +61,20 @@ def load(number: int, size: int = 50_000, **more: Any) -> dict[str, Any]:
 
 
 def test_of_an_empty_step_only_that_is_said(tmp_path: Path) -> None:
-    assert sentences_of(opened(tmp_path, [[compute(1, 0)]])) == [NoTime()]
+    assert find_sentences(opened(tmp_path, [[compute(1, 0)]])) == [NoTime()]
     # With the cause where a price is missing.
     for name, node in (("operations", operations(1)), ("load", load(1))):
         (tmp_path / name).mkdir()
         run = opened(tmp_path / name, [[node]])
         (cause,) = [one.message for one in run.diagnostics if one.code in NO_PRICES]
-        assert sentences_of(run) == [NoTime(), NoPrice(note=cause)]
+        assert find_sentences(run) == [NoTime(), NoPrice(note=cause)]
 
 
 def test_the_nodes_that_hold_most_of_the_critical_path_are_named_and_do(tmp_path: Path) -> None:
     ranks = [[compute(1, 70, "layer.1.mlp"), compute(2, 20, "layer.2.mlp", data=[1]),
               compute(3, 10, "head", data=[2])]]  # fmt: skip
     run = opened(tmp_path, ranks)
-    (said,) = path_is(run)
+    (said,) = find_path_names(run)
     assert (said.ns_of, said.others) == ({"layer.#.mlp": 90_000, "head": 10_000}, 0)
     # Without them the step is that much shorter.
     without = [[compute(1, 0, "layer.1.mlp"), compute(2, 0, "layer.2.mlp", data=[1]), ranks[0][2]]]
@@ -92,12 +92,12 @@ def test_the_group_that_holds_most_of_the_path_is_named_and_none_where_nothing_c
                       reduce(3, 1_000, data=[2])])  # fmt: skip
     groups = write_json(tmp_path / "groups.json", {"1": [0, 1], "2": [2, 3]})
     run = opened(tmp_path, ranks, replace(DIM, comm_groups=groups))
-    (said,) = path_communication(run)
+    (said,) = find_path_communication(run)
     ns = run.executed.end[0][1] - run.executed.begin[0][1]
-    assert (said.by, largest(said.ns_of), said.ns_of["group 1"]) == ("group", ["group 1"], ns)
+    assert (said.grouping, largest_keys(said.ns_of), said.ns_of["group 1"]) == ("group", ["group 1"], ns)
     (tmp_path / "alone").mkdir()
     alone = opened(tmp_path / "alone", [[compute(1, 5)]])
-    assert not [*path_communication(alone)]
+    assert not [*find_path_communication(alone)]
 
 
 def test_where_all_kinds_are_known_the_one_that_the_path_is_longest_is_named(tmp_path: Path) -> None:
@@ -118,8 +118,8 @@ def test_where_all_kinds_are_known_the_one_that_the_path_is_longest_is_named(tmp
         folder.mkdir()
     parameters = replace(DIM, comm_groups=write_json(tmp_path / "groups.json", names))
     run = opened(known, ranks("tp"), parameters)
-    (said,) = path_communication(run)
-    assert (said.by, largest(said.ns_of)) == ("kind", ["tp"])
+    (said,) = find_path_communication(run)
+    assert (said.grouping, largest_keys(said.ns_of)) == ("kind", ["tp"])
     by_kind = {kind: 0 for kind, _ in path_parts(run, "kind")}
     for kind, ns in path_parts(run, "kind"):
         by_kind[kind] += ns
@@ -127,8 +127,8 @@ def test_where_all_kinds_are_known_the_one_that_the_path_is_longest_is_named(tmp
     assert said.ns_of == {kind: by_kind[kind] for kind in ("tp", "dp")}
     # Where nobody says what a group is, it is the group.
     other = opened(unknown, ranks("comm"), parameters)
-    (said,) = path_communication(other)
-    assert said.by == "group"
+    (said,) = find_path_communication(other)
+    assert said.grouping == "group"
 
 
 def test_compute_has_a_phase_where_the_traces_say_one_and_a_range_where_ranks_lie_far_apart(
@@ -136,8 +136,8 @@ def test_compute_has_a_phase_where_the_traces_say_one_and_a_range_where_ranks_li
 ) -> None:
     def said(name: str, *ranks: list[dict[str, Any]]) -> list[tuple[str, int, tuple[int, int] | None]]:
         (tmp_path / name).mkdir()
-        (sentence,) = mean_rank(opened(tmp_path / name, list(ranks)))
-        return [(part.name, part.ns // 1000, part.of_ranks) for part in sentence.parts]
+        (sentence,) = find_mean_rank(opened(tmp_path / name, list(ranks)))
+        return [(part.name, part.ns // 1000, part.rank_range) for part in sentence.parts]
 
     assert said("silent", [compute(1, 50, "COMP_1")]) == [("compute", 50, None)]
     assert said("named", [compute(1, 50, "layer.fwd")]) == [("compute forward", 50, None)]
@@ -160,16 +160,16 @@ def test_a_group_is_singled_out_where_there_is_another_one(tmp_path: Path) -> No
         run = opened(tmp_path / name, [list(nodes)] * 2)
         own = [end - begin for begin, end in zip(run.executed.begin[0], run.executed.end[0], strict=True)]
         assert run.step_time_ns == sum(own)
-        (sentence,) = path_communication(run)
+        (sentence,) = find_path_communication(run)
         assert sentence.step_ns == run.step_time_ns
         return sentence
 
     one = said("alone", compute(1, 2), reduce(2, 10_000, "1", data=[1]))
     assert (one.is_alone, one.ns_of, one.step_ns) == (True, {"group 1": 1030}, 3030)
     two = said("unnamed", reduce(1, 10_000, "1"), reduce(2, 30_000, data=[1]))
-    assert (largest(two.ns_of), two.names_all, two.is_alone) == (["all ranks"], True, False)
+    assert (largest_keys(two.ns_of), two.has_group_of_all, two.is_alone) == (["all ranks"], True, False)
     as_long = said("alike", reduce(1, 10_000, "1"), reduce(2, 9_900, "2", data=[1]))
-    assert (as_long.ns_of, largest(as_long.ns_of)) == (
+    assert (as_long.ns_of, largest_keys(as_long.ns_of)) == (
         {"group 1": 1030, "group 2": 1020},
         ["group 1", "group 2"],
     )
@@ -186,15 +186,15 @@ def test_many_groups_are_held_against_messages_together(tmp_path: Path) -> None:
         sends = [*groups, message(last + 1, SEND, 0, 1, 30_000, data=[last])]
         receives = [*groups, message(last + 1, RECV, 0, 1, 30_000, data=[last])]
         run = opened(tmp_path / name, [sends, receives])
-        (sentence,) = path_communication(run)
+        (sentence,) = find_path_communication(run)
         sums: dict[str, int] = {}
         for part, ns in path_parts(run, "group"):
             sums[part] = sums.get(part, 0) + ns
         of_groups = sum(ns for part, ns in sums.items() if part != "messages")
-        assert (of_groups > sums["messages"]) == (sentence.by == "messages")
+        assert (of_groups > sums["messages"]) == (sentence.grouping == "messages")
         if of_groups > sums["messages"]:
             assert sentence.ns_of == {"collectives": of_groups, "messages": sums["messages"]}
-        (most,) = largest(sentence.ns_of)
+        (most,) = largest_keys(sentence.ns_of)
         return most
 
     assert said("many", 10_000, 12_000, 14_000) == "collectives"
@@ -207,9 +207,9 @@ def test_what_the_whole_path_is_is_said_once_and_one_node_by_its_own_name(tmp_pa
         (tmp_path / name).mkdir()
         run = opened(tmp_path / name, [list(nodes)] * 2)
         assert len(run.critical_path) == on_path
-        (path,) = path_is(run)
+        (path,) = find_path_names(run)
         assert sum(path.ns_of.values()) == path.step_ns == run.step_time_ns
-        return [*path.ns_of], [group for one in path_communication(run) for group in one.ns_of]
+        return [*path.ns_of], [group for one in find_path_communication(run) for group in one.ns_of]
 
     one = reduce(1, 10_000, "1")
     assert said("one", one) == (["reduce.1"], [])
@@ -226,7 +226,7 @@ def test_messages_that_are_the_whole_path_are_said_once(tmp_path: Path) -> None:
         run = opened(tmp_path / name, [[*before, send], [message(2, RECV, 0, 1, 30_000)]])
         sent = sum(ns for part, ns in path_parts(run, "group") if part == "messages")
         assert sent == 3000
-        return [one.ns_of for one in (*path_is(run), *path_communication(run))]
+        return [one.ns_of for one in (*find_path_names(run), *find_path_communication(run))]
 
     assert said("whole") == [{"send.2": 3000}]
     assert said("part", compute(1, 7, "head")) == [{"head": 7000, "send.2": 3000}, {"messages": 3000}]
@@ -234,7 +234,7 @@ def test_messages_that_are_the_whole_path_are_said_once(tmp_path: Path) -> None:
 
 def test_several_that_come_last_are_all_waited_for(tmp_path: Path) -> None:
     ranks = [[compute(1, ns), reduce(2, 1000, data=[1])] for ns in (100, 150, 150)]
-    said = [*members_wait(opened(tmp_path, ranks, replace(DIM, no_fold=True)))]
+    said = [*find_member_waits(opened(tmp_path, ranks, replace(DIM, no_fold=True)))]
     assert said == [MembersWait(ns=50_000, ns_of={1: 50_000, 2: 50_000})]
 
 
@@ -247,13 +247,13 @@ def test_waiting_for_the_last_member_is_said_from_a_hundredth_of_the_time_on(tmp
     run = opened(tmp_path, ranks(50))
     waits = [one.ns("wait") for one in run.accounts]
     assert waits == [50_000, 50_000, 50_000, 0]
-    assert [*members_wait(run)] == [MembersWait(ns=150_000, ns_of={})]
+    assert [*find_member_waits(run)] == [MembersWait(ns=150_000, ns_of={})]
     each = opened(tmp_path, ranks(50), replace(DIM, no_fold=True))
-    assert [*members_wait(each)] == [MembersWait(ns=150_000, ns_of={3: 150_000})]
+    assert [*find_member_waits(each)] == [MembersWait(ns=150_000, ns_of={3: 150_000})]
     as_others = opened(tmp_path, ranks(0), replace(DIM, no_fold=True))
     assert sum(one.ns("wait") for one in as_others.accounts) == 0, "waits for rank 3"
     (tmp_path / "even").mkdir()
-    assert not [*members_wait(opened(tmp_path / "even", ranks(0)))]
+    assert not [*find_member_waits(opened(tmp_path / "even", ranks(0)))]
 
 
 def test_the_busiest_link_is_named_with_what_it_carried_and_only_under_links(tmp_path: Path) -> None:
@@ -262,11 +262,17 @@ def test_the_busiest_link_is_named_with_what_it_carried_and_only_under_links(tmp
     received = [message(1, RECV, 0, 2, 30_000), message(2, RECV, 1, 2, 30_000)]
     ranks = [[message(1, SEND, 0, 2, 30_000)], [message(2, SEND, 1, 2, 30_000)], received, [compute(1, 1)]]
     run = opened(tmp_path, ranks, replace(DIM, network="links"))
-    (said,) = busiest_link(run)
-    assert (said.source < 0, said.target, said.links, said.as_busy, said.dimension) == (True, 2, 3, 0, None)
+    (said,) = find_busiest_link(run)
+    assert (said.source < 0, said.target, said.links, said.equally_busy, said.dimension) == (
+        True,
+        2,
+        3,
+        0,
+        None,
+    )
     assert (said.busy_ns, said.bytes, said.queued_ns) == (6000, 60_000, 3000)
     assert said.step_ns == run.step_time_ns == 3000 + 3000 + 3000
-    assert not [*busiest_link(opened(tmp_path, ranks))]
+    assert not [*find_busiest_link(opened(tmp_path, ranks))]
 
 
 def test_compute_that_states_operations_and_no_duration_is_said_until_a_roofline_prices_it(
@@ -419,12 +425,14 @@ def test_those_that_end_last_are_all_named(tmp_path: Path) -> None:
         ("two", alike, "ranks 0-1"), ("all", alike[:2], "all ranks"), ("one", alike[1:], "rank 0")
     ):  # fmt: skip
         (tmp_path / name).mkdir()
-        assert opened(tmp_path / name, ranks).figures.worst[0].words == f"50.000 us, last to end: {who}"
+        assert (
+            opened(tmp_path / name, ranks).figures.worst_findings[0].words == f"50.000 us, last to end: {who}"
+        )
 
 
 def test_worst_places_have_words_that_fit_their_column(tmp_path: Path) -> None:
     ranks = [[compute(1, 5 + rank), reduce(2, 40_000, data=[1])] for rank in range(4)]
-    worst = opened(tmp_path, ranks).figures.worst
+    worst = opened(tmp_path, ranks).figures.worst_findings
     assert {one.what for one in worst} == {"end", "comm", "compute", "wait"}
     # Screen 1 gives them eight cells, the blank behind them included.
     assert all(len(one.what) < 8 for one in worst)
@@ -433,7 +441,7 @@ def test_worst_places_have_words_that_fit_their_column(tmp_path: Path) -> None:
 def test_two_runs_of_the_same_traces_are_told_by_their_flags(tmp_path: Path) -> None:
     whole = opened(tmp_path, [[compute(1, 70), reduce(2, 1000, data=[1])] for _ in range(2)])
     half = whole.with_parameters(replace(whole.parameters, time_scale=("all compute=0.5",)))
-    a, b = Comparison(whole, half).sides
+    a, b = Comparison(whole, half).side_texts
     assert a.endswith(": executed")
     assert b.endswith(": executed (--time-scale 'all compute=0.5')")
     assert half.step_time_ns == whole.step_time_ns - 35_000
@@ -445,7 +453,7 @@ def test_beside_another_run_ranks_are_said_to_be_paired_by_number(tmp_path: Path
     layout = Layout(2, 1, 1, 1)
     for other in (made_simulation(layout), made_trace(layout, 1)):
         found = Comparison(traces, other)
-        assert (found.by_rank, [pair.rank for pair in found.pairs]) == (True, [0, 1])
+        assert (found.is_by_rank, [pair.rank for pair in found.pairs]) == (True, [0, 1])
         (notice,) = found.notices
         says.said([notice], "layout", "A", "tp, dp, pp, micro-batches", "rank number")
 
@@ -457,8 +465,8 @@ def test_cycles_are_those_of_astra_sim_and_what_is_exposed_is_told_apart(tmp_pat
     rank, end, exposed = max(run.executed.ranks, key=lambda one: one[1])
     step = f"{run.step_time_ns / 1e3:.1f} us"
     assert (rank, end, exposed) == (1, run.step_time_ns, run.step_time_ns - 100_000)
-    (mean,), (said,) = mean_rank(run), printed_exposed(run)
-    assert (mean.step_ns, mean.in_cycles) == (end, True)
+    (mean,), (said,) = find_mean_rank(run), find_printed_exposed(run)
+    assert (mean.step_ns, mean.is_in_cycles) == (end, True)
     assert (said.rank, said.exposed_ns, sum(said.ns_of.values())) == (1, exposed, exposed)
     assert said.ns_of["communication"] == sum(run.accounts[1].exposed_ns().values())
     page = run_page(run)
@@ -477,4 +485,4 @@ def test_what_astra_sim_does_not_print_is_not_called_cycles(tmp_path: Path) -> N
     replayed = replace(astra, system=write_json(tmp_path / "s.json", {"replay-only": 1}))
     ranks = [[compute(1, 20), reduce(2, 1 << 20, data=[1])]] * 4
     wraps = opened(tmp_path, ranks, replayed)
-    assert wraps.executed.ranks[0][2] == 0 or not [*printed_exposed(wraps)]
+    assert wraps.executed.ranks[0][2] == 0 or not [*find_printed_exposed(wraps)]

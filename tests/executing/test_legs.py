@@ -12,36 +12,36 @@ from typing import Any
 import pytest
 
 from simcore.chakra import find_set, open_set
-from simcore.executing.executed import Execution
+from simcore.executing.execution_result import Execution
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters
-from simcore.runs.executed import TraceResults, executed_results
-from simcore.runs.simulated import Results
+from simcore.runs.executed import ExecutedRun, run_execution
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.trace import graph
 from simcore.trace.reasons import Facts, reason_words
-from simcore.trace.run import legs_of
+from simcore.trace.run import merged_segments_of
 from simcore.workload import open_workload
 from tests.executing.encoding import COLL, COMP, RECV, SEND, write_set
 from tests.executing.test_round_trip import MOE, OLD, written
 
 
-def opened(folder: Path, ranks: list[list[dict[str, Any]]], dialect: str | None = None) -> TraceResults:
+def opened(folder: Path, ranks: list[list[dict[str, Any]]], dialect: str | None = None) -> ExecutedRun:
     found = find_set(write_set(folder, ranks))
     assert found is not None
-    return executed_results(Execution(open_set(found), Parameters(dim=("switch:4:10:0",), dialect=dialect)))
+    return run_execution(Execution(open_set(found), Parameters(dim=("switch:4:10:0",), dialect=dialect)))
 
 
 def node(number: int, name: str, micros: int, **more: Any) -> dict[str, Any]:
     return {"id": number, "name": name, "type": COMP, "micros": micros, "attributes": {}, **more}
 
 
-def told(run: TraceResults) -> list[tuple[str, int, int, int]]:
-    return [(leg.what, leg.microbatch, leg.rank, leg.ns) for leg in legs_of(run)]
+def told(run: ExecutedRun) -> list[tuple[str, int, int, int]]:
+    return [(leg.what, leg.microbatch, leg.rank, leg.ns) for leg in merged_segments_of(run)]
 
 
-def assert_covers(run: TraceResults) -> None:
-    legs = legs_of(run)
+def assert_covers(run: ExecutedRun) -> None:
+    legs = merged_segments_of(run)
     assert (legs[0].start_ns, legs[-1].end_ns) == (0, run.step_time_ns)
     assert (legs[0].first, legs[-1].last) == (0, len(run.critical_path))
     for one, two in pairwise(legs):
@@ -51,17 +51,17 @@ def assert_covers(run: TraceResults) -> None:
 
 @pytest.mark.parametrize("path", [OLD, pytest.param(MOE, marks=pytest.mark.slow)])
 def test_the_legs_of_what_is_written_are_those_of_the_run(path: str, tmp_path: Path) -> None:
-    simulated = Results(simulate(open_workload(path), Parameters()))
+    simulated = SimulatedRun(simulate(open_workload(path), Parameters()))
     read = written(path, Parameters(), tmp_path)
     assert_covers(read)
     of_batches = [
         [(leg.start_ns, leg.ns, leg.rank, leg.what, leg.microbatch) for leg in legs if leg.microbatch >= 0]
-        for legs in (legs_of(read), legs_of(simulated))
+        for legs in (merged_segments_of(read), merged_segments_of(simulated))
     ]
     assert of_batches[0] == of_batches[1] != []
     if path == OLD:
-        assert [(leg.start_ns, leg.ns) for leg in legs_of(read)] == [
-            (leg.start_ns, leg.ns) for leg in legs_of(simulated)
+        assert [(leg.start_ns, leg.ns) for leg in merged_segments_of(read)] == [
+            (leg.start_ns, leg.ns) for leg in merged_segments_of(simulated)
         ]
 
 
@@ -103,7 +103,7 @@ def test_why_a_leg_begins_no_earlier_is_said_in_words_with_the_name_of_what_it_w
     begins, first = (reason_words(Facts(None, is_needed=need != "", what=need)) for need in ("", "first"))
     for dialect, on in ((None, "its stream"), (ASTRA_SIM_2, "GPU compute")):
         alone = opened(tmp_path, ranks, dialect)
-        assert [(leg.what, leg.reason) for leg in legs_of(alone)] == [
+        assert [(leg.what, leg.reason) for leg in merged_segments_of(alone)] == [
             ("first", begins),
             ("needs", first),
             ("ordered", reason_words(Facts(None, is_named=True, what="needs"))),
@@ -116,8 +116,8 @@ def test_why_a_leg_begins_no_earlier_is_said_in_words_with_the_name_of_what_it_w
         [node(1, "first", 5), {"id": 2, "name": "s", "type": SEND, "data": [1], "attributes": message}],
         [{"id": 1, "name": "r", "type": RECV, "attributes": message}, node(2, "last", 9, data=[1])],
     ])  # fmt: skip
-    assert [leg.reason for leg in legs_of(pair)] == [
-        begins, first, reason_words(Facts(graph.RECEIVED, rank=0, sent="the message"))
+    assert [leg.reason for leg in merged_segments_of(pair)] == [
+        begins, first, reason_words(Facts(graph.RECEIVED, rank=0, payload="the message"))
     ]  # fmt: skip
 
 
@@ -133,7 +133,7 @@ def test_behind_a_collective_a_rank_waits_for_its_data_whoever_of_its_members_en
         ]
         for rank in range(4)
     ])  # fmt: skip
-    assert [(leg.what, leg.rank, leg.reason) for leg in legs_of(run)][1:] == [
+    assert [(leg.what, leg.rank, leg.reason) for leg in merged_segments_of(run)][1:] == [
         (name, 3, reason_words(Facts(None, is_needed=True, what=needed)))
         for name, needed in (("sum", "first"), ("behind", "sum"))
     ]

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from simcore.chakra import find_set, open_set
 from simcore.diagnostics import InputError, UsageError
-from simcore.executing.executed import Execution
+from simcore.executing.execution_result import Execution
 from simcore.executing.retimed import TraceParts, run_at_scales
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters
 from simcore.records import replace
-from simcore.runs.executed import TraceResults, executed_results
+from simcore.runs.executed import ExecutedRun, run_execution
 from tests.executing.test_folded import grid_set
 
 # Each row of a table is a run of its own.
@@ -29,7 +29,7 @@ _SOME = 1
 
 
 @contextmanager
-def ran(seed: int, rules: str) -> Iterator[TraceResults | None]:
+def ran(seed: int, rules: str) -> Iterator[ExecutedRun | None]:
     """A random set that has run by some rules, its files in place; None where it waits for ever."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -44,12 +44,12 @@ def ran(seed: int, rules: str) -> Iterator[TraceResults | None]:
         found = find_set(str(folder))
         assert found is not None
         try:
-            yield executed_results(Execution(open_set(found), asked))
+            yield run_execution(Execution(open_set(found), asked))
         except InputError:
             yield None
 
 
-def assert_rows_are_runs(before: TraceResults, rows: int) -> None:
+def assert_rows_are_runs(before: ExecutedRun, rows: int) -> None:
     for row in before.what_if()[:rows]:
         assert row.parameters is not None
         after = before.with_parameters(row.parameters)
@@ -59,7 +59,7 @@ def assert_rows_are_runs(before: TraceResults, rows: int) -> None:
             assert row.flags or row.name.startswith("dimension ")
             continue
         part = row.parameters.time_scale[-1].rpartition("=")[0]
-        nothing = row.parameters.replaced("time_scale", (*before.parameters.time_scale, f"{part}=0"))
+        nothing = row.parameters.with_value("time_scale", (*before.parameters.time_scale, f"{part}=0"))
         assert before.with_parameters(nothing).step_time_ns == row.free_ns, row.name
         assert sum(ns for _, _, ns in after.critical_path) == after.step_time_ns
         assert all(sum(one.total_ns) == after.step_time_ns for one in after.accounts)
@@ -73,7 +73,7 @@ def test_what_is_scaled_by_nothing_is_the_run_itself(seed: int, rules: str) -> N
         words = None if before is None else next(iter(TraceParts(before).by_words), None)
         if before is None or words is None:
             return
-        after = run_at_scales(before, before.setup.changed(time_scale=(f"{words}=1",)))
+        after = run_at_scales(before, before.setup.with_changes(time_scale=(f"{words}=1",)))
         for column in ("start", "begin", "end", "ranks", "order"):
             assert getattr(after, column) == getattr(before.executed, column), column
 
@@ -105,7 +105,7 @@ def test_a_part_that_is_not_there_is_refused_with_those_that_are() -> None:
     with ran(_SOME, "wltui") as before:
         assert before is not None
         for words, there in (("stream none", "stream "), ("nodes none", "nodes n#"), ("layer x", "all ")):
-            asked = before.parameters.replaced("time_scale", (f"{words}=0.9",))
+            asked = before.parameters.with_value("time_scale", (f"{words}=0.9",))
             with pytest.raises(UsageError, match=f"no {words} in this run, only {there}"):
                 before.with_parameters(asked)
 

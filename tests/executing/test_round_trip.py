@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from simcore.chakra import find_set, open_set
-from simcore.executing.executed import Execution
+from simcore.executing.execution_result import Execution
 from simcore.parameters import Parameters
 from simcore.program.schedules import SCHEDULES
 from simcore.render.export import FORMATS, Request, save_folder
-from simcore.runs.executed import TraceResults, executed_results
-from simcore.runs.simulated import Results
+from simcore.runs.executed import ExecutedRun, run_execution
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.trace.run import common_ns
-from simcore.trace.track import ALIKE
+from simcore.trace.track import COMMON_ACCOUNTS
 from simcore.workload import open_workload
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
@@ -31,20 +31,20 @@ OLD, MOE, LARGE, TABLE = (
 )
 
 
-def written(path: str, parameters: Parameters, folder: Path) -> TraceResults:
+def written(path: str, parameters: Parameters, folder: Path) -> ExecutedRun:
     chosen = next(one for one in FORMATS if one.name == "chakra")
-    export = chosen.requested(Request(open_workload(path), parameters))
+    export = chosen.build_export(Request(open_workload(path), parameters))
     assert export.files is not None
     save_folder(str(folder / "out"), export.files, False)
     found = find_set(str(folder / "out"))
     assert found is not None
-    return executed_results(Execution(open_set(found), Parameters()))
+    return run_execution(Execution(open_set(found), Parameters()))
 
 
-def sums(run: Results | TraceResults) -> Counter[str]:
+def sums(run: SimulatedRun | ExecutedRun) -> Counter[str]:
     found: Counter[str] = Counter()
     for track in run.tracks:
-        for name, ns in zip(ALIKE, common_ns(run, track), strict=True):
+        for name, ns in zip(COMMON_ACCOUNTS, common_ns(run, track), strict=True):
             found[name] += ns * len(track.ranks)
     return +found
 
@@ -83,7 +83,7 @@ CASES = [
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_each_schedule_comes_back(schedule: str, tmp_path: Path) -> None:
     asked = Parameters(schedule=schedule, virtual_stages=2, world=64, pp=4, microbatches=4)
-    simulated = Results(simulate(open_workload(LARGE), asked))
+    simulated = SimulatedRun(simulate(open_workload(LARGE), asked))
     read = written(LARGE, asked, tmp_path)
     assert read.step_time_ns == simulated.step_time_ns
     assert sums(read) == sums(simulated)
@@ -96,7 +96,7 @@ def test_each_schedule_comes_back(schedule: str, tmp_path: Path) -> None:
 )
 def test_step_and_accounts_come_back(path: str, asked: dict[str, object], tmp_path: Path) -> None:
     parameters = Parameters(**asked)  # type: ignore[arg-type]
-    simulated = Results(simulate(open_workload(path), parameters))
+    simulated = SimulatedRun(simulate(open_workload(path), parameters))
     read = written(path, parameters, tmp_path)
     assert read.step_time_ns == simulated.step_time_ns
     assert sums(read) == sums(simulated)
@@ -115,4 +115,4 @@ def test_astra_sims_rules_run_what_is_written(tmp_path: Path) -> None:
         comm_groups=str(folder / "comm_group.json"),
         remote_memory=str(folder / "memory.json"),
     )
-    assert len(executed_results(Execution(open_set(found), asked)).executed.ranks) == 8
+    assert len(run_execution(Execution(open_set(found), asked)).executed.ranks) == 8

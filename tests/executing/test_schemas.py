@@ -11,9 +11,9 @@ import pytest
 
 from simcore.chakra import find_set, open_set
 from simcore.diagnostics import InputError
-from simcore.executing.executed import Execution
+from simcore.executing.execution_result import Execution
 from simcore.parameters import Parameters
-from simcore.runs.executed import TraceResults, executed_results
+from simcore.runs.executed import ExecutedRun, run_execution
 from tests.executing.encoding import COLL, COMP, et_bytes, write_set
 from tests.executing.old_schemas import OLD
 
@@ -25,20 +25,28 @@ TODAY = [
 DIM = Parameters(dim=("ring:2:100:500",))
 
 
-def opened(prefix: str) -> TraceResults:
+def opened(prefix: str) -> ExecutedRun:
     found = find_set(prefix)
     assert found is not None
-    return executed_results(Execution(open_set(found), DIM))
+    return run_execution(Execution(open_set(found), DIM))
 
 
-def facts(run: TraceResults) -> list[Any]:
+def facts(run: ExecutedRun) -> list[Any]:
     """What each node of a rank is and when, but for attributes that only one of the schemas has."""
     one = run.executed
     return [
-        (one.nodes[rank].id[place], run.name_of(rank, place), run.what(rank, place), one.start[rank][place],
-         one.end[rank][place], run.group_word(rank, place), run.attributes_of(rank, place).get("comm_size"))
-        for rank in run.ranks for place in range(len(one.nodes[rank]))
-    ]  # fmt: skip
+        (
+            one.nodes[rank].id[place],
+            run.name_of(rank, place),
+            run.kind_word(rank, place),
+            one.start[rank][place],
+            one.end[rank][place],
+            run.group_word(rank, place),
+            run.attributes_of(rank, place).get("comm_size"),
+        )
+        for rank in run.ranks
+        for place in range(len(one.nodes[rank]))
+    ]
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pytest
 
 from simcore.chakra import find_set, open_set
 from simcore.diagnostics import Diagnostic, InputError
-from simcore.executing.executed import Execution
+from simcore.executing.execution_result import Execution
 from simcore.parameters import Parameters
-from simcore.runs.executed import executed_results
+from simcore.runs.executed import run_execution
 from tests.executing.encoding import COLL, write_network, write_set
 from tests.says import said
 
@@ -40,7 +40,7 @@ def folder_of(folder: Path, npus: int = 2) -> Path:
 def notes_of(path: Path, **given: Any) -> list[Diagnostic]:
     found = find_set(str(path))
     assert found is not None
-    results = executed_results(Execution(open_set(found), Parameters(**given)))
+    results = run_execution(Execution(open_set(found), Parameters(**given)))
     return [one for one in results.diagnostics if one.code == "files-not-taken"]
 
 

@@ -29,7 +29,7 @@ def exported(
     **more: bool,
 ) -> Export:
     chosen = None if ranks is None else RankSet.of(ranks)
-    return BY_NAME[name].requested(Request(opened, parameters, chosen, **more))
+    return BY_NAME[name].build_export(Request(opened, parameters, chosen, **more))
 
 
 def ns(microseconds: Decimal | int) -> int:

@@ -17,17 +17,17 @@ from hypothesis import strategies as st
 
 from simcore.chakra import find_set, open_set
 from simcore.diagnostics import Diagnostic, UsageError
-from simcore.executing.executed import Execution
+from simcore.executing.execution_result import Execution
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.render.export import FORMATS, Request, save_folder
-from simcore.replay.timed import Timed
-from simcore.runs.executed import TraceResults, executed_results
-from simcore.runs.measured import measured_results
+from simcore.replay.replayed_run import ReplayedRun
+from simcore.runs.executed import ExecutedRun, run_execution
+from simcore.runs.measured import run_recording
 from simcore.sources.inputs import open_input
 from simcore.sources.measured import NAMES
 from simcore.trace.run import common_ns
-from simcore.trace.track import ALIKE, in_same_words
+from simcore.trace.track import COMMON_ACCOUNTS, to_common_accounts
 from tests.kineto.test_second_replay import made_set
 from tests.kineto.test_second_replay import written as profiler_files
 from tests.measured.damaged import DAMAGED
@@ -50,45 +50,47 @@ _FILES = {
 
 def exported(run: MeasuredRun, folder: Path, **asked: object) -> dict[str, Diagnostic]:
     """Writes a run into a folder of this name; gives what is said, by code."""
-    export = CHAKRA.requested(Request(run, Parameters(**asked)))  # type: ignore[arg-type]
+    export = CHAKRA.build_export(Request(run, Parameters(**asked)))  # type: ignore[arg-type]
     assert export.files is not None
     save_folder(str(folder), export.files, True)
     return {one.code: one for one in export.diagnostics}
 
 
-def read_again(folder: Path, **asked: object) -> TraceResults:
+def read_again(folder: Path, **asked: object) -> ExecutedRun:
     found = find_set(str(folder))
     assert found is not None
-    return executed_results(Execution(open_set(found), Parameters(**asked)))  # type: ignore[arg-type]
+    return run_execution(Execution(open_set(found), Parameters(**asked)))  # type: ignore[arg-type]
 
 
-def expected(base: Timed) -> list[dict[str, int]]:
+def expected(base: ReplayedRun) -> list[dict[str, int]]:
     found = []
     for one in base.accounts:
         sums: dict[str, int] = {}
-        for name, ns in zip(ALIKE, in_same_words(one.total_ns, NAMES.alike), strict=True):
+        for name, ns in zip(
+            COMMON_ACCOUNTS, to_common_accounts(one.total_ns, NAMES.common_indices), strict=True
+        ):
             word = _THERE.get(name, name)
             sums[word] = sums.get(word, 0) + ns
         found.append(sums)
     return found
 
 
-def accounts_of(read: TraceResults) -> list[dict[str, int]]:
+def accounts_of(read: ExecutedRun) -> list[dict[str, int]]:
     of_rank = {rank: track for track in read.tracks for rank in track.ranks}
     return [
         {
             name: ns
-            for name, ns in zip(ALIKE, common_ns(read, of_rank[rank]), strict=True)
+            for name, ns in zip(COMMON_ACCOUNTS, common_ns(read, of_rank[rank]), strict=True)
             if name not in _THERE
         }
         for rank in sorted(of_rank)
     ]
 
 
-def assert_comes_back(run: MeasuredRun, folder: Path) -> Timed:
+def assert_comes_back(run: MeasuredRun, folder: Path) -> ReplayedRun:
     said = exported(run, folder)
     assert "whole-microseconds" in said
-    base = measured_results(run, Parameters()).base
+    base = run_recording(run, Parameters()).base
     read = read_again(folder)
     assert read.step_time_ns == base.step_time_ns
     assert accounts_of(read) == expected(base)
@@ -125,7 +127,7 @@ def test_the_step_of_a_damaged_trace_comes_back(case: tuple[Layout, str]) -> Non
     with TemporaryDirectory() as folder:
         exported(run, Path(folder) / "out")
         read = read_again(Path(folder) / "out")
-        assert read.step_time_ns == measured_results(run, Parameters()).base.step_time_ns
+        assert read.step_time_ns == run_recording(run, Parameters()).base.step_time_ns
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -157,7 +159,7 @@ def test_the_tail_of_a_kernel_that_nothing_waits_for_is_not_written(tmp_path: Pa
     """It is 52 us of one rank here, which waits in another collective meanwhile."""
     run = opened(shared_folder("corpus") / "kineto/gloo_4")
     exported(run, tmp_path / "out")
-    base = measured_results(run, Parameters()).base
+    base = run_recording(run, Parameters()).base
     read = read_again(tmp_path / "out")
     assert read.step_time_ns == base.step_time_ns
     tails = []
@@ -171,7 +173,7 @@ def test_a_replay_with_other_durations_is_written(tmp_path: Path) -> None:
     write_set(tmp_path, {rank: step(rank, 1000.0 + rank, stage=rank // 2) for rank in range(4)})
     run = opened(tmp_path)
     exported(run, tmp_path / "out", compute_scale=2.0)
-    replayed = measured_results(run, Parameters(compute_scale=2.0))
+    replayed = run_recording(run, Parameters(compute_scale=2.0))
     assert read_again(tmp_path / "out").step_time_ns == replayed.step_time_ns
 
 
@@ -201,17 +203,17 @@ def test_what_the_files_cannot_say_is_said(tmp_path: Path) -> None:
 
 def test_ranks_and_orders_without_times_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="a set has all ranks"):
-        CHAKRA.requested(Request(opened(TRACE), Parameters(), every_rank=True))
+        CHAKRA.build_export(Request(opened(TRACE), Parameters(), every_rank=True))
     (tmp_path / "plan.txt").write_text("stage:0:forward_step(batch_id=0)\nstage:1:recv_forward(batch_id=0)\n")
     with pytest.raises(UsageError, match="an order without times"):
-        CHAKRA.requested(Request(opened(tmp_path / "plan.txt"), Parameters()))
+        CHAKRA.build_export(Request(opened(tmp_path / "plan.txt"), Parameters()))
 
 
 def test_with_a_network_named_a_rank_keeps_what_it_spends_in_communication_by_itself(tmp_path: Path) -> None:
     """No member of those collectives is in the trace: the network has no say in them."""
     run = opened(TRACE)
     exported(run, tmp_path / "out")
-    base = measured_results(run, Parameters()).base
+    base = run_recording(run, Parameters()).base
     named = {name: str(tmp_path / "out" / file) for name, file in _FILES.items()}
     read = read_again(tmp_path / "out", **named)
     assert read.step_time_ns == base.step_time_ns

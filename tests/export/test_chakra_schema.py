@@ -106,7 +106,7 @@ def read(data: bytes, metadata: type, node: type) -> tuple[Any, list[Any]]:
 def test_protocol_buffers_read_every_node(name: str, asked: dict[str, Any], tmp_path: Path) -> None:
     metadata, node = messages()
     chosen = next(one for one in FORMATS if one.name == "chakra")
-    export = chosen.requested(Request(open_workload(str(FIXTURES / name)), Parameters(**asked)))
+    export = chosen.build_export(Request(open_workload(str(FIXTURES / name)), Parameters(**asked)))
     assert export.files is not None
     save_folder(str(tmp_path / "out"), export.files, False)
     files = sorted((tmp_path / "out").glob("wl.*.et"))

@@ -20,7 +20,7 @@ from simcore.layout import GROUP_KINDS
 from simcore.parameters import Parameters
 from simcore.render.export.spans import disjoint_rows, nested_rows
 from simcore.render.report.json_text import microseconds
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, simulate
 from simcore.workload import Workload, open_workload
 from tests.export.reading import Span, Trace, common, covered, exported, is_nested, length, load, read_trace
@@ -42,10 +42,10 @@ HOSTILE = [
 
 
 def trace_of(workload: Workload, parameters: Parameters = Parameters(), **more: object) -> Trace:  # noqa: B008
-    return read_trace(b"".join(exported("chrome", workload, parameters, **more).pieces))  # type: ignore[arg-type]
+    return read_trace(b"".join(exported("chrome", workload, parameters, **more).chunks))  # type: ignore[arg-type]
 
 
-def check_figures(trace: Trace, results: Results, rank: int) -> None:
+def check_figures(trace: Trace, results: SimulatedRun, rank: int) -> None:
     """What a rank's threads add up to is what the report says of its class."""
     timeline = results.simulation.timeline
     number = timeline.folding.class_of(rank)
@@ -128,7 +128,7 @@ def check_flows(trace: Trace, simulation: Simulation, every: bool) -> None:
 @given(cases(most_ranks=12), st.booleans())
 def test_a_trace_says_what_the_report_says(case: Case, every_rank: bool) -> None:
     simulation = simulate(*case)
-    results = Results(simulation)
+    results = SimulatedRun(simulation)
     trace = trace_of(*case, every_rank=every_rank)
     classes = simulation.timeline.classes
     if every_rank:
@@ -165,7 +165,7 @@ def test_seed_002_has_a_process_for_each_class_and_an_arrow_for_each_transfer() 
     # 16 micro-batches, forward and back over 15 boundaries.
     assert len(trace.flows) == 2 * 16 * 15
     for rank in trace.names:
-        check_figures(trace, Results(simulation), rank)
+        check_figures(trace, SimulatedRun(simulation), rank)
     check_flows(trace, simulation, True)
 
 
@@ -179,7 +179,7 @@ def test_every_schedule_has_arrows_for_all_its_transfers(schedule: str) -> None:
     simulation = simulate(workload, parameters)
     trace = trace_of(workload, parameters, every_rank=True)
     for rank in trace.names:
-        check_figures(trace, Results(simulation), rank)
+        check_figures(trace, SimulatedRun(simulation), rank)
     check_threads(trace)
     assert len(trace.flows) == simulation.program.messages * simulation.layout.tp * simulation.layout.dp
     check_flows(trace, simulation, False)
@@ -197,7 +197,7 @@ def test_queued_collectives_that_overlap_lie_in_rows_of_their_own() -> None:
     trace = trace_of(workload, parameters)
     assert len({lane for _, lane in trace.lanes if lane.startswith("dp")}) > 1
     check_threads(trace)
-    check_figures(trace, Results(simulation), 0)
+    check_figures(trace, SimulatedRun(simulation), 0)
 
 
 def test_names_of_any_kind_are_valid_json_without_control_characters() -> None:
@@ -206,7 +206,7 @@ def test_names_of_any_kind_are_valid_json_without_control_characters() -> None:
     workload = make_workload(rows, tp=1, ep=1, pp=1, all_gpus=2)
     for more in ({}, {"per_rank": True}):
         export = exported("chrome", workload, **more)
-        files = [file.pieces for file in export.files] if export.files is not None else [export.pieces]
+        files = [file.chunks for file in export.files] if export.files is not None else [export.chunks]
         for pieces in files:
             data = b"".join(pieces)
             assert len(data) < 100_000
@@ -225,7 +225,7 @@ def test_names_of_any_kind_are_valid_json_without_control_characters() -> None:
 @pytest.mark.slow
 def test_the_file_says_where_it_comes_from() -> None:
     workload = open_workload(SEED_002)
-    data = b"".join(exported("chrome", workload, Parameters(comm_scale=2.0)).pieces)
+    data = b"".join(exported("chrome", workload, Parameters(comm_scale=2.0)).chunks)
     found = load(data)
     assert found["displayTimeUnit"] == "ns"
     step = simulate(workload, Parameters(comm_scale=2.0)).step_time_ns
@@ -292,7 +292,7 @@ def test_rows_of_nested_spans_hold_no_two_that_cross(spans: list[tuple[int, int]
 
 def test_a_large_export_is_made_as_it_is_asked_for() -> None:
     export = exported("chrome", open_workload(SEED_002), every_rank=True)
-    pieces = iter(export.pieces)
+    pieces = iter(export.chunks)
     assert max(len(next(pieces)) for _ in range(200)) < 1_000_000
     assert export.progress is not None
-    assert 0 < export.progress.done < export.progress.total == 1024 * 2535
+    assert 0 < export.progress.written_count < export.progress.total == 1024 * 2535

@@ -28,7 +28,7 @@ def test_every_span_of_the_chosen_ranks_is_one_line(case: Case, data: st.DataObj
     timeline = simulation.timeline
     world = range(simulation.layout.world)
     some = data.draw(st.none() | st.sets(st.sampled_from(world), min_size=1))
-    lines = read_lines(b"".join(exported("csv", *case, ranks=None if some is None else sorted(some)).pieces))
+    lines = read_lines(b"".join(exported("csv", *case, ranks=None if some is None else sorted(some)).chunks))
     found: dict[int, list[tuple[str, ...]]] = {}
     for line in lines:
         assert int(line["end_ns"]) - int(line["start_ns"]) == int(line["duration_ns"])
@@ -63,7 +63,7 @@ def known(*numbers: int) -> list[object]:
 
 
 def test_a_transfer_is_a_line_of_its_sender_and_one_of_its_receiver() -> None:
-    lines = read_lines(b"".join(exported("csv", open_workload(SEED_002), ranks=[64, 128]).pieces))
+    lines = read_lines(b"".join(exported("csv", open_workload(SEED_002), ranks=[64, 128]).chunks))
     sent = [
         line
         for line in lines
@@ -83,7 +83,7 @@ def test_a_transfer_is_a_line_of_its_sender_and_one_of_its_receiver() -> None:
 
 
 def test_a_line_has_what_the_page_says() -> None:
-    lines = read_lines(b"".join(exported("csv", open_workload(SEED_002)).pieces))
+    lines = read_lines(b"".join(exported("csv", open_workload(SEED_002)).chunks))
     assert tuple(lines[0]) == COLUMNS
     assert {line["stream"] for line in lines} <= {*STREAMS, "pp<next", "pp<prev"}
     assert next(line for line in lines if line["kind"] == "all-reduce") == {
@@ -99,7 +99,7 @@ def test_a_file_a_rank_holds_that_rank_alone() -> None:
     workload = open_workload(SEED_002)
     export = exported("csv", workload, ranks=[0, 200], per_rank=True)
     assert export.files is not None
-    files = {file.name: b"".join(file.pieces) for file in export.files}
+    files = {file.name: b"".join(file.chunks) for file in export.files}
     assert sorted(files) == ["rank-0.csv", "rank-200.csv"]
     for name, data in files.items():
         lines = read_lines(data)
@@ -122,7 +122,7 @@ def test_names_of_any_kind_stay_in_their_cell() -> None:
     names = [*HOSTILE, "a,b", 'say "it"', "-2+3", "@SUM(A1)", "x" * 1_000_000]
     rows = [Row(name, Cell(10, "ALLREDUCE", "dp", 100)) for name in names]
     workload = make_workload(rows, tp=1, ep=1, pp=1, all_gpus=2)
-    data = b"".join(exported("csv", workload).pieces)
+    data = b"".join(exported("csv", workload).chunks)
     assert len(data) < 20_000
     layers = {line["layer"] for line in read_lines(data)}
     assert {"a,b", 'say "it"', "'-2+3", "'@SUM(A1)", "'=1+1", 'a"b\\c', "x" * 197 + "..."} <= layers

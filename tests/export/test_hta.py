@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 from simcore.parameters import Parameters
 from simcore.render.export import Export
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.sources.inputs import open_model
 from simcore.workload import open_workload
@@ -46,14 +46,14 @@ def kernels(data: bytes) -> tuple[list[Span], list[Span]]:
 
 def files(export: Export) -> dict[str, bytes]:
     assert export.files is not None
-    return {file.name: b"".join(file.pieces) for file in export.files}
+    return {file.name: b"".join(file.chunks) for file in export.files}
 
 
 @settings(max_examples=40)
 @given(cases(most_ranks=12))
 def test_a_rank_communicates_and_computes_as_the_report_says(case: Case) -> None:
     simulation = simulate(*case)
-    results = Results(simulation)
+    results = SimulatedRun(simulation)
     found = files(exported("chrome", *case, every_rank=True, per_rank=True))
     assert len(found) == simulation.layout.world
     for name, data in found.items():

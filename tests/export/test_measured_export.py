@@ -13,7 +13,7 @@ import pytest
 from simcore.diagnostics import UsageError
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
-from simcore.runs.measured import measured_results
+from simcore.runs.measured import run_recording
 from simcore.sources.inputs import open_input
 from tests.export.reading import exported, is_nested, load, read_lines, read_trace
 from tests.findings import facts
@@ -32,7 +32,7 @@ def rank_7() -> MeasuredRun:
 
 def test_every_operation_and_sub_operation_of_a_real_trace_is_there() -> None:
     run = rank_7()
-    trace = read_trace(b"".join(exported("chrome", run).pieces))
+    trace = read_trace(b"".join(exported("chrome", run).chunks))
     assert trace.names == {7: "rank 7"}
     events = [one for one in trace.events if one["ph"] in "Xi"]
     kinds = [one["args"]["kind"] for one in events]
@@ -40,7 +40,7 @@ def test_every_operation_and_sub_operation_of_a_real_trace_is_there() -> None:
     spans = [span for found in trace.lanes.values() for span in found]
     assert (min(span[0] for span in spans), max(span[1] for span in spans)) == (0, run.step_time_ns)
     assert all(is_nested(found) for found in trace.lanes.values())
-    lines = read_lines(b"".join(exported("csv", run).pieces))
+    lines = read_lines(b"".join(exported("csv", run).chunks))
     assert len(lines) == run.ops + run.subs
     assert sum(int(line["duration_ns"]) for line in lines if line["layer"] == "forward_step") == sum(
         end - start
@@ -55,7 +55,7 @@ def test_sub_operations_lie_in_their_operations_and_gaps_are_blank(tmp_path: Pat
     write_set(tmp_path, {rank: step(rank, 1000.0 + rank, stage=rank // 2) for rank in range(4)})
     run = open_input(str(tmp_path))
     assert isinstance(run, MeasuredRun)
-    trace = read_trace(b"".join(exported("chrome", run, ranks=[1, 3]).pieces))
+    trace = read_trace(b"".join(exported("chrome", run, ranks=[1, 3]).chunks))
     assert trace.names == {1: "rank 1", 3: "rank 3"}
     assert set(trace.lanes) == {(1, "operations"), (3, "operations")}
     spans = [
@@ -72,7 +72,7 @@ def test_sub_operations_lie_in_their_operations_and_gaps_are_blank(tmp_path: Pat
 def test_what_begins_together_is_nested_the_longest_outside() -> None:
     subs = (Sub("100.2", "0.2", name="short"), Sub("100.5", "0.5", name="long"))
     trace = read_trace(
-        b"".join(exported("chrome", read(Op("forward_step", "102.0", "2.0", subs=subs).line())).pieces)
+        b"".join(exported("chrome", read(Op("forward_step", "102.0", "2.0", subs=subs).line())).chunks)
     )
     assert list(trace.lanes) == [(0, "operations")]
     (spans,) = trace.lanes.values()
@@ -90,8 +90,8 @@ def test_what_has_no_duration_is_an_instant_and_has_no_end_in_a_line() -> None:
         )
     )
     run = read(text)
-    events = {one["name"]: one for one in load(b"".join(exported("chrome", run).pieces))["traceEvents"]}
-    lines = {line["layer"]: line for line in read_lines(b"".join(exported("csv", run).pieces))}
+    events = {one["name"]: one for one in load(b"".join(exported("chrome", run).chunks))["traceEvents"]}
+    lines = {line["layer"]: line for line in read_lines(b"".join(exported("csv", run).chunks))}
     for name, line in lines.items():
         event = events[name]
         known = event["args"]["known"]
@@ -114,19 +114,19 @@ def test_a_replay_is_exported_with_its_own_times(tmp_path: Path, asked: Paramete
     write_set(tmp_path, {rank: step(rank, 1000.0 + rank, stage=rank // 2) for rank in range(4)})
     run = open_input(str(tmp_path))
     assert isinstance(run, MeasuredRun)
-    results = measured_results(run, asked)
+    results = run_recording(run, asked)
     assert (results.step_time_ns != run.step_time_ns) == (asked != Parameters(replay=True))
     export = exported("chrome", run, asked)
     assert export.what == "4 ranks, 20 spans replayed"
     assert export.diagnostics == results.diagnostics[len(run.diagnostics) :]
-    data = b"".join(export.pieces)
+    data = b"".join(export.chunks)
     spans = [span for found in read_trace(data).lanes.values() for span in found]
     assert max(end for _, end, _ in spans) == results.step_time_ns
     facts = load(data)["otherData"]
     assert (facts["step_time_ns"], facts["replayed"]) == (str(results.step_time_ns), "true")
-    lines = read_lines(b"".join(exported("csv", run, asked).pieces))
+    lines = read_lines(b"".join(exported("csv", run, asked).chunks))
     by_rank = {
-        rank.number: [(str(start), str(end)) for start, end in zip(rank.ops.start, rank.ops.end, strict=True)]
+        rank.rank: [(str(start), str(end)) for start, end in zip(rank.ops.start, rank.ops.end, strict=True)]
         for rank in results.run.ranks
     }
     assert by_rank == {

@@ -23,8 +23,8 @@ import pytest
 
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
-from simcore.render.export import RankFile, compressed, save, save_folder
-from simcore.runs.simulated import Results
+from simcore.render.export import RankFile, gzip_chunks, save, save_folder
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.sources.inputs import open_input
 from simcore.workload import open_workload
@@ -74,7 +74,7 @@ def test_hta_finds_the_overlap_and_the_compute_time_of_the_report(tmp_path: Path
     save_folder(str(tmp_path / "traces"), export.files, False)
     exact = {} if rounded else {"HTA_DISABLE_NS_ROUNDING": "1"}
     found = read_by_hta(tmp_path / "traces", **exact)
-    results = Results(simulate(workload, OVERLAPPED))
+    results = SimulatedRun(simulate(workload, OVERLAPPED))
     assert sorted(map(int, found["overlap"])) == RANKS
     for rank in RANKS:
         number = results.simulation.timeline.folding.class_of(rank)
@@ -93,7 +93,7 @@ def test_hta_finds_the_overlap_and_the_compute_time_of_the_report(tmp_path: Path
 def test_hta_reads_gzip(tmp_path: Path) -> None:
     export = exported("chrome", open_workload(SEED_002), ranks=[5], per_rank=True)
     assert export.files is not None
-    files = [RankFile(f"{file.name}.gz", compressed(file.pieces)) for file in export.files]
+    files = [RankFile(f"{file.name}.gz", gzip_chunks(file.chunks)) for file in export.files]
     save_folder(str(tmp_path / "traces"), files, False)
     assert list(read_by_hta(tmp_path / "traces")["overlap"]) == ["5"]
 
@@ -101,9 +101,9 @@ def test_hta_reads_gzip(tmp_path: Path) -> None:
 @needs_perfetto
 def test_perfetto_finds_every_span_thread_and_arrow_and_nothing_wrong(tmp_path: Path) -> None:
     workload = open_workload(SEED_002)
-    results = Results(simulate(workload, OVERLAPPED))
+    results = SimulatedRun(simulate(workload, OVERLAPPED))
     path = tmp_path / "step.json"
-    save(str(path), exported("chrome", workload, OVERLAPPED).pieces, False)
+    save(str(path), exported("chrome", workload, OVERLAPPED).chunks, False)
     wrong, flows, apart, threads, ends = asked(
         path,
         "select name, value from stats where value > 0 and severity != 'info'",
@@ -139,7 +139,7 @@ def test_perfetto_opens_a_measured_run(tmp_path: Path) -> None:
     run = open_input(TRACE)
     assert isinstance(run, MeasuredRun)
     path = tmp_path / "measured.json"
-    save(str(path), exported("chrome", run).pieces, False)
+    save(str(path), exported("chrome", run).chunks, False)
     wrong, kinds, steps = asked(
         path,
         "select name, value from stats where value > 0 and severity != 'info'",
@@ -160,7 +160,7 @@ def test_perfetto_opens_all_ranks_of_a_profile_with_the_flows_of_their_collectiv
     run = open_input(str(DLRM))
     assert isinstance(run, MeasuredRun)
     path = tmp_path / "profile.json"
-    save(str(path), exported("chrome", run).pieces, False)
+    save(str(path), exported("chrome", run).chunks, False)
     wrong, spans, flows = asked(
         path,
         "select name, value from stats where value > 0 and severity != 'info'",

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from simcore.diagnostics import InputError, UsageError
-from simcore.render.export import RankFile, compressed, save, save_folder
+from simcore.render.export import RankFile, gzip_chunks, save, save_folder
 from tests.findings import finding
 from tests.says import said
 
@@ -317,7 +317,7 @@ def test_what_is_no_folder_is_never_replaced_by_one(tmp_path: Path) -> None:
 
 def test_gzip_depends_on_nothing_but_what_is_in_it() -> None:
     pieces = [b"ab" * 1000, b"", b"c" * 100_000]
-    packed = b"".join(compressed(pieces))
+    packed = b"".join(gzip_chunks(pieces))
     assert gzip.decompress(packed) == b"".join(pieces)
     assert packed[:8] == b"\x1f\x8b\x08\x00\x00\x00\x00\x00"  # no name, no time
-    assert b"".join(compressed([b"".join(pieces)])) == packed
+    assert b"".join(gzip_chunks([b"".join(pieces)])) == packed

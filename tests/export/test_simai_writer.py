@@ -32,11 +32,11 @@ from tests.workload.texts import row as text_row
 
 
 def written(workload: Workload, **parameters: object) -> bytes:
-    return b"".join(SIMAI.requested(Request(workload, Parameters(**parameters))).pieces)  # type: ignore[arg-type]
+    return b"".join(SIMAI.build_export(Request(workload, Parameters(**parameters))).chunks)  # type: ignore[arg-type]
 
 
 def said(workload: Workload, **parameters: object) -> list[str]:
-    return [one.text() for one in SIMAI.requested(Request(workload, Parameters(**parameters))).diagnostics]  # type: ignore[arg-type]
+    return [one.text() for one in SIMAI.build_export(Request(workload, Parameters(**parameters))).diagnostics]  # type: ignore[arg-type]
 
 
 def same(workload: Workload) -> Workload:
@@ -156,8 +156,8 @@ def test_what_recomputes_nothing_recomputes_nothing_in_its_copies() -> None:
     """Without a checkpoint before it a row does not initiate; the copy of a block has one before it."""
     rows = [layer("embedding_layer", 1), layer("attention_column")]
     workload = make_workload(rows, checkpoints=(1,), checkpoint_initiates=(1,))
-    export = SIMAI.requested(Request(workload, Parameters(microbatches=2)))
-    again = read(b"".join(export.pieces), "again.txt")
+    export = SIMAI.build_export(Request(workload, Parameters(microbatches=2)))
+    again = read(b"".join(export.chunks), "again.txt")
     assert (again.header.checkpoints, again.header.checkpoint_initiates) == ((1, 3), ())
     assert simulate(again, Parameters()).step_time_ns == 2
 
@@ -168,10 +168,12 @@ def test_what_stages_send_is_stated_where_the_row_that_tells_it_is_left_out() ->
     rows.append(Row("attention_row", Cell(5, "ALLREDUCE", "tp", 4096)))
     workload = make_workload(rows, tp=1, pp=2, all_gpus=2)
     parameters = Parameters(microbatches=1)
-    again = read(b"".join(SIMAI.requested(Request(workload, parameters)).pieces), "again.txt")
+    again = read(b"".join(SIMAI.build_export(Request(workload, parameters)).chunks), "again.txt")
     assert (again.header.pp_comm, again.name) == (4096, ["embedding_layer", "mlp"])
     assert simulate(again, Parameters()).step_time_ns == simulate(workload, parameters).step_time_ns
-    kept = read(b"".join(SIMAI.requested(Request(workload, Parameters(microbatches=2))).pieces), "again.txt")
+    kept = read(
+        b"".join(SIMAI.build_export(Request(workload, Parameters(microbatches=2))).chunks), "again.txt"
+    )
     assert kept.header.pp_comm is None
 
 
@@ -191,8 +193,8 @@ def test_the_file_runs_as_the_parameters_in_it_did(case: Case, data: st.DataObje
     if given:
         parameters = replace(parameters, **given, dim=("switch:4:2:50",))
     workload = replace(workload, policy=TRANSFORMER[0])
-    export = SIMAI.requested(Request(workload, parameters))
-    again = read(b"".join(export.pieces), "again.txt")
+    export = SIMAI.build_export(Request(workload, parameters))
+    again = read(b"".join(export.chunks), "again.txt")
     left = replace(
         parameters, tp=None, pp=None, ep=None, world=None, microbatches=None, compute_scale=1.0,
         layer_scale=(),

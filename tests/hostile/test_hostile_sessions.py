@@ -14,9 +14,9 @@ from simcore.parameters import Parameters
 from tests.hostile.names import ALL, NASTY, traces, workload
 from tests.tui.pseudo_terminal import Terminal
 from tui.prompt import PromptInput
-from tui.state.checking import Damaged
-from tui.state.files import identity_of, session_path
-from tui.state.stored import Stored, StoredRun, as_text, from_text
+from tui.state.checking import InvalidSession
+from tui.state.files import read_identity, session_path
+from tui.state.session_content import Stored, StoredRun, format_session, parse_session
 from tui.timeline.saved import SavedMark, SavedTimeline
 
 # What the program steers the terminal by: colours, the cursor, erasing, modes, the questions at its start.
@@ -58,8 +58,8 @@ def session_text(path: str) -> str:
         1000, 0, 1000, 5, 120, 36, lane, 0, NASTY["osc 52"], (lane,), (lane,), (), (lane,), (), ALL[:4000],
         None, NASTY["csi"], None, None, marks,
     )  # fmt: skip
-    return as_text(
-        Stored(identity_of(path), NASTY["c1"], "timeline", None, tuple(runs), {"timeline": timeline})
+    return format_session(
+        Stored(read_identity(path), NASTY["c1"], "timeline", None, tuple(runs), {"timeline": timeline})
     )
 
 
@@ -97,8 +97,8 @@ def test_a_session_of_any_depth_is_set_aside(tmp_path: Path, nested: int) -> Non
     values = json.loads(session_text(path))
     for key in ("format", "version", "screen", "runs", "parameters"):
         text = json.dumps(values | {key: "HERE"}).replace('"HERE"', "[" * nested + "]" * nested)
-        with pytest.raises(Damaged):
-            from_text(text)
+        with pytest.raises(InvalidSession):
+            parse_session(text)
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ def test_a_session_with_a_number_that_cannot_be_is_set_aside(tmp_path: Path, num
     for key in ("size", "step_ns", "first_ns", "span_ns", "cursor_ns", "columns", "compute_scale"):
         if (key, number) == ("compute_scale", "0.5"):
             continue
-        with pytest.raises(Damaged):
-            from_text(re.sub(rf'"{key}":[0-9.]+', f'"{key}":{number}', text))
+        with pytest.raises(InvalidSession):
+            parse_session(re.sub(rf'"{key}":[0-9.]+', f'"{key}":{number}', text))
 
 
 async def test_a_prompt_offers_no_character_that_steers_a_terminal() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from simcore.measured import MeasuredRun
-from simcore.parameters import Asked, Parameters
-from simcore.runs.measured import MeasuredResults, measured_results
+from simcore.parameters import OpeningOptions, Parameters
+from simcore.runs.measured import RecordedRun, run_recording
 from simcore.sources.inputs import open_input
 
 COMPUTE, COMM = 7, 20
@@ -87,28 +87,28 @@ def write(
     return folder
 
 
-def opened(folder: Path) -> MeasuredResults:
+def opened(folder: Path) -> RecordedRun:
     """The set as it was measured."""
-    run = open_input(str(folder), Asked())
+    run = open_input(str(folder), OpeningOptions())
     assert isinstance(run, MeasuredRun)
-    return measured_results(run, Parameters())
+    return run_recording(run, Parameters())
 
 
-def waits_us(results: MeasuredResults) -> dict[int, float]:
+def waits_us(results: RecordedRun) -> dict[int, float]:
     """What each rank waits, us, by its number."""
     accounts = zip(results.measured.ranks, results.accounts, strict=True)
-    return {rank.number: account.ns("wait") / 1000 for rank, account in accounts}
+    return {rank.rank: account.ns("wait") / 1000 for rank, account in accounts}
 
 
-def said(results: MeasuredResults) -> set[str]:
+def said(results: RecordedRun) -> set[str]:
     """The codes of what is said of a run."""
     return {one.code for one in results.measured.diagnostics}
 
 
-def members(results: MeasuredResults) -> list[tuple[int, ...]]:
+def members(results: RecordedRun) -> list[tuple[int, ...]]:
     """The ranks of each collective, and of each send and receive that is held by the other."""
-    numbers = [rank.number for rank in results.measured.ranks]
+    numbers = [rank.rank for rank in results.measured.ranks]
     return [
         tuple(sorted(numbers[call.rank] for call in meeting.calls))
-        for meeting in results.ties.matches.meetings
+        for meeting in results.rendezvous.matches.meetings
     ]

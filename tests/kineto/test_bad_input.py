@@ -16,9 +16,9 @@ import pytest
 from simcore.diagnostics import InputError, UsageError
 from simcore.kineto.reading import read_file_events
 from simcore.measured import MeasuredRun
-from simcore.parameters import Asked, Parameters
+from simcore.parameters import OpeningOptions, Parameters
 from simcore.render.report.pages import run_json, run_page
-from simcore.runs.measured import measured_results
+from simcore.runs.measured import run_recording
 from simcore.sources.inputs import open_input
 from tests.kineto.corpus import CORPUS, NSYS, every_file, needs_corpus
 from tests.says import figures, said
@@ -41,7 +41,7 @@ def opened(tmp_path: Path, events: list[Any], **top: Any) -> MeasuredRun:
 
 def shown(run: MeasuredRun) -> None:
     """Everything that is made of a run, without a traceback; its accounts sum to the step."""
-    results = measured_results(run, Parameters())
+    results = run_recording(run, Parameters())
     assert run_page(results)
     for one in run_json(results)["classes"]:
         accounts = sum(one["compute_ns"].values()) + sum(one["exposed_ns"].values())
@@ -318,7 +318,7 @@ def _hostile(data: bytes, drawn: random.Random) -> bytes:
 def _survives(path: Path) -> None:
     """An error that names the file, or a picture."""
     try:
-        run = open_input(str(path), Asked())
+        run = open_input(str(path), OpeningOptions())
     except (InputError, UsageError):
         return
     assert isinstance(run, MeasuredRun)

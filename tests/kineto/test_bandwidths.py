@@ -12,7 +12,7 @@ import pytest
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.render.report.pages import run_json, run_page
-from simcore.runs.measured import measured_results
+from simcore.runs.measured import run_recording
 from simcore.sources.inputs import open_input
 from tests.command_line.running import wltui
 from tests.kineto.test_bad_input import event
@@ -55,7 +55,7 @@ def read(folder: Path) -> tuple[list[dict[str, Any]], str]:
     """(the rows of the JSON, the page)."""
     run = open_input(str(folder))
     assert isinstance(run, MeasuredRun)
-    results = measured_results(run, Parameters())
+    results = run_recording(run, Parameters())
     return run_json(results)["measured"]["collectives"], run_page(results)
 
 

@@ -11,7 +11,7 @@ import pytest
 from simcore.kineto import cache, loading
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import DeviceColumns, RankTrace
-from simcore.parameters import Asked
+from simcore.parameters import OpeningOptions
 from simcore.sources.inputs import open_input
 from tests.command_line.running import wltui_here
 from tests.kineto.corpus import CORPUS, DLRM, GLOO, NSYS, needs_corpus, raw
@@ -39,7 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def opened(folder: Path, keep: bool = True) -> MeasuredRun:
     """The run of a folder."""
-    run = open_input(str(folder), Asked(cache=keep))
+    run = open_input(str(folder), OpeningOptions(cache=keep))
     assert isinstance(run, MeasuredRun)
     return run
 
@@ -99,7 +99,7 @@ def test_the_oldest_go_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_columns_without_the_host_do_for_figures_and_not_for_the_screen(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    figures = Asked(host=False)
+    figures = OpeningOptions(host=False)
     bare = open_input(str(folder), figures)
     assert isinstance(bare, MeasuredRun)
     assert [device(rank).host for rank in bare.ranks] == [None, None]
@@ -155,7 +155,7 @@ def _printed(source: str, tmp_path: Path, *more: str) -> tuple[str, ...]:
 
 def _come_before(what: str, source: str, tmp_path: Path) -> None:
     if what == "screens":
-        open_input(source, Asked(host=True))
+        open_input(source, OpeningOptions(host=True))
     elif what == "compare":
         wltui_here("compare", source, source)
     elif what == "export":

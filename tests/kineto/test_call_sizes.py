@@ -12,7 +12,7 @@ import pytest
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.render.report.pages import run_json, run_page
-from simcore.runs.measured import measured_results
+from simcore.runs.measured import run_recording
 from simcore.sources.inputs import open_input
 from tests.kineto.corpus import DLRM, needs_corpus, raw
 from tests.kineto.test_layers import around, kernel, launch
@@ -49,7 +49,7 @@ def opened(folder: Path, events: list[dict[str, Any]], ranks: int = _RANKS) -> M
 
 def told(run: MeasuredRun) -> tuple[list[dict[str, Any]], list[dict[str, Any]], str]:
     """(bandwidths, what is without, the page)."""
-    results = measured_results(run, Parameters())
+    results = run_recording(run, Parameters())
     values = run_json(results)["measured"]
     return values["collectives"], values["collectives_without_bandwidth"], run_page(results)
 
@@ -149,14 +149,14 @@ def test_where_there_is_no_bandwidth_report_and_details_say_why(
     assert rows == []
     assert (without["count"], without["reason"]) == (1, reason)
     assert f": {reason}" in page
-    lanes = measured_results(run, Parameters()).lanes
-    details = dict(lanes.words.all_of(0, "stream 7", 0, None))
+    lanes = run_recording(run, Parameters()).lanes
+    details = dict(lanes.words.detail_rows(0, "stream 7", 0, None))
     assert details["bandwidth"] == f"not known: {reason}"
 
 
 def test_details_of_a_known_one_have_its_bandwidth(tmp_path: Path) -> None:
-    lanes = measured_results(opened(tmp_path, events_of(TOLD[2][0])), Parameters()).lanes
-    details = dict(lanes.words.all_of(0, "stream 7", 0, None))
+    lanes = run_recording(opened(tmp_path, events_of(TOLD[2][0])), Parameters()).lanes
+    details = dict(lanes.words.detail_rows(0, "stream 7", 0, None))
     assert details["bandwidth"].startswith("algbw 0.02 GB/s")
     assert "[1000] bfloat16" in details["volume"]
 

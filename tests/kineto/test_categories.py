@@ -15,7 +15,7 @@ from simcore.kineto.reading import read_file_events
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.render.report.pages import run_json
-from simcore.runs.measured import measured_results
+from simcore.runs.measured import run_recording
 from simcore.sources.inputs import open_input
 from tests.findings import facts
 from tests.kineto.test_bad_input import event, opened
@@ -55,7 +55,7 @@ def step(
 
 def computing(run: MeasuredRun) -> float:
     """Compute of the only rank, % of the step."""
-    (one,) = run_json(measured_results(run, Parameters()))["classes"]
+    (one,) = run_json(run_recording(run, Parameters()))["classes"]
     return round(100 * sum(one["compute_ns"].values()) / run.step_time_ns, 1)
 
 
@@ -81,7 +81,7 @@ def test_a_category_of_a_device_is_as_good_as_kernel(
     figures = [
         {
             key: value
-            for key, value in run_json(measured_results(one, Parameters())).items()
+            for key, value in run_json(run_recording(one, Parameters())).items()
             if key not in ("diagnostics", "input")
         }
         for one in (run, same)
@@ -156,7 +156,7 @@ def test_copies_are_known_by_the_word_in_their_category(tmp_path: Path, category
     events = step("aiu", ("device", "stream", "correlation"))
     events.append(operation(category, 1240, {"device": 0, "stream": 8}, dur=50))
     run = opened(tmp_path, events)
-    (one,) = run_json(measured_results(run, Parameters()))["classes"]
+    (one,) = run_json(run_recording(run, Parameters()))["classes"]
     assert one["exposed_ns"]["copy"] == 50_000
     assert computing(run) == 90.0
 

@@ -138,7 +138,7 @@ def test_one_damaged_place_costs_one_event_at_most(
 ) -> None:
     for seed in range(60):
         drawn = random.Random(f"{change} {form} {seed}")
-        monkeypatch.setattr("simcore.kineto.mending._STRETCH", drawn.choice((200, 1000, 1 << 18)))
+        monkeypatch.setattr("simcore.kineto.repairing._STRETCH", drawn.choice((200, 1000, 1 << 18)))
         text, places = written(drawn, form)
         number = drawn.randrange(len(places))
         place = places[number]

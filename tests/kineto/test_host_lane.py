@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from simcore.kineto import cache
-from simcore.kineto.loading import HowRead
+from simcore.kineto.loading import ReadOptions
 from simcore.measured import MeasuredRun
-from simcore.parameters import Asked, Parameters
+from simcore.parameters import OpeningOptions, Parameters
 from simcore.ranks import RankSet
-from simcore.runs.measured import measured_results
+from simcore.runs.measured import run_recording
 from simcore.sources.inputs import open_input
 from simcore.trace.lane_spans import KINDS
 from simcore.trace.lanes import Lanes
-from simcore.trace.run import legs_of
+from simcore.trace.run import merged_segments_of
 from tests.findings import facts
 from tests.kineto.corpus import DLRM, needs_corpus
 from tests.kineto.test_bad_input import event
@@ -43,14 +43,14 @@ def events() -> list[dict[str, Any]]:
 
 def lanes_of(run: MeasuredRun) -> Lanes:
     """Its lanes as measured."""
-    return measured_results(run, Parameters()).lanes
+    return run_recording(run, Parameters()).lanes
 
 
 def named(lanes: Lanes, stream: str) -> list[tuple[str, int, int]]:
     """(name, start, end) of each span of a lane, us of the step."""
     spans = lanes.spans(0, stream)
     return [
-        (lanes.name(0, op)[0], start // 1000, end // 1000)
+        (lanes.span_name(0, op)[0], start // 1000, end // 1000)
         for start, end, op in zip(spans.start, spans.end, spans.op, strict=True)
     ]
 
@@ -69,20 +69,20 @@ def test_annotations_and_threads_that_launched_are_lanes(tmp_path: Path) -> None
 
 def test_a_span_of_the_host_has_its_words_and_leads_to_what_it_launched(tmp_path: Path) -> None:
     lanes = lanes_of(run_of(tmp_path, events()))
-    said = lanes.words.said(0, "host 1", 0, RankSet.of((0,)))
-    assert (said.what, said.length, figures(said.more)) == ("aten::linear", "50.000 us", ["1", "1"])
-    assert "host thread 1, launches" in said.more
-    (step,) = lanes.words.walk(0, "host 1", 0, None, 1)
+    said = lanes.words.summarize(0, "host 1", 0, RankSet.of((0,)))
+    assert (said.description, said.length, figures(said.details)) == ("aten::linear", "50.000 us", ["1", "1"])
+    assert "host thread 1, launches" in said.details
+    (step,) = lanes.words.find_steps(0, "host 1", 0, None, 1)
     assert (step.stream, step.start_ns) == ("stream 7", 200_000)
     assert step.words.startswith("gemm, 160.0 us behind")
-    assert lanes.words.walk(0, "host 1", 0, None, -1) == []
-    assert ("] holds back", step.words) in lanes.words.all_of(0, "host 1", 0, None)
+    assert lanes.words.find_steps(0, "host 1", 0, None, -1) == []
+    assert ("] holds back", step.words) in lanes.words.detail_rows(0, "host 1", 0, None)
 
 
 def test_the_launch_of_a_kernel_is_a_cause_of_it(tmp_path: Path) -> None:
     lanes = lanes_of(run_of(tmp_path, events()))
     # Both were launched while nothing ran, so the launch binds.
-    inside, outside = (lanes.words.walk(0, "stream 7", kernel, None, -1)[0] for kernel in (0, 1))
+    inside, outside = (lanes.words.find_steps(0, "stream 7", kernel, None, -1)[0] for kernel in (0, 1))
     assert (inside.stream, inside.start_ns) == ("host 1", 40_000)
     assert facts(inside.words) == "aten::linear, 1, 160.0 us"
     assert "before" in inside.words
@@ -95,7 +95,7 @@ def test_the_launch_of_a_kernel_is_a_cause_of_it(tmp_path: Path) -> None:
 def test_a_launch_long_before_binds_nothing(tmp_path: Path) -> None:
     early = [launch(1, 1040), launch(2, 1050), kernel(1, 1200), kernel(2, 1300, "next")]
     lanes = lanes_of(run_of(tmp_path, [around("user_annotation", "ProfilerStep#3", 1000, 500), *early]))
-    first, *_, last = lanes.words.walk(0, "stream 7", 1, None, -1)
+    first, *_, last = lanes.words.find_steps(0, "stream 7", 1, None, -1)
     assert first.words.startswith("idle, 90.000 us")
     assert last.words.startswith("its launch")
     assert facts(last.words) == "1, 250.0 us"
@@ -104,14 +104,14 @@ def test_a_launch_long_before_binds_nothing(tmp_path: Path) -> None:
 def test_a_kernel_without_a_launch_has_none(tmp_path: Path) -> None:
     lanes = lanes_of(run_of(tmp_path, [event(), event(ts=200), launch(5, 90)]))
     assert not [one for one in lanes.streams(0) if one.startswith("host ")]
-    assert all("launched" not in one.words for one in lanes.words.walk(0, "stream 7", 1, None, -1))
+    assert all("launched" not in one.words for one in lanes.words.find_steps(0, "stream 7", 1, None, -1))
 
 
 def test_a_replay_has_no_lane_of_the_host_whose_times_are_not_its_own(tmp_path: Path) -> None:
     run = run_of(tmp_path, events())
-    replay = measured_results(run, Parameters(compute_scale=0.5)).lanes
+    replay = run_recording(run, Parameters(compute_scale=0.5)).lanes
     assert not [one for one in replay.streams(0) if one.startswith("host ")]
-    assert all("launched" not in one.words for one in replay.words.walk(0, "stream 7", 1, None, -1))
+    assert all("launched" not in one.words for one in replay.words.find_steps(0, "stream 7", 1, None, -1))
 
 
 def test_what_is_kept_of_a_file_has_the_host_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,15 +119,17 @@ def test_what_is_kept_of_a_file_has_the_host_too(tmp_path: Path, monkeypatch: py
     path = tmp_path / "rank0.json"
     path.write_text(json.dumps({"traceEvents": events()} | {"pad": "x" * (1 << 20)}))
     first = lanes_of(_opened(path))
-    assert cache.is_kept(str(path), HowRead().patterns)
+    assert cache.is_kept(str(path), ReadOptions().patterns)
     again = lanes_of(_opened(path))
     for stream in ("host annotations", "host 1", f"host {_WORKER}"):
         assert named(first, stream) == named(again, stream) != []
-    assert again.words.walk(0, "stream 7", 0, None, -1) == first.words.walk(0, "stream 7", 0, None, -1)
+    assert again.words.find_steps(0, "stream 7", 0, None, -1) == first.words.find_steps(
+        0, "stream 7", 0, None, -1
+    )
 
 
 def _opened(path: Path) -> MeasuredRun:
-    run = open_input(str(path), Asked(cache=True))
+    run = open_input(str(path), OpeningOptions(cache=True))
     assert isinstance(run, MeasuredRun)
     return run
 
@@ -163,25 +165,25 @@ def test_a_rank_that_begins_its_step_later_says_when(tmp_path: Path) -> None:
         top = {"distributedInfo": {"rank": rank, "world_size": 2}, "traceEvents": step}
         (tmp_path / f"rank{rank}.json").write_text(json.dumps(top))
     for asked, begins_at in (("3", "step 3 at 0.000 300 000 s"), ("all", "")):
-        run = open_input(str(tmp_path), Asked(step=asked))
+        run = open_input(str(tmp_path), OpeningOptions(step=asked))
         assert isinstance(run, MeasuredRun)
         lanes = lanes_of(run)
-        first = lanes.words.said(1, None, 0, RankSet.of([1]))
-        assert first.what.startswith("not running yet")
-        assert first.what.endswith(" gemm")
-        assert first.more.endswith(begins_at)
-        assert bool(first.more) == bool(begins_at)
+        first = lanes.words.summarize(1, None, 0, RankSet.of([1]))
+        assert first.description.startswith("not running yet")
+        assert first.description.endswith(" gemm")
+        assert first.details.endswith(begins_at)
+        assert bool(first.details) == bool(begins_at)
         # A gap inside of the step, and the lane of the rank that begins it, say nothing of it.
         for rank in (0, 1):
             spans = range(rank, len(lanes.spans(rank, None).op))
-            said = [lanes.words.said(rank, None, index, RankSet.of([rank])) for index in spans]
+            said = [lanes.words.summarize(rank, None, index, RankSet.of([rank])) for index in spans]
             assert said
-            assert not any("begins step" in one.more for one in said)
+            assert not any("begins step" in one.details for one in said)
 
 
 def reasons(run: MeasuredRun) -> list[str]:
     """Why each idle leg of the path is not earlier."""
-    return [leg.reason for leg in legs_of(measured_results(run, Parameters())) if leg.what == "idle"]
+    return [leg.reason for leg in merged_segments_of(run_recording(run, Parameters())) if leg.what == "idle"]
 
 
 def test_a_gap_is_the_hosts_where_it_had_launched_nothing_for_most_of_it(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from simcore.kineto import open_profile
-from simcore.parameters import Asked, Parameters
-from simcore.runs.measured import measured_results
+from simcore.parameters import OpeningOptions, Parameters
+from simcore.runs.measured import run_recording
 from tests.command_line.running import environment, process
 from tests.export.test_other_readers import HTA, needs_hta
 from tests.kineto.corpus import GLOO, every_file, needs_corpus
@@ -37,7 +37,7 @@ def test_idle_and_compute_are_those_of_hta(path: Path, tmp_path: Path) -> None:
     done = process([HTA, str(_READER), str(copy)], environment(HTA_DISABLE_NS_ROUNDING="1"))
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout.splitlines()[-1])
-    results = measured_results(open_profile(str(path), Asked(step="all")), Parameters())
+    results = run_recording(open_profile(str(path), OpeningOptions(step="all")), Parameters())
     (accounts,) = results.accounts
     ours = {
         "kernel_time(us)": results.step_time_ns,

@@ -14,15 +14,15 @@ from simcore.kineto import cache
 from simcore.kineto.gaps import LEAST_NS, PART, SHARE
 from simcore.kineto.reading import read_file_events
 from simcore.measured import MeasuredRun
-from simcore.parameters import Asked, Parameters
+from simcore.parameters import OpeningOptions, Parameters
 from simcore.ranks import RankSet
 from simcore.render.report.pages import run_json, run_page
 from simcore.replay.idle import CALL, NO_CALL, QUEUED, HostGap, gap_words
 from simcore.replay.parameters import Scales
-from simcore.replay.stragglers import Straggler, stragglers
-from simcore.runs.measured import MeasuredResults, measured_results
+from simcore.replay.stragglers import Straggler, find_stragglers
+from simcore.runs.measured import RecordedRun, run_recording
 from simcore.sources.inputs import open_input
-from simcore.trace.run import legs_of
+from simcore.trace.run import merged_segments_of
 from tests.kineto.corpus import DLRM, every_file, needs_corpus, raw
 from tests.kineto.test_bad_input import event
 from tests.kineto.test_layers import around, kernel, launch
@@ -67,18 +67,18 @@ def idle(*host: dict[str, Any], tid: int = _MAIN, launched: float = 21_000) -> l
     ]
 
 
-def results_of(folder: Path, events: list[dict[str, Any]], **asked: Any) -> MeasuredResults:
+def results_of(folder: Path, events: list[dict[str, Any]], **asked: Any) -> RecordedRun:
     """Of a file with these events."""
     path = folder / "rank0.json"
     path.write_text(json.dumps({"traceEvents": events}))
     return opened(path, **asked)
 
 
-def opened(path: Path, **asked: Any) -> MeasuredResults:
+def opened(path: Path, **asked: Any) -> RecordedRun:
     """Of a file or directory."""
-    run = open_input(str(path), Asked(**asked))
+    run = open_input(str(path), OpeningOptions(**asked))
     assert isinstance(run, MeasuredRun)
-    return measured_results(run, Parameters())
+    return run_recording(run, Parameters())
 
 
 def gap_of(folder: Path, events: list[dict[str, Any]]) -> HostGap:
@@ -452,7 +452,7 @@ def test_a_long_launch_is_a_call_in_which_the_host_was() -> None:
     (line,) = [line for line in insight_lines(results) if "runs nothing" in line]
     for words in ("20.010 ms", "92.6 %", "before gemm_kernel_b", "in cudaLaunchKernel", "19.990 ms"):
         assert words in line
-    (leg,) = [leg for leg in legs_of(results) if leg.ns == 20_010_000]
+    (leg,) = [leg for leg in merged_segments_of(results) if leg.ns == 20_010_000]
     assert leg.reason.endswith("in cudaLaunchKernel")
     (value,) = run_json(results)["measured"]["gaps"]
     assert (value["ranks"], value["cause"], value["call"], value["kind"]) == (
@@ -467,7 +467,7 @@ def test_a_long_launch_is_a_call_in_which_the_host_was() -> None:
 
 def test_a_rank_that_is_late_by_loading_data_comes_last_with_that() -> None:
     results = opened(CASES / "late_by_data_loading")
-    (late,) = stragglers(results)
+    (late,) = find_stragglers(results)
     assert (late.rank, late.last, late.of, late.call_ns) == (2, 1, 4, 30_200_000)
     lines = insight_lines(results)
     (line,) = [line for line in lines if "comes last" in line]
@@ -483,7 +483,7 @@ def test_a_rank_that_is_late_by_loading_data_comes_last_with_that() -> None:
 def test_a_replay_says_nothing_of_gaps_that_are_not_its_own() -> None:
     results = opened(CASES / "late_by_data_loading").with_scales(Scales(gaps=0.5))
     assert not any(results.gaps)
-    assert all(late.gap is None for late in stragglers(results))
+    assert all(late.gap is None for late in find_stragglers(results))
     lines = insight_lines(results)
     assert not any("DataLoader" in line or "runs nothing" in line for line in lines)
 
@@ -530,9 +530,7 @@ def test_gaps_with_one_cause_are_one_sentence_with_their_sum(tmp_path: Path) -> 
 # -- stragglers --------------------------------------------------------------------------
 
 
-def job(
-    folder: Path, late_us: dict[int, float], name: str = "aten::slow", busy_us: int = 0
-) -> MeasuredResults:
+def job(folder: Path, late_us: dict[int, float], name: str = "aten::slow", busy_us: int = 0) -> RecordedRun:
     """Four ranks with one collective of 100 us a step, some come late to it after a call of the host, and
     after so much more compute.
     """
@@ -559,9 +557,9 @@ def job(
     return opened(folder)
 
 
-def late_ranks(results: MeasuredResults) -> list[Straggler]:
+def late_ranks(results: RecordedRun) -> list[Straggler]:
     """The ranks that come last, as the report has them."""
-    found = stragglers(results)
+    found = find_stragglers(results)
     said = [line for line in insight_lines(results) if "comes last" in line]
     assert len(said) == min(2, len(found))
     return found
@@ -602,7 +600,7 @@ def test_reports_and_screens_say_the_same_whoever_read_the_file_first(
 
 def test_all_steps_together_have_their_own_gaps(tmp_path: Path) -> None:
     whole = opened(CASES / "late_by_data_loading", step="all")
-    (late,) = [index for index, rank in enumerate(whole.measured.ranks) if rank.number == 2]
+    (late,) = [index for index, rank in enumerate(whole.measured.ranks) if rank.rank == 2]
     # From the end of the step before: a step alone begins later.
     assert [gap.ns for gap in whole.gaps[late]] == [30_340_000] * 2
     for number in range(3):
@@ -621,26 +619,26 @@ def test_the_cause_of_a_gap_is_in_the_lane_that_shows_the_call(tmp_path: Path) -
         assert stream in lanes.streams(0)
         spans = lanes.spans(0, None)
         (index,) = [at for at, op in enumerate(spans.op) if spans.end[at] - spans.start[at] == 20_000_000]
-        told = lanes.words.said(0, None, index, RankSet.of([0]))
-        assert figures(told.more).count("19.900 ms") == 1
-        (step, *_) = lanes.words.walk(0, None, index, None, -1)
+        told = lanes.words.summarize(0, None, index, RankSet.of([0]))
+        assert figures(told.details).count("19.900 ms") == 1
+        (step, *_) = lanes.words.find_steps(0, None, index, None, -1)
         assert (step.stream, step.start_ns) == (stream, 120_000)
         assert figures(step.words)[-1] == "19.900 ms"
         shown = lanes.spans(0, stream)
         assert (120_000, 20_020_000) in zip(shown.start, shown.end, strict=True)
-        assert ("because", told.more) in lanes.words.all_of(0, None, index, None)
+        assert ("because", told.details) in lanes.words.detail_rows(0, None, index, None)
 
 
 def test_a_call_has_its_place_in_the_file_and_its_thread(tmp_path: Path) -> None:
     lanes = results_of(tmp_path, idle(call("cudaMalloc", 1020, 19_900))).lanes
     lane = f"host calls {_MAIN}"
-    rows = dict(lanes.words.all_of(0, lane, 0, None))
+    rows = dict(lanes.words.detail_rows(0, lane, 0, None))
     assert rows["operation"] == "cudaMalloc"
     assert [value for name, value in rows.items() if "host thread" in name] == [str(_MAIN)]
     assert rows["event"].startswith("5 of ")
     assert lanes.streams(0)[lane] == f"calls {_MAIN}"
     # What a thread launched is told of its operations alone.
-    assert lanes.words.walk(0, lane, 0, None, 1) == []
+    assert lanes.words.find_steps(0, lane, 0, None, 1) == []
 
 
 def test_a_host_that_is_in_no_call_has_no_lane_of_calls(tmp_path: Path) -> None:
@@ -651,7 +649,9 @@ def test_a_host_that_is_in_no_call_has_no_lane_of_calls(tmp_path: Path) -> None:
 def test_names_of_a_file_never_reach_a_terminal_raw(tmp_path: Path) -> None:
     name = "\x1b[31mred\x1b[0m [bold]" + "x" * 5000
     results = results_of(tmp_path, idle(around("cpu_op", name, 1020, 19_900), python(name, 1019, 19_902)))
-    page = "\n".join([*run_page(results), *insight_lines(results), *(leg.reason for leg in legs_of(results))])
+    page = "\n".join(
+        [*run_page(results), *insight_lines(results), *(leg.reason for leg in merged_segments_of(results))]
+    )
     assert "\x1b" not in page
     assert "x" * 200 not in page
     assert results.gaps[0][0].name == name

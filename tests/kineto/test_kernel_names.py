@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcore.kernel_names import short_name, shown_name
+from simcore.kernel_names import display_name, short_name
 
 _NATIVE = "void at::native::"
 _CODE = "(at::TensorIteratorBase&)::{lambda()#2}::operator()() const::{lambda(float)#1}"
@@ -51,7 +51,7 @@ _CODE = "(at::TensorIteratorBase&)::{lambda()#2}::operator()() const::{lambda(fl
     ],
 )
 def test_a_name_begins_with_what_tells_it_from_others(name: str, shown: str) -> None:
-    assert shown_name(name) == shown
+    assert display_name(name) == shown
 
 
 def test_a_name_that_is_too_long_keeps_its_end() -> None:
@@ -95,4 +95,4 @@ def test_a_hostile_name_is_cut_and_made_safe() -> None:
     ],
 )
 def test_calls_of_a_host_keep_what_tells_them_apart(name: str, shown: str) -> None:
-    assert shown_name(name) == shown
+    assert display_name(name) == shown

@@ -13,7 +13,7 @@ from simcore.measured.facts import device_facts
 from simcore.parameters import Parameters
 from simcore.render.report.pages import run_json, run_page
 from simcore.replay.operations import Operations, groupings
-from simcore.runs.measured import measured_results
+from simcore.runs.measured import run_recording
 from simcore.sources.inputs import open_input
 from tests.kineto.corpus import CORPUS, needs_corpus
 from tests.kineto.test_bad_input import event, shown
@@ -157,9 +157,9 @@ def test_one_launch_of_a_graph_has_many_kernels_of_one_step_and_layer(tmp_path: 
 
 def asked_step(number: str) -> Any:
     """What asks for a step."""
-    from simcore.parameters import Asked
+    from simcore.parameters import OpeningOptions
 
-    return Asked(step=number)
+    return OpeningOptions(step=number)
 
 
 def test_events_of_another_vendors_device_are_kernels(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_events_of_another_vendors_device_are_kernels(tmp_path: Path) -> None:
 
 
 def test_layers_are_a_table_of_their_own(tmp_path: Path) -> None:
-    results = measured_results(run_of(tmp_path, two_blocks()), Parameters())
+    results = run_recording(run_of(tmp_path, two_blocks()), Parameters())
     said(run_page(results).splitlines(), "Layers of", "all ranks")
     rows = {(one["name"], one["kind"]): one["total_ns"] for one in run_json(results)["measured"]["layers"]}
     assert rows["Block_1", "forward"] == rows["Block_1", "backward"] == rows["(no layer)", "kernel"] == 10_000
@@ -179,7 +179,7 @@ def test_layers_are_a_table_of_their_own(tmp_path: Path) -> None:
 
 
 def test_without_any_layer_there_is_no_table(tmp_path: Path) -> None:
-    results = measured_results(run_of(tmp_path, [event(), event(ts=300)]), Parameters())
+    results = run_recording(run_of(tmp_path, [event(), event(ts=300)]), Parameters())
     assert groupings(results.measured) == ("kernel",)
     assert not any(line.startswith("Layers of ") for line in run_page(results).splitlines())
     assert "layers" not in run_json(results)["measured"]

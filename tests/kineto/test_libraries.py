@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from simcore.kineto.libraries import KernelNames, identifier_of, kernel_kind, said_collective
+from simcore.kineto.libraries import KernelNames, collective_in_name, identifier_of, kernel_kind
 from simcore.measured import MeasuredRun
-from simcore.parameters import Asked, Parameters
+from simcore.parameters import OpeningOptions, Parameters
 from simcore.render.report.pages import run_json
-from simcore.runs.measured import measured_results
+from simcore.runs.measured import run_recording
 from simcore.sources.inputs import open_input
 from tests.command_line.running import wltui
 from tests.kineto.test_bad_input import event, opened
@@ -162,12 +162,12 @@ def test_a_kernel_of_a_library_is_known_by_its_name(name: str) -> None:
 @pytest.mark.parametrize("name", [*LOCAL, *COMPUTES])
 def test_what_computes_neither_communicates_nor_says_so(name: str) -> None:
     assert not KernelNames().communicates(name)
-    assert said_collective(name) is None
+    assert collective_in_name(name) is None
 
 
 def figures(run: MeasuredRun) -> tuple[int, int]:
     """(compute, exposed) of the only rank, ns."""
-    (one,) = run_json(measured_results(run, Parameters()))["classes"]
+    (one,) = run_json(run_recording(run, Parameters()))["classes"]
     return sum(one["compute_ns"].values()), one["exposed_ns"].get("comm", 0)
 
 
@@ -251,7 +251,7 @@ def test_what_a_name_says_and_nobody_knows_is_a_note_whose_option_tells_it(
     assert figures(run) == (800 * unit, 0)
     (message,) = notes(run, "collective-by-name")
     option = shlex.split(message[message.index("--comm-names") :])[:2]
-    again = open_input(str(path), Asked(comm_names=option[1]))
+    again = open_input(str(path), OpeningOptions(comm_names=option[1]))
     assert isinstance(again, MeasuredRun)
     assert figures(again) == (500 * unit, 300 * unit)
     assert not notes(again, "collective-by-name")
@@ -290,6 +290,6 @@ def test_metadata_or_an_annotation_make_it_no_question(tmp_path: Path) -> None:
 def test_a_pattern_of_ones_own_may_have_flags(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(json.dumps({"traceEvents": both("MINE_k")}))
-    run = open_input(str(path), Asked(comm_names="(?i)mine_"))
+    run = open_input(str(path), OpeningOptions(comm_names="(?i)mine_"))
     assert isinstance(run, MeasuredRun)
     assert figures(run) == (500_000, 300_000)

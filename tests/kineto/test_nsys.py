@@ -10,9 +10,9 @@ import pytest
 
 from simcore.diagnostics import InputError
 from simcore.measured import MeasuredRun
-from simcore.parameters import Asked, Parameters
+from simcore.parameters import OpeningOptions, Parameters
 from simcore.replay.parameters import Scales
-from simcore.runs.measured import measured_results
+from simcore.runs.measured import run_recording
 from simcore.sources.inputs import open_input
 from tests.kineto.corpus import NSYS, needs_corpus, union_ns
 from tests.measured.paths import insight_lines
@@ -22,7 +22,7 @@ _KERNELS, _CALLS = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"
 
 
 def _opened(path: Path, step: str | None = "all") -> MeasuredRun:
-    run = open_input(str(path), Asked(step=step))
+    run = open_input(str(path), OpeningOptions(step=step))
     assert isinstance(run, MeasuredRun)
     return run
 
@@ -75,14 +75,12 @@ def made(
 @needs_corpus
 def test_accounts_of_each_device_are_the_unions_of_its_rows() -> None:
     run = _opened(NSYS)
-    results = measured_results(run, Parameters())
+    results = run_recording(run, Parameters())
     connection = sqlite3.connect(f"file:{NSYS}?mode=ro&immutable=1", uri=True)
-    assert [rank.number for rank in run.ranks] == [0, 1]
+    assert [rank.rank for rank in run.ranks] == [0, 1]
     for rank, accounts in zip(run.ranks, results.accounts, strict=True):
         spans = [
-            connection.execute(
-                f"select start, end from {table} where deviceId = ?", (rank.number,)
-            ).fetchall()
+            connection.execute(f"select start, end from {table} where deviceId = ?", (rank.rank,)).fetchall()
             for table in (_KERNELS, "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET")
         ]
         kernels, every = union_ns(spans[0]), union_ns([one for some in spans for one in some])
@@ -138,7 +136,7 @@ def test_what_is_damaged_names_the_row_and_what_is_cut_the_byte(tmp_path: Path) 
 
 def test_what_is_said_of_devices_calls_them_so(tmp_path: Path) -> None:
     kernels = [(0, 50, 0, "gemm"), (50, 100, 0, "gemm"), (0, 300, 1, "gemm"), (900, 1000, 1, "gemm")]
-    results = measured_results(_opened(made(tmp_path / "a.sqlite", kernels)), Parameters())
+    results = run_recording(_opened(made(tmp_path / "a.sqlite", kernels)), Parameters())
     slow, idle = insight_lines(results)
     assert figures(slow) == ["1", "400 ns", "0", "100 ns", "0", "700 ns", "-30.0 %"]
     said([slow], "Device 1", "device 0", "device 0")
@@ -148,7 +146,7 @@ def test_what_is_said_of_devices_calls_them_so(tmp_path: Path) -> None:
 
 def test_a_device_that_runs_more_kernels_has_more_work_and_is_not_slow(tmp_path: Path) -> None:
     kernels = [(0, 100, 0, "gemm"), (0, 100, 1, "gemm"), (300, 410, 1, "gemm")]
-    results = measured_results(_opened(made(tmp_path / "a.sqlite", kernels)), Parameters())
+    results = run_recording(_opened(made(tmp_path / "a.sqlite", kernels)), Parameters())
     longer = insight_lines(results)[0]
     assert figures(longer) == ["1", "210 ns", "0", "100 ns", "210 ns", "2", "0", "100 ns", "1"]
     said([longer], "Device 1 computes longer", "device 0", "gemm", "device 0")
@@ -174,21 +172,21 @@ def test_less_time_on_copies_makes_the_step_shorter_as_their_row_promises(tmp_pa
             "create table CUPTI_ACTIVITY_KIND_MEMCPY (start, end, deviceId, streamId, bytes, copyKind)"
         )
         connection.execute("insert into CUPTI_ACTIVITY_KIND_MEMCPY values (100000, 300000, 0, 7, 4096, 1)")
-    results = measured_results(_opened(path), Parameters())
+    results = run_recording(_opened(path), Parameters())
     assert results.step_time_ns == 400_000
     copies = next(knob for knob in results.what_if() if knob.name == "copies of memory")
     assert (copies.free_ns, copies.better10_ns, copies.unknown) == (200_000, 380_000, "")
     # What `t` tries, and what a user types.
     assert copies.parameters == Parameters(kind_scale=("copy=0.9",))
-    again = measured_results(_opened(path), copies.parameters)
+    again = run_recording(_opened(path), copies.parameters)
     assert again.step_time_ns == copies.better10_ns
-    assert measured_results(_opened(path), Parameters(comm_scale=0.5)).step_time_ns == 400_000
+    assert run_recording(_opened(path), Parameters(comm_scale=0.5)).step_time_ns == 400_000
     slopes = {gradient.scale: gradient for gradient in results.gradients}
     assert (slopes["copies"].left_ns, slopes["copies"].right_ns) == (200_000, 200_000)
 
 
 def test_runs_without_copies_are_not_told_of_any(tmp_path: Path) -> None:
     path = made(tmp_path / "kernels.sqlite", [(0, 100_000, 0, "gemm"), (300_000, 400_000, 0, "gemm")])
-    results = measured_results(_opened(path), Parameters())
+    results = run_recording(_opened(path), Parameters())
     assert "copies of memory" not in [knob.name for knob in results.what_if()]
     assert "copies" not in [gradient.scale for gradient in results.gradients]

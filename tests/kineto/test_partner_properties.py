@@ -108,7 +108,7 @@ def test_each_rank_waits_what_the_program_made_it_wait(made: Made) -> None:
         made.kernels
     )
     assert all(ns >= 0 for account in results.accounts for ns in account.total_ns)
-    assert not results.ties.matches.unmatched
+    assert not results.rendezvous.matches.unmatched
 
 
 @_MOST
@@ -164,7 +164,7 @@ def test_clocks_that_sends_alone_tie_move_only_where_a_receive_ends_before_its_s
     assert exact.measured.recorded is not None
     assert set(exact.measured.recorded.shifts) == {0}
     if moved.measured.concurrent:
-        assert not moved.ties.matches.unmatched
+        assert not moved.rendezvous.matches.unmatched
     assert moved.with_scales(Scales()).step_time_ns == moved.step_time_ns
 
 

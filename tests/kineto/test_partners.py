@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from simcore.replay.parameters import Scales
-from simcore.sources.ties import NONE
+from simcore.sources.rendezvous import NONE
 from tests.export.reading import exported
 from tests.export.test_chakra_measured import accounts_of, read_again
 from tests.export.test_chakra_measured import exported as written
@@ -54,7 +54,7 @@ def test_an_eager_send_moves_no_clock_and_waits_for_nobody() -> None:
     assert waits_us(results) == {0: 0, 1: 1005}
     assert "bound-clock" in said(results)
     assert "clock-offset" not in said(results)
-    assert not results.ties.matches.unmatched
+    assert not results.rendezvous.matches.unmatched
 
 
 def test_a_receive_follows_its_send_where_that_is_sooner_in_a_replay() -> None:
@@ -141,14 +141,14 @@ def test_two_ranks_of_two_groups_of_one_name_are_no_partners(tmp_path: Path) -> 
     made = _pair([_sent(group, 2, {"Dst_Rank": 1})], [_received(group, 2, {"Src_Rank": 3})], (0, 2))
     results = opened(write(tmp_path, made, world=4))
     assert waits_us(results) == {0: 0, 2: 0}
-    assert len(results.ties.matches.unmatched) == 2
+    assert len(results.rendezvous.matches.unmatched) == 2
 
 
 def test_sends_of_several_ranks_without_ends_are_no_collective(tmp_path: Path) -> None:
     group = in_group("pp", range(4))
     made = {rank: [gemm(0, 5), called("send", 100 + 10 * rank, 200, 4, **group)] for rank in range(4)}
     results = opened(write(tmp_path, made))
-    assert len(results.ties.matches.unmatched) == 4
+    assert len(results.rendezvous.matches.unmatched) == 4
     assert not any(waits_us(results).values())
 
 
@@ -171,7 +171,7 @@ def test_several_launched_as_one_among_more_than_two_have_no_known_partner(tmp_p
     group = in_group("pp", range(4))
     made = {rank: [gemm(0, 5), called("coalesced", 100 + 30 * rank, 240, 4, **group)] for rank in range(4)}
     results = opened(write(tmp_path, made))
-    assert len(results.ties.matches.unmatched) == 4
+    assert len(results.rendezvous.matches.unmatched) == 4
     assert not any(waits_us(results).values())
 
 
@@ -215,7 +215,7 @@ def _one_f_one_b(stages: int, batches: int, takes: int) -> dict[int, list[Kernel
 def test_a_pipeline_that_sends_both_ways_is_matched_whole(tmp_path: Path) -> None:
     made = _one_f_one_b(4, 6, 500)
     results = opened(write(tmp_path, made))
-    assert not results.ties.matches.unmatched
+    assert not results.rendezvous.matches.unmatched
     assert set(_shifts(tmp_path)) == {0}
     assert results.with_scales(Scales()).step_time_ns == results.step_time_ns
     for rank, kernels in made.items():
@@ -250,7 +250,7 @@ def test_sends_both_ways_bring_hosts_together_that_are_hours_apart(hours: int, t
     write(tmp_path, made, late_us={1: hours * _HOUR_US})
     results = opened(tmp_path)
     assert results.measured.concurrent
-    assert not results.ties.matches.unmatched
+    assert not results.rendezvous.matches.unmatched
     (_, moved, _) = _shifts(tmp_path)
     # The messages leave open what the shortest of them take.
     assert abs(moved / 1000 + hours * _HOUR_US) <= 500
@@ -274,7 +274,7 @@ def test_sends_that_contradict_each_other_move_no_clock_and_are_no_match(tmp_pat
     )
     results = opened(write(tmp_path, made))
     assert _shifts(tmp_path) == (0, 0)
-    assert len(results.ties.matches.unmatched) == 4
+    assert len(results.rendezvous.matches.unmatched) == 4
     assert all(ns >= 0 for account in results.accounts for ns in account.total_ns)
 
 
@@ -455,7 +455,7 @@ def test_groups_of_hosts_that_nothing_ties_keep_their_waits(apart_us: int, tmp_p
 
 def test_an_arrow_leads_from_an_eager_send_to_its_receive() -> None:
     run = opened(CASES / "eager_send").measured
-    events = json.loads(b"".join(exported("chrome", run).pieces))["traceEvents"]
+    events = json.loads(b"".join(exported("chrome", run).chunks))["traceEvents"]
     starts = {one["id"]: one["pid"] for one in events if one["ph"] == "s"}
     assert [starts[one["id"]] for one in events if one["ph"] == "f"] == [0] * 4
     assert {one["pid"] for one in events if one["ph"] == "f"} == {1}

@@ -12,7 +12,7 @@ import pytest
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.replay.parameters import Scales
-from simcore.runs.measured import measured_results
+from simcore.runs.measured import run_recording
 from simcore.sources.inputs import open_input
 
 _RANKS, _COLLECTIVES = 3, 5
@@ -154,8 +154,8 @@ def test_a_kernel_halved_takes_as_long_as_in_a_second_replay(seed: int, tmp_path
     ranks = made_set(seed)
     run = open_input(str(written(tmp_path, ranks)))
     assert isinstance(run, MeasuredRun)
-    results = measured_results(run, Parameters())
-    assert len(results.ties.matches.meetings) == _COLLECTIVES
+    results = run_recording(run, Parameters())
+    assert len(results.rendezvous.matches.meetings) == _COLLECTIVES
     for factors in ({}, {"gemm": 0.5}, {"norm": 0.5}, {"gemm": 0.0, "norm": 2.0}):
         found = results.with_scales(Scales(ops=factors)).step_time_ns
         assert abs(found - replayed(ranks, factors) * 1000) <= 10_000, factors

@@ -17,10 +17,10 @@ from simcore.calibration import calibrate
 from simcore.diagnostics import InputError, UsageError
 from simcore.measured import MeasuredRun
 from simcore.measured.run import RecordedStep
-from simcore.parameters import Asked, Parameters
+from simcore.parameters import OpeningOptions, Parameters
 from simcore.replay.parameters import Scales
-from simcore.replay.stragglers import on_time, stragglers
-from simcore.runs.measured import MeasuredResults, measured_results
+from simcore.replay.stragglers import find_stragglers, on_time_scales
+from simcore.runs.measured import RecordedRun, run_recording
 from simcore.setup import Setup
 from simcore.sources.inputs import open_input
 from simcore.units import duration, percent
@@ -36,16 +36,16 @@ _NEAR_NS = 10_000
 
 
 def _opened(path: Path, **asked: Any) -> MeasuredRun:
-    run = open_input(str(path), Asked(**asked))
+    run = open_input(str(path), OpeningOptions(**asked))
     assert isinstance(run, MeasuredRun)
     return run
 
 
-def _results(path: Path, **asked: Any) -> MeasuredResults:
-    return measured_results(_opened(path, **asked), Parameters())
+def _results(path: Path, **asked: Any) -> RecordedRun:
+    return run_recording(_opened(path, **asked), Parameters())
 
 
-def _accounts(results: MeasuredResults) -> list[list[int]]:
+def _accounts(results: RecordedRun) -> list[list[int]]:
     return [one.total_ns for one in results.accounts]
 
 
@@ -69,7 +69,7 @@ def _shift(data: dict[str, Any], us: int) -> None:
 
 
 def test_all_eight_collectives_match_on_all_eight_ranks() -> None:
-    matches = _results(DLRM).ties.matches
+    matches = _results(DLRM).rendezvous.matches
     assert [sorted(call.rank for call in one.calls) for one in matches.meetings] == [list(range(8))] * 8
     assert not matches.unmatched
 
@@ -93,7 +93,7 @@ def test_the_rank_that_comes_last_is_named_with_how_often_and_what_it_costs() ->
     sentences = results.figures.words
     words = " ".join(sentences)
     assert figures(said(sentences, "Rank 7 comes last"))[:3] == ["7", "5", "8"]
-    (late,) = stragglers(results)
+    (late,) = find_stragglers(results)
     # The gaps before its five collectives and, of these, what lies before its first operation.
     said(sentences, "Rank 7 comes last", "6.061 ms", "host gaps", "4.648 ms", "first operation")
     begun = sorted(rank.ops.start[0] for rank in results.measured.ranks)
@@ -109,7 +109,7 @@ def test_the_rank_that_comes_last_is_named_with_how_often_and_what_it_costs() ->
     before = [duration(outside[7][0]), f"{share} %"]
     assert figures(own)[-5:] == ["7", "16.866 ms", "7.644 ms", *before]
     said([own], "rank 7", "16.866 ms", "7.644 ms", "first operation", *before)
-    scales, less_ns = on_time(results, late)
+    scales, less_ns = on_time_scales(results, late)
     again = results.with_scales(scales)
     # A replay begins as its operations let it.
     assert not any("own steps" in line for line in again.figures.words)
@@ -125,9 +125,9 @@ def test_the_rank_that_comes_last_is_named_with_how_often_and_what_it_costs() ->
 def test_calls_that_end_apart_are_no_collective_and_nobody_waits_in_them() -> None:
     """Two of 128 ranks: of five calls in order two pairs end within 0.2 ms, the others 13 to 68 ms apart."""
     results = _results(HTA)
-    met = [one.calls for one in results.ties.matches.meetings if len(one.calls) > 1]
+    met = [one.calls for one in results.rendezvous.matches.meetings if len(one.calls) > 1]
     assert len(met) == 2
-    assert len(results.ties.matches.unmatched) == 6
+    assert len(results.rendezvous.matches.unmatched) == 6
     first, second = (raw(path)["traceEvents"] for path in sorted(HTA.glob("*.json.gz")))
     calls = [[one for one in events if "SendRecv" in one.get("name", "")] for events in (first, second)]
     calls = [sorted(some, key=lambda one: one["ts"])[-2:] for some in calls]
@@ -170,7 +170,7 @@ def test_one_pair_alone_that_ends_at_once_set_the_clocks_itself(tmp_path: Path) 
 
     results = _results(_copy(tmp_path, cut, HTA))
     assert results.measured.concurrent
-    assert [len(one.calls) for one in results.ties.matches.meetings] == [1] * 6
+    assert [len(one.calls) for one in results.rendezvous.matches.meetings] == [1] * 6
     assert not results.waiting
     # Nor does anybody come last to a call whose other members are not known.
     assert not any("came last" in one.reason for one in results.figures.path_segments())
@@ -182,7 +182,7 @@ def test_kernels_of_one_collective_end_at_once_or_are_none(tmp_path: Path) -> No
         if number == 3:
             max(kernels, key=lambda one: one["ts"])["dur"] += 1_500
 
-    matches = _results(_copy(tmp_path, lengthen)).ties.matches
+    matches = _results(_copy(tmp_path, lengthen)).rendezvous.matches
     assert [len(one.calls) for one in matches.meetings if len(one.calls) > 1] == [8] * 7
     assert len(matches.unmatched) == 8
 
@@ -210,14 +210,14 @@ def test_the_steps_are_listed_with_their_times_and_the_slowest() -> None:
     assert words.endswith("slowest is 4")
     many = [RecordedStep(number, {0: 10**6 * (number % 7 + 1)}) for number in range(20)]
     assert figures(steps_words(many)) == ["4.000 ms", "6", "7.000 ms", "13", "7.000 ms", "5", "6.000 ms"]
-    assert ("steps", words) in facts(measured_results(found, Parameters()))
+    assert ("steps", words) in facts(run_recording(found, Parameters()))
     assert not any(name == "steps" for name, _ in facts(_results(DLRM)))
 
 
 def test_all_ranks_are_one_file_for_other_viewers_with_flows_between_the_members(tmp_path: Path) -> None:
     drawn = random.Random(5)
     run = _opened(_copy(tmp_path, lambda number, data: _shift(data, drawn.randint(-20_000, 20_000))))
-    events = json.loads(b"".join(exported("chrome", run).pieces))["traceEvents"]
+    events = json.loads(b"".join(exported("chrome", run).chunks))["traceEvents"]
     arrows = [one for one in events if one["ph"] in "sf"]
     # Of each of 8 collectives an arrow from the last to come to each of 7 others.
     assert len(arrows) == 2 * 8 * 7
@@ -273,13 +273,13 @@ def test_shuffled_events_and_files_under_other_names_are_the_same_run(tmp_path: 
         drawn.shuffle(data["traceEvents"])
         (tmp_path / name).write_text(json.dumps(data))
     found = _results(tmp_path)
-    assert [rank.number for rank in found.measured.ranks] == list(range(8))
+    assert [rank.rank for rank in found.measured.ranks] == list(range(8))
     assert _accounts(found) == _accounts(_results(DLRM))
 
 
 def test_ranks_that_no_file_states_come_from_the_names_which_is_said(tmp_path: Path) -> None:
     found = _opened(_copy(tmp_path, lambda number, data: data["distributedInfo"].pop("rank")))
-    assert [rank.number for rank in found.ranks] == list(range(8))
+    assert [rank.rank for rank in found.ranks] == list(range(8))
     assert "rank 0-7" in _said(found)["rank-from-name"]
 
 
@@ -288,7 +288,7 @@ def test_a_missing_rank_is_named_and_the_others_are_matched(tmp_path: Path) -> N
     next(tmp_path.glob("worker3_*")).unlink()
     results = _results(tmp_path)
     assert "rank 3 of 8 is missing" in _said(results.measured)["ranks-missing"]
-    assert [len(one.calls) for one in results.ties.matches.meetings] == [7] * 8
+    assert [len(one.calls) for one in results.rendezvous.matches.meetings] == [7] * 8
 
 
 def test_a_rank_that_is_cut_in_the_middle_is_shown_with_what_it_has(tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ def test_a_rank_that_is_cut_in_the_middle_is_shown_with_what_it_has(tmp_path: Pa
     cut.unlink()
     found = _opened(tmp_path)
     assert f"at byte {len(whole) * 9 // 10}" in _said(found)["cut-file"]
-    assert [rank.number for rank in found.ranks] == list(range(8))
+    assert [rank.rank for rank in found.ranks] == list(range(8))
 
 
 def test_two_jobs_in_one_directory_are_two_runs(tmp_path: Path) -> None:
@@ -355,7 +355,9 @@ def test_old_categories_and_other_vendors_are_read(tmp_path: Path) -> None:
 def test_a_host_without_a_device_says_so_and_its_groups_are_found_by_their_ends() -> None:
     results = _results(GLOO)
     assert "no device" in _said(results.measured)["no-device"]
-    members = {(one.kind, tuple(call.rank for call in one.calls)) for one in results.ties.matches.meetings}
+    members = {
+        (one.kind, tuple(call.rank for call in one.calls)) for one in results.rendezvous.matches.meetings
+    }
     assert {("tp", (0, 1)), ("tp", (2, 3)), ("dp", (0, 2)), ("dp", (1, 3))} <= members
     # `Whose members end within 70.225 us` was the middle: one pair ends 4.4 ms from its usual difference.
     by_ends = [one.message for one in results.measured.diagnostics if one.code == "group-by-ends"]
@@ -368,7 +370,7 @@ def test_a_host_without_a_device_says_so_and_its_groups_are_found_by_their_ends(
 def test_steps_are_runs_of_a_set(tmp_path: Path) -> None:
     found = _opened(GLOO)
     assert found.recorded is not None
-    assert [step.number for step in found.recorded.steps] == [2, 3, 4]
+    assert [step.step_number for step in found.recorded.steps] == [2, 3, 4]
     assert found.recorded.step == 4
     assert _opened(GLOO, step="3").recorded == _opened(GLOO, run=found.others[1]).recorded
     with pytest.raises(UsageError, match="--step 7: no such step"):
@@ -378,7 +380,7 @@ def test_steps_are_runs_of_a_set(tmp_path: Path) -> None:
 
 
 def test_some_ranks_alone() -> None:
-    assert [rank.number for rank in _opened(DLRM, ranks="0-2,7").ranks] == [0, 1, 2, 7]
+    assert [rank.rank for rank in _opened(DLRM, ranks="0-2,7").ranks] == [0, 1, 2, 7]
     with pytest.raises(UsageError, match="expected ranks such as"):
         _opened(DLRM, ranks="7-1")
 
@@ -386,7 +388,7 @@ def test_some_ranks_alone() -> None:
 def test_names_that_communicate_can_be_added() -> None:
     one = next(DLRM.glob("worker0*"))
     before, after = _results(one), _results(one, comm_names="sgemm")
-    assert len(after.ties.matches.meetings) > len(before.ties.matches.meetings) == 8
+    assert len(after.rendezvous.matches.meetings) > len(before.rendezvous.matches.meetings) == 8
     with pytest.raises(UsageError, match="expected a regular expression"):
         _opened(one, comm_names="(")
 
@@ -404,7 +406,7 @@ def test_nested_folders_are_one_set(tmp_path: Path) -> None:
             (folder / f"rank{number}.json").write_text(json.dumps(data))
     found = _opened(tmp_path)
     assert found.recorded is not None
-    assert [step.number for step in found.recorded.steps] == [10, 11]
+    assert [step.step_number for step in found.recorded.steps] == [10, 11]
     assert _accounts(_results(tmp_path, step="10")) == _accounts(_results(DLRM))
 
 
@@ -419,7 +421,7 @@ def test_two_windows_of_each_rank_in_one_directory_are_one_job(tmp_path: Path) -
             (tmp_path / f"rank{number}.window{step}.json").write_text(json.dumps(data))
     last = _results(tmp_path)
     assert last.measured.recorded is not None
-    assert [step.number for step in last.measured.recorded.steps] == [4, 5]
+    assert [step.step_number for step in last.measured.recorded.steps] == [4, 5]
     assert last.measured.recorded.step == 5
     assert all("window5" in rank.path for rank in last.measured.ranks)
     first = _results(tmp_path, step="4")

@@ -16,13 +16,13 @@ import pytest
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError
 from simcore.measured import MeasuredRun
-from simcore.parameters import Asked, Parameters
+from simcore.parameters import OpeningOptions, Parameters
 from simcore.render.report.pages import run_page
-from simcore.runs.measured import MeasuredResults, measured_results
-from simcore.runs.simulated import Results
+from simcore.runs.measured import RecordedRun, run_recording
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.sources.inputs import open_input
-from simcore.trace.run import path_sums
+from simcore.trace.run import sum_path
 from simcore.workload import open_workload
 from simcore.workload.formats import span_csv
 from simcore.workload.spans import KINDS
@@ -46,13 +46,13 @@ def written(folder: Path, text: str | bytes, name: str = "spans.csv") -> str:
 
 
 def opened(path: str, **asked: Any) -> MeasuredRun:
-    run = open_input(path, Asked(**asked))
+    run = open_input(path, OpeningOptions(**asked))
     assert isinstance(run, MeasuredRun)
     return run
 
 
-def results(path: str, **asked: Any) -> MeasuredResults:
-    return measured_results(opened(path, **asked), Parameters())
+def results(path: str, **asked: Any) -> RecordedRun:
+    return run_recording(opened(path, **asked), Parameters())
 
 
 def found(path: str) -> list[Diagnostic]:
@@ -63,10 +63,10 @@ def found(path: str) -> list[Diagnostic]:
         return list(error.diagnostics)
 
 
-def figures(of: MeasuredResults) -> dict[int, dict[str, int]]:
+def figures(of: RecordedRun) -> dict[int, dict[str, int]]:
     """The accounts of each rank that are not 0, ns."""
     return {
-        rank.number: {name: account.ns(name) for name in account.of.all if account.ns(name)}
+        rank.rank: {name: account.ns(name) for name in account.of.all if account.ns(name)}
         for rank, account in zip(of.measured.ranks, of.accounts, strict=True)
     }
 
@@ -108,7 +108,7 @@ def told(account: Any) -> Counter[str]:
 )  # fmt: skip
 def test_a_simulated_run_is_the_same_run_as_a_csv(tmp_path: Path, name: str, given: dict[str, Any]) -> None:
     simulation = simulate(open_workload(str(REPOSITORY / "fixtures" / name)), Parameters(**given))
-    simulated = Results(simulation)
+    simulated = SimulatedRun(simulation)
     read = results(written(tmp_path, as_csv(simulation)))
     assert read.measured.step_time_ns == simulation.timeline.step_time_ns
     assert {one.severity for one in read.measured.diagnostics} <= {"note"}
@@ -116,9 +116,9 @@ def test_a_simulated_run_is_the_same_run_as_a_csv(tmp_path: Path, name: str, giv
         for rank in rank_class.ranks:
             assert told(read.accounts[rank]) == told(simulated.accounts[number]), rank
     path: Counter[str] = Counter()
-    for kind, ns in path_sums(simulated, "kind"):
+    for kind, ns in sum_path(simulated, "kind"):
         path[_KINDS.get(kind, kind)] += ns
-    assert dict(path_sums(read, "kind")) == path
+    assert dict(sum_path(read, "kind")) == path
 
 
 # -- what the columns mean -----------------------------------------------------------------------
@@ -199,7 +199,7 @@ def test_a_step_is_chosen_as_of_a_profile(tmp_path: Path, step: str | None, ns: 
 
 def test_ranks_are_chosen_of_one_file(tmp_path: Path) -> None:
     path = written(tmp_path, TWO)
-    assert [rank.number for rank in opened(path, ranks="1").ranks] == [1]
+    assert [rank.rank for rank in opened(path, ranks="1").ranks] == [1]
     with pytest.raises(UsageError, match="no file of these ranks"):
         opened(path, ranks="2-9")
 
@@ -216,7 +216,7 @@ def test_calls_of_a_step_are_matched_by_group_and_order(tmp_path: Path) -> None:
     head = "rank,start_ns,end_ns,name,kind,group"
     stated = rows.replace("tp\n", "tp,0\n")
     meetings = [
-        [len(meeting.calls) for meeting in results(written(tmp_path, text)).ties.matches.meetings]
+        [len(meeting.calls) for meeting in results(written(tmp_path, text)).rendezvous.matches.meetings]
         for text in (f"{head},step\n{stated}", f"{head}\n{rows}")
     ]
     assert meetings == [[2], [1, 1]]
@@ -227,7 +227,9 @@ def test_calls_are_counted_in_their_group(tmp_path: Path) -> None:
     rows = ('0,0,10,a,all-reduce,"0,2",0', "0,10,20,a,all-reduce,0-1,0", "1,10,20,a,all-reduce,0-1,0",
             '2,0,10,a,all-reduce,"0,2",0')  # fmt: skip
     read = results(written(tmp_path, _of(*rows, head="rank,start_ns,end_ns,name,kind,group,step")))
-    assert sorted(tuple(call.rank for call in meeting.calls) for meeting in read.ties.matches.meetings) == [
+    assert sorted(
+        tuple(call.rank for call in meeting.calls) for meeting in read.rendezvous.matches.meetings
+    ) == [
         (0, 1),
         (0, 2),
     ]

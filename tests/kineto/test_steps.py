@@ -17,9 +17,9 @@ from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import Recording
 from simcore.measured import MeasuredRun
 from simcore.measured.run import RecordedStep
-from simcore.parameters import Asked, Parameters
+from simcore.parameters import OpeningOptions, Parameters
 from simcore.ranks import RankSet
-from simcore.runs.measured import measured_results
+from simcore.runs.measured import run_recording
 from simcore.sources.inputs import open_input
 from tests.command_line.running import wltui_here
 from tests.findings import facts
@@ -32,7 +32,7 @@ CASES = Path(__file__).parent / "cases"
 
 def opened(path: Path, **asked: Any) -> MeasuredRun:
     """The run of a file or directory."""
-    run = open_input(str(path), Asked(**asked))
+    run = open_input(str(path), OpeningOptions(**asked))
     assert isinstance(run, MeasuredRun)
     return run
 
@@ -47,7 +47,7 @@ def written(path: Path, events: list[dict[str, Any]], **top: Any) -> Path:
 def steps_of(run: MeasuredRun) -> dict[int, int]:
     """How long each step is on the rank where it takes longest, us."""
     assert run.recorded is not None
-    return {step.number: step.longest_ns // 1000 for step in run.recorded.steps}
+    return {step.step_number: step.longest_ns // 1000 for step in run.recorded.steps}
 
 
 def said(run: MeasuredRun, code: str) -> list[str]:
@@ -66,7 +66,7 @@ def test_a_job_that_runs_ahead_has_the_same_step_however_many_are_recorded(
 ) -> None:
     run = opened(CASES / f"host_ahead_{steps}_steps.json")
     assert steps_of(run) == dict.fromkeys(range(steps), 100_000) | {0: 100_040}
-    (rank,) = measured_results(run, Parameters()).accounts
+    (rank,) = run_recording(run, Parameters()).accounts
     assert rank.busy_ns == 99_900_000
     assert run.step_time_ns == 100_000_000
     (message,) = said(run, "step-begin-assumed")
@@ -202,7 +202,7 @@ def test_steps_begin_when_the_device_is_free_and_share_no_time(
     # A device that is always behind is at one step at a time; each kernel is of one.
     assert sum(step.ops for step in recording.steps) == len(recording.ops) - left
     for step, (begin, end) in zip(recording.steps, expected, strict=True):
-        trace = recording.trace(0, step.number)
+        trace = recording.trace(0, step.step_number)
         assert len(trace.ops) == step.ops
         assert all(begin * 1000 <= start for start in trace.ops.start)
         assert all(over <= end * 1000 for over in trace.ops.end)
@@ -226,9 +226,9 @@ def test_a_rank_that_is_at_the_step_before_says_so_of_the_time_until_it_begins(t
             kernel(2, 1250 + before) | {"name": "ncclDevKernel_AllReduce", "dur": 900 - before, "tid": 20},
         ]  # fmt: skip
         written(tmp_path / f"rank{rank}.json", events, distributedInfo={"rank": rank, "world_size": 2})
-    results = measured_results(opened(tmp_path), Parameters())
-    first = results.lanes.words.said(1, None, 0, RankSet.of([1]))
-    assert first.more.endswith("until 0.000 300 000 s")
+    results = run_recording(opened(tmp_path), Parameters())
+    first = results.lanes.words.summarize(1, None, 0, RankSet.of([1]))
+    assert first.details.endswith("until 0.000 300 000 s")
 
 
 @pytest.mark.parametrize("is_one_file", [False, True])
@@ -358,7 +358,7 @@ def test_ranges_of_nsight_are_steps_by_the_same_rules(tmp_path: Path) -> None:
 def test_two_windows_of_one_process_are_one_rank() -> None:
     run = opened(CASES / "default_handler_names")
     assert steps_of(run) == {1: 800, 2: 800, 6: 800, 7: 800}
-    assert [rank.number for rank in run.ranks] == [0]
+    assert [rank.rank for rank in run.ranks] == [0]
     (message,) = said(run, "rank-from-name")
     assert "windows" in message
 
@@ -379,7 +379,7 @@ def test_processes_of_two_windows_each_are_as_many_ranks(tmp_path: Path) -> None
             name = f"node-a_{process}.{1752215573000000000 + window}.pt.trace.json"
             _window(tmp_path, name, process, 1 + 5 * window, 10_000 * window)
     run = opened(tmp_path)
-    assert [rank.number for rank in run.ranks] == [0, 1]
+    assert [rank.rank for rank in run.ranks] == [0, 1]
     assert set(steps_of(run)) == {1, 2, 6, 7}
 
 
@@ -388,7 +388,7 @@ def test_one_process_with_the_same_steps_again_is_one_rank_in_two_runs(tmp_path:
         name = f"node-a_851.{1752215573000000000 + window}.pt.trace.json"
         _window(tmp_path, name, 851, 1, 50_000 * window)
     run = opened(tmp_path)
-    assert [rank.number for rank in run.ranks] == [0]
+    assert [rank.rank for rank in run.ranks] == [0]
     assert len([one for one in run.others if "#" not in one]) == 1
 
 
@@ -406,12 +406,12 @@ def test_a_process_goes_before_a_name_and_metadata_before_both(tmp_path: Path) -
     _window(tmp_path / "a", "worker3.json", 7, 1)
     _window(tmp_path / "a", "worker4.json", 7, 6, 50_000)
     run = opened(tmp_path / "a")
-    assert [rank.number for rank in run.ranks] == [3]
+    assert [rank.rank for rank in run.ranks] == [3]
     for rank in (0, 1):
         events = _loop(["ProfilerStep#1"])
         written(tmp_path / "b" / f"worker{rank + 4}.json", events, distributedInfo={"rank": rank})
     run = opened(tmp_path / "b")
-    assert [rank.number for rank in run.ranks] == [0, 1]
+    assert [rank.rank for rank in run.ranks] == [0, 1]
     assert not said(run, "rank-from-name")
 
 
@@ -420,7 +420,7 @@ def test_windows_of_other_hours_are_another_run(tmp_path: Path) -> None:
     _window(tmp_path, "node-a_851.1752215573000000000.pt.trace.json", 851, 1)
     _window(tmp_path, "node-a_990.1752215579000000000.pt.trace.json", 990, 1, 3 * hour)
     run = opened(tmp_path)
-    assert [rank.number for rank in run.ranks] == [0]
+    assert [rank.rank for rank in run.ranks] == [0]
     (other,) = [one for one in run.others if "#" not in one]
     assert run.label is not None
     assert not run.label.startswith(other)

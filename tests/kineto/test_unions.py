@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from simcore.kineto import open_profile
-from simcore.parameters import Asked, Parameters
+from simcore.parameters import OpeningOptions, Parameters
 from simcore.records import replace
 from simcore.render.report.pages import run_json
-from simcore.runs.measured import measured_results
+from simcore.runs.measured import run_recording
 from tests.kineto.corpus import GLOO, device_spans, every_file, needs_corpus, raw, union_ns
 from tests.kineto.test_bad_input import event
 
@@ -21,8 +21,8 @@ _TOLERANCE_NS = 2_000
 
 
 def _class(path: Path) -> tuple[int, dict[str, Any]]:
-    run = open_profile(str(path), Asked(step="all"))
-    found = run_json(measured_results(run, Parameters()))
+    run = open_profile(str(path), OpeningOptions(step="all"))
+    found = run_json(run_recording(run, Parameters()))
     (one,) = found["classes"]
     return found["step_time_ns"], one
 
@@ -81,7 +81,7 @@ def test_what_a_replayed_device_communicates_is_exposed_waits_or_is_beside_compu
     changed: dict[str, float],
 ) -> None:
     """A collective that a rank waits for lasts until the rank goes on, as in its accounts."""
-    run = measured_results(open_profile(str(GLOO), Asked(step="all")), replace(Parameters(), **changed))
+    run = run_recording(open_profile(str(GLOO), OpeningOptions(step="all")), replace(Parameters(), **changed))
     for use in run.figures.track_uses:
         exposed = sum(ns for name, ns in use.exposed_ns.items() if name != "copy")
         assert use.overlapped_ns is not None

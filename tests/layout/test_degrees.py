@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from simcore.diagnostics import Diagnostic, InputError, UsageError
 from simcore.layout import Layout, resolve_layout
 from simcore.workload import open_workload
-from simcore.workload.model import AskedDegrees
+from simcore.workload.model import DegreeParameters
 from tests.findings import finding, findings
 from tests.strategies import Cell, Row, make_workload
 
@@ -18,7 +18,7 @@ def resolve(
     header: dict[str, Any], npus: int | None = None, rows: list[Row] | None = None, **parameters: Any
 ) -> tuple[Layout, list[Diagnostic]]:
     workload = make_workload(rows or [Row("mlp", Cell(1))], **header)
-    return resolve_layout(workload, AskedDegrees(**parameters), npus)
+    return resolve_layout(workload, DegreeParameters(**parameters), npus)
 
 
 def texts(found: list[Diagnostic]) -> list[str]:
@@ -110,7 +110,7 @@ def test_without_all_gpus_dp_is_what_a_sharded_grad_gather_tells() -> None:
 
 def test_seed_000_has_dp_32_and_128_ranks() -> None:
     workload = open_workload("fixtures/000_gpt13b_tp4_old_header.txt")
-    layout, found = resolve_layout(workload, AskedDegrees(), 1024)
+    layout, found = resolve_layout(workload, DegreeParameters(), 1024)
     assert layout == Layout(4, 1, 32, 1)
     assert [diagnostic.code for diagnostic in found] == [
         "ep-missing",

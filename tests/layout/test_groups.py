@@ -109,7 +109,7 @@ def test_expert_groups_of_a_model_are_neighbours_on_tp_and_dp() -> None:
     layout = Layout(tp=2, ep=4, dp=4, pp=1, whole_experts=True)
     assert list(layout.groups("ep")) == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert list(layout.groups("dp_ep")) == [[0, 4], [1, 5], [2, 6], [3, 7]]
-    assert [layout.expert_place(rank) for rank in range(8)] == [0, 1, 2, 3, 0, 1, 2, 3]
+    assert [layout.expert_group_index(rank) for rank in range(8)] == [0, 1, 2, 3, 0, 1, 2, 3]
     assert list(replace(layout, ep=1).groups("dp_ep")) == [[0, 1, 2, 3, 4, 5, 6, 7]]
 
 

@@ -5,7 +5,7 @@ import pytest
 from simcore.workload import open_workload
 from tests.strategies import Cell, Row, make_workload
 from tests.workload.texts import FIXTURES
-from tui.parameters.basis import origin_of
+from tui.parameters.form_context import origin_of
 
 ROWS = [Row("mlp", Cell(1))]
 DEGREES = [("world", "all_gpus"), ("tp", "tp"), ("ep", "ep"), ("pp", "pp"), ("microbatches", "ga")]

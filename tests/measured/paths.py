@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from simcore.runs.measured import MeasuredResults
-from simcore.trace.reasons import reason_of
+from simcore.runs.measured import RecordedRun
+from simcore.trace.reasons import find_reason
 
 
 class PathRow(NamedTuple):
@@ -21,19 +21,19 @@ class PathRow(NamedTuple):
     of: int
 
 
-def insight_lines(results: MeasuredResults) -> list[str]:
+def insight_lines(results: RecordedRun) -> list[str]:
     """What is said of a run, a sentence a line."""
     return results.figures.words
 
 
-def path_rows(results: MeasuredResults) -> list[PathRow]:
+def path_rows(results: RecordedRun) -> list[PathRow]:
     path, source = results.critical_path, results.path_source
     rows = []
     for index, (rank, piece) in enumerate(zip(path.track, path.span, strict=True)):
-        facts = source.facts(path, index)
+        facts = source.wait_facts(path, index)
         what = source.account(rank, piece), source.kind(rank, piece)
-        numbers = [trace.number for trace in results.measured.ranks]
+        numbers = [trace.rank for trace in results.measured.ranks]
         of = rank if facts.how is None else numbers.index(facts.rank)
-        reason = reason_of(facts).name
+        reason = find_reason(facts).name
         rows.append(PathRow(path.edge[index], path.edge[index + 1], rank, piece, *what, reason, of))
     return rows

@@ -9,7 +9,7 @@ import pytest
 
 from simcore.measured import MeasuredRun, open_directory
 from simcore.replay.parameters import Scales
-from simcore.runs.measured import MeasuredResults
+from simcore.runs.measured import RecordedRun
 from tests.workload.texts import shared_folder
 
 from .traces import Op, Sub, later, noted, said, write_set
@@ -66,7 +66,7 @@ def test_an_offset_of_any_size_is_taken_back(tmp_path: Path, ahead: str, collect
     words = {"50": "+50.000 ms", "-300": "-300.0 ms", "900000": "+900.0 s"}
     offset = words.get(ahead, f"{float(ahead):+.3f} ms")
     assert said(run)[0] == f"note clock-offset: 0, 1, {offset}, {1 if collective else 3}"
-    results = MeasuredResults(run)
+    results = RecordedRun(run)
     assert (run.concurrent, run.step_time_ns) == (True, 915 * MS)
     # Rank 0 waits 300 and 100 ms until the second stage sends; each of the three messages takes 1 ms.
     assert [one.ns("bubble") for one in results.accounts] == [400 * MS, 100 * MS]
@@ -86,7 +86,7 @@ def test_what_one_collective_tells_is_taken_where_ranks_overlap(tmp_path: Path) 
     }
     run = opened(tmp_path, {0: own[0], 1: later(own[1], 300)}, pp=1)
     assert said(run) == ["note clock-offset: 0, 1, +300.0 ms, 1"]
-    results = MeasuredResults(run)
+    results = RecordedRun(run)
     assert (run.concurrent, run.step_time_ns) == (True, 422 * MS)
     assert [(one.ns("wait"), one.ns("exposed dp")) for one in results.accounts] == [
         (110 * MS, 2 * MS),
@@ -175,7 +175,7 @@ def test_a_real_run_has_the_same_accounts_on_clocks_that_differ(tmp_path: Path, 
     plain, run = (open_directory(str(folder)) for folder in (source, tmp_path))
     assert noted(plain) == []
     assert noted(run) == ["clock-offset"]
-    one, other = MeasuredResults(plain), MeasuredResults(run)
+    one, other = RecordedRun(plain), RecordedRun(run)
     for account, moved in zip(one.accounts, other.accounts, strict=True):
         assert [name for name in ("bubble", "wait", "exposed pp", "exposed tp", "exposed embedding")
                 if abs(account.ns(name) - moved.ns(name)) > 50_000] == []  # fmt: skip

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.replay.parameters import Scales
-from simcore.replay.span_words import causes, effects
-from simcore.runs.measured import MeasuredResults
+from simcore.replay.span_words import find_causes, find_effects
+from simcore.runs.measured import RecordedRun
 from simcore.sources.measured import FIRST_EXPOSED
-from simcore.sources.pieces import AWAIT, LAUNCH
+from simcore.sources.segments import AWAIT, LAUNCH
 from simcore.trace import graph
 from simcore.trace.reasons import BUSY, LATE, RECEIVED, Facts, reason_words
-from simcore.trace.run import legs_of
+from simcore.trace.run import merged_segments_of
 
 from .made_steps import Factors, Layout, actions, made_run, simulated, trace_text
 from .paths import PathRow, path_rows
@@ -25,7 +25,7 @@ from .test_trace_properties import assert_accounts_and_path
 from .traces import Sub
 
 
-def chain_ns(results: MeasuredResults, compute: float) -> int:
+def chain_ns(results: RecordedRun, compute: float) -> int:
     """The length of the path with its compute scaled."""
     return sum(
         round((one.end - one.start) * (compute if one.account < FIRST_EXPOSED else 1))
@@ -33,7 +33,7 @@ def chain_ns(results: MeasuredResults, compute: float) -> int:
     )
 
 
-def assert_no_replay_is_shorter_than_the_path(results: MeasuredResults, compute: float) -> None:
+def assert_no_replay_is_shorter_than_the_path(results: RecordedRun, compute: float) -> None:
     base = results.scales or Scales()
     slowed = results.with_scales(base.times(Scales(compute=compute)))
     assert slowed.step_time_ns >= chain_ns(results, compute)
@@ -49,8 +49,8 @@ def backward(rank: int, end: float, *subs: tuple[str, float, float], forward: fl
 BESIDE = backward(0, 110, ("reduce", 20, 100)) + backward(1, 106, ("reduce", 60, 104), forward=5)
 
 
-def beside() -> MeasuredResults:
-    return MeasuredResults(run_of(BESIDE, 2, tp=2))
+def beside() -> RecordedRun:
+    return RecordedRun(run_of(BESIDE, 2, tp=2))
 
 
 def test_the_path_leaves_out_compute_that_a_collective_hides() -> None:
@@ -68,7 +68,7 @@ def test_the_path_leaves_out_compute_that_a_collective_hides() -> None:
 def test_who_launches_last_and_waits_itself_is_on_the_path_up_to_its_launch() -> None:
     """With half the compute rank 1 launches at 11 and is through at 30; the collective takes 38 ms."""
     text = backward(0, 70, ("reduce", 20, 60)) + backward(1, 72, ("reduce", 22, 60))
-    assert path_of(MeasuredResults(run_of(text, 2, tp=2), Scales(compute=0.5))) == [
+    assert path_of(RecordedRun(run_of(text, 2, tp=2), Scales(compute=0.5))) == [
         (1, 0, 5, "compute forward", "first", 1),
         (1, 5, 11, "compute backward", "behind", 1),
         (1, 11, 49, "tp", "late", 1),
@@ -83,7 +83,7 @@ QUEUE = backward(0, 110, ("one", 20, 60), ("two", 30, 90)) + backward(
 
 
 def test_a_collective_that_waits_for_the_one_before_it_leads_to_the_last_rank_of_that() -> None:
-    results = MeasuredResults(run_of(QUEUE, 2, tp=2))
+    results = RecordedRun(run_of(QUEUE, 2, tp=2))
     assert path_of(results) == [
         (1, 0, 10, "compute forward", "first", 1),
         (1, 10, 50, "compute backward", "behind", 1),
@@ -91,14 +91,18 @@ def test_a_collective_that_waits_for_the_one_before_it_leads_to_the_last_rank_of
         (0, 60, 90, "tp", "busy", 0),
         (0, 90, 110, "compute backward", "behind", 0),
     ]
-    assert [leg.reason for leg in legs_of(results)][-1] == reason_words(Facts(None, is_late=True, rank=1))
+    assert [leg.reason for leg in merged_segments_of(results)][-1] == reason_words(
+        Facts(None, is_late=True, rank=1)
+    )
     assert_no_replay_is_shorter_than_the_path(results, 2)
     # The second wait of rank 0 leads to its first, and back.
-    pieces = results.ties.pieces[0]
+    pieces = results.rendezvous.segments[0]
     before = reason_words(Facts(graph.BUSY))
     first, second = (piece for piece, kind in enumerate(pieces.kind) if kind == AWAIT)
-    assert [(one.span, one.reason) for one in causes(results, 0, [second])][:1] == [(first, before)]
-    assert (0, second, before) in [(one.number, one.span, one.reason) for one in effects(results, 0, [first])]
+    assert [(one.span, one.reason) for one in find_causes(results, 0, [second])][:1] == [(first, before)]
+    assert (0, second, before) in [
+        (one.track_id, one.span, one.reason) for one in find_effects(results, 0, [first])
+    ]
 
 
 def test_of_a_send_and_a_receive_in_one_the_path_has_the_longer() -> None:
@@ -107,7 +111,7 @@ def test_of_a_send_and_a_receive_in_one_the_path_has_the_longer() -> None:
     text += "".join(op(0, name, 10, 30, "pp") for name in ("send_forward", "recv_backward"))
     text += op(0, "backward_step", 30, 40) + op(1, "forward_step", 0, 12, stage=1)
     text += op(1, "send_backward", 12, 13, "pp", stage=1) + op(1, "recv_forward", 13, 31, "pp", stage=1)
-    results = MeasuredResults(run_of(text, 2, pp=2))
+    results = RecordedRun(run_of(text, 2, pp=2))
     assert path_of(results) == [
         (0, 0, 10, "compute forward", "first", 0),
         (0, 10, 30, "pp", "behind", 0),
@@ -129,8 +133,8 @@ def test_no_replay_of_a_made_step_is_shorter_than_the_path(
     layout: Layout, seed: int, scales: Scales | None, compute: int
 ) -> None:
     steps = actions(layout, Random(seed))
-    results = MeasuredResults(made_run(trace_text(layout, steps, simulated(steps, Factors())), layout))
-    assert results.ties.matches.unmatched == ()
+    results = RecordedRun(made_run(trace_text(layout, steps, simulated(steps, Factors())), layout))
+    assert results.rendezvous.matches.unmatched == ()
     assert results.with_scales(Scales()).step_time_ns == results.step_time_ns
     shown = results if scales is None else results.with_scales(scales)
     assert_accounts_and_path(shown)
@@ -144,13 +148,13 @@ def test_no_replay_of_a_made_step_is_shorter_than_the_path(
 def test_no_replay_of_a_real_run_is_shorter_than_the_path(
     name: str, stamp: str, scales: Scales | None
 ) -> None:
-    results = MeasuredResults(opened(name, stamp), scales)
+    results = RecordedRun(opened(name, stamp), scales)
     for compute in (0, 0.9, 1, 1.1, 2, 10):
         assert_no_replay_is_shorter_than_the_path(results, compute)
     assert_walks_along_the_path(results)
 
 
-def assert_walks_along_the_path(results: MeasuredResults) -> None:
+def assert_walks_along_the_path(results: RecordedRun) -> None:
     """Where the path comes from another rank, or out of a queue, a step back from there leads the same way,
     and a step forward leads back.
     """
@@ -164,20 +168,24 @@ def assert_walks_along_the_path(results: MeasuredResults) -> None:
             assert before.rank == one.of
             continue
         piece = held_piece(results, one)
-        back = causes(results, one.rank, [piece])[0]
-        assert (back.number, before.rank) == (one.of, one.of)
+        back = find_causes(results, one.rank, [piece])[0]
+        assert (back.track_id, before.rank) == (one.of, one.of)
         assert before.piece <= back.span
         # A launch is no part of what its rank did before; what that holds back, it holds back by coming then.
         launch = back.span + 1
-        own = [back.span, launch] if results.ties.pieces[back.number].kind[launch] == LAUNCH else [back.span]
-        held = effects(results, back.number, own)
-        assert (one.rank, piece) in [(found.number, found.span) for found in held]
+        own = (
+            [back.span, launch]
+            if results.rendezvous.segments[back.track_id].kind[launch] == LAUNCH
+            else [back.span]
+        )
+        held = find_effects(results, back.track_id, own)
+        assert (one.rank, piece) in [(found.track_id, found.span) for found in held]
 
 
-def held_piece(results: MeasuredResults, one: PathRow) -> int:
+def held_piece(results: RecordedRun, one: PathRow) -> int:
     """The piece of a segment, or the one of no length before it, that another rank held."""
     piece = one.piece
-    while not results.graph.waited_for(one.rank, piece, results.ends):
+    while not results.graph.find_causes(one.rank, piece, results.ends):
         piece -= 1
         assert results.times.end[one.rank][piece] == one.start
     return piece
@@ -186,6 +194,6 @@ def held_piece(results: MeasuredResults, one: PathRow) -> int:
 def test_a_collective_that_only_some_ranks_name_asynchronous_is_opened() -> None:
     one, other = (Sub("1018.00", f"{ms}.00", "bwd", source) for ms, source in ((10, "x_async"), (6, "x")))
     text = op(0, "backward_step", 0, 30, subs=(one,)) + op(1, "backward_step", 0, 30, subs=(other,))
-    results = MeasuredResults(run_of(text, 2, tp=2))
+    results = RecordedRun(run_of(text, 2, tp=2))
     assert [one.ns("exposed tp") for one in results.accounts] == [0, 6 * MS]
     assert_accounts_and_path(results)

@@ -6,8 +6,8 @@ import pytest
 
 from simcore.measured.summary import op_figures
 from simcore.replay.parameters import Scales
-from simcore.replay.piece_names import piece_name
-from simcore.runs.measured import MeasuredResults
+from simcore.replay.segment_names import segment_name
+from simcore.runs.measured import RecordedRun
 
 from .test_replay_by_hand import MS, op, run_of
 
@@ -18,7 +18,7 @@ def test_a_send_and_a_receive_in_one_are_one_wait_for_both() -> None:
     text = (
         op(0, "forward_step", 0, 10) + "".join(pair) + op(1, "forward_step", 0, 16, stage=1) + "".join(other)
     )
-    results = MeasuredResults(run_of(text, 2, pp=2))
+    results = RecordedRun(run_of(text, 2, pp=2))
     assert [(one.ns("bubble"), one.ns("exposed pp")) for one in results.accounts] == [
         (6 * MS, 4 * MS),
         (0, 4 * MS),
@@ -44,7 +44,7 @@ def test_a_send_and_a_receive_in_one_wait_in_the_receive(names: tuple[str, str])
         + op(1, "backward_step", 301, 501, stage=1, batch=1)
         + op(1, "send_backward", 501, 502, "pp", stage=1, batch=1)
     )
-    results = MeasuredResults(run_of(text, 2, pp=2))
+    results = RecordedRun(run_of(text, 2, pp=2))
     assert [(one.early, one.late, one.name, one.ns) for one in results.waiting] == [
         (0, 1, "recv_backward", 300 * MS)
     ]
@@ -52,10 +52,10 @@ def test_a_send_and_a_receive_in_one_wait_in_the_receive(names: tuple[str, str])
     receives, sends = figures["recv_backward"], figures["send_forward"]
     assert (receives.count, receives.measured, receives.most_ns) == (2, 2, 201 * MS)
     assert (sends.count, sends.measured, sends.most_ns) == (1, 0, 0)
-    assert piece_name(results, *piece_at(results, 250 * MS)) == "recv_backward"
+    assert segment_name(results, *piece_at(results, 250 * MS)) == "recv_backward"
 
 
-def piece_at(results: MeasuredResults, time_ns: int) -> tuple[int, int]:
+def piece_at(results: RecordedRun, time_ns: int) -> tuple[int, int]:
     """What rank 0 is at."""
     one = results.accounts[0]
     return 0, max((edge, piece) for edge, piece in zip(one.edge, one.op, strict=False) if edge <= time_ns)[1]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simcore.measured import MeasuredRun
 from simcore.render.report.pages import run_json, run_page
 from simcore.replay.parameters import Scales
-from simcore.runs.measured import MeasuredResults
+from simcore.runs.measured import RecordedRun
 from simcore.trace.findings import WhatIf
 from tests.findings import named
 from tests.says import said
@@ -41,7 +41,7 @@ def real_apart(name: str, stamp: str) -> MeasuredRun:
 
 def less_and_more(run: MeasuredRun, draw: Random, pairs: list[list[float]]) -> tuple[Scales, Scales]:
     """Two scales, each factor of the first at most that of the second."""
-    rank, stage = draw.choice(run.ranks).number, draw.choice(run.ranks).stage
+    rank, stage = draw.choice(run.ranks).rank, draw.choice(run.ranks).stage
     name = draw.choice(list(run.op_names))
     first, second = (
         Scales(
@@ -57,7 +57,7 @@ def assert_less_is_no_longer(run: MeasuredRun, draw: Random, pairs: list[list[fl
     """Of all pieces: none ends later with less work."""
     if not run.timed:
         return
-    results = MeasuredResults(run)
+    results = RecordedRun(run)
     less, more = (results.with_scales(one) for one in less_and_more(run, draw, pairs))
     assert less.step_time_ns <= more.step_time_ns
     for early, late in zip(less.times.end, more.times.end, strict=True):
@@ -97,10 +97,10 @@ def test_less_work_never_lengthens_a_real_run(name: str, stamp: str, apart: bool
     for _ in range(6):
         pairs = [sorted(draw.choice([0, 0.001, 0.5, 0.9, 1, 1.5]) for _ in range(2)) for _ in range(8)]
         assert_less_is_no_longer(run, draw, pairs)
-    results = MeasuredResults(run)
+    results = RecordedRun(run)
     base = results.base.step_time_ns
     for rank in run.ranks:
-        assert results.with_scales(Scales(ranks={rank.number: 0.001})).step_time_ns <= base
+        assert results.with_scales(Scales(ranks={rank.rank: 0.001})).step_time_ns <= base
 
 
 # Rank 0 waits in the all-reduce for rank 1, and that before it for what rank 0 sends behind it.
@@ -119,7 +119,7 @@ def test_which_rank_breaks_a_circle_does_not_depend_on_who_comes_first() -> None
     """With 0.9 of its compute rank 0 comes first instead of rank 1. If who comes first goes on, the step is
     72 ms without and 79.9 ms with that.
     """
-    results = MeasuredResults(run_apart(CIRCLE, Layout(1, 1, 2, 1)))
+    results = RecordedRun(run_apart(CIRCLE, Layout(1, 1, 2, 1)))
     # Rank 0 goes on: 21, 1, 50; then what rank 1 receives is there, 1 of the all-reduce, 10.
     assert results.base.step_time_ns == 83 * MS
     assert results.with_scales(Scales(ranks={0: 0.9})).step_time_ns == 80_900_000
@@ -127,7 +127,7 @@ def test_which_rank_breaks_a_circle_does_not_depend_on_who_comes_first() -> None
     assert said == [["0", "ep_allreduce"]]
     # As measured, no rank waits for another; and a step in order has no circle.
     assert "circular-waits" not in {one.code for one in results.diagnostics}
-    whole = MeasuredResults(run_apart(SLOW_STAGE, Layout(1, 1, 2, 1))).base
+    whole = RecordedRun(run_apart(SLOW_STAGE, Layout(1, 1, 2, 1))).base
     assert "circular-waits" not in {one.code for one in whole.diagnostics}
 
 
@@ -139,7 +139,7 @@ def test_a_rank_that_only_waits_for_a_circle_keeps_its_own_wait() -> None:
         2: [("recv_forward", 0, 1, "pp"), ("ep_allreduce", 1, 2, "ep")],
     }  # fmt: skip
     text = "".join(op(rank, *one, stage=rank) for rank, ops in ranks.items() for one in ops)
-    base = MeasuredResults(run_apart(text, Layout(1, 1, 3, 1))).base
+    base = RecordedRun(run_apart(text, Layout(1, 1, 3, 1))).base
     assert base.graph.circles == [(1, 0)]
     # Rank 0 has what rank 1 sends at 1 + 2 + 4, and computes 4 ms.
     assert base.times.end[0][-1] == 11 * MS
@@ -155,7 +155,7 @@ def harm(knobs: list[WhatIf], base_ns: int) -> list[str]:
 def test_no_question_that_takes_work_away_of_a_real_run_is_answered_with_harm(
     name: str, stamp: str, apart: bool
 ) -> None:
-    results = MeasuredResults(real_apart(name, stamp) if apart else opened(name, stamp))
+    results = RecordedRun(real_apart(name, stamp) if apart else opened(name, stamp))
     knobs = results.what_if()
     base = run_json(results, with_what_if=True)["what_if_base_ns"]
     assert base == results.with_scales(Scales()).step_time_ns
@@ -175,12 +175,12 @@ def test_no_question_that_takes_work_away_is_answered_with_harm(
 ) -> None:
     steps = actions(layout, Random(seed))
     text = trace_text(layout, steps, simulated(steps, Factors()))
-    results = MeasuredResults((run_apart if apart else made_run)(text, layout))
+    results = RecordedRun((run_apart if apart else made_run)(text, layout))
     assert set(harm(results.what_if(), results.base.step_time_ns)) <= {"balanced stages"}
 
 
 def test_the_page_says_that_what_if_is_of_the_replay_where_the_ranks_did_not_run_together() -> None:
-    results = MeasuredResults(run_apart(SLOW_STAGE, Layout(1, 1, 2, 1)))
+    results = RecordedRun(run_apart(SLOW_STAGE, Layout(1, 1, 2, 1)))
     # The receives hold 78 ms of waiting as measured: 96 ms, where the replay takes 10 + 2 + 60 + 2 + 20.
     lines = run_page(results, with_what_if=True).splitlines()
     assert results.base.step_time_ns == 94 * MS
@@ -188,7 +188,7 @@ def test_the_page_says_that_what_if_is_of_the_replay_where_the_ranks_did_not_run
     note = lines.index(said(lines, "not run together", "96.000 ms"))
     assert (note > title, "replayed" in lines[note + 1]) == (True, True)
     # Of ranks that ran together, and of a replay, there is nothing to say.
-    together = MeasuredResults(run_of(SLOW_STAGE, 2, pp=2))
+    together = RecordedRun(run_of(SLOW_STAGE, 2, pp=2))
     for other in (together, results.base):
         assert "not run together" not in run_page(other, with_what_if=True)
 
@@ -198,7 +198,7 @@ def test_balanced_stages_may_lengthen_the_step_and_is_marked() -> None:
     text = op(0, "forward_step", 0, 10) + op(0, "send_forward", 10, 12, "pp") + op(0, "backward_step", 12, 32)
     text += op(1, "recv_forward", 0, 12, "pp", stage=1) + op(1, "forward_step", 12, 32, stage=1)
     text += op(1, "get_batch", 32, 52, stage=1)
-    results = MeasuredResults(run_of(text, 2, pp=2))
+    results = RecordedRun(run_of(text, 2, pp=2))
     knobs = results.what_if()
     (balanced,) = [knob for knob in knobs if knob.moves]
     # Each 25 ms: 10 x 25 / 30, 2, 25 and 20.

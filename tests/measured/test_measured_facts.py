@@ -76,7 +76,7 @@ def test_a_launch_is_seen_on_its_groups_lane_and_not_on_the_ranks() -> None:
     assert list(rank_spans(run, rank).item) == [0, -3, 2]
     dp = lane_spans(rank, "dp")
     assert (list(dp.start), list(dp.end), list(dp.item)) == ([3_000_000], [3_000_001], [1])
-    assert span_facts(rank, 1).known == INSTANT
+    assert span_facts(rank, 1).timing == INSTANT
 
 
 def test_a_fused_pair_is_one_span_and_counts_once() -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from simcore.measured import MeasuredRun
 from simcore.render.report.pages import run_json, run_page
 from simcore.replay.parameters import Scales
-from simcore.runs.measured import MeasuredResults
+from simcore.runs.measured import RecordedRun
 from tests.report.test_json_report import seed_report
 
 from .made_steps import Factors, Layout, actions, made_run, simulated, trace_text
@@ -26,11 +26,11 @@ from .test_replay_by_hand import SLOW_RANK, run_of
 from .test_replay_of_real_runs import RUNS, opened
 
 
-def check(results: MeasuredResults) -> dict[str, Any]:
+def check(results: RecordedRun) -> dict[str, Any]:
     """Holds the report of a run to its sums; gives it."""
     report = run_json(results)
     step = report["step_time_ns"]
-    assert [one["ranks"] for one in report["classes"]] == [str(rank.number) for rank in results.run.ranks]
+    assert [one["ranks"] for one in report["classes"]] == [str(rank.rank) for rank in results.run.ranks]
     for one in report["classes"]:
         compute, exposed = sum(one["compute_ns"].values()), sum(one["exposed_ns"].values())
         six = (compute, exposed, one["wait_ns"], one["bubble_ns"], one["host_ns"], one["idle_ns"])
@@ -62,18 +62,18 @@ def made(layout: Layout, seed: int) -> MeasuredRun:
 @example(Layout(2, 1, 1, 1, asynchronous=True), 1, None)
 @given(_LAYOUTS, st.integers(0, 10**6), st.sampled_from([None, 0.5, 2.0]))
 def test_the_parts_of_a_made_step_sum_to_it(layout: Layout, seed: int, compute: float | None) -> None:
-    check(MeasuredResults(made(layout, seed), None if compute is None else Scales(compute)))
+    check(RecordedRun(made(layout, seed), None if compute is None else Scales(compute)))
 
 
 @pytest.mark.parametrize(("name", "stamp"), RUNS)
 def test_the_parts_of_a_real_step_sum_to_it(name: str, stamp: str) -> None:
-    results = MeasuredResults(opened(name, stamp))
+    results = RecordedRun(opened(name, stamp))
     check(results)
     check(results.with_scales(Scales(compute=2.0)))
 
 
 def test_what_a_simulated_run_fills_a_measured_one_fills() -> None:
-    measured, simulated_one = run_json(MeasuredResults(run_of(SLOW_RANK, 2))), seed_report()
+    measured, simulated_one = run_json(RecordedRun(run_of(SLOW_RANK, 2))), seed_report()
     # No trace says what is held in memory.
     assert simulated_one.keys() - measured.keys() == {"memory"}
     for key in ("classes", "layers", "streams", "critical_path"):
@@ -84,7 +84,7 @@ def test_what_a_simulated_run_fills_a_measured_one_fills() -> None:
 
 
 def test_the_page_counts_as_computing_what_the_classes_do() -> None:
-    results = MeasuredResults(run_of(SLOW_RANK, 2))
+    results = RecordedRun(run_of(SLOW_RANK, 2))
     report = check(results)
     found = [
         re.search(rf"^ +\S+  {one['ranks']} .* ([0-9.]+) %$", run_page(results), re.MULTILINE)
@@ -97,5 +97,5 @@ def test_the_page_counts_as_computing_what_the_classes_do() -> None:
 
 
 def test_communication_beside_compute_is_on_its_stream_and_not_exposed() -> None:
-    report = check(MeasuredResults(made(Layout(2, 1, 2, 2, True), 3)))
+    report = check(RecordedRun(made(Layout(2, 1, 2, 2, True), 3)))
     assert any(one["overlapped_ns"] for one in report["classes"])

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from simcore.render.report.pages import run_json
 from simcore.replay.operations import Operations
 from simcore.replay.parameters import Scales
-from simcore.runs.measured import MeasuredResults
+from simcore.runs.measured import RecordedRun
 from simcore.sources.measured import BUBBLE, IDLE, WAIT
 
 from .made_steps import Factors, Layout, actions, made_run, run_apart, simulated, trace_text
@@ -34,17 +34,17 @@ def text_of_step(layout: Layout, seed: int) -> str:
     return trace_text(layout, steps, simulated(steps, Factors()))
 
 
-def made_step(layout: Layout, seed: int = 0) -> MeasuredResults:
-    return MeasuredResults(made_run(text_of_step(layout, seed), layout))
+def made_step(layout: Layout, seed: int = 0) -> RecordedRun:
+    return RecordedRun(made_run(text_of_step(layout, seed), layout))
 
 
 @cache
-def four() -> MeasuredResults:
+def four() -> RecordedRun:
     """Four ranks of two stages, two micro-batches, two collectives beside compute."""
     return made_step(Layout(2, 1, 2, 2, asynchronous=True), 3)
 
 
-def assert_as_reported(results: MeasuredResults) -> None:
+def assert_as_reported(results: RecordedRun) -> None:
     """The figures of all ranks together are those of `report --json`."""
     report: dict[str, Any] = run_json(results)
     operations = Operations(results)
@@ -78,9 +78,7 @@ def assert_as_reported(results: MeasuredResults) -> None:
             assert operations.slack_ns(one) == slack[one.name]
 
 
-def _with_inside(
-    layers: list[dict[str, Any]], results: MeasuredResults
-) -> Iterator[tuple[dict[str, Any], bool]]:
+def _with_inside(layers: list[dict[str, Any]], results: RecordedRun) -> Iterator[tuple[dict[str, Any], bool]]:
     """Each layer, and whether it is the sub-operation of an operation of the same name: that comes second."""
     seen = set()
     for one in layers:
@@ -90,7 +88,7 @@ def _with_inside(
 
 @pytest.mark.parametrize(("name", "stamp"), RUNS)
 def test_the_figures_of_a_real_trace_are_those_of_its_report(name: str, stamp: str) -> None:
-    results = MeasuredResults(opened(name, stamp))
+    results = RecordedRun(opened(name, stamp))
     assert_as_reported(results)
     assert_as_reported(results.with_scales(Scales(compute=0.5)))
 
@@ -101,12 +99,12 @@ def test_the_figures_of_a_made_step_are_those_of_its_report(
     layout: Layout, seed: int, apart: bool, compute: float | None
 ) -> None:
     run = (run_apart if apart else made_run)(text_of_step(layout, seed), layout)
-    results = MeasuredResults(run, None if compute is None else Scales(compute))
+    results = RecordedRun(run, None if compute is None else Scales(compute))
     assert_as_reported(results)
     assert_parts_sum_to_the_step(results)
 
 
-def assert_parts_sum_to_the_step(results: MeasuredResults) -> None:
+def assert_parts_sum_to_the_step(results: RecordedRun) -> None:
     """What is an operation's own, what it waits and what no operation runs are each rank's step."""
     operations = Operations(results)
     for rank, accounts in enumerate(results.accounts):
@@ -136,7 +134,7 @@ def test_runs_of_an_operation_in_different_groups_are_one_line_with_both_kinds()
     text = "\n".join(
         op.line() for op in (Op("reduce", "10", "4", group="tp"), Op("reduce", "20", "6", group="dp"))
     )
-    (one,) = Operations(MeasuredResults(read(text))).together
+    (one,) = Operations(RecordedRun(read(text))).together
     assert (one.kinds, one.runs.count, one.runs.total_ns, one.runs.least_ns, one.runs.most_ns) == (
         ("tp", "dp"), 2, 10_000_000, 4_000_000, 6_000_000,
     )  # fmt: skip
@@ -157,8 +155,8 @@ def test_the_bandwidth_is_of_the_time_from_the_last_arrival_to_the_first_departu
     one = next(one for one in operations.together if one.key == ("forward_step", "linear"))
     size = 4096 * 5120 * 4
     assert operations.sizes(one) == (size, size)
-    assert operations.moved(one) == (len(ns), size * len(ns), sum(ns))
-    assert operations.moved(one).algbw == pytest.approx(size * len(ns) / sum(ns))
+    assert operations.find_transfers(one) == (len(ns), size * len(ns), sum(ns))
+    assert operations.find_transfers(one).algbw == pytest.approx(size * len(ns) / sum(ns))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -168,17 +166,17 @@ def test_a_message_takes_from_the_start_of_its_send_to_its_end(seed: int) -> Non
     receives = [Op("recv_forward", f"{1000 + 10 * batch + 4 + seed}", f"{4 + seed}", batch, group="pp",
                    stage=1, shape="[1000]", dtype="torch.int8") for batch in range(2)]  # fmt: skip
     text = "".join(op.line(rank) + "\n" for rank, ops in enumerate((sends, receives)) for op in ops)
-    operations = Operations(MeasuredResults(read(text)))
+    operations = Operations(RecordedRun(read(text)))
     for one in operations.together:
-        assert operations.moved(one) == (2, 2000, 6_000_000)
+        assert operations.find_transfers(one) == (2, 2000, 6_000_000)
 
 
 def test_communication_beside_compute_and_of_ranks_apart_has_no_bandwidth() -> None:
     operations = Operations(four())
     for one in operations.together:
         if one.name in ("first_async", "second_async"):
-            assert not operations.moved(one).times
-            assert operations.is_beside_compute(one)
+            assert not operations.find_transfers(one).times
+            assert operations.overlaps_compute(one)
     layout = Layout(2, 1, 2, 2)
-    apart = Operations(MeasuredResults(run_apart(text_of_step(layout, 1), layout)))
-    assert not any(apart.moved(one).times for one in apart.together)
+    apart = Operations(RecordedRun(run_apart(text_of_step(layout, 1), layout)))
+    assert not any(apart.find_transfers(one).times for one in apart.together)

@@ -10,7 +10,7 @@ from simcore.measured import MeasuredRun, read_run
 from simcore.measured.matching import Call
 from simcore.render.report.pages import run_json, run_page
 from simcore.replay.parameters import Scales
-from simcore.runs.measured import MeasuredResults
+from simcore.runs.measured import RecordedRun
 from tests.findings import named
 
 from .test_replay_by_hand import MS, SLOW_RANK, op, run_of
@@ -44,26 +44,26 @@ def last_stage(rank: int) -> str:
 LINES = {0: first_stage(0), 1: first_stage(1), 2: last_stage(2), 3: last_stage(3)}
 
 
-def without(*missing: int, world: int = 4, tp: int = 1) -> MeasuredResults:
+def without(*missing: int, world: int = 4, tp: int = 1) -> RecordedRun:
     text = "".join(lines for rank, lines in LINES.items() if rank not in missing)
-    return MeasuredResults(run_of(text, world, tp, pp=2))
+    return RecordedRun(run_of(text, world, tp, pp=2))
 
 
 # Who is asked for, the rank that it is, and what is the matter with it.
 _WHO = re.compile(r"sender|receiver|group|\d+(?:[,-]\d+)*|missing|not known|wait|in time")
 
 
-def words_of(results: MeasuredResults) -> dict[tuple[int, str], str]:
+def words_of(results: RecordedRun) -> dict[tuple[int, str], str]:
     """(rank, operation) -> what is said of its partner, in key words: `receiver 2 missing`."""
     return {
-        (rank.number, rank.ops.name[index]): " ".join(_WHO.findall(words))
+        (rank.rank, rank.ops.name[index]): " ".join(_WHO.findall(words))
         for number, rank in enumerate(results.measured.ranks)
         for index in range(len(rank.ops))
         if (words := results.partners.words(Call(number, index)))
     }
 
 
-def said(results: MeasuredResults) -> list[str]:
+def said(results: RecordedRun) -> list[str]:
     return [one.message for one in results.diagnostics if one.code == "no-partner"]
 
 
@@ -86,7 +86,7 @@ def test_what_waits_for_a_missing_rank_is_said_to_be_counted_as_communication() 
 def test_a_whole_set_says_nothing_of_it() -> None:
     assert said(without()) == []
     assert words_of(without()) == {}
-    assert said(MeasuredResults(run_of(SLOW_RANK, 2))) == []
+    assert said(RecordedRun(run_of(SLOW_RANK, 2))) == []
 
 
 def test_who_is_missing_for_each_communication() -> None:
@@ -117,7 +117,7 @@ def test_a_partner_that_is_there_and_was_not_waited_for() -> None:
     text += op(0, "send_forward", 50, 52, "pp") + op(0, "recv_backward", 55, 62, "pp")
     text += op(1, "recv_forward", 0, 1, "pp", stage=1) + op(1, "recv_forward", 5, 10, "pp", stage=1)
     text += op(1, "forward_step", 10, 60, stage=1) + op(1, "send_backward", 60, 61, "pp", stage=1)
-    results = MeasuredResults(run_of(text, 2, pp=2))
+    results = RecordedRun(run_of(text, 2, pp=2))
     assert words_of(results) == {
         (0, "send_forward"): "receiver 1 wait",
         (1, "recv_forward"): "sender 0 in time",
@@ -125,7 +125,7 @@ def test_a_partner_that_is_there_and_was_not_waited_for() -> None:
     # The root of a broadcast goes on before the others have come.
     text = op(0, "tp_load_batch_broadcast", 0, 1, "tp") + op(0, "forward_step", 1, 9)
     text += op(1, "tp_load_batch_broadcast", 5, 6, "tp") + op(1, "forward_step", 6, 9)
-    assert words_of(MeasuredResults(run_of(text, 2, tp=2))) == {
+    assert words_of(RecordedRun(run_of(text, 2, tp=2))) == {
         (rank, "tp_load_batch_broadcast"): "group wait" for rank in (0, 1)
     }
 
@@ -141,6 +141,6 @@ def nameless() -> MeasuredRun:
 
 
 def test_where_the_layout_is_not_known_neither_is_the_partner() -> None:
-    assert words_of(MeasuredResults(nameless())) == {(0, "recv_forward"): "sender not known"}
+    assert words_of(RecordedRun(nameless())) == {(0, "recv_forward"): "sender not known"}
     holes = read_run(f"trace_{STAMP}.txt", (LINES[0] + LINES[1] + LINES[3]).encode())
-    assert words_of(MeasuredResults(holes))[0, "recv_backward"] == "sender not known 2 missing"
+    assert words_of(RecordedRun(holes))[0, "recv_backward"] == "sender not known 2 missing"

@@ -14,7 +14,7 @@ from simcore.measured import MeasuredRun
 from simcore.measured.columns import MEASURED, RankTrace
 from simcore.measured.lanes import lane_kinds, lane_spans, rank_spans
 from simcore.measured.summary import rank_times
-from simcore.parameters import Asked
+from simcore.parameters import OpeningOptions
 from simcore.sources.inputs import open_input
 from tests.workload.texts import FIXTURES, shared_folder
 
@@ -57,7 +57,7 @@ def assert_is_the_file(rank: RankTrace, text: str, first: int) -> None:
     assert len(ops) == len(lines)
     for index, line in enumerate(lines):
         front, back = line.split(",sub_operations=")
-        assert line.startswith(f"rank:{rank.number}:{ops.name[index]}(")
+        assert line.startswith(f"rank:{rank.rank}:{ops.name[index]}(")
         end, length = ns(value(front, "timestamp")), ns(value(front, "duration"))
         assert (ops.start[index], ops.end[index]) == (end - length - first, end - first)
         assert (str(ops.group[index]), str(ops.state[index])) == (
@@ -89,13 +89,13 @@ def assert_is_tidy(run: MeasuredRun) -> None:
         for spans in lanes:
             for end, start in zip(spans.end, spans.start[1:], strict=False):
                 assert start >= end - 20_000
-        assert set(ops.known) <= {MEASURED}
+        assert set(ops.timing) <= {MEASURED}
 
 
 def test_seed_004_is_one_rank_with_every_operation_and_sub_operation_of_the_file() -> None:
     run = opened(SEED)
     assert (len(run.ranks), run.ops, run.subs, noted(run)) == (1, 9, 48, [])
-    assert (run.ranks[0].number, run.ranks[0].stage, run.microbatches) == (7, 3, 1)
+    assert (run.ranks[0].rank, run.ranks[0].stage, run.microbatches) == (7, 3, 1)
     assert_is_the_file(run.ranks[0], SEED.read_text(), ns("4509232423.74") - ns("629.77"))
     assert run.step_time_ns == ns("4509235645.35") - ns("4509231793.97") == 3_851_380_000
     assert_is_tidy(run)
@@ -130,7 +130,7 @@ def test_a_set_of_the_corpus_opens_whole_and_soon(name: str) -> None:
 def test_the_directory_with_two_runs_has_both() -> None:
     folder = str(shared_folder("corpus/rank_trace") / "wd4_tp2_pp2")
     newest = open_input(folder)
-    older = open_input(folder, Asked("20250320144110"))
+    older = open_input(folder, OpeningOptions("20250320144110"))
     assert isinstance(newest, MeasuredRun)
     assert isinstance(older, MeasuredRun)
     assert (newest.stamp, older.stamp) == ("20250321125500", "20250320144110")

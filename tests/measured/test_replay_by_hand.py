@@ -13,22 +13,22 @@ from simcore.parameters import Parameters
 from simcore.ranks import RankSet
 from simcore.replay.differences import differences
 from simcore.replay.parameters import Scales
-from simcore.replay.stragglers import OwnWork, SlowRank, balanced_beside_slow_ranks
+from simcore.replay.stragglers import OperationCompute, SlowRank, find_balance_gain
 from simcore.replay.what_if import AS_FAST
-from simcore.runs.measured import MeasuredResults, measured_results
+from simcore.runs.measured import RecordedRun, run_recording
 from simcore.sources.inputs import open_input
-from simcore.words.measured_sentences import sentences_of
-from simcore.words.sentences.replays import Kept, Rerun
+from simcore.words.measured_sentences import find_sentences
+from simcore.words.sentences.replays import ReplayedStep, UnchangedCalls
 from simcore.words.sentences.slow import (
     RankComputesLonger,
     RankIsSlow,
-    Shorter,
+    ShorterPhase,
     StageIsSlow,
-    ranks_compute_longer,
-    stage_is_slow,
+    find_slow_stage,
+    speak_of_slow_ranks,
 )
-from simcore.words.sentences.spent import Most, MostTime, most_time
-from simcore.words.sentences.waits import WaitFor, WaitsItself, ranks_wait
+from simcore.words.sentences.spent import AccountHolders, MostTime, find_most_time
+from simcore.words.sentences.waits import OwnWait, WaitFor, find_waits
 from tests import says
 from tests.findings import named
 from tests.measured.paths import path_rows
@@ -60,7 +60,7 @@ SLOW_RANK = (
 
 
 def test_a_slow_rank_is_named_and_the_other_waits_for_it() -> None:
-    results = MeasuredResults(run_of(SLOW_RANK, 2))
+    results = RecordedRun(run_of(SLOW_RANK, 2))
     first, second = results.accounts
     assert (first.ns("compute forward"), first.ns("wait"), first.ns("exposed dp")) == (
         10 * MS,
@@ -71,13 +71,13 @@ def test_a_slow_rank_is_named_and_the_other_waits_for_it() -> None:
     (waiting,) = results.waiting
     assert (waiting.early, waiting.late, waiting.name, waiting.ns) == (0, 1, "dp_allreduce", 20 * MS)
     zero, one = RankSet.of([0]), RankSet.of([1])
-    assert sentences_of(results) == [
+    assert find_sentences(results) == [
         RankIsSlow(
             unit="rank",
-            found=SlowRank(1, 0, 34 * MS, 14 * MS, (0,)),
-            by_place=False,
+            slow_rank=SlowRank(1, 0, 34 * MS, 14 * MS, (0,)),
+            is_by_position=False,
             shorter=None,
-            rerun=Rerun(40 * MS, 22_354_000),
+            rerun=ReplayedStep(40 * MS, 22_354_000),
         ),
         MostTime(
             unit="rank",
@@ -87,7 +87,7 @@ def test_a_slow_rank_is_named_and_the_other_waits_for_it() -> None:
             account="wait",
             ns=20 * MS,
             with_messages=False,
-            most=Most(zero, 20 * MS, are_all=False, have_all=True),
+            most=AccountHolders(zero, 20 * MS, are_all=False, have_all=True),
             begin=None,
             outside_ns=0,
             knows_waits=True,
@@ -99,7 +99,7 @@ def test_a_slow_rank_is_named_and_the_other_waits_for_it() -> None:
             late=one,
             late_stage=0,
             ns=20 * MS,
-            itself=None,
+            own_wait=None,
         ),
     ]
 
@@ -107,27 +107,27 @@ def test_a_slow_rank_is_named_and_the_other_waits_for_it() -> None:
 def test_ranks_that_have_as_much_are_named_together() -> None:
     """Four ranks meet in one collective: which of them is first in the file is no finding."""
 
-    def most(*computes: float) -> Most | None:
+    def most(*computes: float) -> AccountHolders | None:
         lines = "".join(
             op(rank, "forward_step", 0, ms) + op(rank, "dp_allreduce", ms, 90, "dp")
             for rank, ms in enumerate(computes)
         )
-        (sentence,) = most_time(MeasuredResults(run_of(lines, len(computes))))
+        (sentence,) = find_most_time(RecordedRun(run_of(lines, len(computes))))
         return sentence.most
 
-    assert most(30, 30) == Most(RankSet.of([0, 1]), 60 * MS, are_all=True, have_all=True)
-    assert most(10, 10, 10, 80) == Most(RankSet.of(range(3)), 70 * MS, are_all=False, have_all=True)
+    assert most(30, 30) == AccountHolders(RankSet.of([0, 1]), 60 * MS, are_all=True, have_all=True)
+    assert most(10, 10, 10, 80) == AccountHolders(RankSet.of(range(3)), 70 * MS, are_all=False, have_all=True)
     # 10 ms less is another rank.
-    assert most(10, 20, 80, 80) == Most(RankSet.of([0]), 70 * MS, are_all=False, have_all=False)
+    assert most(10, 20, 80, 80) == AccountHolders(RankSet.of([0]), 70 * MS, are_all=False, have_all=False)
 
 
-def path_of(results: MeasuredResults) -> list[tuple[int, float, float, str, str, int]]:
+def path_of(results: RecordedRun) -> list[tuple[int, float, float, str, str, int]]:
     return [(one.rank, one.start / MS, one.end / MS, one.kind, one.reason, one.of)
             for one in path_rows(results)]  # fmt: skip
 
 
 def test_the_critical_path_goes_over_the_slow_rank() -> None:
-    assert path_of(MeasuredResults(run_of(SLOW_RANK, 2))) == [
+    assert path_of(RecordedRun(run_of(SLOW_RANK, 2))) == [
         (1, 0, 30, "compute forward", "first", 1),
         (0, 30, 35, "dp", "late", 1),
         (0, 35, 36, "idle", "idles", 0),
@@ -138,10 +138,10 @@ def test_the_critical_path_goes_over_the_slow_rank() -> None:
 def test_a_slow_rank_made_faster_leaves_the_rest_as_it_was() -> None:
     run = run_of(SLOW_RANK, 2)
     parameters = Parameters(slow_rank=("1=0.5",))
-    results = measured_results(run, parameters)
+    results = run_recording(run, parameters)
     # Rank 1 comes at 15 instead of 30; rank 0 is free 5 ms later, at 20, and ends 5 ms after that.
     assert results.step_time_ns == 25 * MS
-    assert [(one.number, one.replayed_ns - one.measured_ns) for one in differences(results)] == [
+    assert [(one.rank, one.replayed_ns - one.measured_ns) for one in differences(results)] == [
         (0, -15 * MS),
         (1, -17 * MS),
     ]
@@ -163,7 +163,7 @@ SLOW_STAGE = (
 
 
 def test_a_slow_stage_and_the_bubble_of_the_other() -> None:
-    results = MeasuredResults(run_of(SLOW_STAGE, 2, pp=2))
+    results = RecordedRun(run_of(SLOW_STAGE, 2, pp=2))
     first, second = results.accounts
     assert (first.ns("bubble"), first.ns("exposed pp"), first.ns("idle")) == (60 * MS, 5 * MS, MS)
     assert (second.ns("bubble"), second.ns("exposed pp"), second.ns("idle")) == (9 * MS, 5 * MS, 22 * MS)
@@ -178,15 +178,15 @@ def test_a_slow_stage_and_the_bubble_of_the_other() -> None:
         (0, 76, 96, "compute backward", "behind", 0),
     ]
     # Balanced it takes as long: what is slow does not say that moving work would help.
-    assert [*stage_is_slow(results)] == [
+    assert [*find_slow_stage(results)] == [
         StageIsSlow(
             stage=1,
             ns=60 * MS,
             others=1,
             others_ns=30 * MS,
             microbatches=1,
-            rerun=Rerun(96 * MS, 96 * MS),
-            once="",
+            rerun=ReplayedStep(96 * MS, 96 * MS),
+            condition="",
         )
     ]
 
@@ -196,17 +196,17 @@ def test_a_slow_stage_with_a_slow_rank_says_what_is_left_once_that_is_as_fast_as
     text = "".join(
         op(rank, "forward_step", 0, ms, stage=rank // 2) for rank, ms in enumerate((10, 10, 30, 40))
     )
-    results = MeasuredResults(run_of(text, 4, pp=2))
-    beside = balanced_beside_slow_ranks(results)
+    results = RecordedRun(run_of(text, 4, pp=2))
+    beside = find_balance_gain(results)
     assert beside is not None
     assert named(beside.once) == ["3", "2"]
-    assert sentences_of(results)[:2] == [
+    assert find_sentences(results)[:2] == [
         RankIsSlow(
             unit="rank",
-            found=SlowRank(3, 1, 40 * MS, 30 * MS, (2,)),
-            by_place=False,
+            slow_rank=SlowRank(3, 1, 40 * MS, 30 * MS, (2,)),
+            is_by_position=False,
             shorter=None,
-            rerun=Rerun(40 * MS, 30 * MS),
+            rerun=ReplayedStep(40 * MS, 30 * MS),
         ),
         StageIsSlow(
             stage=1,
@@ -214,8 +214,8 @@ def test_a_slow_stage_with_a_slow_rank_says_what_is_left_once_that_is_as_fast_as
             others=1,
             others_ns=10 * MS,
             microbatches=1,
-            rerun=Rerun(30 * MS, 20 * MS),
-            once=beside.once,
+            rerun=ReplayedStep(30 * MS, 20 * MS),
+            condition=beside.once,
         ),
     ]
     # The rerun, with the factors by hand; all that a balanced stage 0 takes is no more than that.
@@ -243,12 +243,12 @@ def test_a_slow_stage_with_a_slow_rank_says_what_is_left_once_that_is_as_fast_as
     ],
 )
 def test_the_replay_is_what_the_path_says(scales: Scales, step_ms: int) -> None:
-    results = MeasuredResults(run_of(SLOW_STAGE, 2, pp=2), scales)
+    results = RecordedRun(run_of(SLOW_STAGE, 2, pp=2), scales)
     assert results.step_time_ns == step_ms * MS
 
 
 def test_what_if_has_the_greatest_gain_first_and_what_a_slowed_rank_costs() -> None:
-    knobs = {knob.name: knob for knob in MeasuredResults(run_of(SLOW_STAGE, 2, pp=2)).what_if()}
+    knobs = {knob.name: knob for knob in RecordedRun(run_of(SLOW_STAGE, 2, pp=2)).what_if()}
     assert next(iter(knobs)) == "all compute"
     assert (knobs["all compute"].free_ns, knobs["all compute"].better10_ns) == (6 * MS, 87 * MS)
     assert (knobs["compute of stage 1"].free_ns, knobs["compute of stage 1"].better10_ns) == (
@@ -266,7 +266,7 @@ def test_what_if_has_the_greatest_gain_first_and_what_a_slowed_rank_costs() -> N
 
 
 def test_a_rank_that_is_said_to_be_slow_is_asked_to_be_as_fast_as_the_other_ranks_of_its_stage() -> None:
-    results = MeasuredResults(run_of(SLOW_RANK, 2))
+    results = RecordedRun(run_of(SLOW_RANK, 2))
     (asked,) = [knob for knob in results.what_if() if knob.name.startswith("rank ")]
     # A change that is made or not stands with all its gain between others with a tenth of theirs.
     assert asked == results.what_if()[0]
@@ -277,10 +277,10 @@ def test_a_rank_that_is_said_to_be_slow_is_asked_to_be_as_fast_as_the_other_rank
     assert (asked.free_ns, asked.better10_ns, asked.worse10_ns) == (None, 22_354_000, None)
     tried = results.with_parameters(asked.parameters)
     assert tried.step_time_ns == asked.better10_ns
-    assert not [*ranks_compute_longer(tried)]
+    assert not [*speak_of_slow_ranks(tried)]
     assert not [knob.name for knob in tried.what_if() if knob.name.startswith("rank ")]
     # A stage of one rank has no peers.
-    alone = MeasuredResults(run_of(SLOW_STAGE, 2, pp=2)).what_if()
+    alone = RecordedRun(run_of(SLOW_STAGE, 2, pp=2)).what_if()
     assert not [knob.name for knob in alone if knob.name.startswith("rank ")]
 
 
@@ -292,7 +292,7 @@ def tensor_parallel(rank: int, first: float, second: float) -> str:
 
 def test_tensor_parallel_ranks_wait_for_each_other_inside_a_step() -> None:
     run = run_of(tensor_parallel(0, 8, 30) + tensor_parallel(1, 17, 28), 2, tp=2)
-    results = MeasuredResults(run)
+    results = RecordedRun(run)
     one, other = results.accounts
     assert (one.ns("compute forward"), one.ns("wait"), one.ns("exposed tp")) == (18 * MS, 9 * MS, 3 * MS)
     assert (other.ns("compute forward"), other.ns("wait"), other.ns("exposed tp")) == (25 * MS, 0, 3 * MS)
@@ -308,7 +308,7 @@ def asynchronous(rank: int, launch: float, over: float) -> str:
 def test_beside_an_asynchronous_collective_runs_compute() -> None:
     """Rank 1 launches at 16 and needs 6 ms beside it; rank 0 waits for it from 8 + 6 to 18."""
     run = run_of(asynchronous(0, 8, 18) + asynchronous(1, 16, 22), 2, tp=2)
-    results = MeasuredResults(run)
+    results = RecordedRun(run)
     one, other = results.accounts
     assert (one.ns("compute backward"), one.ns("wait"), one.ns("exposed tp")) == (26 * MS, 2 * MS, 2 * MS)
     assert (other.ns("compute backward"), other.ns("wait"), other.ns("exposed tp")) == (30 * MS, 0, 0)
@@ -321,17 +321,17 @@ def test_beside_an_asynchronous_collective_runs_compute() -> None:
 def test_the_optimizer_step_waits_for_the_last_rank_of_the_model() -> None:
     text = op(0, "forward_step", 0, 10) + op(0, "optimizer_step", 10, 50)
     text += op(1, "forward_step", 0, 44, stage=1) + op(1, "optimizer_step", 44, 52, stage=1)
-    results = MeasuredResults(run_of(text, 2, pp=2))
+    results = RecordedRun(run_of(text, 2, pp=2))
     assert [one.ns("wait") for one in results.accounts] == [34 * MS, 0]
     assert [one.ns("compute optimizer") for one in results.accounts] == [6 * MS, 8 * MS]
     # Only the 8 ms behind the wait are compute of its own.
     assert results.with_scales(Scales(ops={"optimizer_step": 2})).step_time_ns == (44 + 16) * MS
     # Who had its step done before the last one came did not wait for it.
     early = text.replace("timestamp=1050.00", "timestamp=1040.00").replace("duration=40.00", "duration=30.00")
-    assert [one.ns("wait") for one in MeasuredResults(run_of(early, 2, pp=2)).accounts] == [0, 0]
+    assert [one.ns("wait") for one in RecordedRun(run_of(early, 2, pp=2)).accounts] == [0, 0]
 
 
-def unmatched(results: MeasuredResults) -> list[list[str]]:
+def unmatched(results: RecordedRun) -> list[list[str]]:
     """How many calls have no partner, and of which operations, as it is said."""
     return [named(one.message) for one in results.run.diagnostics if one.code == "replay-unmatched"]
 
@@ -341,7 +341,7 @@ def test_an_optimizer_step_of_a_rank_whose_group_is_not_known_is_no_communicatio
     text = (
         op(7, "forward_step", 0, 10) + op(7, "dp_allreduce", 10, 20, "dp") + op(7, "optimizer_step", 20, 30)
     )
-    replayed = measured_results(read_run("trace.txt", text.encode()), Parameters(compute_scale=2.0))
+    replayed = run_recording(read_run("trace.txt", text.encode()), Parameters(compute_scale=2.0))
     assert replayed.step_time_ns == 50 * MS
     assert unmatched(replayed) == [["1", "dp_allreduce"]]
 
@@ -349,15 +349,15 @@ def test_an_optimizer_step_of_a_rank_whose_group_is_not_known_is_no_communicatio
 def test_a_message_that_was_there_before_its_send_was_over_is_there_as_early_in_the_replay() -> None:
     text = op(0, "send_forward", 0, 10, "pp") + op(1, "recv_forward", 1, 7, "pp", stage=1)
     text += op(1, "forward_step", 7, 20, stage=1)
-    results = MeasuredResults(run_of(text, 2, pp=2))
-    assert results.ties.message_ns == [7 * MS]
+    results = RecordedRun(run_of(text, 2, pp=2))
+    assert results.rendezvous.message_ns == [7 * MS]
     assert results.with_scales(Scales()).step_time_ns == 20 * MS
 
 
 def test_a_missing_rank_leaves_its_partners_with_what_was_measured(tmp_path: Path) -> None:
     lines = {0: "".join(SLOW_STAGE.splitlines(True)[:4])}
     write_set(tmp_path, lines, world=2)
-    results = measured_results(open_directory(str(tmp_path)), Parameters(compute_scale=2.0))
+    results = run_recording(open_directory(str(tmp_path)), Parameters(compute_scale=2.0))
     assert results.step_time_ns == (96 + 30) * MS
     assert unmatched(results) == [["2", "send_forward", "recv_backward"]]
     assert [one.ns("bubble") for one in results.accounts] == [0]
@@ -375,7 +375,7 @@ def test_two_runs_of_one_directory_are_replayed_one_at_a_time(tmp_path: Path) ->
     # Of the older one 7.5 ms are compute: an all-reduce of one rank takes 0.5 ms of the forward step.
     for wanted, step_ms in ((None, 40 + 34), (older, 17.5)):
         run = open_directory(str(tmp_path), wanted)
-        assert measured_results(run, Parameters(compute_scale=2.0)).step_time_ns == step_ms * MS
+        assert run_recording(run, Parameters(compute_scale=2.0)).step_time_ns == step_ms * MS
 
 
 def test_ranks_profiled_one_after_another_are_run_together(tmp_path: Path) -> None:
@@ -392,10 +392,10 @@ def test_ranks_profiled_one_after_another_are_run_together(tmp_path: Path) -> No
     write_set(tmp_path, {0: "".join(lines[:4]), 1: later}, world=2, stamps=stamps)
     run = open_directory(str(tmp_path))
     assert not run.concurrent
-    measured = MeasuredResults(run)
+    measured = RecordedRun(run)
     assert (measured.waiting, measured.step_time_ns) == ([], 96 * MS)
     assert [one.ns("bubble") for one in measured.accounts] == [0, 0]
-    replayed = measured_results(run, Parameters(replay=True))
+    replayed = run_recording(run, Parameters(replay=True))
     # Forward 10, message 2, forward and backward 60, message 2, backward 20.
     assert (replayed.step_time_ns, replayed.run.concurrent) == (94 * MS, True)
     # What the step answers to is asked of the replay: measured apart, ranks wait for nobody.
@@ -414,10 +414,10 @@ def test_an_order_without_times_is_not_replayed(tmp_path: Path) -> None:
         (Parameters(comm_scale=2.0), "--comm-scale"),
     ):
         with pytest.raises(UsageError) as caught:
-            measured_results(run, parameters)
+            run_recording(run, parameters)
         says.said([str(caught.value)], asked, "without times")
     with pytest.raises(UsageError) as caught:
-        measured_results(run, Parameters()).what_if()
+        run_recording(run, Parameters()).what_if()
     says.said([str(caught.value)], "--what-if", "without times")
 
 
@@ -438,7 +438,7 @@ def test_a_directory_may_hold_gzip_files(tmp_path: Path) -> None:
         path.unlink()
     (tmp_path / "broken.gz").write_bytes(b"\x1f\x8bnothing")
     run = open_directory(str(tmp_path))
-    assert [rank.number for rank in run.ranks] == [0, 1, 2, 3]
+    assert [rank.rank for rank in run.ranks] == [0, 1, 2, 3]
     assert noted(run) == ["other-files"]
 
 
@@ -446,8 +446,8 @@ def test_a_path_in_a_circle_ends() -> None:
     """As clocks may have it: rank 0 is through when rank 1 comes, which receives what rank 0 then sends."""
     text = op(0, "ep_allreduce", 0, 10, "ep") + op(0, "send_forward", 10, 12, "pp")
     text += op(1, "recv_forward", 0, 10, "pp", stage=1) + op(1, "ep_allreduce", 10, 10.02, "ep", stage=1)
-    results = MeasuredResults(run_of(text, 2, pp=2))
-    assert (len(results.ties.matches.meetings), len(results.ties.matches.messages)) == (1, 1)
+    results = RecordedRun(run_of(text, 2, pp=2))
+    assert (len(results.rendezvous.matches.meetings), len(results.rendezvous.matches.messages)) == (1, 1)
     path = path_of(results)
     assert (path[0][1], path[-1][2]) == (0, 12)
 
@@ -463,22 +463,22 @@ PASSED_ON = "".join(
 
 def test_a_late_rank_that_waits_itself_is_said_to_with_whom_it_waits_for() -> None:
     """Planted: the figure of the whole wait."""
-    results = MeasuredResults(run_of(PASSED_ON, 4, tp=2))
-    (wait,) = (one for one in ranks_wait(results) if one.operation == "dp_allreduce")
+    results = RecordedRun(run_of(PASSED_ON, 4, tp=2))
+    (wait,) = (one for one in find_waits(results) if one.operation == "dp_allreduce")
     assert (wait.early, wait.late, wait.ns) == (RankSet.of([0, 1]), RankSet.of([2, 3]), 21 * MS)
     # From 12 to 33 ms; up to 31 rank 2 waits for rank 3 itself.
-    assert wait.itself == WaitsItself(19 * MS, RankSet.of([2]), RankSet.of([3]), 0, "tp_allreduce")
+    assert wait.own_wait == OwnWait(19 * MS, RankSet.of([2]), RankSet.of([3]), 0, "tp_allreduce")
     # Rank 3 on time, what is left of the wait is for rank 2 alone, which computes 1 ms longer.
-    on_time = measured_results(run_of(PASSED_ON, 4, tp=2), Parameters(slow_rank=("3=0.3226",)))
+    on_time = run_recording(run_of(PASSED_ON, 4, tp=2), Parameters(slow_rank=("3=0.3226",)))
     assert sum(wait.ns for wait in on_time.waiting if wait.name == "dp_allreduce") < 3 * MS
     # Where rank 2 computes as long as rank 3 it is late by its own doing.
     late = PASSED_ON.replace(op(2, "forward_step", 0, 11), op(2, "forward_step", 0, 31)).replace(
         op(2, "tp_allreduce", 11, 33, "tp"), op(2, "tp_allreduce", 31, 33, "tp")
     )
     (wait,) = (
-        one for one in ranks_wait(MeasuredResults(run_of(late, 4, tp=2))) if one.operation == "dp_allreduce"
+        one for one in find_waits(RecordedRun(run_of(late, 4, tp=2))) if one.operation == "dp_allreduce"
     )
-    assert (wait.ns, wait.itself) == (21 * MS, None)
+    assert (wait.ns, wait.own_wait) == (21 * MS, None)
 
 
 def test_what_a_slow_rank_computes_in_less_time_is_said_with_the_one_factor_that_is_tried() -> None:
@@ -491,15 +491,15 @@ def test_what_a_slow_rank_computes_in_less_time_is_said_with_the_one_factor_that
         + op(1, "backward_step", 10, 90)
         + op(1, "dp_allreduce", 90, 95, "dp")
     )
-    results = MeasuredResults(run_of(lines, 2))
+    results = RecordedRun(run_of(lines, 2))
     mended = results.with_parameters(Parameters(slow_rank=("1=0.5",)))
-    assert [*ranks_compute_longer(results)] == [
+    assert [*speak_of_slow_ranks(results)] == [
         RankIsSlow(
             unit="rank",
-            found=SlowRank(1, 0, 90 * MS, 45 * MS, (0,)),
-            by_place=False,
-            shorter=Shorter("forward", 10 * MS, 20 * MS),
-            rerun=Rerun(95 * MS, mended.step_time_ns),
+            slow_rank=SlowRank(1, 0, 90 * MS, 45 * MS, (0,)),
+            is_by_position=False,
+            shorter=ShorterPhase("forward", 10 * MS, 20 * MS),
+            rerun=ReplayedStep(95 * MS, mended.step_time_ns),
         )
     ]
     assert mended.step_time_ns == 50 * MS
@@ -507,7 +507,7 @@ def test_what_a_slow_rank_computes_in_less_time_is_said_with_the_one_factor_that
 
 def test_a_rank_of_which_less_than_half_takes_longer_is_not_slow() -> None:
     """Its backward alone takes longer, and its peers compute for a third of their time in theirs."""
-    results = MeasuredResults(
+    results = RecordedRun(
         run_of(
             op(0, "forward_step", 0, 20)
             + op(0, "backward_step", 20, 30)
@@ -516,13 +516,13 @@ def test_a_rank_of_which_less_than_half_takes_longer_is_not_slow() -> None:
             2,
         )
     )
-    assert sentences_of(results)[0] == RankComputesLonger(
+    assert find_sentences(results)[0] == RankComputesLonger(
         unit="rank",
-        found=SlowRank(1, 0, 60 * MS, 30 * MS, (0,)),
-        by_place=False,
+        slow_rank=SlowRank(1, 0, 60 * MS, 30 * MS, (0,)),
+        is_by_position=False,
         operation="backward_step",
-        own=OwnWork(1, 50 * MS),
-        peers=OwnWork(1, 10 * MS),
+        own_work=OperationCompute(1, 50 * MS),
+        peers_work=OperationCompute(1, 10 * MS),
     )
     assert not any(AS_FAST in knob.name for knob in results.what_if())
 
@@ -531,7 +531,7 @@ def test_calls_without_a_partner_keep_what_they_took_and_a_gain_beside_them_says
     """Of a real trace 131 ms were possible, not 147.9: a send that waits for the slow rank stays long."""
     for lasting, there in ((9, True), (0.2, False)):
         alone = op(0, "recv_forward", 41, 41 + lasting, "pp")
-        (slow,) = ranks_compute_longer(MeasuredResults(run_of(SLOW_RANK + alone, 2)))
+        (slow,) = speak_of_slow_ranks(RecordedRun(run_of(SLOW_RANK + alone, 2)))
         assert isinstance(slow, RankIsSlow)
         assert slow.rerun is not None
-        assert slow.rerun.kept == (Kept(1, "rank", 0, round(lasting * MS)) if there else None)
+        assert slow.rerun.unchanged == (UnchangedCalls(1, "rank", 0, round(lasting * MS)) if there else None)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.replay.parameters import Scales
-from simcore.runs.measured import MeasuredResults
+from simcore.runs.measured import RecordedRun
 
 from .damaged import DAMAGED
 from .made_steps import Action, Factors, Layout, Times, actions, made_run, simulated, trace_text
@@ -23,17 +23,17 @@ def step_of(times: Times) -> int:
     return max(done[-1][1] for done in times)
 
 
-def replays(layout: Layout, seed: int) -> tuple[list[list[Action]], Times, MeasuredResults]:
+def replays(layout: Layout, seed: int) -> tuple[list[list[Action]], Times, RecordedRun]:
     steps = actions(layout, Random(seed))
     times = simulated(steps, Factors())
-    return steps, times, MeasuredResults(made_run(trace_text(layout, steps, times), layout))
+    return steps, times, RecordedRun(made_run(trace_text(layout, steps, times), layout))
 
 
 @settings(max_examples=60, deadline=None)
 @given(_LAYOUTS, st.integers(0, 10**6))
 def test_a_consistent_step_is_replayed_to_the_nanosecond(layout: Layout, seed: int) -> None:
     _, times, results = replays(layout, seed)
-    assert results.ties.matches.unmatched == ()
+    assert results.rendezvous.matches.unmatched == ()
     first = min(rank[0][1] for rank in times)
     assert results.step_time_ns == step_of(times) - first
     again = results.with_scales(Scales()).run
@@ -140,7 +140,7 @@ def test_ranks_in_any_order_are_replayed_without_an_end_in_each_other(
 ) -> None:
     """Orders that no real step has: receives before their sends on both sides, calls in other orders."""
     layout, text = damaged
-    results = MeasuredResults(made_run(text, layout))
+    results = RecordedRun(made_run(text, layout))
     if not results.measured.timed:
         return
     assert_accounts_and_path(results)

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from simcore.diagnostics import InputError
-from simcore.measured.columns import FUSED, INSTANT, MEASURED, PLACED
+from simcore.measured.columns import FUSED, INSTANT, MEASURED, UNTIMED
 from tests.findings import named
 from tests.says import said
 
@@ -67,7 +67,7 @@ def test_the_other_writer_says_stage_for_the_state_and_has_another_order_of_keys
     one, other = (read(line).ranks[0] for line in (op.line(5), op.other_line(5)))
     assert one.ops == other.ops
     assert one.subs == other.subs
-    assert (other.number, other.stage, other.ops.state[0], other.ops.batch[0]) == (5, 3, "warmup", 2)
+    assert (other.rank, other.stage, other.ops.state[0], other.ops.batch[0]) == (5, 3, "warmup", 2)
 
 
 def test_lists_may_have_escapes_both_quotes_and_a_comma_at_the_end() -> None:
@@ -94,7 +94,7 @@ def test_a_launch_of_a_gradient_reduction_is_an_instant_inside_the_backward_step
     run = read(text)
     ops = run.ranks[0].ops
     assert run.diagnostics == ()
-    assert (ops.start[1], ops.end[1], ops.known[1]) == (3_000_000, 3_000_000, INSTANT)
+    assert (ops.start[1], ops.end[1], ops.timing[1]) == (3_000_000, 3_000_000, INSTANT)
     assert (ops.start[2], ops.end[2]) == (2_000_000, 5_000_000)
     assert ops.extra[1]["status"] == "launch_only"
 
@@ -104,7 +104,7 @@ def test_lines_without_a_time_stand_behind_the_operation_before_them() -> None:
     text = "\n".join(op.line() for op in (zero[0], Op(timestamp="50.0"), *zero, Op("optimizer_step", "60.0")))
     run = read(text)
     ops = run.ranks[0].ops
-    assert list(ops.known) == [PLACED, MEASURED, PLACED, PLACED, MEASURED]
+    assert list(ops.timing) == [UNTIMED, MEASURED, UNTIMED, UNTIMED, MEASURED]
     assert list(ops.start) == [0, 0, 1_000_000, 1_000_000, 10_000_000]
     assert list(ops.end) == [0, 1_000_000, 1_000_000, 1_000_000, 11_000_000]
     assert told(text) == [
@@ -118,7 +118,7 @@ def test_a_send_and_a_receive_of_one_time_are_one_physical_operation() -> None:
     pair = [Op(name, "10.0", "4.0", group="pp") for name in ("send_forward", "recv_backward")]
     for lines, known in ((pair, [FUSED, MEASURED]), (pair[::-1], [MEASURED, FUSED])):
         run = read("\n".join(op.line() for op in lines))
-        assert list(run.ranks[0].ops.known) == known
+        assert list(run.ranks[0].ops.timing) == known
         assert run.diagnostics == ()
 
 
@@ -126,7 +126,7 @@ def test_a_duration_in_words_is_an_instant_and_is_said() -> None:
     words = "Async operation, duration not measured"
     text = Op(subs=(Sub(duration=words),)).line()
     subs = read(text).ranks[0].subs
-    assert (subs.start[0], subs.end[0], subs.known[0]) == (500_000, 500_000, INSTANT)
+    assert (subs.start[0], subs.end[0], subs.timing[0]) == (500_000, 500_000, INSTANT)
     assert told(text) == [f"trace.txt:1:1: note no-duration: '{words}'"]
 
 
@@ -197,7 +197,7 @@ def test_a_damaged_line_is_an_error_with_its_line_and_column(
     line: str, column: int, code: str, parts: tuple[str, ...]
 ) -> None:
     (error,) = refused(f"{GOOD}\n{line}\n").diagnostics
-    assert (error.place(), error.code) == (f"trace.txt:2:{column}", code)
+    assert (error.location_text(), error.code) == (f"trace.txt:2:{column}", code)
     said([error.message], *parts)
 
 
@@ -234,5 +234,5 @@ def test_a_hostile_line_ends_soon_and_without_a_traceback(line: str) -> None:
 
 def test_a_line_beyond_all_measure_is_refused() -> None:
     (error,) = refused("rank:0:a(x=" + "y" * (1 << 24) + ")").diagnostics
-    assert (error.place(), error.code) == ("trace.txt:1:1", "trace-line-length")
+    assert (error.location_text(), error.code) == ("trace.txt:1:1", "trace-line-length")
     assert named(error.message) == ["16777228", "16777216"]

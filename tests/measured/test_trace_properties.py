@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from simcore.diagnostics import InputError, printable
 from simcore.measured import MeasuredRun, read_run
-from simcore.measured.columns import PLACED, RankTrace
+from simcore.measured.columns import UNTIMED, RankTrace
 from simcore.measured.lanes import lane_kinds, lane_spans, rank_spans
 from simcore.measured.summary import op_figures, rank_times, sub_figures
 from simcore.measured.vocabulary import GROUPS
 from simcore.render.report.pages import run_json, run_page
 from simcore.replay.parameters import Scales
-from simcore.runs.measured import MeasuredResults
+from simcore.runs.measured import RecordedRun
 from simcore.sources.inputs import read_input
 from simcore.sources.measured import IDLE
-from simcore.trace.run import path_sums, sum_ns
+from simcore.trace.run import sum_ns, sum_path
 from tests.measured.paths import path_rows
 
 from .traces import Op, Sub
@@ -95,10 +95,10 @@ def test_what_is_written_is_read_back(
 ) -> None:
     text = ending.join(op.other_line(rank) if other else op.line(rank) for rank, (op, *_), other in lines)
     run = read_run("trace.txt", text.encode())
-    assert {rank.number for rank in run.ranks} == {rank for rank, *_ in lines}
+    assert {rank.rank for rank in run.ranks} == {rank for rank, *_ in lines}
     origin = min(start for _, (_, start, _, _), _ in lines)
     for trace in run.ranks:
-        mine = [(number, one) for number, (rank, one, _) in enumerate(lines) if rank == trace.number]
+        mine = [(number, one) for number, (rank, one, _) in enumerate(lines) if rank == trace.rank]
         first = min(start for _, (_, start, _, _) in mine)
         by = origin if run.concurrent else first
         assert_columns(trace, mine, by)
@@ -148,7 +148,7 @@ def test_a_ranks_time_is_booked_once_and_its_lanes_have_every_span(
     assert sum(one.count for one in sub_figures(run)) == run.subs
     for rank in run.ranks:
         items = [item for kind in lane_kinds(run, rank) for item in lane_spans(rank, kind).item]
-        fused = sum(known == 3 for known in rank.ops.known)
+        fused = sum(known == 3 for known in rank.ops.timing)
         assert len(items) == len(set(items)) == len(rank.ops) + len(rank.subs) - fused
         spans = rank_spans(run, rank)
         assert list(spans.start) == sorted(spans.start)
@@ -216,7 +216,7 @@ def assert_run_or_message(data: bytes) -> None:
         assert one.line is not None or one.code in _OF_WHOLE_FILES
 
 
-def assert_accounts_and_path(results: MeasuredResults) -> None:
+def assert_accounts_and_path(results: RecordedRun) -> None:
     """Every nanosecond of every rank is in one account, and the path covers the step."""
     step = results.step_time_ns
     for one in results.accounts:
@@ -225,15 +225,15 @@ def assert_accounts_and_path(results: MeasuredResults) -> None:
         assert all(start < end for start, end in itertools.pairwise(one.edge)) or list(one.edge) == [0, 0]
     if results.scales is None:
         # As measured each piece is where the file has it, whoever was through too early.
-        assert results.times.end == tuple(one.end for one in results.ties.pieces)
-        assert results.times.start == tuple(one.start for one in results.ties.pieces)
+        assert results.times.end == tuple(one.end for one in results.rendezvous.segments)
+        assert results.times.start == tuple(one.start for one in results.rendezvous.segments)
     assert sum(sum_ns(results, results.tracks)) == step * len(results.tracks)
     by_rank: dict[str, int] = {}
     rows = path_rows(results)
     for one in rows:
-        rank = f"rank {results.measured.ranks[one.rank].number}"
+        rank = f"rank {results.measured.ranks[one.rank].rank}"
         by_rank[rank] = by_rank.get(rank, 0) + one.end - one.start
-    assert by_rank == dict(path_sums(results, "rank"))
+    assert by_rank == dict(sum_path(results, "rank"))
     edges = [(one.start, one.end) for one in rows]
     assert [start for start, _ in edges] + [step] == [0] + [end for _, end in edges]
     idle = [(one.rank, one.account == IDLE) for one in rows]
@@ -257,7 +257,9 @@ def assert_whole(run: MeasuredRun) -> None:
     assert run.ranks
     for rank in run.ranks:
         ops, subs = rank.ops, rank.subs
-        assert len(ops) == len(ops.start) == len(ops.end) == len(ops.known) == len(ops.group) == len(ops.line)
+        assert (
+            len(ops) == len(ops.start) == len(ops.end) == len(ops.timing) == len(ops.group) == len(ops.line)
+        )
         assert len(subs) == len(subs.start) == len(subs.end) == len(subs.parent) == len(subs.group)
         assert all(start <= end for start, end in zip(ops.start, ops.end, strict=True))
         assert all(0 <= parent < len(ops) for parent in subs.parent)
@@ -265,10 +267,10 @@ def assert_whole(run: MeasuredRun) -> None:
             assert min(ops.start) >= 0
     codes = {one.code for one in run.diagnostics}
     assert run.step_time_ns or codes & {"untimed-schedule", "no-step-time"}
-    results = MeasuredResults(run)
+    results = RecordedRun(run)
     assert is_safe(run_page(results))
     assert run_json(results)["step_time_ns"] == run.step_time_ns
     if run.timed:
         assert_accounts_and_path(results)
         assert_accounts_and_path(results.with_scales(Scales(compute=2, comm=0.5, gaps=3)))
-    assert PLACED not in {known for rank in run.ranks for known in rank.ops.known} or codes
+    assert UNTIMED not in {known for rank in run.ranks for known in rank.ops.timing} or codes

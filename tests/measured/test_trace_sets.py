@@ -9,8 +9,8 @@ import pytest
 from simcore.diagnostics import InputError, UsageError
 from simcore.measured import MeasuredRun, open_directory
 from simcore.measured.opening import read_name
-from simcore.measured.places import Degrees
-from simcore.parameters import Asked
+from simcore.measured.rank_positions import Degrees
+from simcore.parameters import OpeningOptions
 from simcore.sources.inputs import open_input
 from tests import says
 from tests.findings import named
@@ -21,7 +21,7 @@ LATER = "20240924110000"
 
 
 def ranks(run: MeasuredRun) -> list[int]:
-    return [rank.number for rank in run.ranks]
+    return [rank.rank for rank in run.ranks]
 
 
 def test_a_name_says_world_degrees_rank_and_stamp() -> None:
@@ -272,7 +272,7 @@ def test_a_step_in_which_nothing_takes_time_is_said() -> None:
 def test_a_step_beyond_all_measure_is_refused() -> None:
     text = f"{Op(timestamp='0', duration='9e12').line()}\n{Op(timestamp='9e12', duration='1').line()}"
     (error,) = refused(text).diagnostics
-    assert (error.place(), error.code) == ("trace.txt", "value-too-large")
+    assert (error.location_text(), error.code) == ("trace.txt", "value-too-large")
     assert named(error.message) == ["18000000000000000000 ns", "9223372036854775807"]
 
 
@@ -281,7 +281,7 @@ def test_a_choice_of_a_run_needs_a_directory(tmp_path: Path) -> None:
     for path, found in (("trace.txt", "one file"), (None, "a workload file")):
         place = str(tmp_path / path) if path else "fixtures/002_gpt_1024npu.txt"
         with pytest.raises(UsageError) as caught:
-            open_input(place, Asked("2024"))
+            open_input(place, OpeningOptions("2024"))
         says.said([str(caught.value)], "--run 2024", found, "directory")
 
 

@@ -5,27 +5,27 @@ from pathlib import Path
 from simcore.measured import MeasuredRun, open_directory
 from simcore.render.report.pages import run_json, run_page
 from simcore.replay.parameters import Scales
-from simcore.runs.measured import MeasuredResults
+from simcore.runs.measured import RecordedRun
 from simcore.sources.inputs import open_input
 from simcore.trace.findings import WhatIf
 from tests.measured.test_partners import LINES
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.measured.traces import write_set
 from tui.frame import text_of
-from tui.summary.panels import help_line
-from tui.why.frame import knob_line
+from tui.summary.panels import change_line
+from tui.why.frame import what_if_line
 
 ALONE = "fixtures/004_megatron_rank7_trace.txt"
 
 
-def knobs_of(results: MeasuredResults) -> dict[str, WhatIf]:
+def knobs_of(results: RecordedRun) -> dict[str, WhatIf]:
     return {knob.name: knob for knob in results.what_if()}
 
 
-def alone() -> MeasuredResults:
+def alone() -> RecordedRun:
     run = open_input(ALONE)
     assert isinstance(run, MeasuredRun)
-    return MeasuredResults(run)
+    return RecordedRun(run)
 
 
 def test_less_communication_of_a_rank_alone_brings_nobody_knows_what() -> None:
@@ -53,7 +53,7 @@ def test_what_is_unknown_has_no_figure_on_the_page_in_the_json_and_on_the_screen
     assert (found["free_ns"], found["better10_ns"]) == (None, None)
     assert found["unknown"] == knob.unknown
     assert "unknown" not in values["all compute"]
-    for draw in (knob_line, help_line):
+    for draw in (change_line, what_if_line):
         words = text_of([draw(knob, (), results.step_time_ns, 40, False)])
         assert "unknown" in words
         assert "=" not in words
@@ -61,7 +61,7 @@ def test_what_is_unknown_has_no_figure_on_the_page_in_the_json_and_on_the_screen
 
 def test_where_all_ranks_are_there_every_effect_is_known(tmp_path: Path) -> None:
     write_set(tmp_path, LINES)
-    results = MeasuredResults(open_directory(str(tmp_path), None))
+    results = RecordedRun(open_directory(str(tmp_path), None))
     assert not results.partners.kinds
     assert not any(knob.unknown for knob in results.what_if())
 
@@ -71,5 +71,5 @@ def test_compute_of_a_rank_alone_is_asked_once() -> None:
     names = {*knobs_of(alone())}
     assert "all compute" in names
     assert not any(name.startswith("compute of rank") for name in names)
-    two = {*knobs_of(MeasuredResults(run_of(SLOW_RANK, 2)))}
+    two = {*knobs_of(RecordedRun(run_of(SLOW_RANK, 2)))}
     assert {"all compute", "compute of rank 0", "compute of rank 1"} <= two

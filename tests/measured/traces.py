@@ -109,7 +109,7 @@ def _without_words(notes: Iterable[Diagnostic]) -> Iterator[tuple[str, str]]:
     """The place of each diagnostic, without those of every set, and its weight, code, figures and names."""
     for note in notes:
         if note.code not in _OF_ALL:
-            yield note.place(), f"{note.severity} {note.code}: {', '.join(named(note.message))}"
+            yield note.location_text(), f"{note.severity} {note.code}: {', '.join(named(note.message))}"
 
 
 def told(text: str | bytes) -> list[str]:

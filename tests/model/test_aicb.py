@@ -149,7 +149,7 @@ def test_any_arguments_give_the_rows_of_the_rules(o: dict[str, Any]) -> None:
 def test_a_model_gives_aicbs_rows_and_they_simulate_as_the_file_does() -> None:
     run = index(HERE)[0]
     given = Parameters(as_aicb="plain", aicb_args=run["command"])
-    made = simulate(ModelMaker("AICB arguments", None).opened(), given)
+    made = simulate(ModelMaker("AICB arguments", None).empty_workload(), given)
     file = read("file.txt", (HERE / run["file"]).read_bytes())
     assert made.step_time_ns == simulate(file, Parameters()).step_time_ns
 

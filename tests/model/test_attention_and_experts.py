@@ -89,7 +89,7 @@ def test_figures_of_attention(
     gpu: str, precision: str, shape: tuple[int, ...], expected: tuple[float, str]
 ) -> None:
     found = attention_time(find_gpu(gpu), precision, *shape)
-    assert (round(1e6 * found.seconds, 2), found.bound) == expected
+    assert (round(1e6 * found.seconds, 2), found.bound_by) == expected
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_figures_of_experts(
     gpu: str, precision: str, shape: tuple[int, ...], expected: tuple[float, str]
 ) -> None:
     found = experts_time(find_gpu(gpu), precision, *shape)
-    assert (round(1e6 * found.seconds, 2), found.bound) == expected
+    assert (round(1e6 * found.seconds, 2), found.bound_by) == expected
 
 
 def test_a_shape_measured_with_a_badly_chosen_kernel_is_corrected_where_it_is_asked_for_alone() -> None:

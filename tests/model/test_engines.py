@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcore.analysis.model_figures import made_of
+from simcore.analysis.model_figures import find_model_rows
 from simcore.diagnostics import UsageError
-from simcore.model.costs import slowest_of
+from simcore.model.costs import slowest_deviation
 from simcore.model.engines import ENGINES
 from simcore.model.gpu import find_gpu
-from simcore.model.maker import Made
+from simcore.model.maker import ModelRows
 from simcore.model.opening import MODELS
 from simcore.names import ENGINE_NAMES
 from simcore.ranks import ranks_of_domain
@@ -23,8 +23,8 @@ LLAMA = MODELS["llama-3-8b"]
 PHASES = ("fwd", "ig", "wg")
 
 
-def made(simulation: Simulation) -> Made:
-    found = made_of(simulation)
+def made(simulation: Simulation) -> ModelRows:
+    found = find_model_rows(simulation)
     assert found is not None
     return found
 
@@ -139,9 +139,9 @@ def test_a_gpu_that_may_draw_less_clocks_lower_by_the_third_root(tmp_path: Path)
 
 def test_the_slowest_of_many_is_further_behind() -> None:
     # Expected maxima of normal deviates (Harter 1961): 1.4236 of 8, 2.5076 of 100.
-    assert slowest_of(1) == 0
-    assert slowest_of(8) == pytest.approx(1.4236, abs=0.02)
-    assert slowest_of(100) == pytest.approx(2.5076, abs=0.02)
+    assert slowest_deviation(1) == 0
+    assert slowest_deviation(8) == pytest.approx(1.4236, abs=0.02)
+    assert slowest_deviation(100) == pytest.approx(2.5076, abs=0.02)
     steps = [wide(world=n, global_batch=2 * n, zero="1").step_time_ns for n in (64, 256, 2048)]
     assert steps[0] < steps[1] < steps[2] < 1.1 * steps[0]
 

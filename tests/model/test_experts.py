@@ -10,17 +10,17 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis.model_figures import made_of, memory_lane, model_figures
+from simcore.analysis.model_figures import find_model_rows, make_memory_lane, make_model_figures
 from simcore.diagnostics import InputError, UsageError
 from simcore.model.imbalance import ExpertLoads, expert_loads
 from simcore.model.opening import MODELS
 from simcore.model.sizes import Model, Moe
 from simcore.parameters import Parameters
 from simcore.program.ops import CollectiveCost, ComputeCost
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
-from simcore.words.simulated_sentences import sentences_of
-from simcore.workload.model import AskedModel
+from simcore.words.simulated_sentences import find_sentences
+from simcore.workload.model import ModelParameters
 from tests.findings import finding
 from tests.model.test_megatron import SMALL, report, run
 from tests.says import figures, said
@@ -34,7 +34,7 @@ MODEL = Model(
 def loads_of(
     text: str, experts: int = 8, ranks: int = 4, routed: int = 1000, **given: Any
 ) -> ExpertLoads | None:
-    return expert_loads(AskedModel(expert_imbalance=text, **given), experts, ranks, routed)
+    return expert_loads(ModelParameters(expert_imbalance=text, **given), experts, ranks, routed)
 
 
 def written(folder: Path, text: str) -> str:
@@ -67,7 +67,7 @@ def test_tokens_above_the_capacity_are_dropped(tmp_path: Path) -> None:
     # 1.5 times 500 is the most of an expert.
     assert found.tokens == ((250, 750), (500, 500), (0, 0), (750, 750))
     assert found.dropped == 500
-    assert found.sent == 875
+    assert found.sent_tokens == 875
 
 
 def test_a_balanced_placement_puts_the_fullest_expert_on_the_emptiest_rank(tmp_path: Path) -> None:
@@ -129,8 +129,8 @@ def test_imbalance_0_is_the_balanced_run(given: dict[str, Any]) -> None:
     balanced, found = run(MODEL, **given), run(MODEL, **given, expert_imbalance="lognormal:0")
     assert found.step_time_ns == balanced.step_time_ns
     assert found.timeline.times == balanced.timeline.times
-    assert model_figures(found).memory == model_figures(balanced).memory  # type: ignore[union-attr]
-    assert Results(found).model.imbalance is None
+    assert make_model_figures(found).memory == make_model_figures(balanced).memory  # type: ignore[union-attr]
+    assert SimulatedRun(found).model.imbalance is None
 
 
 @given(layouts(), st.integers(0, 99), st.integers(0, 63))
@@ -140,9 +140,9 @@ def test_accounts_folding_and_memory_hold(given: dict[str, Any], seed: int, slow
     if seed % 3 == 0:
         given["slow_rank"] = (f"{slow % given['world']}=1.5",)
     folded, whole = (run(MODEL, no_fold=no_fold, **given) for no_fold in (False, True))
-    ours, every = Results(folded), Results(whole)
+    ours, every = SimulatedRun(folded), SimulatedRun(whole)
     assert folded.step_time_ns == whole.step_time_ns
-    training = made_of(folded).training  # type: ignore[union-attr]
+    training = find_model_rows(folded).training  # type: ignore[union-attr]
     loads = training.loads
     assert loads is not None
     for rank in range(folded.layout.world):
@@ -151,30 +151,30 @@ def test_accounts_folding_and_memory_hold(given: dict[str, Any], seed: int, slow
         assert sum(ours.accounts[number].total_ns) == folded.step_time_ns
         assert ours.accounts[number].total_ns == every.accounts[rank].total_ns
         # What it computes is what its own experts get, on every rank of the class.
-        place = folded.layout.expert_place(rank)
+        place = folded.layout.expert_group_index(rank)
         assert loads.tokens[folded.timeline.classes[number].expert] == loads.tokens[place]
         lanes = [
-            memory_lane(one.model.model_figures, one.simulation, index)
+            make_memory_lane(one.model.model_figures, one.simulation, index)
             for one, index in ((ours, number), (every, rank))
         ]
-        assert lanes[0].held == lanes[1].held  # type: ignore[union-attr]
+        assert lanes[0].resident_bytes == lanes[1].resident_bytes  # type: ignore[union-attr]
     # The fullest rank of a stage has what the figures say.
     figures = ours.model.model_figures
     assert figures is not None
     for stage in figures.memory:
         lanes = [
-            memory_lane(figures, folded, number)
+            make_memory_lane(figures, folded, number)
             for number, one in enumerate(folded.timeline.classes)
             if one.stage == stage.stage
         ]
-        assert max(max(one.held) for one in lanes if one is not None) == stage.needed
+        assert max(max(one.resident_bytes) for one in lanes if one is not None) == stage.needed
 
 
 def test_ranks_differ_in_compute_and_in_bytes(tmp_path: Path) -> None:
     path = written(tmp_path, "1 1 1 1 1 1 4 6")
     found = run(MODEL, gpu="h100", world=4, ep=4, global_batch=4, expert_imbalance=path)
     assert len(found.timeline.classes) == 2  # three ranks have equal loads
-    computed = [sum(one.compute_ns().values()) for one in Results(found).accounts]
+    computed = [sum(one.compute_ns().values()) for one in SimulatedRun(found).accounts]
     assert computed[1] > computed[0]
     sent = {
         cost.ports for cost in found.program.costs if isinstance(cost, CollectiveCost) and cost.group == "ep"
@@ -271,7 +271,7 @@ def test_without_uneven_experts_nothing_is_said_of_them(capsys: pytest.CaptureFi
     assert "imbalance" not in found
     assert not any(one["rule"] == "uneven-experts" for one in found["sentences"])
     even = run(MODEL, gpu="h100", world=4, ep=4, expert_imbalance="lognormal:0")
-    assert not any(one.rule == "uneven-experts" for one in sentences_of(Results(even)))
+    assert not any(one.rule == "uneven-experts" for one in find_sentences(SimulatedRun(even)))
 
 
 def test_what_would_help_is_among_the_changes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -350,7 +350,7 @@ def test_128_loads_on_1024_ranks_take_seconds() -> None:
 
     begin = time.perf_counter()
     found = simulate(
-        ModelMaker(model.name, model).opened(),
+        ModelMaker(model.name, model).empty_workload(),
         Parameters(gpu="h100", world=1024, ep=128, global_batch=1024, expert_imbalance="lognormal:0.5"),
     )
     assert time.perf_counter() - begin < 6
@@ -376,14 +376,14 @@ def test_gradients_of_experts_are_added_up_over_all_ranks_that_hold_them(
     assume(tp * cp * dp % ep == 0)
     simulation = run(MODEL, gpu="h100", world=tp * cp * dp * pp, tp=tp, cp=cp, ep=ep, pp=pp)
     layout = simulation.layout
-    of_model = made_of(simulation)
+    of_model = find_model_rows(simulation)
     assert of_model is not None
     holders = of_model.training.expert_replicas
     assert layout.group_size("dp_ep") == holders == tp * cp * dp // ep
     for group in layout.groups("dp_ep"):
-        assert len({layout.expert_place(rank) for rank in group}) == 1
+        assert len({layout.expert_group_index(rank) for rank in group}) == 1
     for group in layout.groups("ep"):
-        assert sorted(layout.expert_place(rank) for rank in group) == list(range(ep))
+        assert sorted(layout.expert_group_index(rank) for rank in group) == list(range(ep))
 
 
 def test_an_export_says_where_simai_has_other_expert_groups(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from simcore.analysis.fitting import held_chunks
-from simcore.analysis.model_figures import made_of, model_figures
-from simcore.analysis.what_if.changes import _caveats
+from simcore.analysis.fitting import list_chunk_events
+from simcore.analysis.model_figures import find_model_rows, make_model_figures
+from simcore.analysis.what_if.changes import _list_caveats
 from simcore.model.opening import MODELS
 from simcore.records import replace
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.trace.findings import WhatIf
 from tests.model.test_megatron import SMALL, run
@@ -17,16 +17,18 @@ from tests.says import figures, said
 
 
 def test_what_does_not_fit_says_what_would() -> None:
-    results = Results(run(MODELS["llama-3-8b"], world=8, tp=2, global_batch=8, gpu="h100"))
+    results = SimulatedRun(run(MODELS["llama-3-8b"], world=8, tp=2, global_batch=8, gpu="h100"))
     first = results.sentences[0]
     assert first.rule == "memory"
     assert first.text.startswith("Does not fit: stage 0 needs ")
-    ways = results.smaller_runs
+    ways = results.memory_savings
     assert any(way.fits for way in ways)
     for one in ways:
-        again = model_figures(results.with_parameters(replace(results.parameters, **one.fields)).simulation)
+        again = make_model_figures(
+            results.with_parameters(replace(results.parameters, **one.fields)).simulation
+        )
         assert again is not None
-        assert again.fullest.needed == one.most
+        assert again.fullest.needed == one.peak_bytes
 
 
 @pytest.mark.parametrize(
@@ -39,32 +41,34 @@ def test_what_does_not_fit_says_what_would() -> None:
 def test_what_a_schedule_holds_is_known_from_its_order(schedule: str | None, chunks: int | None) -> None:
     given = {"world": 4, "pp": 4, "global_batch": 8, "schedule": schedule, "virtual_stages": chunks}
     simulation = run(SMALL, **given)
-    made = made_of(simulation)
+    made = find_model_rows(simulation)
     assert made is not None
-    held = held_chunks(made.training, simulation.program.schedule, simulation.setup.schedule.overlap_fwd_bwd)
+    held = list_chunk_events(
+        made.training, simulation.program.schedule, simulation.setup.schedule.overlap_fwd_bwd
+    )
     ours = [[one[1:] for one in stage] for stage in held]
-    assert ours == [[one[1:] for one in stage.held] for stage in simulation.program.stages]
+    assert ours == [[one[1:] for one in stage.chunk_changes] for stage in simulation.program.stages]
 
 
 def test_several_changes_at_once_where_none_is_enough() -> None:
     given = {"world": 8, "tp": 2, "global_batch": 64, "gpu": "a100-40"}
-    ways = Results(run(MODELS["llama-3-8b"], **given)).smaller_runs
+    ways = SimulatedRun(run(MODELS["llama-3-8b"], **given)).memory_savings
     fitting = [one for one in ways if one.fits]
     assert len(fitting) == 3
     assert {len(one.words.split(" + ")) for one in fitting} == {2}
     for one in fitting:
         other = run(MODELS["llama-3-8b"], **(given | one.fields))
-        again = model_figures(other)
+        again = make_model_figures(other)
         assert again is not None
-        assert (again.fits, again.fullest.needed) == (True, one.most)
+        assert (again.fits, again.fullest.needed) == (True, one.peak_bytes)
         assert other.workload.header.ga is not None
         # As many sequences in the step.
         assert other.workload.header.ga * other.layout.dp == 64
 
 
 def test_runs_that_would_fit_are_the_first_of_the_changes_and_can_be_tried() -> None:
-    results = Results(run(MODELS["llama-3-8b"], world=8, tp=2, global_batch=64, gpu="a100-40"))
-    fitting = [one for one in results.smaller_runs if one.fits]
+    results = SimulatedRun(run(MODELS["llama-3-8b"], world=8, tp=2, global_batch=64, gpu="a100-40"))
+    fitting = [one for one in results.memory_savings if one.fits]
     changes = [one for one in results.what_if() if one.list == "change"]
     first = changes[: len(fitting)]
     assert results.what_if()[: len(first)] == first
@@ -75,28 +79,28 @@ def test_runs_that_would_fit_are_the_first_of_the_changes_and_can_be_tried() -> 
     for one in changes[len(first) :]:
         assert one.name.endswith("(does not fit)")
         assert one.parameters is not None
-        figures = model_figures(simulate(results.setup.source, one.parameters))
+        figures = make_model_figures(simulate(results.setup.source, one.parameters))
         assert figures is not None
         assert not figures.fits
     for one in first:
         assert one.parameters is not None
-        again = Results(simulate(results.setup.source, one.parameters))
+        again = SimulatedRun(simulate(results.setup.source, one.parameters))
         assert again.step_time_ns == one.better10_ns
         assert again.model.model_figures is not None
         assert f"(fits: {again.model.model_figures.fullest.needed / 1e9:.1f} GB)" in one.name
         # No way is offered out of what fits: neither the sentence nor the changes.
-        assert not again.smaller_runs
+        assert not again.memory_savings
         assert all(sentence.rule != "memory" for sentence in again.sentences)
 
 
 def test_the_fastest_run_that_fits_is_also_tried_with_the_change_that_gains_most() -> None:
-    results = Results(run(MODELS["llama-3-8b"], world=8))
+    results = SimulatedRun(run(MODELS["llama-3-8b"], world=8))
     both, alone, *_ = results.what_if()
     assert both.flags == "--tp 2 --overlap-grad-reduce --global-batch 8 --zero 1"
     assert alone.flags == "--tp 2 --global-batch 8 --zero 1"
     assert both.better10_ns < alone.better10_ns
     assert both.parameters is not None
-    again = Results(simulate(results.setup.source, both.parameters))
+    again = SimulatedRun(simulate(results.setup.source, both.parameters))
     assert again.step_time_ns == both.better10_ns
     assert again.model.model_figures is not None
     assert both.name.endswith(f"(fits: {again.model.model_figures.fullest.needed / 1e9:.1f} GB)")
@@ -105,10 +109,10 @@ def test_the_fastest_run_that_fits_is_also_tried_with_the_change_that_gains_most
 def test_what_fits_with_the_change_that_gains_most_carries_what_has_to_be_known_of_both() -> None:
     """zb-h1 on 4 stages is made for 4 micro-batches, and there are 2. Planted: the flags alone, as before."""
     given: dict[str, Any] = {"world": 16, "pp": 4, "global_batch": 8}
-    roomy = Results(run(SMALL, **given)).model.model_figures
+    roomy = SimulatedRun(run(SMALL, **given)).model.model_figures
     assert roomy is not None
     limit = roomy.fullest.total * 8 // 10 + roomy.fullest.overhead
-    tight = Results(run(SMALL, **given, memory_limit=f"{limit}B"))
+    tight = SimulatedRun(run(SMALL, **given, memory_limit=f"{limit}B"))
     both, alone, *_ = tight.what_if()
     assert both.flags == "--schedule zb-h1 --zero 1"
     assert figures(both.name.removeprefix(both.flags))[:2] == ["4", "2"]
@@ -119,7 +123,7 @@ def test_what_fits_with_the_change_that_gains_most_carries_what_has_to_be_known_
     assert alone.name.startswith("--zero 1 (fits: ")
     assert alone.meaning == ""
     # Without another schedule there is nothing to know but what is assumed.
-    first, *_ = Results(run(MODELS["llama-3-8b"], world=8)).what_if()
+    first, *_ = SimulatedRun(run(MODELS["llama-3-8b"], world=8)).what_if()
     assert first.name.startswith(f"{first.flags} (fits: ")
     said([first.meaning], "assumed:", "in pieces", "NCCL's SMs", "full speed")
 
@@ -132,15 +136,15 @@ def test_a_schedule_that_fits_with_more_micro_batches_is_held_against_those() ->
     gain = WhatIf("--schedule zb-h1 (full gain from 4 on; b)", None, 9, flags="--schedule zb-h1")
     for tp, caveats in ((1, ["full gain from 4 micro-batches on, here 2", "b"]), (2, ["b"])):
         asked = replace(simulation.parameters, schedule="zb-h1", tp=tp, global_batch=8)
-        assert _caveats(simulation, gain, asked) == caveats
+        assert _list_caveats(simulation, gain, asked) == caveats
 
 
 def test_no_change_that_does_not_fit_is_offered_to_a_run_that_fits() -> None:
     given: dict[str, Any] = {"world": 4, "pp": 4, "global_batch": 8, "gpu": "h100"}
-    roomy = Results(run(SMALL, **given))
+    roomy = SimulatedRun(run(SMALL, **given))
     wanted = {one.flags for one in roomy.what_if() if one.list == "change"}
     assert roomy.model.model_figures is not None
-    tight = Results(run(SMALL, **given, memory_limit=f"{roomy.model.model_figures.fullest.needed}B"))
+    tight = SimulatedRun(run(SMALL, **given, memory_limit=f"{roomy.model.model_figures.fullest.needed}B"))
     assert tight.model.model_figures is not None
     assert tight.model.model_figures.fits
     left = {one.flags for one in tight.what_if() if one.list == "change"}
@@ -148,6 +152,6 @@ def test_no_change_that_does_not_fit_is_offered_to_a_run_that_fits() -> None:
     for one in tight.what_if():
         if one.list == "change":
             assert one.parameters is not None
-            figures = model_figures(simulate(tight.setup.source, one.parameters))
+            figures = make_model_figures(simulate(tight.setup.source, one.parameters))
             assert figures is not None
             assert figures.fits

@@ -19,14 +19,14 @@ from simcore.model.sizes import Model, Moe
 from simcore.model.training import Training
 from simcore.parameters import Parameters
 from simcore.program.ops import STREAMS
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.setup import Setup
 from simcore.simulation import Simulation, simulate
 from simcore.sweeping.bound import Bounds
 from simcore.sweeping.space import Candidate
 from simcore.sweeping.step_time import StepTimes
 from simcore.workload import Cells, Header, Workload
-from simcore.workload.model import PHASES, AskedModel, StageRows
+from simcore.workload.model import PHASES, ModelParameters, StageRows
 from tests.model.test_megatron import EXPERTS, SMALL, run
 
 # Two ranks, 1 GB/s: a gather of 2n bytes takes n ns.
@@ -41,7 +41,7 @@ def of_ns(ns: int) -> list[Op]:
 def training_of(model: Model = SMALL, **parameters: Any) -> Training:
     return (
         ModelMaker(model.name, model)
-        .made(Parameters(**{"gpu": "h100", **parameters}).part(AskedModel))
+        .make_rows(Parameters(**{"gpu": "h100", **parameters}).part(ModelParameters))
         .training
     )
 
@@ -61,7 +61,7 @@ def three_units(microbatches: int = 1, roots: tuple[int, ...] = (), **given: Any
                 [one and one.collective for one in sent],
                 [one and one.group for one in sent],
                 array("q", [one.bytes if one else 0 for one in sent]),
-                {place for place, one in enumerate(sent) if one and one.beside and phase != "wg"},
+                {place for place, one in enumerate(sent) if one and one.is_overlapped and phase != "wg"},
             )
         )
     count = len(made.rows)
@@ -263,7 +263,7 @@ def test_units_are_the_parameters_of_the_stage_and_folding_is_exact(
     for rank in range(folded.layout.world):
         ours = folded.timeline.folding.class_of(rank)
         assert folded.timeline.columns(ours)[1:] == every.timeline.columns(rank)[1:]
-        accounts = Results(folded).accounts[ours].total_ns
+        accounts = SimulatedRun(folded).accounts[ours].total_ns
         assert sum(accounts) == folded.step_time_ns
 
 
@@ -271,11 +271,11 @@ def test_units_are_the_parameters_of_the_stage_and_folding_is_exact(
 @settings(max_examples=25, deadline=None)
 def test_a_sweep_has_the_same_steps_and_no_bound_above_them(case: tuple[Model, dict[str, Any]]) -> None:
     model, given = case
-    opened = ModelMaker(model.name, model).opened()
+    opened = ModelMaker(model.name, model).empty_workload()
     step_ns = run(model, **given).step_time_ns
-    assert StepTimes().of(Setup(opened, Parameters(**given))).step_time_ns == step_ns
+    assert StepTimes().find_step_time(Setup(opened, Parameters(**given))).step_time_ns == step_ns
     given = {name: value for name, value in given.items() if name != "slow_rank"}
-    bound = Bounds(opened).at_least_ns(Candidate(0, Parameters(**given)), training_of(model, **given))
+    bound = Bounds(opened).find_bound_ns(Candidate(0, Parameters(**given)), training_of(model, **given))
     assert 0 < bound <= run(model, **given).step_time_ns
 
 
@@ -310,7 +310,7 @@ def test_sharing_out_more_never_holds_more(case: tuple[Model, dict[str, Any]]) -
         name: value for name, value in given.items() if name not in ("prefetch", "reshard_after_forward")
     }
     training = training_of(model, **given | {"zero": "2"})
-    held = run(model, **given | {"zero": "2"}).program.stages[0].held
+    held = run(model, **given | {"zero": "2"}).program.stages[0].chunk_changes
     two = stage_memory(training, 0, held)
     three = {
         (ahead, reshard): stage_memory(

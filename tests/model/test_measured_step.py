@@ -14,13 +14,13 @@ from simcore.setup import Setup
 from simcore.simulation import simulate
 from tui.cli import main
 
-OPENED = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).opened()
+OPENED = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).empty_workload()
 GIVEN = Parameters(world=8, tp=2, pp=2, global_batch=8, gpu="h100")
 
 
 @pytest.mark.parametrize("factor", [0.31, 0.9, 1.0, 1.07, 5.5])
 def test_the_factor_of_a_step_comes_back(factor: float) -> None:
-    measured_ns = simulate(OPENED, GIVEN.replaced("compute_scale", factor)).step_time_ns
+    measured_ns = simulate(OPENED, GIVEN.with_value("compute_scale", factor)).step_time_ns
     fit = fit_step(Setup(OPENED, GIVEN), measured_ns)
     assert fit.scale == pytest.approx(factor, rel=3e-4)
     assert abs(fit.left_ns) <= 2e-4 * measured_ns

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis.model_figures import made_of, model_figures
+from simcore.analysis.model_figures import find_model_rows, make_model_figures
 from simcore.diagnostics import UsageError
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
@@ -19,11 +19,11 @@ from simcore.names import TWO_WAY_SCHEDULES, V_SCHEDULES
 from simcore.parameters import Parameters
 from simcore.program.schedules import SCHEDULES
 from simcore.records import replace
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, simulate
 from simcore.trace.run import mean_ns
 from simcore.workload import open_workload
-from simcore.workload.model import AskedModel
+from simcore.workload.model import ModelParameters
 from tests.says import said
 from tui.cli import main
 
@@ -35,7 +35,7 @@ EXPERTS = Model(
 
 
 def run(model: Model = SMALL, **parameters: Any) -> Simulation:
-    return simulate(ModelMaker(model.name, model).opened(), Parameters(**parameters))
+    return simulate(ModelMaker(model.name, model).empty_workload(), Parameters(**parameters))
 
 
 def report(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def test_interleaved_is_offered_where_it_can_run(given: dict[str, Any], says: st
             with pytest.raises(UsageError):
                 run(MODELS["llama-3-8b"], **tried)
         elif count == 2:
-            totals = [max(one.total for one in Results(made).model.model_figures.memory)
+            totals = [max(one.total for one in SimulatedRun(made).model.model_figures.memory)
                       for made in (now, run(MODELS["llama-3-8b"], **tried))]  # fmt: skip
             assert (totals[1] > 1.01 * totals[0]) == ("more memory" in says)
 
@@ -113,7 +113,7 @@ def test_interleaved_is_offered_where_it_can_run(given: dict[str, Any], says: st
 @pytest.mark.parametrize("name", MODELS)
 def test_the_parameters_of_all_stages_are_those_of_the_model(name: str) -> None:
     model = MODELS[name]
-    training = ModelMaker(name, model).made(AskedModel(pp=2, world=2, gpu="h100")).training
+    training = ModelMaker(name, model).make_rows(ModelParameters(pp=2, world=2, gpu="h100")).training
     held = sum(sum(stage_parameters(training, stage)) for stage in (0, 1))
     padding = (training.padded_vocab - model.vocab) * model.hidden * 2
     tied = model.embedding if model.tied_embeddings else 0  # the last stage has one of its own
@@ -121,7 +121,7 @@ def test_the_parameters_of_all_stages_are_those_of_the_model(name: str) -> None:
 
 
 def test_layers_that_do_not_divide_make_stages_that_differ() -> None:
-    made = ModelMaker("l", MODELS["llama-3-405b"]).made(AskedModel(pp=16, world=16, gpu="h100"))
+    made = ModelMaker("l", MODELS["llama-3-405b"]).make_rows(ModelParameters(pp=16, world=16, gpu="h100"))
     assert made.training.stage_layers == (7, *(8,) * 14, 7)
     assert [len(stage.chunks[0]) for stage in made.workload.stages] == [36, *[40] * 14, 36]
     other = run(SMALL, pp=4, world=4, stage_layers="1,3,3,1", global_batch=4)
@@ -151,11 +151,11 @@ def test_dense_and_expert_layers_stand_where_they_are() -> None:
 def test_chunks_in_flight_are_those_of_the_closed_forms(schedule: str, chunks: int, held: Any) -> None:
     given = {"virtual_stages": chunks} if chunks > 1 else {}
     simulation = run(SMALL, pp=4, world=4, global_batch=8, schedule=schedule, **given)
-    figures = model_figures(simulation)
+    figures = make_model_figures(simulation)
     assert figures is not None
     expected = [held(stage, 4) for stage in range(4)]
     assert [stage.peak_chunks for stage in simulation.program.stages] == expected
-    assert [one.held for one in figures.memory] == expected
+    assert [one.peak_chunks for one in figures.memory] == expected
 
 
 @st.composite
@@ -185,19 +185,19 @@ def test_the_file_of_a_model_takes_the_same_nanoseconds(
 
     model, layout = case
     dims = ("switch:8:300:500", "switch:2:50:1000")
-    opened = ModelMaker(model.name, model).opened()
+    opened = ModelMaker(model.name, model).empty_workload()
     assert opened.maker is not None
     given = Parameters(gpu="h100", dim=dims, **layout)
     path = tmp_path_factory.mktemp("export") / "file.txt"
     exported = export_model(opened.maker, Request(opened, given))
-    path.write_bytes(b"".join(exported.pieces))
+    path.write_bytes(b"".join(exported.chunks))
     file = simulate(open_workload(str(path)), Parameters(dim=dims, schedule="1f1b", local_mem_bw=3350.0))
     made = simulate(opened, replace_memory(given))
     said = [told.code for told in exported.diagnostics if told.severity == "warning"]
     assert said == ["not-in-file"] * (model.moe is not None and made.layout.tp > 1)
     if said:
         # A file's expert groups are along dp: on these the model's rows take the file's time.
-        rows = opened.maker.workload(replace_memory(given).part(AskedModel))
+        rows = opened.maker.workload(replace_memory(given).part(ModelParameters))
         along_dp = replace(rows, header=replace(rows.header, whole_experts=False), maker=None)
         made = simulate(along_dp, Parameters(dim=dims, schedule="1f1b", local_mem_bw=3350.0))
     assert made.step_time_ns == file.step_time_ns
@@ -205,7 +205,7 @@ def test_the_file_of_a_model_takes_the_same_nanoseconds(
 
 def replace_memory(parameters: Parameters) -> Parameters:
 
-    return parameters.replaced("local_mem_bw", 3350.0)
+    return parameters.with_value("local_mem_bw", 3350.0)
 
 
 def test_more_stages_are_a_file_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -228,7 +228,7 @@ def test_the_file_of_any_stage_is_read_with_its_micro_batches(tmp_path: Path, re
     out = tmp_path / "out"
     command = ["export", "--model", str(toml), "--gpu", "h100", *words, "--format", "simai", "--per-rank"]
     assert main([*command, "-o", str(out)]) == 0
-    accounts = zip(model.timeline.classes, Results(model).accounts, strict=True)
+    accounts = zip(model.timeline.classes, SimulatedRun(model).accounts, strict=True)
     busy = {one.stage: found.busy_ns for one, found in accounts}
     for stage in range(4):
         file = simulate(
@@ -236,7 +236,7 @@ def test_the_file_of_any_stage_is_read_with_its_micro_batches(tmp_path: Path, re
             Parameters(pp=1, world=2, schedule="1f1b", microbatches=None),
         )
         assert len(file.program.structure.blocks) == 12
-        assert Results(file).accounts[0].busy_ns == busy[stage]
+        assert SimulatedRun(file).accounts[0].busy_ns == busy[stage]
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_the_file_of_any_stage_is_read_with_its_micro_batches(tmp_path: Path, re
 )
 def test_what_cannot_be_names_what_would_fit(parameters: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        model_figures(run(SMALL, **parameters))
+        make_model_figures(run(SMALL, **parameters))
 
 
 def test_flags_of_models_on_a_file_are_errors(capsys: pytest.CaptureFixture[str]) -> None:
@@ -337,7 +337,7 @@ def test_what_follows_attention_waits_for_the_ring_of_keys_and_values(
     gbps: float, schedule: str, recompute: str
 ) -> None:
     def exposed(comm_type: str) -> tuple[int, int]:
-        results = Results(
+        results = SimulatedRun(
             run(
                 SMALL,
                 world=4,
@@ -386,7 +386,7 @@ def test_folding_is_exact_with_context_and_expert_parallelism(
     }  # fmt: skip
     # Servers of two, so that it matters who is in a group.
     given_["dim"] = ("switch:2:300:500", "switch:64:20:5000")
-    folded, whole = (Results(run(EXPERTS, no_fold=no_fold, **given_)) for no_fold in (False, True))
+    folded, whole = (SimulatedRun(run(EXPERTS, no_fold=no_fold, **given_)) for no_fold in (False, True))
     assert folded.step_time_ns == whole.step_time_ns
     assert mean_ns(folded) == mean_ns(whole)
 
@@ -412,7 +412,7 @@ def test_the_schedules_of_a_v_and_of_both_ways_are_those_of_their_placement() ->
 def test_a_v_and_both_ways_run_the_layers_of_the_model(schedule: str, recompute: str) -> None:
     given = {"world": 8, "pp": 4, "tp": 2, "global_batch": 16, "gpu": "h100", "recompute": recompute}
     simulation, usual = run(SMALL, **given, schedule=schedule), run(SMALL, **given)
-    made = made_of(simulation)
+    made = find_model_rows(simulation)
     assert made is not None
     training, workload, placement = made.training, simulation.workload, simulation.program.placement
     for route in placement.routes:
@@ -428,47 +428,51 @@ def test_a_v_and_both_ways_run_the_layers_of_the_model(schedule: str, recompute:
         assert sum(one.count("embedding_layer") + one.count("final_column") for one in names) == 2
     # All ranks together compute what those of 1f1b do, but for the optimizer, of both ways twice.
     work = [
-        sum(mean_ns(Results(one))[f"compute {phase}"] for phase in ("fwd", "ig", "wg", "recompute"))
+        sum(mean_ns(SimulatedRun(one))[f"compute {phase}"] for phase in ("fwd", "ig", "wg", "recompute"))
         for one in (simulation, usual)
     ]
     assert work[0] == pytest.approx(work[1], abs=8)
     held = sum(sum(stage_parameters(training, stage)) for stage in range(4))
-    beside = made_of(usual)
+    beside = find_model_rows(usual)
     assert beside is not None
     whole = sum(sum(stage_parameters(beside.training, stage)) for stage in range(4))
     assert held == whole * placement.copies
     unfolded = run(SMALL, **given, schedule=schedule, no_fold=True)
-    assert mean_ns(Results(unfolded)) == mean_ns(Results(simulation))
+    assert mean_ns(SimulatedRun(unfolded)) == mean_ns(SimulatedRun(simulation))
 
 
 @pytest.mark.parametrize("schedule", ["1f1b", "gpipe", "zb-h1", "zb-v", "dualpipev"])
 def test_the_memory_lane_reaches_the_figure_and_comes_down_again(schedule: str) -> None:
-    from simcore.analysis.model_figures import memory_lane
-    from simcore.runs.simulated import Results
+    from simcore.analysis.model_figures import make_memory_lane
+    from simcore.runs.simulated import SimulatedRun
 
-    results = Results(run(EXPERTS, pp=3, world=6, ep=2, global_batch=12, schedule=schedule, gpu="h100"))
+    results = SimulatedRun(run(EXPERTS, pp=3, world=6, ep=2, global_batch=12, schedule=schedule, gpu="h100"))
     figures = results.model.model_figures
     assert figures is not None
     for number, one in enumerate(results.simulation.timeline.classes):
-        lane, stage = memory_lane(figures, results.simulation, number), figures.memory[one.stage]
+        lane, stage = make_memory_lane(figures, results.simulation, number), figures.memory[one.stage]
         assert lane is not None
-        assert (max(lane.held), lane.held[0], lane.held[-1]) == (stage.needed, stage.static, stage.static)
+        assert (max(lane.resident_bytes), lane.resident_bytes[0], lane.resident_bytes[-1]) == (
+            stage.needed,
+            stage.static,
+            stage.static,
+        )
         assert list(lane.time_ns) == sorted(lane.time_ns)
         step = results.step_time_ns
-        assert max(lane.most([step * column // 40 for column in range(41)])) == stage.needed
+        assert max(lane.peak_bytes([step * column // 40 for column in range(41)])) == stage.needed
 
 
 def test_the_timeline_has_the_memory_of_the_lane_at_the_cursor() -> None:
-    from simcore.analysis.model_figures import memory_lane
-    from simcore.runs.simulated import Results
+    from simcore.analysis.model_figures import make_memory_lane
+    from simcore.runs.simulated import SimulatedRun
     from tui.frame import BLOCKS
     from tui.timeline.margins import MemoryRow
     from tui.timeline.window import Window
 
     drawn = []
     for limit in ("80GB", "1GB"):
-        results = Results(run(SMALL, pp=2, world=2, global_batch=4, gpu="h100", memory_limit=limit))
-        lane = memory_lane(results.model.model_figures, results.simulation, 1)
+        results = SimulatedRun(run(SMALL, pp=2, world=2, global_batch=4, gpu="h100", memory_limit=limit))
+        lane = make_memory_lane(results.model.model_figures, results.simulation, 1)
         row = MemoryRow(BLOCKS)
         assert row.lane(results, 1) == lane
         assert lane is not None
@@ -511,7 +515,9 @@ def test_a_config_alone_is_opened_and_checked(tmp_path: Path, capsys: pytest.Cap
 def test_every_layer_is_on_one_virtual_stage() -> None:
     for given_ in ({"pp": 4, "virtual_stages": 2}, {"pp": 2, "virtual_stages": 4}, {"pp": 3}, {"pp": 8}):
         world = given_["pp"]
-        training = ModelMaker("s", SMALL).made(AskedModel(world=world, gpu="h100", **given_)).training
+        training = (
+            ModelMaker("s", SMALL).make_rows(ModelParameters(world=world, gpu="h100", **given_)).training
+        )
         places = [
             (chunk, stage) for chunk in range(training.chunks) for stage in range(training.pp)
         ]  # fmt: skip

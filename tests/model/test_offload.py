@@ -9,20 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis.model_figures import memory_lane, model_figures
+from simcore.analysis.model_figures import make_memory_lane, make_model_figures
 from simcore.diagnostics import UsageError
 from simcore.model.maker import ModelMaker
 from simcore.model.memory import layer_activations
 from simcore.model.sizes import Model
 from simcore.parameters import Parameters
 from simcore.program.ops import OFFLOAD, PHASES
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.setup import Setup
 from simcore.simulation import Simulation
 from simcore.sweeping.bound import Bounds
 from simcore.sweeping.space import Candidate
 from simcore.sweeping.step_time import StepTimes
-from simcore.workload.model import AskedModel
+from simcore.workload.model import ModelParameters
 from tests.model.test_experts import MODEL
 from tests.model.test_megatron import SMALL, run
 from tests.says import said
@@ -70,7 +70,7 @@ def by_hand(simulation: Simulation, copy_ns: int) -> list[tuple[str, int, int]]:
 @pytest.mark.parametrize("rate", [1000.0, 100.0, 50.0, 7.0])
 def test_three_layers_by_hand(rate: float) -> None:
     found = run(THREE, gpu="h100", world=1, offload=rate)
-    training = ModelMaker("three", THREE).made(found.parameters.part(AskedModel)).training
+    training = ModelMaker("three", THREE).make_rows(found.parameters.part(ModelParameters)).training
     *expected, (_, last, _) = by_hand(found, round(layer_activations(training, False) / rate))
     assert copies(found) == expected
     ops, _, end = found.timeline.columns(0)
@@ -81,7 +81,10 @@ def test_three_layers_by_hand(rate: float) -> None:
 def test_the_last_layer_of_a_chunk_stays() -> None:
     found = run(THREE, gpu="h100", world=1, global_batch=2, offload=100.0)
     assert [name for name, _, _ in copies(found)] == [OUT, OUT, BACK, BACK] * 2
-    figures, without = model_figures(found), model_figures(run(THREE, gpu="h100", world=1, global_batch=2))
+    figures, without = (
+        make_model_figures(found),
+        make_model_figures(run(THREE, gpu="h100", world=1, global_batch=2)),
+    )
     assert figures is not None
     assert without is not None
     assert figures.memory[0].activations * 3 == without.memory[0].activations
@@ -120,7 +123,7 @@ def test_two_layers_of_a_pass_are_there_at_once(case: tuple[Model, dict[str, Any
     """And folding, accounts and memory hold."""
     model, given = case
     folded, every = (run(model, **given, no_fold=apart) for apart in (False, True))
-    results = Results(folded)
+    results = SimulatedRun(folded)
     figures = results.model.model_figures
     assert figures is not None
     for rank in range(folded.layout.world):
@@ -128,9 +131,9 @@ def test_two_layers_of_a_pass_are_there_at_once(case: tuple[Model, dict[str, Any
         assert folded.timeline.columns(number)[1:] == every.timeline.columns(rank)[1:]
         assert sum(results.accounts[number].total_ns) == folded.step_time_ns
     for number, rank_class in enumerate(folded.timeline.classes):
-        lane = memory_lane(figures, folded, number)
+        lane = make_memory_lane(figures, folded, number)
         assert lane is not None
-        assert max(lane.held) == figures.memory[rank_class.stage].needed
+        assert max(lane.resident_bytes) == figures.memory[rank_class.stage].needed
         assert _most_there(folded, number) <= 2
 
 
@@ -183,9 +186,12 @@ def test_a_faster_link_is_never_worse_and_a_sweep_has_the_same_steps(
     assert run(model, **given | {"offload": 2 * given["offload"]}).step_time_ns <= found.step_time_ns
     assert run(model, **given | {"offload": None}).step_time_ns <= found.step_time_ns
     maker, parameters = ModelMaker(model.name, model), Parameters(**given)
-    assert StepTimes().of(Setup(maker.opened(), parameters)).step_time_ns == found.step_time_ns
-    training = maker.made(parameters.part(AskedModel)).training
-    bound = Bounds(maker.opened()).at_least_ns(Candidate(0, parameters), training)
+    assert (
+        StepTimes().find_step_time(Setup(maker.empty_workload(), parameters)).step_time_ns
+        == found.step_time_ns
+    )
+    training = maker.make_rows(parameters.part(ModelParameters)).training
+    bound = Bounds(maker.empty_workload()).find_bound_ns(Candidate(0, parameters), training)
     assert 0 < bound <= found.step_time_ns
 
 

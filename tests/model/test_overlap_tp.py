@@ -11,14 +11,14 @@ from simcore.diagnostics import UsageError
 from simcore.model.maker import ModelMaker
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, CollectiveCost
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.setup import Setup
 from simcore.simulation import Simulation, simulate
 from simcore.sweeping.bound import Bounds
 from simcore.sweeping.space import Candidate
 from simcore.sweeping.step_time import StepTimes
 from simcore.workload import Cells, Header, Workload
-from simcore.workload.model import AskedModel, PiecedCell, StageRows
+from simcore.workload.model import ModelParameters, SplitCell, StageRows
 from tests.model.test_megatron import EXPERTS, SMALL, run
 
 
@@ -34,7 +34,7 @@ def one_cell(collective: str, size: int, pieces: bool = True) -> Simulation:
         Header(tp=4, ep=1, pp=1, ga=1, all_gpus=4, vpp=1), ["embedding_layer", "layer", "final_layer"],
         array("q", [1, 2, 3]), forward, nothing, nothing, array("q", [100] * 3), None,
         stages=(StageRows((), ((0, 1, 2),)),),
-        pieces={("fwd", 1): PiecedCell(4, 10, 400)} if pieces else {},
+        split_cells={("fwd", 1): SplitCell(4, 10, 400)} if pieces else {},
     )  # fmt: skip
     return simulate(workload, Parameters(dim=("switch:4:1:0",), endpoint_delay=0, local_mem_bw=1e12))
 
@@ -52,7 +52,7 @@ def test_a_gather_by_hand() -> None:
     slow = one_cell("ALLGATHER", 1200)
     assert spans(slow, "tp") == [(10, 310), (310, 610), (610, 910)]
     assert spans(slow, "compute") == [(0, 10), (10, 110), (310, 410), (610, 710), (910, 1010), (1010, 1040)]
-    assert Results(slow).accounts[0].exposed_ns()["tp"] == 600
+    assert SimulatedRun(slow).accounts[0].exposed_ns()["tp"] == 600
     assert one_cell("ALLGATHER", 1200, pieces=False).step_time_ns == 1340
 
 
@@ -76,8 +76,8 @@ def test_one_piece_is_the_ranks_own() -> None:
     taken: dict[tuple[int, int], list[int]] = {}
     for op, lane in enumerate(ops.stream):
         cost = found.program.costs[ops.cost[op]]
-        if lane != COMPUTE and isinstance(cost, CollectiveCost) and cost.pieces > 1:
-            assert cost.pieces == 3
+        if lane != COMPUTE and isinstance(cost, CollectiveCost) and cost.split_count > 1:
+            assert cost.split_count == 3
             taken.setdefault((ops.row[op], ops.phase[op]), []).append(end[op] - start[op])
     expected = {
         (others.row[op], others.phase[op]): other_end[op] - other_start[op]
@@ -106,7 +106,7 @@ def test_what_stays_exposed_is_between_its_bounds(given: dict[str, Any], model: 
     """Not less than what a product cannot hide, not more than without; compute is the same, to the ns."""
     without, found = (run(model, **given, overlap_tp=on) for on in (False, True))
     assert found.step_time_ns <= without.step_time_ns
-    before, after = Results(without), Results(found)
+    before, after = SimulatedRun(without), SimulatedRun(found)
     for number, stage_class in enumerate(found.timeline.classes):
         ops, start, end = found.timeline.columns(number)
         # By cell that ran in pieces: what its product took, and its collective.
@@ -114,10 +114,10 @@ def test_what_stays_exposed_is_between_its_bounds(given: dict[str, Any], model: 
         taken: dict[tuple[int, int, int], int] = {}
         for op in range(len(ops)):
             cost = found.program.costs[ops.cost[op]]
-            if isinstance(cost, CollectiveCost) and cost.whole:
+            if isinstance(cost, CollectiveCost) and cost.whole_bytes:
                 key = (ops.row[op], ops.phase[op], ops.microbatch[op])
                 phase = "ig" if PHASES[ops.phase[op]] == "ig" else "fwd"
-                products[key] = found.workload.pieces[phase, ops.row[op]].product_ns
+                products[key] = found.workload.split_cells[phase, ops.row[op]].product_ns
                 taken[key] = taken.get(key, 0) + end[op] - start[op]
         hidden = sum(min(ns, taken[key]) for key, ns in products.items())
         exposed = [one.accounts[number].exposed_ns()["tp"] for one in (before, after)]
@@ -135,9 +135,9 @@ def test_a_sweep_has_the_same_steps_and_no_bound_above_them(given: dict[str, Any
     parameters = Parameters(**given, overlap_tp=True)
     maker = ModelMaker(model.name, model)
     step_ns = run(model, **given, overlap_tp=True).step_time_ns
-    assert StepTimes().of(Setup(maker.opened(), parameters)).step_time_ns == step_ns
-    training = maker.made(parameters.part(AskedModel)).training
-    assert Bounds(maker.opened()).at_least_ns(Candidate(0, parameters), training) <= step_ns
+    assert StepTimes().find_step_time(Setup(maker.empty_workload(), parameters)).step_time_ns == step_ns
+    training = maker.make_rows(parameters.part(ModelParameters)).training
+    assert Bounds(maker.empty_workload()).find_bound_ns(Candidate(0, parameters), training) <= step_ns
 
 
 @given(layouts())

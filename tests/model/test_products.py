@@ -67,7 +67,7 @@ def test_figures_of_this_program(
     gpu: str, precision: str, shape: tuple[int, int, int], expected: tuple[float, str, float]
 ) -> None:
     found = product_time(find_gpu(gpu), precision, *shape)
-    assert (round(1e6 * found.seconds, 2), found.bound, round(1e6 * found.cast, 2)) == expected
+    assert (round(1e6 * found.seconds, 2), found.bound_by, round(1e6 * found.cast, 2)) == expected
 
 
 @given(st.sampled_from(PAIRS), st.integers(min_value=1, max_value=40000), SIZES, SIZES)
@@ -140,8 +140,8 @@ def test_a_gpu_of_ones_own(tmp_path: Path) -> None:
     large, thin = (8192, 8192, 8192), (32768, 128, 128)
     base = {shape: own("", shape) for shape in (large, thin)}
     assert base[large] == product_time(find_gpu("h100"), "bf16", *large)
-    assert base[large].bound == "compute"
-    assert base[thin].bound == "memory"
+    assert base[large].bound_by == "compute"
+    assert base[thin].bound_by == "memory"
     assert own("peak = 494.5", large).seconds == pytest.approx(2 * base[large].seconds, rel=0.05)
     assert own("matmul = 0.39", large).seconds == pytest.approx(2 * base[large].seconds, rel=0.05)
     # Half of the SMs, each as fast.

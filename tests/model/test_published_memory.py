@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks import published_memory
 from simcore.model.memory import stage_memory
-from simcore.model.training import resolve
-from simcore.workload.model import AskedModel
+from simcore.model.training import resolve_training
+from simcore.workload.model import ModelParameters
 from tests.model.test_megatron import SMALL
 
 needs_rows = pytest.mark.skipif(
@@ -41,7 +41,7 @@ def test_what_was_run_fits_or_is_listed_with_what_its_command_lacks() -> None:
 
 
 def _memory(**given: Any) -> Any:
-    training = resolve(SMALL, AskedModel(gpu="h100", **given))
+    training = resolve_training(SMALL, ModelParameters(gpu="h100", **given))
     return stage_memory(training, 0, [(0, 0, 1), (0, 0, -1)])
 
 

@@ -12,10 +12,10 @@ import pytest
 from benchmarks import published_more, published_steps, published_trust
 from simcore.model import trust
 from simcore.model.gpu import find_gpu
-from simcore.model.training import resolve
+from simcore.model.training import resolve_training
 from simcore.render.report.pages import run_json, run_page
-from simcore.runs.simulated import Results
-from simcore.workload.model import AskedModel
+from simcore.runs.simulated import SimulatedRun
+from simcore.workload.model import ModelParameters
 from tests.findings import facts
 from tests.model.test_megatron import SMALL, run
 from tui.frame import BLOCKS, text_of
@@ -89,7 +89,7 @@ def test_the_file_that_reports_quote_is_what_is_computed() -> None:
 
 def _said(**given: Any) -> tuple[str, dict[str, Any]]:
     """(the line below the step, the JSON) of a report."""
-    results = Results(run(SMALL, world=8, global_batch=8, **given))
+    results = SimulatedRun(run(SMALL, world=8, global_batch=8, **given))
     lines = [line.strip() for line in run_page(results).split("\n\n")[0].splitlines()]
     # Behind the step, what a micro-batch takes and tokens a second.
     return lines[3], json.loads(json.dumps(run_json(results)))["trust"]
@@ -138,7 +138,7 @@ def test_a_file_that_takes_nothing_from_a_gpu_has_no_published_step(tmp_path: Pa
     path = tmp_path / "own.toml"
     numbers = (name for name in given.__struct_fields__ if name not in ("name", "source", "bases"))
     path.write_text("[gpu]\n" + "".join(f"{name} = {getattr(given, name)}\n" for name in numbers), "utf-8")
-    said = trust.trust_in(resolve(SMALL, AskedModel(gpu=str(path))), find_gpu(str(path)))
+    said = trust.published_error(resolve_training(SMALL, ModelParameters(gpu=str(path))), find_gpu(str(path)))
     assert said.words.startswith("constants of a")
     assert "no published step" in said.words
     assert (said.kind.gpu, said.steps) == ("", 0)
@@ -146,7 +146,7 @@ def test_a_file_that_takes_nothing_from_a_gpu_has_no_published_step(tmp_path: Pa
 
 def test_a_screen_says_it_where_a_row_is_left() -> None:
     """Planted: the longest form in any width."""
-    results = Results(run(SMALL, gpu="h100", world=8, global_batch=8))
+    results = SimulatedRun(run(SMALL, gpu="h100", world=8, global_batch=8))
     figures = results.model.model_figures
     assert figures is not None
     assert figures.trust is not None

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis.model_figures import model_figures
+from simcore.analysis.model_figures import make_model_figures
 from simcore.diagnostics import UsageError
 from simcore.model.training import ROW_KINDS
 from simcore.program.ops import PHASES
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation
 from tests.model.test_experts import MODEL
 from tests.model.test_megatron import EXPERTS, SMALL, run
@@ -55,7 +55,7 @@ def test_attention_is_what_selective_runs_again() -> None:
             for one in ({"recompute_rows": "attention"}, {"recompute": "selective"})
         )
         assert rows.timeline.times == selective.timeline.times
-        assert model_figures(rows) == model_figures(selective)
+        assert make_model_figures(rows) == make_model_figures(selective)
 
 
 @given(
@@ -74,7 +74,7 @@ def test_rows_run_again_once_and_hold_less(
     if uneven and model.moe:
         given |= {"expert_imbalance": "lognormal:0.5", "ep": 2}
     without, found = (run(model, **given, **one) for one in ({}, {"recompute_rows": ",".join(sorted(kinds))}))
-    before, after = Results(without), Results(found)
+    before, after = SimulatedRun(without), SimulatedRun(found)
     for number in range(len(found.timeline.classes)):
         computed = [one.accounts[number].compute_ns() for one in (before, after)]
         ops = found.timeline.stage_program(number).ops
@@ -91,7 +91,7 @@ def test_rows_run_again_once_and_hold_less(
             again_ns += (end[op] - start[op]) * (PHASES[ops.phase[op]] == "recompute")
         assert again_ns == forward_ns > 0
         assert set(again(found, number)) <= wanted
-    figures = [model_figures(one) for one in (without, found)]
+    figures = [make_model_figures(one) for one in (without, found)]
     assert figures[0] is not None
     assert figures[1] is not None
     for one, other in zip(figures[0].memory, figures[1].memory, strict=True):
@@ -107,7 +107,8 @@ def test_rows_run_again_once_and_hold_less(
 
 def test_what_an_activation_gives_is_not_held() -> None:
     without, found = (
-        model_figures(run(SMALL, gpu="h100", world=1, **one)) for one in ({}, {"recompute_rows": "mlp_act"})
+        make_model_figures(run(SMALL, gpu="h100", world=1, **one))
+        for one in ({}, {"recompute_rows": "mlp_act"})
     )
     assert without is not None
     assert found is not None

@@ -102,7 +102,7 @@ def test_a_missing_entry_is_named_when_it_is_needed(tmp_path: Path, text: str, m
     file = read(tmp_path, text)
     assert file.get("TP.allreduce") is None
     with pytest.raises(InputError) as caught:
-        file.needed("TP.allreduce", "it is needed")
+        file.require("TP.allreduce", "it is needed")
     assert str(caught.value).replace(str(tmp_path), "") == message
 
 

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from simcore.parameters import Parameters
 from simcore.render.report.pages import run_json, run_page
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.workload import Header, Workload, open_workload
 from tests.findings import facts, findings
@@ -39,7 +39,7 @@ def rows() -> list[Row]:
 
 def estimate(workload: Workload, **parameters: Any) -> dict[str, Any]:
     values = {"network": FIXED} | parameters
-    found = run_json(Results(simulate(workload, Parameters(**values))))["estimates"]["simai"]
+    found = run_json(SimulatedRun(simulate(workload, Parameters(**values))))["estimates"]["simai"]
     assert isinstance(found, dict)
     return found
 
@@ -127,7 +127,7 @@ def test_scales_faults_and_the_schedule_play_no_part() -> None:
 
 def test_there_is_none_under_other_networks() -> None:
     for network in ("analytical", "shared"):
-        results = Results(simulate(made(), Parameters(network=network)))
+        results = SimulatedRun(simulate(made(), Parameters(network=network)))
         assert run_json(results)["estimates"] == {"simai": None}
         assert "SimAI" not in run_page(results)
 
@@ -137,14 +137,14 @@ def test_without_a_bandwidth_that_only_the_estimate_needs_there_is_none_and_it_i
     cell = Cell(0, "ALLREDUCE", "ep", 100)
     workload = make_workload([Row("moe", wg=cell)], tp=2, ep=2, pp=1, vpp=1, ga=1, all_gpus=16)
     simulation = simulate(workload, Parameters(network=f"busbw:{INPUTS / 'busbw.yaml'}"))
-    assert run_json(Results(simulation))["estimates"] == {"simai": None}
+    assert run_json(SimulatedRun(simulation))["estimates"] == {"simai": None}
     assert findings(one.text() for one in simulation.diagnostics if one.code == "simai-no-estimate") == [
         "made.txt: note simai-no-estimate DP.allreduce, dp, 2, 64 ns"
     ]
 
 
 def test_the_report_says_it_beside_the_step_time() -> None:
-    text = run_page(Results(simulate(made(), Parameters(network=FIXED, overlap=("pp=0.5",)))))
+    text = run_page(SimulatedRun(simulate(made(), Parameters(network=FIXED, overlap=("pp=0.5",)))))
     title, _, head, *lines = text[text.index("SimAI's own estimate") :].splitlines()
     assert figures(title) == ["45.984 ms", "1.632"]
     assert figures(head) == ["0-7"]
@@ -152,7 +152,7 @@ def test_the_report_says_it_beside_the_step_time() -> None:
     assert figures(said(lines, "  pp  "))[:3] == ["31.578 ms", "2.105 ms", "50 %"]
     assert facts(said(lines, "  total  ")) == "45.984 ms, 28.182 ms, -17.802 ms, pp, -29.473 ms"
     nothing = make_workload([Row("embedding_layer"), Row("mlp", Cell(1000))], tp=2, ep=1, pp=1, all_gpus=2)
-    text = run_page(Results(simulate(nothing, Parameters(network="simai-auto"))))
+    text = run_page(SimulatedRun(simulate(nothing, Parameters(network="simai-auto"))))
     lines = text[text.index("SimAI's own estimate") :].splitlines()
     assert said(lines, "  pp  ").split()[:4] == ["pp", "-", "0", "s"]
     assert "no bandwidth" in said(lines, "  pp  ")

@@ -15,7 +15,7 @@ import pytest
 
 from simcore.parameters import Parameters
 from simcore.render.report.pages import run_json
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.workload import Workload, open_workload
 from tests.workload.texts import FIXTURES, read, shared_folder
@@ -62,7 +62,7 @@ def parameters_of(run: dict[str, Any]) -> Parameters:
 
 
 def report_of(run: dict[str, Any]) -> dict[str, Any]:
-    return run_json(Results(simulate(workload_of(run), parameters_of(run))))
+    return run_json(SimulatedRun(simulate(workload_of(run), parameters_of(run))))
 
 
 @pytest.mark.sampled(2)

@@ -16,17 +16,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis.span_words import op_facts, origin
+from simcore.analysis.span_words import explain_duration, find_op_facts
 from simcore.compat.simai_auto import SimaiAuto, ratio
 from simcore.compat.simai_busbw import Busbw
 from simcore.compat.simai_network import SimaiNetwork
 from simcore.diagnostics import InputError, UsageError, printable
 from simcore.layout import Layout
-from simcore.networks import AskedNetwork, network_model
-from simcore.networks.model import one_place
+from simcore.networks import NetworkParameters, network_model
+from simcore.networks.model import single_switch
 from simcore.parameters import Parameters
 from simcore.program.ops import TransferCost
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, explain_alone, simulate
 from simcore.workload import open_workload
 from tests.engine.reference_simulator import class_of_ranks, place
@@ -48,8 +48,8 @@ SIZES = st.sampled_from([0, 1, 2, 4095, 2**20 - 1, 2**20, 2**24, 2**24 + 1, 2**3
 
 def network(parameters: Parameters, tp: int = 1, ep: int = 1, dp: int = 1, pp: int = 1) -> SimaiNetwork:
     layout = Layout(tp, ep, dp, pp)
-    asked = parameters.part(AskedNetwork)
-    found = network_model(asked.network).open(asked, layout, one_place(asked, layout))
+    asked = parameters.part(NetworkParameters)
+    found = network_model(asked.network).open(asked, layout, single_switch(asked, layout))
     assert isinstance(found, SimaiNetwork)
     return found
 
@@ -190,9 +190,9 @@ def test_a_small_forward_collective_counts_as_4096_bytes_under_simais_networks_a
     lifted = simulate(whole, Parameters(network=FIXED))
     costs = [cost.bytes for cost in lifted.program.costs]  # type: ignore[union-attr]
     assert costs == sorted({counted, size}, reverse=True) if size else costs == []
-    from simcore.runs.simulated import Results
+    from simcore.runs.simulated import SimulatedRun
 
-    row = Results(lifted).layers[1].cells
+    row = SimulatedRun(lifted).layers[1].cells
     assert (row["fwd"].bytes, row["wg"].bytes) == (size, size)
     assert row["fwd"].comm_ns == network(Parameters(network=FIXED), tp=2).ns("tp", "ALLREDUCE", counted)
     plain = simulate(whole, Parameters())
@@ -371,9 +371,9 @@ def test_the_expert_groups_of_a_model_are_where_its_layout_has_them() -> None:
 
 def test_a_spans_origin_is_that_of_its_network() -> None:
     simulation = simulate(one_row(fwd=Cell(0, "ALLREDUCE", "tp", 2**25)), Parameters(network=FIXED))
-    span = op_facts(simulation, 0, 0)
+    span = find_op_facts(simulation, 0, 0)
     assert span is not None
-    assert facts(origin(simulation, span.of, span.op)) == (
+    assert facts(explain_duration(simulation, span.class_id, span.op)) == (
         "tp, 2, 33 554 432 B, 300 GiB/s, TP.allreduce, "
         "33 554 432 B, 2, 30, 300 GiB/s, 1e9, 2, 1, 2, 104 166 ns"
     )
@@ -384,13 +384,13 @@ def test_a_sendrecv_is_a_transfer_with_its_own_bandwidth_and_nothing_in_the_esti
     """What SimAI does not know costs it nothing; the step has the transfer, the table its time alone."""
     cell = ns(0, "SENDRECV 20971520")
     lines = table(row("x", ns(1000), ns(2000), ns(3000)), row("sendrecv", cell, cell, ns(0)))
-    results = Results(simulate(read(lines), Parameters(network=name, world=16, tp=2, pp=4)))
+    results = SimulatedRun(simulate(read(lines), Parameters(network=name, world=16, tp=2, pp=4)))
     alone = results.layers[1].cells["fwd"].comm_ns
     transfers = {
         facts.end_ns - facts.start_ns
         for number in range(len(results.accounts))
         for op in range(len(results.simulation.timeline.stage_program(number).ops))
-        if (facts := op_facts(results.simulation, number, op)) is not None and facts.kind == "send"
+        if (facts := find_op_facts(results.simulation, number, op)) is not None and facts.kind == "send"
     }
     # The slowest link: stages of a server are nearer to each other under simai-auto.
     assert max(transfers) == alone

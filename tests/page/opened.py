@@ -16,7 +16,7 @@ import pytest
 
 from simcore.parameters import Parameters
 from simcore.render.export import FORMATS, Request
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.trace.run import Run
 from simcore.workload import open_workload
@@ -25,16 +25,16 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = next(one for one in FORMATS if one.name == "html")
 
 
-def seed(number: str, **changed: Any) -> Results:
+def seed(number: str, **changed: Any) -> SimulatedRun:
     """The run of a fixture by the number its name begins with."""
     path = next((ROOT / "fixtures").glob(f"{number}_*"))
-    return Results(simulate(open_workload(str(path)), Parameters(**changed)))
+    return SimulatedRun(simulate(open_workload(str(path)), Parameters(**changed)))
 
 
 def page_of(run: Run, against: Run | None = None) -> str:
     """The text of a run's page."""
     request = Request(run.setup.source, run.parameters, run=run, against=against)
-    return b"".join(PAGES.requested(request).pieces).decode()
+    return b"".join(PAGES.build_export(request).chunks).decode()
 
 
 def whole_page(folders: pytest.TempPathFactory) -> str:

@@ -16,8 +16,8 @@ from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.render.report.comparison import comparison_json
 from simcore.render.report.pages import run_json, run_page
-from simcore.runs.measured import measured_results
-from simcore.runs.simulated import Results
+from simcore.runs.measured import run_recording
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.sources.inputs import open_input
 from simcore.trace.lane_spans import KINDS
@@ -36,7 +36,7 @@ def trace_004() -> Run:
     """The measured run of the one trace among the fixtures."""
     opened = open_input(str(ROOT / "fixtures" / "004_megatron_rank7_trace.txt"))
     assert isinstance(opened, MeasuredRun)
-    return measured_results(opened, Parameters())
+    return run_recording(opened, Parameters())
 
 
 def any_run(number: str) -> Run:
@@ -60,7 +60,7 @@ def test_the_figures_of_a_page_are_those_of_the_json(number: str) -> None:
 def test_the_figures_of_a_profiler_set_are_those_of_the_json() -> None:
     opened = open_input(str(_SHARED))
     assert isinstance(opened, MeasuredRun)
-    run = measured_results(opened, Parameters())
+    run = run_recording(opened, Parameters())
     values, page = run_json(run, with_what_if=True), page_of(run)
     _same_step(values, text_of(page), data_of(page)["runs"][0])
     _same_classes(values, tables_of(page)["accounts"][0])
@@ -182,7 +182,7 @@ def test_the_change_that_gains_most_stands_with_the_verdict() -> None:
 
 def test_where_no_change_gains_none_is_named() -> None:
     workload = make_workload([Row("mlp", Cell(1000))], tp=1, pp=1, all_gpus=1)
-    page = page_of(Results(simulate(workload, Parameters(schedule="1f1b"))))
+    page = page_of(SimulatedRun(simulate(workload, Parameters(schedule="1f1b"))))
     assert "gains most" not in text_of(page)["verdict"]
 
 
@@ -219,10 +219,10 @@ def test_seed_002_is_below_2_mb_and_asks_for_nothing(tmp_path_factory: pytest.Te
 @given(cases(most_ranks=12))
 def test_every_lane_of_a_page_is_the_lane_of_the_run(case: Case) -> None:
     """Nothing is lost on the way: the spans that a browser unpacks are those that the run has."""
-    run = Results(simulate(*case))
+    run = SimulatedRun(simulate(*case))
     lanes = run.lanes
     data = data_of(page_of(run))
-    assert [one["number"] for one in data["runs"][0]["tracks"]] == list(lanes.facts.numbers)
+    assert [one["number"] for one in data["runs"][0]["tracks"]] == list(lanes.facts.track_ids)
     for track in data["runs"][0]["tracks"]:
         wanted = lanes.spans(track["number"], None)
         lane = track["lane"]
@@ -230,11 +230,11 @@ def test_every_lane_of_a_page_is_the_lane_of_the_run(case: Case) -> None:
         ends = [start + length for start, length in zip(lane["start"], lane["length"], strict=True)]
         assert ends == list(wanted.end)
         for place, number in enumerate(lane["cause"]):
-            steps = lanes.words.walk(track["number"], None, place, None, -1)
+            steps = lanes.words.find_steps(track["number"], None, place, None, -1)
             assert (number >= 0) == bool(steps)
             if steps:
                 assert lane["to_start"][place] == steps[0].start_ns
-                assert lane["to_track"][place] == steps[0].number
+                assert lane["to_track"][place] == steps[0].track_id
 
 
 def test_the_words_of_a_page_are_explained_and_no_other() -> None:
@@ -256,7 +256,7 @@ def hostile_page() -> str:
     """The page of a run whose rows have names that want to be more than text."""
     rows = [Row(name, Cell(1000 + place, "ALLREDUCE", "tp", 4096)) for place, name in enumerate(HOSTILE)]
     workload = make_workload(rows, tp=2, pp=1, all_gpus=2)
-    return page_of(Results(simulate(workload, Parameters())))
+    return page_of(SimulatedRun(simulate(workload, Parameters())))
 
 
 def test_names_from_a_file_stay_text() -> None:
@@ -275,7 +275,7 @@ def test_what_a_file_is_called_stays_text(tmp_path: Path) -> None:
     path = tmp_path / "<b>&amp;$(rm -rf).txt"
     path.write_bytes((ROOT / "fixtures" / "000_gpt13b_tp4_old_header.txt").read_bytes())
     opened = open_input(str(path))
-    run = Results(simulate(opened, Parameters()))  # type: ignore[arg-type]
+    run = SimulatedRun(simulate(opened, Parameters()))  # type: ignore[arg-type]
     page = page_of(run)
     assert "<b>" not in page
     assert f"wltui '{path}'" in text_of(page)["command"]

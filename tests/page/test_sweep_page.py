@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from simcore.sweeping.front import Front, Rule
 from simcore.sweeping.html_page import sweep_document
 from simcore.sweeping.outcome import Outcome
+from simcore.sweeping.pareto_front import ParetoFront, Rule
 from simcore.sweeping.results_file import ResultsReader
 from tests.command_line.running import wltui
 from tests.page.opened import tables_of, text_of
@@ -34,8 +34,8 @@ def test_the_page_has_the_front_and_every_point_that_fits(results: Path, tmp_pat
     done = wltui("export", str(results), "--format", "html", "-o", str(out))
     assert (done.returncode, done.stderr) == (0, "")
     page = out.read_text(encoding="utf-8")
-    points = ResultsReader(str(results)).new()
-    front = Front(Rule(), points)
+    points = ResultsReader(str(results)).read_new()
+    front = ParetoFront(Rule(), points)
     tables, text = tables_of(page), text_of(page)
     assert len(tables["points"][0]) - 1 == len(front.points) > 4
     assert len(tables["front"][0]) - 1 == len(front.front)

@@ -44,7 +44,7 @@ def repeated(draw: st.DrawFn) -> Case:
 def alone(workload: Workload, parameters: Parameters, patched: pytest.MonkeyPatch) -> Simulation:
     """The same run with each row made by itself."""
     with patched.context() as patch:
-        patch.setattr(Plan, "of_alike_rows", lambda *_: None)
+        patch.setattr(Plan, "reuse_segment", lambda *_: None)
         return simulate(workload, parameters)
 
 
@@ -55,7 +55,7 @@ def told(simulation: Simulation) -> list[Any]:
     for stage in program.stages:
         ops = stage.ops
         found.append((ops.stream, ops.phase, ops.blocking, ops.cost, ops.row, ops.microbatch, ops.message))
-        found.append((stage.runs, stage.held, stage.peak_chunks))
+        found.append((stage.runs, stage.chunk_changes, stage.peak_chunks))
     return found
 
 
@@ -81,13 +81,13 @@ def test_seeds_are_what_they_are_row_by_row(
 
 def test_most_segments_of_seed_002_come_from_alike_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
-    once = Plan.of_alike_rows
+    once = Plan.reuse_segment
 
     def counted(self: Plan, part: str, rows: tuple[int, ...]) -> Any:
         found = once(self, part, rows)
         made.append(found is not None)
         return found
 
-    monkeypatch.setattr(Plan, "of_alike_rows", counted)
+    monkeypatch.setattr(Plan, "reuse_segment", counted)
     simulate(open_workload(str(FIXTURES / "002_gpt_1024npu.txt")), Parameters())
     assert (sum(made), len(made)) == (28, 34)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, simulate
 from simcore.workload import Workload, open_workload
 from tests.findings import facts, finding
@@ -78,7 +78,7 @@ def test_an_asynchronous_all_reduce_of_an_op_table_runs_after_the_compute_before
         ("x_grad", "ig", 550 + ALL_REDUCE, 550 + 2 * ALL_REDUCE),  # the stream does one at a time
     ]
     assert simulation.step_time_ns == 550 + 2 * ALL_REDUCE
-    (accounts,) = Results(simulation).accounts
+    (accounts,) = SimulatedRun(simulation).accounts
     assert (accounts.busy_ns, accounts.exposed_ns()["dp"]) == (780, 550 + 2 * ALL_REDUCE - 780)
 
 
@@ -102,7 +102,7 @@ def test_a_sendrecv_goes_to_the_next_stage_forward_and_to_the_one_before_backwar
     assert spans(simulation, "pp>prev", 1) == [("sendrecv", "ig", backward, backward + TRANSFER)]
     assert spans(simulation, "pp>prev", 0) == spans(simulation, "pp>next", 1) == []
     assert simulation.step_time_ns == 100 + 50 + 60 + 200 + 2 * TRANSFER
-    results = Results(simulation)
+    results = SimulatedRun(simulation)
     for accounts in results.accounts:  # who sends waits for it, and so does who receives
         assert (accounts.busy_ns, accounts.exposed_ns()["pp"], accounts.bubble_ns) == (410, 2 * TRANSFER, 0)
     sendrecv = results.layers[1]
@@ -157,7 +157,7 @@ def test_the_layer_of_an_op_table_repeats_in_place_and_its_collectives_with_it()
     assert thrice.step_time_ns - once.step_time_ns == 2 * layer
     # The last all-reduce is issued 25 ns (wte and the accumulation) before compute ends.
     assert once.step_time_ns == 10 + 1000 + 2300 + layer + ALL_REDUCE
-    (line,) = [line for line in Results(thrice).layers if line.name == "add_15"]
+    (line,) = [line for line in SimulatedRun(thrice).layers if line.name == "add_15"]
     assert (line.index, line.use.compute_ns) == (3, 3 * 16)
     assert thrice.program.structure.layers_per_block == (3,)
 
@@ -168,7 +168,7 @@ def test_in_the_next_pass_a_row_of_an_op_table_waits_for_its_own_all_reduce_of_t
     assert [(name, start) for name, phase, start, _ in spans(simulation, "compute") if phase == "fwd"] == [
         ("x", 0), ("y", 100), ("x", 550 + 2 * ALL_REDUCE), ("y", 650 + 2 * ALL_REDUCE)
     ]  # fmt: skip
-    results = Results(simulation)
+    results = SimulatedRun(simulation)
     assert results.pass_end_ns == [780, 550 + 2 * ALL_REDUCE + 780]
     assert simulation.step_time_ns == 2 * (550 + 2 * ALL_REDUCE)
     assert results.accounts[0].exposed_ns()["dp"] == simulation.step_time_ns - 2 * 780
@@ -194,8 +194,8 @@ def test_a_pass_ends_when_the_last_gradient_has_come() -> None:
     )
     once, twice = (run(read(text), passes=passes) for passes in (1, 2))
     assert once.step_time_ns == 300 + 2 * TRANSFER
-    assert Results(once).pass_end_ns == [300 + 2 * TRANSFER]
-    assert Results(twice).pass_end_ns == [300 + 2 * TRANSFER, 2 * (300 + 2 * TRANSFER)]
+    assert SimulatedRun(once).pass_end_ns == [300 + 2 * TRANSFER]
+    assert SimulatedRun(twice).pass_end_ns == [300 + 2 * TRANSFER, 2 * (300 + 2 * TRANSFER)]
     assert twice.step_time_ns == 2 * once.step_time_ns
 
 
@@ -208,8 +208,8 @@ def test_a_pass_that_overlaps_no_other_takes_as_long_as_each(
     more = run(read(text), layers=layers, passes=passes)
     assert more.step_time_ns == passes * once.step_time_ns
     assert more.timeline.spans == passes * once.timeline.spans
-    (first,) = Results(once).pass_end_ns
-    assert Results(more).pass_end_ns == [first + number * once.step_time_ns for number in range(passes)]
+    (first,) = SimulatedRun(once).pass_end_ns
+    assert SimulatedRun(more).pass_end_ns == [first + number * once.step_time_ns for number in range(passes)]
     assert run(read(text), layers=layers, passes=passes, no_fold=True).step_time_ns == more.step_time_ns
 
 
@@ -331,7 +331,7 @@ def test_folded_and_unfolded_runs_of_an_op_table_are_equal(text: str) -> None:
 def test_a_sendrecv_alone_takes_what_the_network_of_the_run_prices_it_at() -> None:
     """Two GPUs of a server: 1000 B / 2^30 / 360 GiB/s x 1e9, floored."""
     simulation = run(read(PP), network="simai-auto", nvlink=360.0, nic=48.5, comm_scale=3.0)
-    (cell, *_) = [row.cells["fwd"] for row in Results(simulation).layers if row.name == "sendrecv"]
+    (cell, *_) = [row.cells["fwd"] for row in SimulatedRun(simulation).layers if row.name == "sendrecv"]
     assert cell.comm_ns == 3 * 2
     assert spans(simulation, "pp>next", 0) == [("sendrecv", "fwd", 100, 100 + 3 * 2)]
 
@@ -343,7 +343,7 @@ def test_a_sendrecv_in_one_direction_alone_runs(phase: str) -> None:
         row("sendrecv", ns(0, "SENDRECV 250"), ns(0, "SENDRECV 250"), ns(0)),
         row("sendrecv", **({"fwd": ns(0), "bwd": ns(0), "wg": ns(0)} | cell)),
     )
-    results = Results(run(read(text)))
+    results = SimulatedRun(run(read(text)))
     assert results.simulation.step_time_ns == 410 + TRANSFER
     assert [accounts.exposed_ns()["pp"] for accounts in results.accounts] == [TRANSFER] * 2
 
@@ -359,13 +359,13 @@ _SWITCHES = ("switch:2:450:500", "switch:2:50:1000")
 
 def test_a_sendrecv_row_is_exposed_by_what_compute_waited_for_to_send_and_to_receive() -> None:
     """By hand: the slow link is that of ranks 1 and 2; each of the two sends there takes 23 us."""
-    results = Results(run(read(_EXCHANGE), pp=4, world=4, dim=_SWITCHES))
+    results = SimulatedRun(run(read(_EXCHANGE), pp=4, world=4, dim=_SWITCHES))
     assert results.step_time_ns == 58_000
     by_name = {one.name: one for one in results.layers}
     assert by_name["sendrecv"].use.exposed_ns == 46_000
     assert {accounts.exposed_ns()["pp"] for accounts in results.accounts} == {6444, 46_000}
     assert sum(one.use.exposed_ns for one in results.layers) == 46_000
-    (place,) = (one for one in results.figures.worst if one.what == "exposed")
+    (place,) = (one for one in results.figures.worst_findings if one.what == "exposed")
     assert place.words == "46.000 us (79.3 %): sendrecv, pp send-recv"
     words = "all for sendrecv (forward and input gradient send-recv, 46.000 us on ranks 1-2)"
     assert words in results.sentences[0].text
@@ -382,7 +382,7 @@ def test_rows_of_an_op_table_have_all_that_a_rank_waits_for(
         lines.append(row(f"x{number}", ns(fwd), ns(ig), ns(wg)))
         cell = ns(0, f"SENDRECV {size}")
         lines.append(row(f"sendrecv{number}", cell, cell, ns(0)))
-    results = Results(run(read(table(*lines)), pp=pp, world=pp, dim=_SWITCHES))
+    results = SimulatedRun(run(read(table(*lines)), pp=pp, world=pp, dim=_SWITCHES))
     most = max(results.accounts, key=lambda one: one.busy_ns + one.all_exposed_ns)
     assert (
         sum(one.use.compute_ns + one.use.exposed_ns for one in results.layers)

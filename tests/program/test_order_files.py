@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
-from simcore.program.order import Action, ChunkPlace, Order, Placement, Shape
+from simcore.program.order import Action, ChunkPosition, Order, Placement, Shape
 from simcore.program.order_files import check_order, open_order
-from simcore.program.order_text import as_text
+from simcore.program.order_text import format_order
 from simcore.program.schedules import SCHEDULES
 from simcore.simulation import simulate
 from tests.engine.naive_pipeline import Times, naive_pipeline
@@ -153,7 +153,7 @@ def test_a_schedule_that_is_written_is_read_as_it_was(name: str, tmp_path: Path)
     rules = SCHEDULES[name]
     for stages, microbatches in ((2, 4), (4, 8), (4, 12)):
         order = rules.order(Shape(stages, microbatches, rules.chunks or 2))
-        read = open_order(written(tmp_path, as_text(order), f"{name}-{stages}-{microbatches}.csv")).order
+        read = open_order(written(tmp_path, format_order(order), f"{name}-{stages}-{microbatches}.csv")).order
         assert words(read) == words(order)
         assert read.placement.routes == order.placement.routes
         assert [[one.paired for one in actions] for actions in read.stages] == [
@@ -273,7 +273,7 @@ def test_pairs_that_would_wait_for_each_other_cannot_be_overlapped(tmp_path: Pat
 
 
 def test_stages_and_micro_batches_come_from_the_file(tmp_path: Path) -> None:
-    path = written(tmp_path, as_text(SCHEDULES["zb-v"].order(Shape(4, 6))))
+    path = written(tmp_path, format_order(SCHEDULES["zb-v"].order(Shape(4, 6))))
     rows = [Row("mlp_1", Cell(9)), Row("mlp_2", Cell(9))]
     workload = make_workload(rows, tp=1, pp=2, all_gpus=4, pp_comm=0)
     simulation = simulate(workload, Parameters(schedule=path))
@@ -292,7 +292,7 @@ def test_stages_and_micro_batches_come_from_the_file(tmp_path: Path) -> None:
     ],
 )
 def test_a_run_of_another_shape_is_refused(more: dict[str, int], words: str, tmp_path: Path) -> None:
-    path = written(tmp_path, as_text(SCHEDULES["zb-v"].order(Shape(4, 6))))
+    path = written(tmp_path, format_order(SCHEDULES["zb-v"].order(Shape(4, 6))))
     rows = [Row("mlp_1", Cell(9)), Row("mlp_2", Cell(9))]
     workload = make_workload(rows, tp=1, pp=2, all_gpus=4, pp_comm=0)
     with pytest.raises(UsageError, match=re.escape(words)):
@@ -300,7 +300,7 @@ def test_a_run_of_another_shape_is_refused(more: dict[str, int], words: str, tmp
 
 
 def test_chunks_must_divide_the_layers_of_a_stage(tmp_path: Path) -> None:
-    path = written(tmp_path, as_text(SCHEDULES["zb-v"].order(Shape(2, 2))))
+    path = written(tmp_path, format_order(SCHEDULES["zb-v"].order(Shape(2, 2))))
     rows = [Row(f"mlp_{number}", Cell(9)) for number in range(3)]
     workload = make_workload(rows, tp=1, pp=2, all_gpus=2, pp_comm=0)
     with pytest.raises(UsageError, match="cuts the layers of a stage in 2: 3 layers cannot be"):
@@ -327,7 +327,7 @@ def orders(draw: st.DrawFn) -> Order:
     met = [0] * stages
     route = []
     for rank in ranks:
-        route.append(ChunkPlace(rank, met[rank]))
+        route.append(ChunkPosition(rank, met[rank]))
         met[rank] += 1
     placement = Placement(stages, (tuple(route),), (0,) * microbatches)
     depth = len(route)
@@ -360,7 +360,7 @@ def orders(draw: st.DrawFn) -> Order:
 def test_any_order_that_runs_is_read_and_takes_as_long_as_the_naive_simulator_says(
     tmp_path_factory: pytest.TempPathFactory, order: Order
 ) -> None:
-    path = written(tmp_path_factory.mktemp("own"), as_text(order))
+    path = written(tmp_path_factory.mktemp("own"), format_order(order))
     assert words(open_order(path).order) == words(order)
     parts = order.placement.parts
     rows = [Row(f"mlp_{number}", Cell(7), Cell(5), Cell(3)) for number in range(parts)]
@@ -389,7 +389,7 @@ def test_two_actions_that_change_places_run_or_are_refused(
     one, other = picked.randrange(len(actions)), picked.randrange(len(actions))
     actions[one], actions[other] = actions[other], actions[one]
     changed = Order(order.placement, (*order.stages[:stage], tuple(actions), *order.stages[stage + 1 :]))
-    read, said = check_order(written(tmp_path_factory.mktemp("own"), as_text(changed)))
+    read, said = check_order(written(tmp_path_factory.mktemp("own"), format_order(changed)))
     try:
         naive_pipeline(changed, Times(1, 1, 1))
         goes_on = True
@@ -421,7 +421,7 @@ def test_whatever_stands_in_a_file_is_read_or_refused(
 def test_a_compressed_file_is_read(tmp_path: Path) -> None:
     data = io.BytesIO()
     with gzip.GzipFile(fileobj=data, mode="wb") as file:
-        file.write(as_text(SCHEDULES["1f1b"].order(Shape(2, 2))).encode())
+        file.write(format_order(SCHEDULES["1f1b"].order(Shape(2, 2))).encode())
     path = tmp_path / "own.csv.gz"
     path.write_bytes(data.getvalue())
     assert open_order(str(path)).order.microbatches == 2

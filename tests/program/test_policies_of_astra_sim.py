@@ -9,7 +9,7 @@ import pytest
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, STREAMS
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, simulate
 from tests.findings import findings
 from tests.says import said
@@ -263,7 +263,7 @@ def test_passes_of_dialect_simai_wait_for_the_weight_gradients_of_the_pass_befor
     simulation = run(text, world=4, passes=3, schedule="layer-loop", **ours)
     once = 100 + 50 + 300
     assert simulation.step_time_ns == 3 * (once + 6000)
-    assert Results(simulation).pass_end_ns == [once, 2 * once + 6000, 3 * once + 2 * 6000]
+    assert SimulatedRun(simulation).pass_end_ns == [once, 2 * once + 6000, 3 * once + 2 * 6000]
 
 
 def test_passes_have_no_effect_on_a_pipeline() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from tests.analysis.booking import pair_ns, run, spans
 from tests.program.expected_step import flattened
 from tests.strategies import Cell, Row, layer
@@ -47,7 +47,7 @@ def test_the_gradient_leaves_when_b_has_computed_and_does_not_wait_for_its_async
 
 def test_loss_rows_run_for_every_micro_batch_on_every_stage() -> None:
     simulation = run([BLOCK, layer("cross_entropy1", 10, 0, 0)], {"pp": 3}, microbatches=4)
-    assert [found.compute_ns()["fwd"] for found in Results(simulation).accounts] == [4 * 110] * 3
+    assert [found.compute_ns()["fwd"] for found in SimulatedRun(simulation).accounts] == [4 * 110] * 3
 
 
 def test_prologue_rows_go_forward_once_before_the_first_micro_batch_and_their_collectives_block() -> None:
@@ -136,7 +136,7 @@ def test_tail_rows_run_forward_then_input_then_weight_gradient_and_their_collect
 def test_compute_of_tail_rows_and_of_grad_param_compute_rows_is_phase_opt_whatever_its_cell() -> None:
     rows = [layer("grad_param_compute", 1, 2, 4), BLOCK, layer("optimizer1", 8, 16, 32)]
     for schedule in ("1f1b", "layer-loop"):
-        (accounts,) = Results(run(rows, {}, schedule=schedule)).accounts
+        (accounts,) = SimulatedRun(run(rows, {}, schedule=schedule)).accounts
         assert accounts.compute_ns() == {"fwd": 100, "ig": 50, "wg": 25, "opt": 63, "recompute": 0}
 
 
@@ -147,7 +147,7 @@ FOUR = [layer("embedding_layer", 1), layer("a", 10, 5), layer("b", 100, 6), laye
 
 def recomputed(rows: list[Row], checkpoints: tuple[int, ...], initiates: tuple[int, ...], **more: Any) -> int:
     degrees = {"checkpoints": checkpoints, "checkpoint_initiates": initiates}
-    (accounts,) = Results(run(rows, degrees, **{"schedule": "1f1b"} | more)).accounts
+    (accounts,) = SimulatedRun(run(rows, degrees, **{"schedule": "1f1b"} | more)).accounts
     return accounts.compute_ns()["recompute"]
 
 
@@ -207,7 +207,7 @@ def test_the_chunks_of_a_stage_together_recompute_what_a_whole_block_does(
     once = recomputed(rows, checkpoints, initiates)
     degrees = {"checkpoints": checkpoints, "checkpoint_initiates": initiates, "pp": 2}
     chunked = {"schedule": "interleaved", "virtual_stages": chunks} if chunks > 1 else {"schedule": "zb-h1"}
-    for found in Results(run(rows, degrees, microbatches=2, **chunked)).accounts:
+    for found in SimulatedRun(run(rows, degrees, microbatches=2, **chunked)).accounts:
         assert found.compute_ns()["recompute"] == 2 * once
 
 
@@ -301,8 +301,8 @@ def test_the_next_step_of_a_rank_begins_when_its_own_step_is_over() -> None:
     for number, ends in enumerate(timeline.times.pass_ends):
         first_of_second = next(one.first for one in timeline.stage_program(number).stretches if one.step == 1)
         assert ends[0] == timeline.times.start[number][first_of_second] == 10 * number + 4 * 30
-    assert Results(simulation).figures.of.steady_step_ns == 4 * 30
-    assert Results(simulation).step_end_ns == [130, 250]
+    assert SimulatedRun(simulation).figures.origin.steady_step_ns == 4 * 30
+    assert SimulatedRun(simulation).step_end_ns == [130, 250]
 
 
 PAIRED = [Row("mlp_1", Cell(100, "ALLREDUCE", "dp", 80), Cell(100, "ALLREDUCE", "dp", 80), Cell(100))]

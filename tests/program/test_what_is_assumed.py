@@ -8,7 +8,7 @@ from simcore.diagnostics import Diagnostic, UsageError
 from simcore.layout import Layout
 from simcore.parameters import Parameters
 from simcore.program import Program, build_program
-from simcore.program.schedule_choice import AskedSchedule
+from simcore.program.schedule_choice import ScheduleParameters
 from simcore.program.schedules import SCHEDULES
 from simcore.simulation import simulate
 from simcore.workload import open_workload
@@ -24,7 +24,7 @@ def build(
     return build_program(
         make_workload(rows, **header),
         layout or Layout(1, 1, 1, 1),
-        Parameters(**parameters).part(AskedSchedule),
+        Parameters(**parameters).part(ScheduleParameters),
     )
 
 
@@ -288,7 +288,7 @@ OF_ENDS = [*BLOCK, layer("final_norm", 1), layer("cross_entropy1", 1)]
 
 def layout_notes(rows: list[Row], pp: int, **parameters: Any) -> list[str]:
     workload = make_workload(rows, **AGREED | {"ga": 1, "pp_comm": 8})
-    _, found = build_program(workload, Layout(1, 1, 1, pp), AskedSchedule(**parameters))
+    _, found = build_program(workload, Layout(1, 1, 1, pp), ScheduleParameters(**parameters))
     return [one.message for one in found if one.code == "stage-layout-default"]
 
 

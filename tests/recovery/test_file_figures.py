@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from simcore.analysis.model_figures import memory_lane, training_of
+from simcore.analysis.model_figures import find_training, make_memory_lane
 from simcore.parameters import Parameters
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.workload.opening import open_workload
 from tests.command_line.running import ROOT, SEED_002
@@ -60,12 +60,12 @@ def test_its_page_says_what_is_assumed_and_the_limit_counts(
 
 
 def test_the_timeline_has_the_lane_of_memory() -> None:
-    results = Results(simulate(open_workload(SEED_002), Parameters(gpu="a100-80")))
-    lane = memory_lane(results.model.model_figures, results.simulation, 0)
+    results = SimulatedRun(simulate(open_workload(SEED_002), Parameters(gpu="a100-80")))
+    lane = make_memory_lane(results.model.model_figures, results.simulation, 0)
     assert lane is not None
     assert results.model.model_figures is not None
-    assert max(lane.held) == results.model.model_figures.memory[0].needed
-    assert memory_lane(None, results.simulation, 0) is None
+    assert max(lane.resident_bytes) == results.model.model_figures.memory[0].needed
+    assert make_memory_lane(None, results.simulation, 0) is None
 
 
 def test_rescaled_it_is_that_of_the_other_layout(capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,7 +80,7 @@ def test_without_its_layout_or_cells_it_has_what_the_rows_say(capsys: pytest.Cap
     assert "throughput" not in other
     plain = str(HERE / index(HERE)[0]["file"])
     simulation = simulate(open_workload(plain), Parameters(gpu="h100"))
-    assert training_of(simulation) is None
+    assert find_training(simulation) is None
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ from simcore.layout import resolve_layout
 from simcore.model.aicb import aicb_rows
 from simcore.model.aicb_arguments import AicbArguments
 from simcore.model.toml_file import read_toml_model
-from simcore.recovery import Recovered, recover
-from simcore.units import digits
+from simcore.recovery import RecoveredModel, recover
+from simcore.units import group_digits
 from simcore.workload.formats.simai_text import read
-from simcore.workload.model import AskedDegrees
+from simcore.workload.model import DegreeParameters
 from simcore.workload.opening import open_workload
 from tests.command_line.running import ROOT, SEED_002
 from tests.model.test_aicb import HERE, SHARED, arguments, command_of, index, text_of
@@ -40,15 +40,15 @@ OF_CORPUS = {
 }
 
 
-def of_text(text: str) -> Recovered:
+def of_text(text: str) -> RecoveredModel:
     return recover(read("made.txt", text.encode()), text.encode())
 
 
-def of_file(path: Path | str) -> Recovered:
+def of_file(path: Path | str) -> RecoveredModel:
     return recover(open_workload(str(path)), Path(path).read_bytes())
 
 
-def asked(found: Recovered) -> tuple[Any, ...]:
+def asked(found: RecoveredModel) -> tuple[Any, ...]:
     config = found.config
     assert config is not None
     return (
@@ -58,7 +58,7 @@ def asked(found: Recovered) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def remade(found: Recovered, folder: Path) -> str:
+def remade(found: RecoveredModel, folder: Path) -> str:
     """What the command of a recovered file writes."""
     out = folder / "again.txt"
     assert main([*shlex.split(found.command())[1:], "-o", str(out), "--force"]) == 0
@@ -81,7 +81,7 @@ def test_all_files_of_aicb_in_shared_are_recovered_to_what_was_asked_for() -> No
     for run in index(SHARED):
         found = of_file(SHARED / run["file"])
         meant = AicbArguments(run["command"]).config
-        if not found.exact or asked(found) != asked(Recovered("", meant, None, True, True)):
+        if not found.exact or asked(found) != asked(RecoveredModel("", meant, None, True, True)):
             wrong.append((run["file"], found.line()))
     assert wrong == []
 
@@ -108,10 +108,10 @@ def test_seed_000_is_gpt_13b_with_its_gather_edited() -> None:
         "row 0 (line 3), grad_gather: weight-gradient bytes 202 424 320, AICB writes 6 477 578 240"
     )
     # The note of a run names the same line, with what AICB writes there.
-    notes = resolve_layout(open_workload(SEED_000), AskedDegrees(), None)[1]
+    notes = resolve_layout(open_workload(SEED_000), DegreeParameters(), None)[1]
     (shard,) = [one for one in notes if one.line == 3]
     assert shard.message.startswith("not what AICB writes: grad_gather is 202 424 320 B, ")
-    assert digits(int(found.difference.expected)) in shard.message
+    assert group_digits(int(found.difference.expected)) in shard.message
     assert found.title() == "AICB: GPT 13B, 40 layers; line 3 is not what AICB writes"
 
 

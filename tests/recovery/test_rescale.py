@@ -15,11 +15,11 @@ from simcore.model.aicb_arguments import AicbArguments
 from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.recovery import recover
-from simcore.recovery.rescale import can_rescale, known, rescaled
+from simcore.recovery.rescale import can_rescale, recover_cached, rescale_rows
 from simcore.simulation import simulate
 from simcore.workload import Workload
 from simcore.workload.formats.simai_text import read
-from simcore.workload.model import AskedDegrees
+from simcore.workload.model import DegreeParameters
 from simcore.workload.opening import open_workload
 from tests.command_line.running import ROOT, SEED_002
 from tests.model.test_aicb import HERE, SHARED, arguments, command_of, index, text_of
@@ -44,7 +44,7 @@ def made(text: str, microbatches: int | None = None, **degrees: int) -> str:
 
 
 def made_of(workload: Workload, text: str, microbatches: int | None = None, **degrees: int) -> str:
-    found = rescaled(workload, AskedDegrees(**degrees), microbatches)  # type: ignore[arg-type]
+    found = rescale_rows(workload, DegreeParameters(**degrees), microbatches)  # type: ignore[arg-type]
     return text if found is None else found.text
 
 
@@ -71,7 +71,7 @@ def test_rescaled_rows_are_aicbs_own_and_come_back(o: dict[str, Any], tp: int, p
         assume(False)
     workload = read("made.txt", text.encode())
     # What was recovered is kept.
-    found = known(workload)
+    found = recover_cached(workload)
     assume(found.exact and found.config is not None)
     assert found.config is not None
     degrees = {"tp": tp, "pp": pp, "ep": ep if o["moe"] else 1}
@@ -123,7 +123,7 @@ def test_a_file_written_there_and_back_is_the_file_again(degrees: str, tmp_path:
 
 def test_cells_are_the_files_times_the_ratio_of_what_they_cost() -> None:
     workload = open_workload(SEED_002)
-    found = rescaled(workload, AskedDegrees(tp=16), None)
+    found = rescale_rows(workload, DegreeParameters(tp=16), None)
     assert found is not None
     (note,) = (one for one in found.workload.diagnostics if one.code == "rescaled")
     assert "from tp 8 to tp 16: a global batch of 128, 32 micro-batches of 1" in note.message

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from simcore.parameters import FLAGS, Parameters
 from simcore.program.ops import PHASES
 from simcore.render.report.pages import run_json
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.sources.simulated import EXPOSED_KINDS
-from simcore.trace.track import OF_FEW
+from simcore.trace.track import RARE_ACCOUNTS
 from simcore.workload import Workload, open_workload
 from tests.analysis.booking import run
 from tests.layout.rank_text import ranks_of_text
@@ -24,7 +24,7 @@ SEED_002 = "fixtures/002_gpt_1024npu.txt"
 
 def report_of(workload: Workload, parameters: Parameters) -> dict[str, Any]:
     """The report after a way through text: what a reader of the JSON gets."""
-    report = run_json(Results(simulate(workload, parameters)))
+    report = run_json(SimulatedRun(simulate(workload, parameters)))
     loaded: dict[str, Any] = json.loads(json.dumps(report, allow_nan=False))
     assert loaded == report, "values that JSON cannot give back"
     return loaded
@@ -105,7 +105,7 @@ def test_the_report_has_the_keys_of_its_schema() -> None:
     assert list(report["sentences"][0]) == ["rule", "text", "ns"]
     assert tuple(report["classes"][0]["compute_ns"]) == PHASES
     assert tuple(report["classes"][0]["exposed_ns"]) == tuple(
-        one for one in EXPOSED_KINDS if one != "cp" and f"exposed {one}" not in OF_FEW
+        one for one in EXPOSED_KINDS if one != "cp" and f"exposed {one}" not in RARE_ACCOUNTS
     )
     assert list(report["layers"][0]) == [
         "index", "name", "fwd", "ig", "wg", "exposed_ns", "critical_ns", "slack_ns"
@@ -181,7 +181,7 @@ def test_the_critical_path_of_seed_002_in_json() -> None:
 
 
 def test_a_row_without_spans_has_no_slack_and_is_on_no_path() -> None:
-    report = run_json(Results(run([layer("mlp", 10), layer("norm")], {})))
+    report = run_json(SimulatedRun(run([layer("mlp", 10), layer("norm")], {})))
     assert [row["slack_ns"] for row in report["layers"]] == [0, None]
     assert [row["critical_ns"] for row in report["layers"]] == [10, 0]
 
@@ -189,7 +189,7 @@ def test_a_row_without_spans_has_no_slack_and_is_on_no_path() -> None:
 def test_layer_loop_says_when_its_pass_ends() -> None:
     """Asynchronous collectives may still run then: the step ends later."""
     rows = [Row("mlp", Cell(10), Cell(20), Cell(30, "ALLREDUCE", "dp", 1000))]
-    report = run_json(Results(run(rows, {"dp": 2})))
+    report = run_json(SimulatedRun(run(rows, {"dp": 2})))
     assert (report["pass_end_ns"], report["step_time_ns"]) == ([60], 60 + 1020)
 
 
@@ -245,7 +245,7 @@ def test_every_value_of_a_parameter_is_in_the_report() -> None:
 
 @pytest.mark.parametrize("name", ["a\x1b[2Jb", "\u202eevil", "ü", "\ud800"])
 def test_names_are_given_as_they_are_in_the_file_in_ascii_json(name: str) -> None:
-    report = run_json(Results(run([layer(name, 5)], {})))
+    report = run_json(SimulatedRun(run([layer(name, 5)], {})))
     text = json.dumps(report, allow_nan=False)
     assert text.isascii()
     assert text.isprintable()

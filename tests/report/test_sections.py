@@ -12,26 +12,26 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from simcore.comparison import Comparison
-from simcore.executing.executed import Execution
+from simcore.executing.execution_result import Execution
 from simcore.kineto import read_profile
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
-from simcore.parameters import Asked as Choice
+from simcore.parameters import OpeningOptions as Choice
 from simcore.parameters import Parameters
 from simcore.render.report import comparison, pages
 from simcore.render.report.json_text import json_text
 from simcore.render.report.section import (
     Field,
-    PageAsked,
+    PageOptions,
     Section,
     field_lines,
     field_values,
+    format_table,
     keys,
     page,
-    table,
-    wrapped,
+    wrap,
 )
-from simcore.runs.measured import MeasuredResults, measured_results
+from simcore.runs.measured import RecordedRun, run_recording
 from simcore.simulation import simulate
 from simcore.trace.run import Run
 from simcore.units import column_unit, in_unit
@@ -53,25 +53,25 @@ def of(kind: str) -> Run:
     if kind == "simulated":
         return run(two_stages(), slow_rank=("1=2",))
     if kind == "model":
-        from simcore.runs.simulated import Results
+        from simcore.runs.simulated import SimulatedRun
 
-        opened = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).opened()
-        return Results(simulate(opened, Parameters(world=4, pp=2, global_batch=4, gpu="h100")))
+        opened = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).empty_workload()
+        return SimulatedRun(simulate(opened, Parameters(world=4, pp=2, global_batch=4, gpu="h100")))
     if kind == "experts":
-        from simcore.runs.simulated import Results
+        from simcore.runs.simulated import SimulatedRun
 
-        opened = ModelMaker("mixtral-8x7b", MODELS["mixtral-8x7b"]).opened()
+        opened = ModelMaker("mixtral-8x7b", MODELS["mixtral-8x7b"]).empty_workload()
         given = Parameters(world=4, ep=4, gpu="h100", expert_imbalance="lognormal:0.5")
-        return Results(simulate(opened, given))
+        return SimulatedRun(simulate(opened, given))
     if kind == "astra-sim-1":
         return run(two_stages(), dialect="astra-sim-1")
     if kind == "links":
         return run(two_stages(), network="links", dim=("switch:8:50:500",))
     if kind == "simai":
-        from simcore.runs.simulated import Results
+        from simcore.runs.simulated import SimulatedRun
 
         workload = open_workload("fixtures/002_gpt_1024npu.txt")
-        return Results(simulate(workload, Parameters(network="simai-auto")))
+        return SimulatedRun(simulate(workload, Parameters(network="simai-auto")))
     if kind == "executed":
         return executed()
     if kind == "profiler":
@@ -82,19 +82,19 @@ def of(kind: str) -> Run:
             event(ts=120, dur=30, name="ncclDevKernel_AllReduce", args=args | said),
         ]
         text = json.dumps({"traceEvents": events})
-        return measured_results(read_profile("trace.json", text.encode(), Choice()), Parameters())
+        return run_recording(read_profile("trace.json", text.encode(), Choice()), Parameters())
     trace = run_of(SLOW_RANK, 2)
     if kind == "untimed":
         from simcore.records import replace
 
-        return MeasuredResults(replace(trace, timed=False))
-    return measured_results(trace, Parameters(compute_scale=2.0) if kind == "replayed" else Parameters())
+        return RecordedRun(replace(trace, timed=False))
+    return run_recording(trace, Parameters(compute_scale=2.0) if kind == "replayed" else Parameters())
 
 
 def executed() -> Run:
     """Two ranks of execution traces, of which one comes late to a collective."""
     from simcore.chakra import find_set, open_set
-    from simcore.runs.executed import executed_results
+    from simcore.runs.executed import run_execution
 
     attributes = {"comm_type": 0, "comm_size": 4000}
     ranks = [
@@ -107,12 +107,12 @@ def executed() -> Run:
     with TemporaryDirectory() as folder:
         found = find_set(write_set(Path(folder), ranks))
         assert found is not None
-        return executed_results(Execution(open_set(found), Parameters()))
+        return run_execution(Execution(open_set(found), Parameters()))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_key_is_of_one_section_and_every_run_has_all_keys_but_those_of_its_files(kind: str) -> None:
-    asked = PageAsked()
+    asked = PageOptions()
     of_sections = [section.values(of(kind), asked) for section in pages.SECTIONS]
     found = [key for values in of_sections for key in values]
     assert len(found) == len(set(found))
@@ -133,13 +133,13 @@ def test_a_key_is_of_one_section_and_every_run_has_all_keys_but_those_of_its_fil
 def test_a_section_begins_with_words_and_ends_without_a_blank_line(kind: str) -> None:
     for section in pages.SECTIONS:
         for every in (False, True):
-            lines = section.lines(of(kind), PageAsked(every_layer=every))
+            lines = section.lines(of(kind), PageOptions(every_layer=every))
             assert not lines or (lines[0] and lines[-1])
             assert not any("\n" in line for line in lines)
 
 
 def test_every_section_says_something_of_some_run() -> None:
-    asked = PageAsked(what_if=True)
+    asked = PageOptions(what_if=True)
     for section in pages.SECTIONS:
         assert any(section.lines(of(kind), asked) for kind in KINDS if kind != "untimed"), section
 
@@ -150,8 +150,8 @@ def test_the_text_and_the_json_have_the_same_figures(kind: str) -> None:
     from simcore.render.report.usage import USAGE
 
     found = of(kind)
-    lines = [line.split() for line in USAGE.lines(found, PageAsked())]
-    streams = USAGE.values(found, PageAsked())["streams"]
+    lines = [line.split() for line in USAGE.lines(found, PageOptions())]
+    streams = USAGE.values(found, PageOptions())["streams"]
     unit_ns, unit = column_unit(max(one["most_busy_ns"] for one in streams))
     assert lines[1][:3] == ["stream", "busy", unit]
     resolution = found.figures.resolution_ns
@@ -173,17 +173,17 @@ def test_a_field_is_a_column_a_key_or_both() -> None:
     assert field_lines(fields, rows) == ["  re  sum", "   1    3", "   0    0"]
     assert field_values(fields, rows) == [{"real": 1, "imag": 2, "double": 2}, {"real": 0, "imag": 0}]
     assert field_values(keys("real", "imag"), rows) == [{"real": 1, "imag": 2}, {"real": 0, "imag": 0}]
-    assert table([], []) == [""]
+    assert format_table([], []) == [""]
 
 
 def test_a_section_more_is_a_line_in_the_list() -> None:
-    def lines(found: Run, asked: PageAsked) -> list[str]:
+    def lines(found: Run, asked: PageOptions) -> list[str]:
         return [f"Ranks: {sum(len(track.ranks) for track in found.tracks)}"]
 
     more: list[Section[Run]] = [*pages.SECTIONS, Section("ranks", lines)]
     for kind, ranks in (("simulated", 8), ("measured", 2)):
         whole = pages.run_page(of(kind))
-        assert page(more, of(kind), PageAsked()) == f"{whole}\nRanks: {ranks}\n"
+        assert page(more, of(kind), PageOptions()) == f"{whole}\nRanks: {ranks}\n"
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_a_section_more_is_a_line_in_the_list() -> None:
 )
 def test_a_comparison_of_any_two_kinds_has_each_key_once_and_fits_a_screen(a: str, b: str) -> None:
     found = Comparison(of(a), of(b))
-    keys_of = [list(section.values(found, PageAsked())) for section in comparison.SECTIONS]
+    keys_of = [list(section.values(found, PageOptions())) for section in comparison.SECTIONS]
     assert len({key for some in keys_of for key in some}) == sum(map(len, keys_of))
     assert sum(map(len, keys_of)) == len(comparison.comparison_json(found))
     assert comparison.comparison_page(found).count("\n") <= 40
@@ -204,7 +204,7 @@ def test_no_figure_stands_apart_from_its_unit(kind: str) -> None:
     """At whatever width a line of words is broken, `189.1` and `ms` stand in one."""
     for words in ("a step of 189.1 ms (3.2 %), 16 777 216 B of 4 GB", *of(kind).figures.words):
         for width in range(40):
-            lines = wrapped(f"{'x' * width} {words}", "  ", "  ")
+            lines = wrap(f"{'x' * width} {words}", "  ", "  ")
             assert " ".join(" ".join(lines).split()) == " ".join(f"{'x' * width} {words}".split())
             for above, below in itertools.pairwise(lines):
                 begins = re.match(r"\s*(?:[mun]?s|[kMGT]?B|%|\d{3})(?!\w)", below)

@@ -10,8 +10,8 @@ from simcore.diagnostics import Diagnostic, UsageError
 from simcore.layout import Layout
 from simcore.parameters import Parameters
 from simcore.render.report.pages import run_page
-from simcore.render.report.section import Column, table
-from simcore.runs.simulated import Results
+from simcore.render.report.section import Column, format_table
+from simcore.runs.simulated import SimulatedRun
 from simcore.setup import Setup
 from simcore.simulation import Simulation, simulate
 from simcore.units import duration
@@ -26,7 +26,7 @@ AGREED = {"ga": 1, "vpp": 0}
 
 
 def page(simulation: Simulation, ascii_only: bool = False) -> str:
-    return run_page(Results(simulation), ascii_only)
+    return run_page(SimulatedRun(simulation), ascii_only)
 
 
 def fact(text: str, name: str) -> str:
@@ -96,7 +96,7 @@ def test_the_layers_are_listed_by_cost_and_the_rest_is_counted() -> None:
 
 
 def test_layers_have_their_part_of_the_critical_path_and_their_least_slack() -> None:
-    results = Results(simulate(open_workload(SEED_002), Parameters(microbatches=2)))
+    results = SimulatedRun(simulate(open_workload(SEED_002), Parameters(microbatches=2)))
     page = run_page(results)
     lines = page[page.index("most expensive layers") :].splitlines()
     assert lines[1].split()[-4:] == ["critical", "ms", "least", "slack"]
@@ -115,7 +115,7 @@ def test_layers_have_their_part_of_the_critical_path_and_their_least_slack() -> 
 
 def test_rows_that_never_run_have_no_slack() -> None:
     rows = [layer("embedding_layer", 5), layer("embedding_layer", 7)]
-    page = run_page(Results(run(rows, {"dp": 2}, schedule="1f1b", microbatches=1)), every_layer=True)
+    page = run_page(SimulatedRun(run(rows, {"dp": 2}, schedule="1f1b", microbatches=1)), every_layer=True)
     lines = page[page.index("All rows of the file") :].splitlines()[2:4]
     assert [line.split("0.000")[-1].strip() for line in lines] == ["0 s", "-"]
 
@@ -185,9 +185,9 @@ def test_every_run_has_a_page_and_its_bars_are_one_width(case: Case) -> None:
 
 
 def test_a_table_puts_names_left_and_figures_right() -> None:
-    lines = table([Column("name", left=True), Column("ns")], [["a", "1"], ["long name", "12345"]])
+    lines = format_table([Column("name", left=True), Column("ns")], [["a", "1"], ["long name", "12345"]])
     assert lines == ["  name          ns", "  a              1", "  long name  12345"]
-    assert table([Column("x", left=True)], []) == ["  x"]
+    assert format_table([Column("x", left=True)], []) == ["  x"]
 
 
 @pytest.mark.slow
@@ -195,7 +195,7 @@ def test_the_cluster_line_names_algorithms_and_chunks_that_were_asked_for() -> N
     parameters = Parameters(
         algorithm=("1=direct4",), splits=4, active_chunks=2, network="shared", microbatches=2
     )
-    lines = run_page(Results(simulate(open_workload(SEED_002), parameters))).splitlines()
+    lines = run_page(SimulatedRun(simulate(open_workload(SEED_002), parameters))).splitlines()
     assert [line.split(None, 1)[1] for line in lines if line.startswith("  cluster ")] == [
         "switch 8, 450 GB/s, 500 ns a hop x switch 128, 50 GB/s, 1000 ns a hop (direct4); "
         "4 splits, 2 at a time; shared"

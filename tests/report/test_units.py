@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcore.units import (
+    add_to_column,
     byte_size,
     change_percent,
     column_unit,
     differences,
     duration,
-    number,
+    format_number,
     percent,
-    shifted,
     whole_percent,
 )
 
@@ -55,7 +55,7 @@ def test_a_size_stands_in_decimal_units(size: int, text: str) -> None:
 
 
 def test_numbers_shed_a_needless_fraction_and_nothing_else() -> None:
-    assert [number(value) for value in (450.0, 0.5, 8, 1e20, 53.6870912)] == [
+    assert [format_number(value) for value in (450.0, 0.5, 8, 1e20, 53.6870912)] == [
         "450",
         "0.5",
         "8",
@@ -123,4 +123,4 @@ def test_a_shifted_column_has_each_element_more_by_as_much(
     """Seen to fail: with ones of 8 B for columns of 4."""
     most = (2**31 if typecode == "i" else 2**63) - 1
     by = data.draw(st.integers(-min(values, default=0), most - max(values, default=0)))
-    assert shifted(array(typecode, values), by).tolist() == [value + by for value in values]
+    assert add_to_column(array(typecode, values), by).tolist() == [value + by for value in values]

@@ -8,24 +8,32 @@ import pytest
 
 from simcore.diagnostics import Cancelled
 from simcore.replay.parameters import Scales
-from simcore.runs.measured import MeasuredResults
-from simcore.trace.run import Run, account_ns, legs_of, longest_of_part, path_parts, path_sums, spot_of
+from simcore.runs.measured import RecordedRun
+from simcore.trace.run import (
+    Run,
+    account_ns,
+    find_interval,
+    find_longest_of_part,
+    merged_segments_of,
+    path_parts,
+    sum_path,
+)
 from tests.measured.made_steps import Layout, run_apart
 from tests.measured.test_replay_by_hand import SLOW_RANK, SLOW_STAGE, run_of
 from tests.tui.made_runs import lonely, run, seed, small, two_stages
 from tui.summary.model import STAGES, SummaryModel
 from tui.timeline.model import TimelineModel
-from tui.why.frame import LEGS, SUMS, WhyModel
+from tui.why.frame import SEGMENTS, SUMS, WhyModel
 
-MEASURED = MeasuredResults(run_of(SLOW_STAGE, 2, pp=2))
+MEASURED = RecordedRun(run_of(SLOW_STAGE, 2, pp=2))
 RUNS: dict[str, Run] = {
     "simulated": small(),
     "with a slow rank": run(two_stages(), slow_rank=("3=1.5",)),
     "without folding": run(two_stages(), no_fold=True),
     "measured": MEASURED,
-    "data parallel": MeasuredResults(run_of(SLOW_RANK, 2)),
+    "data parallel": RecordedRun(run_of(SLOW_RANK, 2)),
     "replayed": MEASURED.with_scales(Scales(compute=2.0)),
-    "apart": MeasuredResults(run_apart(SLOW_STAGE, Layout(1, 1, 2, 1))),
+    "apart": RecordedRun(run_apart(SLOW_STAGE, Layout(1, 1, 2, 1))),
 }
 
 
@@ -35,31 +43,31 @@ def one(request: pytest.FixtureRequest) -> Run:
 
 
 def test_the_legs_cover_the_step_and_each_is_on_a_track(one: Run) -> None:
-    legs = legs_of(one)
+    legs = merged_segments_of(one)
     assert (legs[0].start_ns, legs[-1].end_ns) == (0, one.step_time_ns)
-    tracks = {track.number: track for track in one.tracks}
+    tracks = {track.track_id: track for track in one.tracks}
     for before, after in pairwise(legs):
         assert (before.end_ns, before.last) == (after.start_ns, after.first)
     for leg in legs:
-        track = tracks[leg.number]
+        track = tracks[leg.track_id]
         assert leg.rank in track.ranks
         assert leg.stage == track.stage
-        assert spot_of(one, leg)[:3] == (leg.number, leg.start_ns, leg.end_ns)
+        assert find_interval(one, leg)[:3] == (leg.track_id, leg.start_ns, leg.end_ns)
 
 
 def test_every_grouping_sums_to_the_step_the_longest_part_first(one: Run) -> None:
     for by in one.figures.path_groupings:
-        sums = path_sums(one, by)
+        sums = sum_path(one, by)
         assert sum(ns for _, ns in sums) == one.step_time_ns
         assert [ns for _, ns in sums] == sorted((ns for _, ns in sums), reverse=True)
         for part, ns in sums:
-            longest = longest_of_part(one, by, part)
+            longest = find_longest_of_part(one, by, part)
             assert longest is not None
             assert longest.end_ns - longest.start_ns == max(
                 length for name, length in path_parts(one, by) if name == part
             )
             assert 0 < longest.end_ns - longest.start_ns <= ns
-    assert longest_of_part(one, "kind", "no-such-kind") is None
+    assert find_longest_of_part(one, "kind", "no-such-kind") is None
 
 
 def test_the_accounts_of_all_tracks_are_a_step_a_rank(one: Run) -> None:
@@ -98,7 +106,7 @@ def test_what_if_starts_from_the_step_or_from_its_replay(one: Run) -> None:
 
 def test_what_if_of_a_measured_run_is_given_up_when_it_is_cancelled() -> None:
     with pytest.raises(Cancelled):
-        MeasuredResults(run_of(SLOW_STAGE, 2, pp=2)).what_if(cancelled=lambda: True)
+        RecordedRun(run_of(SLOW_STAGE, 2, pp=2)).what_if(cancelled=lambda: True)
 
 
 def test_every_place_that_a_panel_leads_to_is_a_lane_of_the_timeline(one: Run) -> None:
@@ -112,14 +120,16 @@ def test_every_place_that_a_panel_leads_to_is_a_lane_of_the_timeline(one: Run) -
             rows, columns = model.extent(panel)
             for row in range(rows):
                 for column in range(columns):
-                    model.place(panel, row, column)
+                    model.set_cursor(panel, row, column)
                     spots.append(model.target())
     found = [spot for spot in spots if spot is not None]
-    assert len(found) >= len(one.figures.worst) + len(legs_of(one)) + len(summary.bars.rows)
+    assert len(found) >= len(one.figures.worst_findings) + len(merged_segments_of(one)) + len(
+        summary.bars.rows
+    )
     for spot in found:
         assert 0 <= spot.start_ns < spot.end_ns <= one.step_time_ns
         timeline.show_stretch(*spot)
-        assert timeline.current.number == timeline.source.lane(spot.number).number
+        assert timeline.current.track_id == timeline.source.lane(spot.track_id).track_id
 
 
 def test_another_run_keeps_the_row_of_the_bars_and_the_rows_that_fit() -> None:
@@ -140,4 +150,7 @@ def test_a_why_screen_shows_what_the_run_has() -> None:
     model.show(MEASURED)
     assert model.grouping in MEASURED.figures.path_groupings
     assert sum(ns for _, ns in model.sums()) == MEASURED.step_time_ns
-    assert (model.extent(SUMS)[0], model.extent(LEGS)[0]) == (len(model.sums()), len(legs_of(MEASURED)))
+    assert (model.extent(SUMS)[0], model.extent(SEGMENTS)[0]) == (
+        len(model.sums()),
+        len(merged_segments_of(MEASURED)),
+    )

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.trace.gradients import Chains, Gradient
-from simcore.trace.graph import JOINED, Graph
+from simcore.trace.graph import JOINS, Graph
 from simcore.workload import open_workload
 from simcore.workload.model import base_name
 from tests.engine.policy_cases import PolicyCase, policy_cases
@@ -30,9 +30,9 @@ from tests.workload.texts import read
 SMALL = 10**15
 
 
-def scaled_step(results: Results, scale: str, factor: Fraction) -> Fraction:
+def scaled_step(results: SimulatedRun, scale: str, factor: Fraction) -> Fraction:
     """The step time of the frozen order with a factor on the durations that a scale is about, exactly."""
-    graph, simulation = results.dependencies.graph, results.folded()
+    graph, simulation = results.dependencies.graph, results.fold_run()
     columns = []
     for number, rank_class in enumerate(simulation.timeline.classes):
         ops, start, end = simulation.timeline.columns(number)
@@ -48,13 +48,13 @@ def scaled_step(results: Results, scale: str, factor: Fraction) -> Fraction:
             column.append((over - begin) * part)
         columns.append(column)
     flat = [0, *(ns for column in columns for ns in column), *[0] * len(columns)]
-    return Fraction(graph.step_of(flat), factor.denominator)
+    return Fraction(graph.compute_step_ns(flat), factor.denominator)
 
 
 @settings(max_examples=60)
 @given(overridden() | cases())
 def test_the_slopes_are_those_of_a_little_more_and_a_little_less(case: Case) -> None:
-    results = Results(simulate(*case))
+    results = SimulatedRun(simulate(*case))
     step = results.step_time_ns
     for one in results.gradients or ():
         more = scaled_step(results, one.scale, Fraction(SMALL + 1, SMALL))
@@ -67,7 +67,7 @@ def test_the_slopes_are_those_of_a_little_more_and_a_little_less(case: Case) -> 
 @settings(max_examples=60)
 @given(overridden() | cases())
 def test_the_left_slope_holds_down_to_its_factor_and_no_further(case: Case) -> None:
-    results = Results(simulate(*case))
+    results = SimulatedRun(simulate(*case))
     step = results.step_time_ns
     for one in results.gradients or ():
         until = Fraction(one.until)
@@ -87,25 +87,25 @@ def test_at_a_tie_less_and_more_differ() -> None:
     """Two tracks of 10 ns meet: more of one is more of the step, less of it is not less."""
     graph = Graph(2, lambda node: (graph.duration[node - 1] - 1,))
     first, second = graph.add(1, 0), graph.add(2, 0)
-    last = graph.join(0, first, second, JOINED)
-    chains = Chains(graph, graph.flat([[10], [10]]), array("i", (0, 1, 2, 0, 0)), [last])
-    assert chains.slopes([1]) == (0, 10, 0.0)
-    assert chains.slopes([1, 2]) == (10, 10, 0.0)
+    last = graph.add_join(0, first, second, JOINS)
+    chains = Chains(graph, graph.flatten([[10], [10]]), array("i", (0, 1, 2, 0, 0)), [last])
+    assert chains.find_slopes([1]) == (0, 10, 0.0)
+    assert chains.find_slopes([1, 2]) == (10, 10, 0.0)
 
 
 def test_a_slope_holds_until_another_path_is_the_longest() -> None:
     """Of 10 ns beside 4 ns on another track, 60 % may go."""
     graph = Graph(2, lambda node: (graph.duration[node - 1] - 1,))
     first, second = graph.add(1, 0), graph.add(2, 0)
-    last = graph.join(0, first, second, JOINED)
-    chains = Chains(graph, graph.flat([[10], [4]]), array("i", (0, 1, 2, 0, 0)), [last])
-    assert chains.slopes([1]) == (10, 10, pytest.approx(0.4))
-    assert chains.slopes([2]) == (0, 0, 0.0)
+    last = graph.add_join(0, first, second, JOINS)
+    chains = Chains(graph, graph.flatten([[10], [4]]), array("i", (0, 1, 2, 0, 0)), [last])
+    assert chains.find_slopes([1]) == (10, 10, pytest.approx(0.4))
+    assert chains.find_slopes([2]) == (0, 0, 0.0)
 
 
 def test_a_slow_rank_alone_is_a_scale() -> None:
     """At 1.0001 times its peers a rank's own compute holds the step for one part in 10,000."""
-    results = Results(simulate(open_workload(SEED_001), Parameters(slow_rank=("37=1.0001",))))
+    results = SimulatedRun(simulate(open_workload(SEED_001), Parameters(slow_rank=("37=1.0001",))))
     (one,) = (one for one in results.gradients or () if one.scale == "rank 37")
     assert one.left_ns == one.right_ns > 0
     assert one.until == pytest.approx(1 / 1.0001, abs=2e-5)
@@ -114,4 +114,4 @@ def test_a_slow_rank_alone_is_a_scale() -> None:
 @settings(max_examples=5)
 @given(policy_cases())
 def test_there_are_no_gradients_where_collectives_queue_by_priority(case: PolicyCase) -> None:
-    assert Results(simulate(read(case.text), case.parameters)).gradients is None
+    assert SimulatedRun(simulate(read(case.text), case.parameters)).gradients is None

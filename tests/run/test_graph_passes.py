@@ -12,7 +12,7 @@ from array import array
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.sources.simulated_graph import SimulatedGraph
 from simcore.trace.graph import START
@@ -21,7 +21,7 @@ from tests.strategies import Case, cases
 
 
 def built_of(case: Case) -> SimulatedGraph:
-    return Results(simulate(*case)).dependencies.built
+    return SimulatedRun(simulate(*case)).dependencies.sim_graph
 
 
 @settings(max_examples=100)
@@ -52,8 +52,8 @@ def test_a_pass_by_chains_is_one_by_nodes(case: Case, random) -> None:  # type: 
 @settings(max_examples=100)
 @given(overridden() | cases())
 def test_a_chain_is_of_ops_of_one_class_each_behind_the_one_before(case: Case) -> None:
-    of = Results(simulate(*case)).dependencies
-    built, graph = of.built, of.built.graph
+    of = SimulatedRun(simulate(*case)).dependencies
+    built, graph = of.sim_graph, of.sim_graph.graph
     for node in range(1, len(graph) + 1):
         if not graph.chained[node - 1]:
             continue
@@ -74,5 +74,5 @@ def test_the_first_cause_is_the_first_of_all_causes(case: Case) -> None:
             continue
         for own in graph.tracks_of(node):
             begin = graph.start(node, ends)
-            first = graph.first_cause(node, begin, ends, own) if begin else None
-            assert first == next(iter(graph.causes(node, ends, own) if begin else ()), None)
+            first = graph.find_first_cause(node, begin, ends, own) if begin else None
+            assert first == next(iter(graph.find_causes(node, ends, own) if begin else ()), None)

@@ -11,18 +11,18 @@ from simcore.parameters import Parameters
 from simcore.records import Struct
 from simcore.render.report.comparison import SIDES
 from simcore.render.report.pages import run_page
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
-from simcore.trace.contexts import Work
+from simcore.trace.contexts import StepWork
 from simcore.trace.figures import (
-    alike_work_ns,
+    compare_by_work,
     each_words,
+    find_same_work_ns,
     is_other_work,
     microbatch_ns,
-    per_work,
     throughput_words,
 )
-from simcore.units import change_percent, duration, signed
+from simcore.units import change_percent, duration, signed_duration
 from simcore.workload import open_workload
 from tests.findings import named
 from tests.says import said
@@ -41,16 +41,16 @@ class Made(Struct, frozen=True):
     microbatches: int
     steps: int = 1
     measured: bool = False
-    microbatches_alike: bool = True
+    has_equal_microbatches: bool = True
     left_out: str = ""
 
     @property
-    def work(self) -> Work | None:
-        return Work((self.microbatches * self.steps,)) if self.microbatches else None
+    def work(self) -> StepWork | None:
+        return StepWork((self.microbatches * self.steps,)) if self.microbatches else None
 
 
-def seed(**changes: int) -> Results:
-    return Results(simulate(open_workload(SEED), Parameters(**changes)))
+def seed(**changes: int) -> SimulatedRun:
+    return SimulatedRun(simulate(open_workload(SEED), Parameters(**changes)))
 
 
 @given(st.integers(1, 10**12), st.integers(1, 10**4), st.integers(1, 5))
@@ -63,19 +63,19 @@ def test_a_micro_batch_takes_its_share_of_all_steps(step: int, count: int, steps
 def test_what_has_no_micro_batches_is_silent() -> None:
     none = Made(1000, 0)
     assert (microbatch_ns(none), throughput_words(none), each_words(none)) == (None, "", "")
-    assert per_work(none, Made(1000, 4)) is None
+    assert compare_by_work(none, Made(1000, 4)) is None
     assert not is_other_work(none, Made(1000, 4))
 
 
 def test_twice_the_micro_batches_are_no_slower_step() -> None:
     a, b = seed(), seed(microbatches=32)
     assert throughput_words(a.shape) == "step / 16 micro-batches = 923.4 ms, 1.083 a second"
-    by_work = per_work(a.shape, b.shape)
+    by_work = compare_by_work(a.shape, b.shape)
     assert by_work is not None
     assert by_work.words == "a micro-batch -228.9 ms (-24.8 %)"
     said([text_of([run_difference(a.shape, b.shape)])], "-24.8 %", "same work")
     assert run_difference(a.shape, b.shape, True) == [("-24.8 % same work", "better")]
-    assert per_work(a.shape, seed(virtual_stages=1).shape) is None
+    assert compare_by_work(a.shape, seed(virtual_stages=1).shape) is None
     page = SIDES.lines(Comparison(a, b), None)  # type: ignore[arg-type]
     assert any("step / 16 = 923.4 ms" in line for line in page)
     steps = "B - A  a micro-batch -228.9 ms (-24.8 %); step +7.448 s (+50.4 %)"
@@ -83,7 +83,7 @@ def test_twice_the_micro_batches_are_no_slower_step() -> None:
 
 
 def test_unequal_micro_batches_and_one_alone_have_no_mean() -> None:
-    unequal = Results(simulate(open_workload(UNEQUAL), Parameters()))
+    unequal = SimulatedRun(simulate(open_workload(UNEQUAL), Parameters()))
     assert throughput_words(unequal.shape) == "2 unequal micro-batches"
     assert unequal.figures.headline(True)[1] == "1f1b, 2 micro-batches"
     assert each_words(unequal.shape) == ""
@@ -106,27 +106,27 @@ def test_of_several_steps_it_is_the_mean_of_all(steps: int) -> None:
 
 @pytest.mark.parametrize("times", [2, 3])
 def test_the_same_unequal_micro_batches_more_often_are_compared_by_work(times: int) -> None:
-    a = Results(simulate(open_workload(UNEQUAL), Parameters()))
+    a = SimulatedRun(simulate(open_workload(UNEQUAL), Parameters()))
     b = a.with_parameters(Parameters(microbatches=2 * times))
-    assert (a.shape.work, b.shape.work) == (Work((1, 1), 4), Work((times, times), 4))
-    by_work = per_work(a.shape, b.shape)
+    assert (a.shape.work, b.shape.work) == (StepWork((1, 1), 4), StepWork((times, times), 4))
+    by_work = compare_by_work(a.shape, b.shape)
     assert by_work is not None
-    assert (by_work.alike_ns, by_work.each_ns) == (b.step_time_ns // times, None)
+    assert (by_work.same_work_ns, by_work.each_ns) == (b.step_time_ns // times, None)
     assert not is_other_work(a.shape, b.shape)
     share = change_percent(a.step_time_ns, b.step_time_ns // times)
     ((words, role),) = run_difference(a.shape, b.shape)
     assert said([words], share, "same work") == words
     assert role == "better"
     assert run_difference(a.shape, b.shape, True) == [(f"{share} same work", "better")]
-    less = by_work.alike_ns - a.step_time_ns
-    said([by_work.words], "same work", signed(less), share)
+    less = by_work.same_work_ns - a.step_time_ns
+    said([by_work.words], "same work", signed_duration(less), share)
     page = SIDES.lines(Comparison(a, b), None)  # type: ignore[arg-type]
     assert any(line.startswith(f"B - A  {by_work.words}; step +") for line in page)
 
 
 def test_the_header_keeps_what_the_row_of_the_advice_promises() -> None:
-    a = Results(simulate(open_workload(UNEQUAL), Parameters()))
-    (row,) = [knob for knob in a.what_if() if knob.alike_ns]
+    a = SimulatedRun(simulate(open_workload(UNEQUAL), Parameters()))
+    (row,) = [knob for knob in a.what_if() if knob.same_work_ns]
     assert row.parameters is not None
     b = a.with_parameters(row.parameters)
     assert b.step_time_ns == row.better10_ns
@@ -139,10 +139,10 @@ def test_the_header_keeps_what_the_row_of_the_advice_promises() -> None:
 
 def test_what_the_header_of_a_file_asks_for_is_the_first_change_and_no_gain() -> None:
     """Two newcomers looked for a key that does what the first sentence tells. Planted: by what it gains."""
-    a = Results(simulate(open_workload(UNEQUAL), Parameters()))
+    a = SimulatedRun(simulate(open_workload(UNEQUAL), Parameters()))
     first, *others = a.what_if()
     assert named(first.name) == ["--without-lines", "83-93"]
-    assert (first.fixes, first.microbatches, first.alike_ns) == (True, None, None)
+    assert (first.fixes, first.microbatches, first.same_work_ns) == (True, None, None)
     assert first.parameters is not None
     assert a.with_parameters(Parameters(microbatches=1)).step_time_ns == first.better10_ns
     b = a.with_parameters(first.parameters)
@@ -167,7 +167,7 @@ def test_what_the_header_of_a_file_asks_for_is_the_first_change_and_no_gain() ->
     said(page.splitlines(), first.name, duration(b.step_time_ns), "not", "same work", "11.7")
     # Before what gains. Twice the batch waits for the fix: how many there are is what the file does not tell.
     assert with_most_a_microbatch(a.what_if()) == a.what_if()
-    assert any(knob.alike_ns for knob in others)
+    assert any(knob.same_work_ns for knob in others)
     # A newcomer asked whether what gains still holds once the file is fixed.
     assert first.meaning
     assert not any(first.meaning in knob.meaning for knob in (*others, *b.what_if()))
@@ -175,7 +175,7 @@ def test_what_the_header_of_a_file_asks_for_is_the_first_change_and_no_gain() ->
     (more,) = [knob for knob in b.what_if() if knob.microbatches]
     assert with_most_a_microbatch(b.what_if())[1] is more
     c = b.with_parameters(Parameters(without_lines=("83-93",), microbatches=2))
-    assert (more.better10_ns, more.alike_ns) == (c.step_time_ns, c.step_time_ns // 2)
+    assert (more.better10_ns, more.same_work_ns) == (c.step_time_ns, c.step_time_ns // 2)
     # Who asked for a number, and a file whose header asks for what it has, have nothing to fix.
     for run in (b, seed()):
         assert not any(knob.fixes for knob in run.what_if())
@@ -184,9 +184,9 @@ def test_what_the_header_of_a_file_asks_for_is_the_first_change_and_no_gain() ->
 @pytest.mark.parametrize("count", [1, 3, 5])
 def test_other_unequal_micro_batches_are_other_work(count: int) -> None:
     """One of them alone is the large one: neither half the work nor a faster step."""
-    a = Results(simulate(open_workload(UNEQUAL), Parameters()))
+    a = SimulatedRun(simulate(open_workload(UNEQUAL), Parameters()))
     b = a.with_parameters(Parameters(microbatches=count))
-    assert per_work(a.shape, b.shape) is None
+    assert compare_by_work(a.shape, b.shape) is None
     assert is_other_work(a.shape, b.shape)
     ((words, role),) = run_difference(a.shape, b.shape)
     said([words], "not", "same work")
@@ -195,7 +195,7 @@ def test_other_unequal_micro_batches_are_other_work(count: int) -> None:
     assert not any(knob.microbatches for knob in b.what_if())
     page = SIDES.lines(Comparison(a, b), None)  # type: ignore[arg-type]
     assert any(line.startswith(f"B - A  {words};") for line in page)
-    assert alike_work_ns(100, Work((2, 1)), Work((3, 3))) is None
+    assert find_same_work_ns(100, StepWork((2, 1)), StepWork((3, 3))) is None
 
 
 def test_as_many_micro_batches_of_all_replicas_are_the_same_batch() -> None:
@@ -203,10 +203,10 @@ def test_as_many_micro_batches_of_all_replicas_are_the_same_batch() -> None:
     a = seed()
     b = a.with_parameters(Parameters(tp=4, rescale="on"))
     assert (a.shape.microbatches, b.shape.microbatches) == (16, 8)
-    assert per_work(a.shape, b.shape) is None
+    assert compare_by_work(a.shape, b.shape) is None
     assert not is_other_work(a.shape, b.shape)
 
 
 def test_what_was_measured_is_not_held_against_what_was_simulated_by_work() -> None:
-    assert per_work(Made(1000, 4), Made(1000, 8, measured=True)) is None
-    assert per_work(Made(1000, 4), Made(1000, 8)) is not None
+    assert compare_by_work(Made(1000, 4), Made(1000, 8, measured=True)) is None
+    assert compare_by_work(Made(1000, 4), Made(1000, 8)) is not None

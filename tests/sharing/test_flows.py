@@ -20,8 +20,8 @@ from benchmarks.measuring import marks
 from simcore.cluster import Cluster, Dimension, GroupShape, group_shape, transfer_shape
 from simcore.collectives import collective_ns, transfer_ns
 from simcore.collectives.phases import chunk_bytes
-from simcore.networks import PlacedCollective
-from simcore.networks.shared import Shared, Transmission
+from simcore.networks import GroupCollective
+from simcore.networks.shared import SharedNetwork, Transmission
 from tests.collectives.test_astra2_golden import RUNS, gib
 from tests.collectives.test_collective_properties import COLLECTIVES, clusters, groups
 
@@ -29,7 +29,7 @@ SIZES = st.integers(0, 2**20) | st.integers(0, 2**40)
 
 
 def shared_ns(cluster: Cluster, shape: GroupShape, collective: str, size: int, scale: float = 1.0) -> int:
-    return Shared(cluster).collective_ns(PlacedCollective("tp", shape, (), collective, size), scale)
+    return SharedNetwork(cluster).collective_ns(GroupCollective("tp", shape, (), collective, size), scale)
 
 
 SCALES = st.sampled_from([1.0, 0.0, 0.001, 0.37, 0.9, 2.5]) | st.floats(0, 10)
@@ -55,7 +55,7 @@ def test_ring_and_halving_doubling_alone_are_as_under_analytical(
 def test_a_transfer_alone_is_as_under_analytical(cluster: Cluster, data: st.DataObject, size: int) -> None:
     ends = st.integers(0, cluster.npus - 1)
     shape = transfer_shape(cluster, data.draw(ends), data.draw(ends))
-    flows = Shared(cluster).transfer(shape, (), size).flows
+    flows = SharedNetwork(cluster).transfer(shape, (), size).flows
     assert sum(flow.fixed_ns + flow.work_ns for flow in flows) == transfer_ns(cluster, shape, size)
 
 
@@ -131,15 +131,15 @@ def test_direct_takes_the_port_time_of_all_its_messages(collective: str) -> None
 def test_direct_on_a_fully_connected_dimension_uses_the_links_to_its_members_alone() -> None:
     """3 peers of 7: three links of 10 B/ns at a time, so 1000 B to each take 100 ns."""
     cluster = Cluster((Dimension("fully-connected", 8, 10.0, 0.0),), ("direct",), 0, 1e9)
-    flow = Shared(cluster).collective(group_shape(cluster, range(4)), (), "ALLGATHER", 4000).flows[0]
+    flow = SharedNetwork(cluster).collective(group_shape(cluster, range(4)), (), "ALLGATHER", 4000).flows[0]
     assert (flow.work_ns, flow.rate) == (100, 30.0)
-    assert Shared(cluster).capacities(()) == [70.0]
+    assert SharedNetwork(cluster).capacities(()) == [70.0]
 
 
 def test_a_tree_keeps_its_levels_and_takes_the_port_of_an_inner_rank() -> None:
     """8 ranks: 6 messages of 1000 B one after another, 3 of which cross the port of an inner rank."""
     cluster = Cluster((Dimension("switch", 8, 10.0, 0.0),), ("double-binary-tree",), 0, 1e9)
-    flow = Shared(cluster).collective(group_shape(cluster, range(8)), (), "ALLREDUCE", 1000).flows[0]
+    flow = SharedNetwork(cluster).collective(group_shape(cluster, range(8)), (), "ALLREDUCE", 1000).flows[0]
     assert (flow.fixed_ns, flow.work_ns, flow.rate) == (300, 300, 10.0)
 
 
@@ -147,7 +147,9 @@ def test_one_halving_doubling_spreads_its_bytes_over_its_dimensions() -> None:
     """500 B on the inner dimension, 250 B on the outer one, of 10 and 5 B/ns: 50 + 50 ns."""
     dims = (Dimension("switch", 2, 10.0, 0.0), Dimension("switch", 2, 5.0, 0.0))
     cluster = Cluster(dims, ("one-halving-doubling", None), 0, 1e9)
-    flow = Shared(cluster).collective(group_shape(cluster, range(4)), (), "REDUCESCATTER", 1000).flows[0]
+    flow = (
+        SharedNetwork(cluster).collective(group_shape(cluster, range(4)), (), "REDUCESCATTER", 1000).flows[0]
+    )
     assert (flow.work_ns, flow.rate, flow.shares) == (100, 5.0, ((0, 1.0), (1, 0.5)))
 
 
@@ -156,7 +158,7 @@ def test_a_scaled_transmission_of_one_chunk_is_its_time_scaled_and_rounded_once(
     drawn: tuple[Cluster, list[int]], collective: str, size: int, scale: float
 ) -> None:
     cluster, ranks = drawn
-    made: Transmission = Shared(cluster).collective(group_shape(cluster, ranks), (), collective, size)
+    made: Transmission = SharedNetwork(cluster).collective(group_shape(cluster, ranks), (), collective, size)
     since = taken = 0
     for phase, flow in enumerate(made.flows):
         fixed_ns, work_ns = made.scaled(scale).times(phase, since)
@@ -177,7 +179,7 @@ def test_the_runs_with_queues_on_links_are_all_here() -> None:
 def test_a_transfer_over_two_dimensions_takes_a_port_of_each_at_both_ends() -> None:
     dims = (Dimension("switch", 2, 10.0, 3.0), Dimension("switch", 2, 5.0, 4.0))
     cluster = Cluster(dims, (None, None))
-    (flow,) = Shared(cluster).transfer(transfer_shape(cluster, 0, 3), (), 1000).flows
+    (flow,) = SharedNetwork(cluster).transfer(transfer_shape(cluster, 0, 3), (), 1000).flows
     assert flow == (14, 200, 5.0, ((0, 1.0), (1, 1.0)), 0)
 
 

@@ -13,23 +13,23 @@ import pytest
 
 from simcore.parameters import Parameters
 from simcore.records import replace
-from simcore.runs.measured import MeasuredResults
+from simcore.runs.measured import RecordedRun
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.says import said
 from tests.tui.made_runs import lonely
 from tests.tui.pseudo_terminal import ROOT
-from tui.session import KeptRun, Session
-from tui.state.checking import Damaged
+from tui.session import HistoryRun, Session
+from tui.state.checking import InvalidSession
 from tui.state.files import (
     MOST_BYTES,
-    identity_of,
+    read_identity,
     read_text,
     session_path,
     set_aside,
     state_directory,
     write_text,
 )
-from tui.state.keeper import NOT_KEPT, NOT_RESTORED, Keeper, keeper_of
+from tui.state.keeper import NOT_RESTORED, NOT_SAVED, SessionFile, open_keeper
 
 # Writes sessions of different lengths as fast as it can, all of one letter.
 _WRITER = """
@@ -131,43 +131,43 @@ def test_only_a_file_of_text_is_read(tmp_path: Path) -> None:
     assert read_text(str(tmp_path / "none.json")) is None
     path = tmp_path / "s.json"
     path.write_bytes(b"{\xff}")
-    with pytest.raises(Damaged, match=r"^found byte 0xff, expected UTF-8 text$"):
+    with pytest.raises(InvalidSession, match=r"^found byte 0xff, expected UTF-8 text$"):
         read_text(str(path))
     path.write_bytes(b" " * (MOST_BYTES + 1))
-    with pytest.raises(Damaged, match=r"^found more than 4 MiB$"):
+    with pytest.raises(InvalidSession, match=r"^found more than 4 MiB$"):
         read_text(str(path))
     path.unlink()
     os.mkfifo(path)
-    with pytest.raises(Damaged, match=r"^found no regular file$"):
+    with pytest.raises(InvalidSession, match=r"^found no regular file$"):
         read_text(str(path))
 
 
 def test_a_file_that_was_only_touched_is_the_same_and_one_that_was_edited_is_not(tmp_path: Path) -> None:
     path = tmp_path / "w.txt"
     path.write_text("one")
-    first = identity_of(str(path))
+    first = read_identity(str(path))
     os.utime(path, (1, 1))
-    assert identity_of(str(path)).is_of(first)
+    assert read_identity(str(path)).is_same_input(first)
     path.write_text("two")
-    assert not identity_of(str(path)).is_of(first)
+    assert not read_identity(str(path)).is_same_input(first)
 
 
 def test_of_a_large_file_size_and_time_count(tmp_path: Path) -> None:
     path = tmp_path / "w.txt"
     path.write_bytes(b"x" * ((1 << 20) + 1))
-    first = identity_of(str(path))
+    first = read_identity(str(path))
     assert first.content is None
-    assert identity_of(str(path)).is_of(first)
+    assert read_identity(str(path)).is_same_input(first)
     os.utime(path, (1, 1))
-    assert not identity_of(str(path)).is_of(first)
+    assert not read_identity(str(path)).is_same_input(first)
 
 
 def test_a_directory_is_another_when_a_file_of_it_is(tmp_path: Path) -> None:
     (tmp_path / "rank0.txt").write_text("one")
-    first = identity_of(str(tmp_path))
-    assert identity_of(str(tmp_path)).is_of(first)
+    first = read_identity(str(tmp_path))
+    assert read_identity(str(tmp_path)).is_same_input(first)
     (tmp_path / "rank1.txt").write_text("")
-    assert not identity_of(str(tmp_path)).is_of(first)
+    assert not read_identity(str(tmp_path)).is_same_input(first)
 
 
 # -- the keeper --------------------------------------------------------------------------
@@ -187,9 +187,9 @@ def a_session() -> Session:
     return Session(lonely())
 
 
-def opened(file: Path, session: Session | None = None, given: bool = False) -> Keeper:
+def opened(file: Path, session: Session | None = None, given: bool = False) -> SessionFile:
     """The keeper of a file."""
-    keeper = keeper_of(str(file), "", session or a_session(), given)
+    keeper = open_keeper(str(file), "", session or a_session(), given)
     assert keeper is not None
     return keeper
 
@@ -199,8 +199,8 @@ def kept_file(file: Path) -> Path:
     return Path(session_path(str(file)))
 
 
-def keep(keeper: Keeper, session: Session) -> str:
-    keeper.take(session, "notes", {})
+def keep(keeper: SessionFile, session: Session) -> str:
+    keeper.update(session, "notes", {})
     return keeper.write()
 
 
@@ -257,8 +257,8 @@ def test_a_state_directory_that_is_a_file_is_said_once_and_nothing_breaks(worklo
     session = a_session()
     keeper = opened(workload, session)
     assert keeper.notice == f"{NOT_RESTORED}: {state}/wltui: Not a directory"
-    assert keep(keeper, session) == f"{NOT_KEPT}: {state}/wltui: Not a directory"
-    session.recall(KeptRun(session.draft, "another"))
+    assert keep(keeper, session) == f"{NOT_SAVED}: {state}/wltui: Not a directory"
+    session.recall(HistoryRun(session.draft, "another"))
     assert keep(keeper, session) == ""
     assert state.read_text() == "mine"
 
@@ -271,7 +271,7 @@ def test_a_state_directory_that_is_a_loop_of_links_is_said_once(workload: Path) 
     assert keeper.notice == f"{NOT_RESTORED}: {words}"
     # Making the directory finds a link where it should be.
     complaint = keep(keeper, a_session())
-    assert complaint.startswith(f"{NOT_KEPT}: {state}/wltui: ")
+    assert complaint.startswith(f"{NOT_SAVED}: {state}/wltui: ")
 
 
 def test_a_full_disk_is_said_and_leaves_the_session_before(
@@ -286,10 +286,10 @@ def test_a_full_disk_is_said_and_leaves_the_session_before(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    session.recall(KeptRun(session.draft, "another"))
+    session.recall(HistoryRun(session.draft, "another"))
     complaint = keep(keeper, session)
     directory = kept_file(workload).parent
-    assert complaint == f"{NOT_KEPT}: {directory}: No space left on device"
+    assert complaint == f"{NOT_SAVED}: {directory}: No space left on device"
     assert kept_file(workload).read_bytes() == before
     assert os.listdir(directory) == [kept_file(workload).name]
 
@@ -297,14 +297,14 @@ def test_a_full_disk_is_said_and_leaves_the_session_before(
 def test_nothing_is_written_when_nothing_changed(workload: Path) -> None:
     session = a_session()
     keeper = opened(workload, session)
-    assert keeper.take(session, "notes", {})
+    assert keeper.update(session, "notes", {})
     assert keeper.write() == ""
-    assert not keeper.take(session, "notes", {})
-    assert keeper.take(session, "timeline", {})
+    assert not keeper.update(session, "notes", {})
+    assert keeper.update(session, "timeline", {})
 
 
 def test_a_replay_of_an_earlier_session_is_gone_on_with(workload: Path) -> None:
-    results = MeasuredResults(run_of(SLOW_RANK, 2))
+    results = RecordedRun(run_of(SLOW_RANK, 2))
     session = Session(results)
     keeper = opened(workload, session)
     changed = Parameters(slow_rank=("1=2",), layer_scale=("forward_step=0.5",))
@@ -316,7 +316,7 @@ def test_a_replay_of_an_earlier_session_is_gone_on_with(workload: Path) -> None:
     found = opened(workload, again)
     assert found.notice == "restored: draft after run 2; x shows run 1, as opened; --no-session starts fresh"
     assert found.run is not None
-    assert found.run.is_of(KeptRun(changed))
+    assert found.run.is_same_run(HistoryRun(changed))
     assert [run.parameters for run in again.history] == [Parameters(), Parameters(gap_scale=0.5)]
 
 
@@ -324,7 +324,7 @@ def test_runs_of_a_directory_are_kept_with_their_labels(workload: Path) -> None:
     first, other = (replace(run_of(SLOW_RANK, 2), label=label, others=("b", "a")) for label in ("a", "b"))
 
     def session_of() -> Session:
-        return Session(MeasuredResults(replace(first, others=("b",))), lambda label: MeasuredResults(other))
+        return Session(RecordedRun(replace(first, others=("b",))), lambda label: RecordedRun(other))
 
     session = session_of()
     assert [run.label for run in session.history] == ["a", "b"]
@@ -337,7 +337,7 @@ def test_runs_of_a_directory_are_kept_with_their_labels(workload: Path) -> None:
     again = session_of()
     found = opened(workload, again)
     assert found.run is not None
-    assert found.run.is_of(KeptRun(halved.parameters, label="b"))
+    assert found.run.is_same_run(HistoryRun(halved.parameters, label="b"))
     assert found.notice == "restored: run 3 of 3; x shows run 1, as opened; --no-session starts fresh"
     # The other run of the directory stands there once, with its step time.
     assert [(run.label, run.parameters == Parameters()) for run in again.history] == [
@@ -349,8 +349,8 @@ def test_runs_of_a_directory_are_kept_with_their_labels(workload: Path) -> None:
 def test_kept_runs_outlive_another_input(workload: Path) -> None:
     session = a_session()
     keeper = opened(workload, session)
-    session.recall(KeptRun(Parameters(compute_scale=2.0)))
-    session.recall(KeptRun(Parameters(comm_scale=0.5)))
+    session.recall(HistoryRun(Parameters(compute_scale=2.0)))
+    session.recall(HistoryRun(Parameters(comm_scale=0.5)))
     assert keep(keeper, session) == ""
     workload.write_text("something else")
     for _ in range(2):

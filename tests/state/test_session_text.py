@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcore.asked.choices import choices
+from simcore.parameter_values.choices import choices
 from simcore.parameters import FLAGS, Flag, Parameters
 from simcore.program.schedules import SCHEDULES
-from simcore.trace.contexts import Work
+from simcore.trace.contexts import StepWork
 from tui.frame import cells
-from tui.state.checking import MOST_NS, Damaged
+from tui.state.checking import MOST_NS, InvalidSession
 from tui.state.files import Identity
-from tui.state.stored import FORMAT, Stored, StoredRun, as_text, from_text
+from tui.state.session_content import FORMAT, Stored, StoredRun, format_session, parse_session
 from tui.timeline.saved import SavedMark, SavedTimeline
 
 TIMES = st.integers(0, MOST_NS)
@@ -72,7 +72,7 @@ def timelines(draw: st.DrawFn) -> SavedTimeline:
     )  # fmt: skip
 
 
-WORKS = st.builds(Work, st.lists(TIMES, min_size=1, max_size=3).map(tuple), TIMES)
+WORKS = st.builds(StepWork, st.lists(TIMES, min_size=1, max_size=3).map(tuple), TIMES)
 RUNS = st.builds(StoredRun, PARAMETERS, TEXTS, st.none() | TIMES, st.none() | TEXTS, st.none() | WORKS)
 SESSIONS = st.builds(
     Stored,
@@ -89,9 +89,9 @@ SESSIONS = st.builds(
 
 @given(SESSIONS)
 def test_a_session_comes_back_as_it_was_written(session: Stored) -> None:
-    text = as_text(session)
+    text = format_session(session)
     assert text.isascii()
-    assert from_text(text) == session
+    assert parse_session(text) == session
 
 
 def a_session(**changes: Any) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def a_session(**changes: Any) -> dict[str, Any]:
         Identity(5, 6, 7), "0.1.0", "timeline", Parameters(tp=4), (StoredRun(Parameters(), "base", 9),),
         {"timeline": timeline},
     )  # fmt: skip
-    values: dict[str, Any] = json.loads(as_text(good))
+    values: dict[str, Any] = json.loads(format_session(good))
     # As wltui 0.1 wrote the replay of a trace.
     factors = {"compute": 2.0, "comm": 1.0, "gaps": 1.0, "host": 1.0}
     lists: dict[str, Any] = {"ops": [], "kinds": [], "ranks": [[7, 0.5]], "stages": []}
@@ -198,8 +198,8 @@ TIMELINE = "screens__timeline__"
     ],
 )  # fmt: skip
 def test_a_value_that_cannot_be_is_refused_with_its_place(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(Damaged) as refusal:
-        from_text(json.dumps(a_session(**changes)))
+    with pytest.raises(InvalidSession) as refusal:
+        parse_session(json.dumps(a_session(**changes)))
     assert str(refusal.value) == message
 
 
@@ -217,15 +217,15 @@ def test_a_value_that_cannot_be_is_refused_with_its_place(changes: dict[str, Any
     ids=["empty", "cut", "list", "nested", "NaN", "infinity", "digits"],
 )
 def test_a_text_that_is_no_session_is_refused(text: str, message: str) -> None:
-    with pytest.raises(Damaged) as refusal:
-        from_text(text)
+    with pytest.raises(InvalidSession) as refusal:
+        parse_session(text)
     assert str(refusal.value) == message
 
 
 def test_a_number_beyond_all_floats_is_refused() -> None:
     text = json.dumps(a_session(parameters={"jitter": 0.5})).replace("0.5", "1e400")
-    with pytest.raises(Damaged) as refusal:
-        from_text(text)
+    with pytest.raises(InvalidSession) as refusal:
+        parse_session(text)
     assert str(refusal.value) == "parameters.jitter: inf: a number of 0 or more (up to 1e12) is expected"
 
 
@@ -248,7 +248,7 @@ def test_any_value_in_any_place_is_read_or_refused(data: st.DataObject) -> None:
         break
     refusal = ""
     try:
-        assert as_text(from_text(json.dumps(values))).startswith(f'{{"format":"{FORMAT}"')
-    except Damaged as found:
+        assert format_session(parse_session(json.dumps(values))).startswith(f'{{"format":"{FORMAT}"')
+    except InvalidSession as found:
         refusal = str(found)
     assert cells(refusal, 400).isprintable()

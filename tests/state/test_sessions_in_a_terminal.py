@@ -11,7 +11,7 @@ import pytest
 
 from tests.command_line.running import SEED_001
 from tests.tui.pseudo_terminal import ROOT, Terminal, wltui
-from tui.state.keeper import NOT_KEPT, NOT_RESTORED
+from tui.state.keeper import NOT_RESTORED, NOT_SAVED
 
 TIMELINE = "At the cursor"
 
@@ -202,7 +202,7 @@ def test_a_state_directory_that_cannot_be_is_one_line_at_the_end(tmp_path: Path)
         assert terminal.wait_for_end() == 0
         terminal.settle()
         behind = bytes(terminal.raw).rpartition(b"\x1b[?1049l")[2]
-        assert f"wltui: {NOT_KEPT}: {state}/wltui: Not a directory\r\n".encode() in behind
+        assert f"wltui: {NOT_SAVED}: {state}/wltui: Not a directory\r\n".encode() in behind
 
 
 def test_a_measured_run_has_a_session_too(state: Path) -> None:

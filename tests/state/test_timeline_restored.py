@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcore.runs.measured import MeasuredResults
+from simcore.runs.measured import RecordedRun
 from tests.tui.made_runs import lonely, plain, seed, small
 from tests.tui.test_arrangement import each_rank, measured
 from tui.frame import BLOCKS
@@ -18,7 +18,7 @@ from tui.timeline import jumps
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
-from tui.timeline.saved import SavedTimeline, restore, saved
+from tui.timeline.saved import SavedTimeline, restore, save
 
 RUNS: dict[str, Callable[[], Run]] = {
     "folded": small,
@@ -26,7 +26,7 @@ RUNS: dict[str, Callable[[], Run]] = {
     "a slow rank": lambda: seed(slow_rank=("37=1.3",)),
     "each rank": each_rank,
     "one rank": lonely,
-    "measured": lambda: MeasuredResults(measured()),
+    "measured": lambda: RecordedRun(measured()),
 }
 ACTIONS: dict[str, Callable[[TimelineModel], object]] = {
     "zoom in": lambda model: model.zoom(1, 2),
@@ -44,7 +44,7 @@ ACTIONS: dict[str, Callable[[TimelineModel], object]] = {
     "only": lambda model: model.arrangement.show_only("0-9,40-90"),
     "filter": lambda model: model.filter.set(parse_query("forward > 1 us")),
     "range": jumps.toggle_range,
-    "take": jumps.take_more,
+    "take": jumps.extend_range,
     "mark": jumps.set_mark,
 }
 SIZES = st.sampled_from([(80, 24), (120, 36), (200, 50)])
@@ -58,7 +58,7 @@ def drawn(model: TimelineModel, size: tuple[int, int]) -> str:
 
 def through_a_file(model: TimelineModel) -> SavedTimeline:
     """What is kept of it, as it is read again."""
-    state = saved(model)
+    state = save(model)
     found = SavedTimeline.read(json.loads(json.dumps(state.as_json())), "timeline")
     assert found == state
     return found
@@ -78,7 +78,7 @@ def test_whatever_was_done_the_timeline_looks_the_same_when_it_is_restored(
     again = TimelineModel(run)
     restore(again, through_a_file(model))
     assert drawn(again, size) == before
-    assert saved(again) == saved(model)
+    assert save(again) == save(model)
     assert again.marks == model.marks
     assert again.selection == model.selection
 
@@ -101,12 +101,12 @@ def test_it_fits_any_other_run(
     window = found.window
     assert window.step_ns == max(found.source.length, 1)
     assert 0 <= window.first_ns <= found.cursor_ns < window.last_ns <= window.step_ns
-    numbers = set(found.source.numbers)
+    numbers = set(found.source.track_ids)
     for mark in found.marks.all:
         assert 0 <= mark.time_ns <= window.step_ns
         found.go_to(mark.lane)
     assert found.arrangement.rows
-    assert {row.key.number for row in found.arrangement.rows if not row.key.path} <= numbers | {-1}
+    assert {row.key.track_id for row in found.arrangement.rows if not row.key.path} <= numbers | {-1}
     for action in actions:
         ACTIONS[action](found)
         drawn(found, size)
@@ -118,8 +118,8 @@ def test_of_another_input_lanes_and_marks_come_back_but_not_the_place_in_time() 
     for action in ("down", "pin", "mark", "zoom in", "range"):
         ACTIONS[action](model)
     found = TimelineModel(seed())
-    restore(found, through_a_file(model), place=False)
-    assert [row.key.number for row in found.arrangement.rows if row.pinned] == [3]
+    restore(found, through_a_file(model), keeps_position=False)
+    assert [row.key.track_id for row in found.arrangement.rows if row.pinned] == [3]
     assert [mark.letter for mark in found.marks.all] == ["a"]
     assert found.window.span_ns == found.window.step_ns
     assert not found.selection.is_there
@@ -131,14 +131,14 @@ def test_lanes_that_the_run_has_not_are_left_out() -> None:
     found = TimelineModel(lonely())
     restore(found, state._replace(pinned=gone, hidden=gone, opened=gone, kept=(7,), only="stage 7",
                                   apart=((0, (99,)), (7, (1,)))))  # fmt: skip
-    assert saved(found) == state
+    assert save(found) == state
 
 
 def test_with_all_lanes_hidden_the_list_is_as_the_run_opens() -> None:
     state = through_a_file(TimelineModel(lonely()))
     found = TimelineModel(lonely())
     restore(found, state._replace(hidden=(((), 0, -1, None),)))
-    assert found.arrangement.hidden == 0
+    assert found.arrangement.hidden_count == 0
     assert len(found.arrangement.rows) == 1
 
 

@@ -20,11 +20,11 @@ from simcore.parameters import Parameters
 from simcore.records import Struct, replace
 from simcore.sweeping.engines import HereEngine
 from simcore.sweeping.evaluating import Definition, Evaluator
-from simcore.sweeping.front import Rule
 from simcore.sweeping.outcome import Outcome
-from simcore.sweeping.point import BOUND, NO_MEMORY, Point
+from simcore.sweeping.pareto_front import Rule
+from simcore.sweeping.point import LEFT_OUT, NO_MEMORY, Point
 from simcore.sweeping.running import Sweep
-from simcore.sweeping.space import Space, axis_of
+from simcore.sweeping.space import Space, parse_axis
 
 # As Llama, GPT, Mixtral, DeepSeek-V2 and Qwen 3 are built, small.
 MODELS = {
@@ -74,9 +74,11 @@ class Case(Struct, frozen=True):
             fixed["world"] = 4 if self.layouts else 16
         if self.layouts:
             fixed["global_batch"] = 4
-        space = Space(Parameters(**fixed), tuple(axis_of(text) for text in self.axes), layouts=self.layouts)
+        space = Space(
+            Parameters(**fixed), tuple(parse_axis(text) for text in self.axes), layouts=self.layouts
+        )
         definition = Definition(("--model", self.model), space, 2.0, rule.text if rule else "", "x")
-        return Evaluator(ModelMaker(self.model, MODELS[self.model]).opened(), definition)
+        return Evaluator(ModelMaker(self.model, MODELS[self.model]).empty_workload(), definition)
 
 
 def random_case(model: str, chance: random.Random) -> Case:
@@ -96,7 +98,9 @@ def random_case(model: str, chance: random.Random) -> Case:
         chance.choice(_OBJECTIVES), chance.choice((1, 2, 5)), chance.choice(("", "", "tp", "pp", "schedule"))
     )
     case = Case(model, tuple(axes), rule, wave=chance.choice((2, 4, 16)), layouts=layouts)
-    sizes = sorted(one.memory for one in Sweep(case.evaluator(None), HereEngine())._looked() if one.memory)
+    sizes = sorted(
+        one.memory for one in Sweep(case.evaluator(None), HereEngine())._check_candidates() if one.memory
+    )
     share = chance.choice((0.3, 0.7, 1.0))
     limit = sizes[min(int(share * len(sizes)), len(sizes) - 1)] if sizes else 1
     return replace(case, limit=f"{limit}B")
@@ -107,7 +111,7 @@ def looked_for(points: list[Point], rule: Rule) -> tuple[Any, ...]:
     front = Outcome(rule, points).front
 
     def told(found: list[Point]) -> list[Any]:
-        return [(one.number, one.step_time_ns, one.memory_peak_bytes, one.cost) for one in found]
+        return [(one.index, one.step_time_ns, one.memory_peak_bytes, one.cost) for one in found]
 
     families = {
         family: [told([group.point, *group.others]) for group in groups]
@@ -122,16 +126,16 @@ def check(case: Case) -> tuple[int, int]:
     """
     every = list(Sweep(case.evaluator(None), HereEngine()).points())
     pruned = list(Sweep(case.evaluator(case.rule), HereEngine(), case.rule, wave=case.wave).points())
-    assert sorted(one.number for one in pruned) == sorted(one.number for one in every)
+    assert sorted(one.index for one in pruned) == sorted(one.index for one in every)
     assert looked_for(pruned, case.rule) == looked_for(every, case.rule), case
-    ran = {one.number: one for one in every}
+    ran = {one.index: one for one in every}
     for point in pruned:
-        if point.reason == BOUND:
+        if point.reason == LEFT_OUT:
             # Also that it can be: else it would have been counted among those that cannot.
-            assert (point.at_least_ns or 0) <= (ran[point.number].step_time_ns or 0), (case, point)
+            assert (point.at_least_ns or 0) <= (ran[point.index].step_time_ns or 0), (case, point)
         elif point.reason == NO_MEMORY:
-            assert not ran[point.number].fits, (case, point)
-    return len(every), sum(point.reason == BOUND for point in pruned)
+            assert not ran[point.index].fits, (case, point)
+    return len(every), sum(point.reason == LEFT_OUT for point in pruned)
 
 
 def main(words: Sequence[str] | None = None) -> int:

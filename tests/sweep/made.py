@@ -6,7 +6,7 @@ from simcore.parameters import Parameters
 from simcore.sources.inputs import open_model
 from simcore.sweeping.evaluating import Definition, Evaluator
 from simcore.sweeping.point import SCHEMA, Point
-from simcore.sweeping.space import Space, axis_of, conditions
+from simcore.sweeping.space import Space, parse_axis, parse_conditions
 
 
 def made_point(number: int, step: int | None, memory: int = 10, gpus: int = 8, **layout: object) -> Point:
@@ -24,5 +24,5 @@ def evaluator_of(
     **fixed: object,
 ) -> Evaluator:  # fmt: skip
     """An evaluator over a small space of a model."""
-    space = Space(Parameters(**fixed), tuple(map(axis_of, axes)), conditions(where), layouts)  # type: ignore[arg-type]
+    space = Space(Parameters(**fixed), tuple(map(parse_axis, axes)), parse_conditions(where), layouts)  # type: ignore[arg-type]
     return Evaluator(open_model(model), Definition(("--model", model), space, rule=rule, input="x"))

@@ -11,14 +11,14 @@ from typing import Any
 from hypothesis import given, settings
 
 from simcore.diagnostics import InputError, UsageError
-from simcore.model.training import resolve
+from simcore.model.training import resolve_training
 from simcore.parameters import Parameters
 from simcore.setup import Setup
 from simcore.sources.inputs import open_model
 from simcore.sweeping.bound import Bounds
 from simcore.sweeping.space import Candidate
 from simcore.sweeping.step_time import StepTimes
-from simcore.workload.model import AskedModel
+from simcore.workload.model import ModelParameters
 from tests.sweep.test_step_time import (
     _MODELS,
     _OF_MODELS,
@@ -38,11 +38,13 @@ _BOUNDS = {name: Bounds(workload) for name, workload in _MODELS.items()}
 def test_no_step_is_shorter(name: str, given: dict[str, Any]) -> None:
     parameters = Parameters(**layout_of(name, given))
     try:
-        found = _TIMES[name].of(Setup(_BOUNDS[name].workload, parameters))
+        found = _TIMES[name].find_step_time(Setup(_BOUNDS[name].workload, parameters))
     except (UsageError, InputError):
         return
     model = _MODELS[name].maker.model  # type: ignore[union-attr]
-    least = _BOUNDS[name].at_least_ns(Candidate(0, parameters), resolve(model, parameters.part(AskedModel)))
+    least = _BOUNDS[name].find_bound_ns(
+        Candidate(0, parameters), resolve_training(model, parameters.part(ModelParameters))
+    )
     assert least <= found.step_time_ns
 
 
@@ -52,9 +54,9 @@ def test_no_step_of_a_model_by_name_is_shorter(given: tuple[str, int, int, float
     name, parameters = of_name(given)
     times, bounds = _OF_NAMES.get(name) or (StepTimes(), Bounds(open_model(name)))
     _OF_NAMES[name] = times, bounds
-    training = resolve(bounds.maker.model, parameters.part(AskedModel))  # type: ignore[arg-type]
-    step_ns = times.of(Setup(bounds.workload, parameters)).step_time_ns
-    assert bounds.at_least_ns(Candidate(0, parameters), training) <= step_ns
+    training = resolve_training(bounds.maker.model, parameters.part(ModelParameters))  # type: ignore[arg-type]
+    step_ns = times.find_step_time(Setup(bounds.workload, parameters)).step_time_ns
+    assert bounds.find_bound_ns(Candidate(0, parameters), training) <= step_ns
 
 
 def test_of_plain_layouts_little_is_missed() -> None:
@@ -68,8 +70,8 @@ def test_of_plain_layouts_little_is_missed() -> None:
             world=256, tp=tp, pp=pp, schedule=schedule, global_batch=512, zero="1",
             virtual_stages=2 if schedule == "interleaved" else None,
         )  # fmt: skip
-        training = resolve(workload.maker.model, parameters.part(AskedModel))  # type: ignore[union-attr]
-        step_ns = times.of(Setup(workload, parameters)).step_time_ns
-        shares.append(bounds.at_least_ns(Candidate(0, parameters), training) / step_ns)
+        training = resolve_training(workload.maker.model, parameters.part(ModelParameters))  # type: ignore[union-attr]
+        step_ns = times.find_step_time(Setup(workload, parameters)).step_time_ns
+        shares.append(bounds.find_bound_ns(Candidate(0, parameters), training) / step_ns)
     assert min(shares) > 0.9
     assert max(shares) <= 1

@@ -198,7 +198,7 @@ def test_jobs_that_are_submitted_run_the_points(
     ],
 )
 def test_an_engine_that_cannot_be(text: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("simcore.sweeping.clusters._SECONDS", 2)
+    monkeypatch.setattr("simcore.sweeping.clusters._CONNECT_TIMEOUT_S", 2)
     with pytest.raises(UsageError, match=re.escape(said)):
         cluster_engine(text)
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from simcore.diagnostics import UsageError
 from simcore.records import replace
-from simcore.sweeping.front import Front, Measures, Rule, objectives_of, rule_of
 from simcore.sweeping.outcome import Outcome
-from simcore.sweeping.pages import rest_lines, text_page
+from simcore.sweeping.pages import remaining_lines, text_page
+from simcore.sweeping.pareto_front import Measures, ParetoFront, Rule, objectives_of, rule_of
 from simcore.sweeping.point import Point
 from simcore.sweeping.running import SweepProgress
 from tests.says import figures, said
@@ -44,7 +44,7 @@ def _figures(point: Point, rule: Rule) -> list[int]:
 @given(_POINTS, _RULES, st.randoms())
 def test_the_front_is_what_no_other_beats_whatever_the_order(points: list[Point], rule: Rule, random) -> None:  # type: ignore[no-untyped-def]
     expected = {
-        one.number
+        one.index
         for one in points
         if not any(
             _figures(other, rule) != _figures(one, rule)
@@ -54,13 +54,13 @@ def test_the_front_is_what_no_other_beats_whatever_the_order(points: list[Point]
     }
     shuffled = list(points)
     random.shuffle(shuffled)
-    front = Front(rule, shuffled)
-    assert {point.number for point in front.front} == expected
+    front = ParetoFront(rule, shuffled)
+    assert {point.index for point in front.front} == expected
     families: dict[object, list[Point]] = {}
     for point in points:
         families.setdefault(point.layout["tp"] if rule.by else None, []).append(point)
     found = {
-        family: [[one.number for one in (group.point, *group.others)] for group in groups]
+        family: [[one.index for one in (group.point, *group.others)] for group in groups]
         for family, groups in front.families().items()
     }
     assert found == {family: _groups(ones)[: rule.top] for family, ones in families.items()}
@@ -69,10 +69,10 @@ def test_the_front_is_what_no_other_beats_whatever_the_order(points: list[Point]
 def _groups(points: list[Point]) -> list[list[int]]:
     """The numbers of those that are alike, the groups by their fastest."""
     found: dict[object, list[int]] = {}
-    for point in sorted(points, key=lambda one: (one.step_time_ns, one.number)):
+    for point in sorted(points, key=lambda one: (one.step_time_ns, one.index)):
         # As a page has them: 4 figures of the time, 3 of the memory.
         shown = f"{point.step_time_ns:.3e}", f"{point.memory_peak_bytes:.2e}", point.gpus
-        found.setdefault(shown, []).append(point.number)
+        found.setdefault(shown, []).append(point.index)
     return list(found.values())
 
 
@@ -81,18 +81,18 @@ def test_what_is_left_out_would_change_nothing(
     points: list[Point], rule: Rule, step: int, memory: int, gpus: int, tp: int
 ) -> None:
     """With the step that it takes at least, and with a longer one."""
-    front = Front(rule, points)
+    front = ParetoFront(rule, points)
     before = front.front, front.families()
-    if front.leaves_out({"tp": tp}, Measures(float(step), float(memory), float(gpus), float(step * gpus))):
+    if front.excludes({"tp": tp}, Measures(float(step), float(memory), float(gpus), float(step * gpus))):
         for more in (0, 1):
             one = replace(made_point(99, step + more, memory, gpus, tp=tp), memory_limit_bytes=20_000)
-            other = Front(rule, [*points, one])
+            other = ParetoFront(rule, [*points, one])
             assert (other.front, other.families()) == before
 
 
 def test_what_does_not_fit_is_never_among_the_best() -> None:
-    front = Front(Rule(), [made_point(0, 1, memory=101), made_point(1, 9, memory=100)])
-    assert [point.number for point in front.front] == [group.point.number for group in front.best] == [1]
+    front = ParetoFront(Rule(), [made_point(0, 1, memory=101), made_point(1, 9, memory=100)])
+    assert [point.index for point in front.front] == [group.point.index for group in front.best] == [1]
 
 
 def test_a_rule_is_read_as_it_is_written() -> None:
@@ -142,7 +142,9 @@ def test_what_is_known_of_points_that_were_not_come_to() -> None:
     found = Outcome(Rule(), [made_point(0, 100), made_point(1, 90)])
 
     def rest(prunes: bool = True, **known: object) -> list[list[str]]:
-        lines = rest_lines(found, SweepProgress(candidates=50, done=10, looked=50, ran=2, **known), prunes)  # type: ignore[arg-type]
+        lines = remaining_lines(
+            found, SweepProgress(candidates=50, finished=10, checked=50, simulated=2, **known), prunes
+        )  # type: ignore[arg-type]
         return [figures(line) + re.findall("none|longer|less|nothing|nobody", line) for line in lines]
 
     assert rest(total=50, least=99.0) == [["40", "10.0 %", "none", "longer"]]
@@ -156,9 +158,9 @@ def test_what_is_known_of_points_that_were_not_come_to() -> None:
 
 def test_each_family_has_a_best_of_its_own() -> None:
     """What is slower than the best of another family is still the best of its own."""
-    front = Front(Rule(("time",), 1, "tp"), [made_point(0, 10, tp=1)])
+    front = ParetoFront(Rule(("time",), 1, "tp"), [made_point(0, 10, tp=1)])
     least = Measures(20.0, 10.0, 8.0, 160.0)
-    assert front.leaves_out({"tp": 1}, least)
-    assert not front.leaves_out({"tp": 2}, least)
+    assert front.excludes({"tp": 1}, least)
+    assert not front.excludes({"tp": 2}, least)
     front.add(made_point(1, 15, tp=2))
-    assert front.leaves_out({"tp": 2}, least)
+    assert front.excludes({"tp": 2}, least)

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from simcore.analysis.model_figures import model_figures
+from simcore.analysis.model_figures import make_model_figures
 from simcore.diagnostics import InputError, UsageError
-from simcore.model.training import resolve
+from simcore.model.training import resolve_training
 from simcore.parameters import Parameters
 from simcore.program.order import Shape
 from simcore.program.schedules import SCHEDULES
 from simcore.simulation import simulate
-from simcore.sweeping.peaks import ALL_FORWARD, GROWING, PeakMemory, _highest, few_microbatches
-from simcore.workload.model import AskedModel
+from simcore.sweeping.peaks import ALL_FORWARD, GROWING, PeakMemory, _find_highest, few_microbatches
+from simcore.workload.model import ModelParameters
 from tests.sweep.test_step_time import _MODELS, _OF_MODELS, _either, layout_of
 
 _MEMORY = PeakMemory()
@@ -26,18 +26,18 @@ _MEMORY = PeakMemory()
 def test_memory_is_that_of_the_run(name: str, given: dict[str, Any]) -> None:
     parameters = Parameters(**layout_of(name, given))
     try:
-        figures = model_figures(simulate(_MODELS[name], parameters))
+        figures = make_model_figures(simulate(_MODELS[name], parameters))
     except (UsageError, InputError):
         return
     assert figures is not None
-    training = resolve(_MODELS[name].maker.model, parameters.part(AskedModel))  # type: ignore[union-attr]
+    training = resolve_training(_MODELS[name].maker.model, parameters.part(ModelParameters))  # type: ignore[union-attr]
     most = figures.fullest.needed
     asked = training, parameters.schedule, parameters.overlap_fwd_bwd
-    assert _MEMORY.bytes_of(*asked) == most
+    assert _MEMORY.max_stage_bytes(*asked) == most
     # Below a limit that it does not reach it is the same; above some of it is enough.
-    assert _MEMORY.bytes_of(*asked, most) == most
-    assert most - 1 < _MEMORY.bytes_of(*asked, most - 1) <= most
-    assert 10 < _MEMORY.bytes_of(*asked, 10) <= most
+    assert _MEMORY.max_stage_bytes(*asked, most) == most
+    assert most - 1 < _MEMORY.max_stage_bytes(*asked, most - 1) <= most
+    assert 10 < _MEMORY.max_stage_bytes(*asked, 10) <= most
 
 
 @pytest.mark.sampled(12)
@@ -59,7 +59,7 @@ def test_more_micro_batches_hold_no_more(name: str, stages: int) -> None:
                      if one.kind != "I"]
                     for stage in range(stages)
                 ]  # fmt: skip
-                found.append([_highest(one, number) for one in held])
+                found.append([_find_highest(one, number) for one in held])
             if name in ALL_FORWARD:
                 assert found[0] == [((count,) * chunks,)] * stages
             elif name not in GROWING:

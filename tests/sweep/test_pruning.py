@@ -17,10 +17,10 @@ import pytest
 
 from simcore.sweeping.engines import HereEngine, ProcessEngine
 from simcore.sweeping.evaluating import Evaluator
-from simcore.sweeping.front import Rule
-from simcore.sweeping.point import Point, line_of
-from simcore.sweeping.results_file import ResultsFile, ResultsReader, merged
-from simcore.sweeping.running import Shard, Sweep, as_one
+from simcore.sweeping.pareto_front import Rule
+from simcore.sweeping.point import Point, encode_point
+from simcore.sweeping.results_file import ResultsFile, ResultsReader, merge_files
+from simcore.sweeping.running import Shard, Sweep, merge_shards
 from tests.sweep.exhaustive import MODELS, Case, check, random_case
 
 
@@ -42,7 +42,7 @@ _RULE = Rule(("time", "memory"), 2, "tp")
 
 
 def _lines(points: list[Point]) -> list[bytes]:
-    return sorted(map(line_of, points))
+    return sorted(map(encode_point, points))
 
 
 def _swept(path: Path, rule: Rule | None, engine: Any = None, shard: Shard = Shard(), stop: int = 0) -> None:  # noqa: B008
@@ -90,8 +90,8 @@ def test_processes_and_parts_write_the_same_lines(tmp_path: Path, rule: Rule | N
     for index in (1, 2, 3):
         paths.append(str(tmp_path / str(index)))
         _swept(Path(paths[-1]), rule, shard=Shard(index, 3))
-    assert sum(len(ResultsReader(path).new()) for path in paths) == len(expected)
-    assert _lines(as_one(merged(paths), wave=8)) == expected
+    assert sum(len(ResultsReader(path).read_new()) for path in paths) == len(expected)
+    assert _lines(merge_shards(merge_files(paths), wave=8)) == expected
 
 
 def test_a_worker_that_is_killed_loses_nothing(tmp_path: Path) -> None:

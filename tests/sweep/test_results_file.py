@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from simcore.diagnostics import InputError, UsageError
-from simcore.sweeping.point import line_of, point_of
-from simcore.sweeping.results_file import ResultsFile, ResultsReader, merged
+from simcore.sweeping.point import encode_point, parse_point
+from simcore.sweeping.results_file import ResultsFile, ResultsReader, merge_files
 from tests.command_line.running import ROOT, environment
 from tests.sweep.made import made_point
 
@@ -37,36 +37,36 @@ def test_a_file_that_got_no_point_is_not_left_behind(tmp_path: Path) -> None:
 
 def test_a_line_is_read_as_it_was_written(tmp_path: Path) -> None:
     for point in POINTS:
-        assert point_of(line_of(point), "x", 1) == point
+        assert parse_point(encode_point(point), "x", 1) == point
     _write(tmp_path / "r", POINTS)
-    assert ResultsReader(str(tmp_path / "r")).new() == POINTS
+    assert ResultsReader(str(tmp_path / "r")).read_new() == POINTS
 
 
 def test_a_reader_gets_what_comes_in_and_waits_for_the_end_of_a_line(tmp_path: Path) -> None:
     path = tmp_path / "r"
     _write(path, POINTS[:1])
     reader = ResultsReader(str(path))
-    assert reader.new() == POINTS[:1]
-    line = line_of(POINTS[1])
+    assert reader.read_new() == POINTS[:1]
+    line = encode_point(POINTS[1])
     with path.open("ab") as file:
         file.write(line[:40])
-    assert reader.new() == []
-    assert reader.left == 40
+    assert reader.read_new() == []
+    assert reader.unread_bytes == 40
     with path.open("ab") as file:
         file.write(line[40:])
-    assert reader.new() == [POINTS[1]]
-    assert reader.left == 0
+    assert reader.read_new() == [POINTS[1]]
+    assert reader.unread_bytes == 0
 
 
 def test_a_half_written_last_line_is_dropped(tmp_path: Path) -> None:
     path = tmp_path / "r"
-    whole = b"".join(map(line_of, POINTS))
-    path.write_bytes(whole + line_of(POINTS[0])[:-30])
+    whole = b"".join(map(encode_point, POINTS))
+    path.write_bytes(whole + encode_point(POINTS[0])[:-30])
     with ResultsFile(str(path), "s", resume=True) as file:
-        assert file.there == POINTS
-        assert file.dropped == len(line_of(POINTS[0])) - 30
+        assert file.earlier_points == POINTS
+        assert file.dropped == len(encode_point(POINTS[0])) - 30
         file.append(made_point(7, 5))
-    assert path.read_bytes() == whole + line_of(made_point(7, 5))
+    assert path.read_bytes() == whole + encode_point(made_point(7, 5))
 
 
 def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_full_disk_leaves_whole_lines(tmp_path: Path) -> None:
     import resource
 
     path = tmp_path / "r"
-    line = line_of(POINTS[0])
+    line = encode_point(POINTS[0])
     before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     with ResultsFile(str(path), "s", resume=False) as file:
         file.append(POINTS[0])
@@ -134,20 +134,20 @@ def test_a_full_disk_leaves_whole_lines(tmp_path: Path) -> None:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
             signal.signal(signal.SIGXFSZ, handler)
         file.append(POINTS[2])
-    assert path.read_bytes() == line + line_of(POINTS[2])
+    assert path.read_bytes() == line + encode_point(POINTS[2])
 
 
 def test_parts_become_one_in_the_order_of_points(tmp_path: Path) -> None:
     first, second = tmp_path / "a", tmp_path / "b"
     _write(first, [POINTS[2], POINTS[0]])
     _write(second, [POINTS[1], POINTS[0]])
-    assert merged([str(first), str(second)]) == POINTS
+    assert merge_files([str(first), str(second)]) == POINTS
     other = tmp_path / "c"
     _write(other, [made_point(0, 11)])
     with pytest.raises(UsageError, match="point 0 is another one"):
-        merged([str(first), str(other)])
+        merge_files([str(first), str(other)])
     with pytest.raises(InputError, match="cannot be read"):
-        merged([str(tmp_path / "none")])
+        merge_files([str(tmp_path / "none")])
 
 
 def test_no_lock_is_left_behind(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from simcore.records import replace
 from simcore.sweeping.engines import HereEngine
-from simcore.sweeping.front import Rule, measures
 from simcore.sweeping.outcome import PLAIN, Outcome
 from simcore.sweeping.pages import open_from
+from simcore.sweeping.pareto_front import Rule, measures
 from simcore.sweeping.point import Point
 from simcore.sweeping.running import Sweep, SweepProgress
 from tests.sweep.made import evaluator_of, made_point
@@ -100,15 +100,15 @@ def test_a_sweep_that_was_stopped_says_no_more_than_what_it_came_to() -> None:
     assert "Simpler: tp 1 costs 25.0 %." in words
     at_most = "Simpler: tp 1 costs at most 25.0 % over the fastest here."
     for least, total in ((102.0, 40), (None, None)):
-        progress = SweepProgress(candidates=40, done=5, looked=20, total=total, least=least)
+        progress = SweepProgress(candidates=40, finished=5, checked=20, total=total, least=least)
         found.open_from = open_from(progress, prunes=True)
         assert at_most in found.sentences()
     assert "All of the best 10 so far have tp 4." in found.sentences()
     # What is left takes longer than all that is spoken of; or nothing is left.
-    progress = SweepProgress(candidates=40, done=5, looked=40, total=40, least=130.0)
+    progress = SweepProgress(candidates=40, finished=5, checked=40, total=40, least=130.0)
     found.open_from = open_from(progress, prunes=True)
     assert found.sentences() == words
-    found.open_from = open_from(SweepProgress(candidates=5, done=5, looked=5, total=5), prunes=True)
+    found.open_from = open_from(SweepProgress(candidates=5, finished=5, checked=5, total=5), prunes=True)
     assert found.sentences() == words
 
 

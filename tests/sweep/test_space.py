@@ -7,9 +7,9 @@ import pytest
 from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
 from simcore.sources.inputs import open_model
-from simcore.sweeping.layouts import layouts_of
-from simcore.sweeping.space import Space, axis_of, listed
-from simcore.workload.model import AskedModel
+from simcore.sweeping.layouts import list_layouts
+from simcore.sweeping.space import Space, axis_of_list, parse_axis
+from simcore.workload.model import ModelParameters
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ from simcore.workload.model import AskedModel
     ],
 )
 def test_values_of_an_axis(text: str, field: str, values: tuple[object, ...]) -> None:
-    axis = axis_of(text)
+    axis = parse_axis(text)
     assert (axis.field, axis.values) == (field, values)
 
 
@@ -65,7 +65,7 @@ def test_values_of_an_axis(text: str, field: str, values: tuple[object, ...]) ->
 )
 def test_what_is_no_axis_is_refused(text: str, said: str) -> None:
     with pytest.raises(UsageError) as error:
-        axis_of(text)
+        parse_axis(text)
     assert said in str(error.value)
     assert str(error.value).startswith("--vary ")
 
@@ -74,8 +74,8 @@ def test_the_last_axis_is_the_fastest_and_dp_makes_the_world() -> None:
     space = Space(
         Parameters(pp=2),
         (
-            axis_of("tp=1,2"),
-            axis_of("dp=1,4"),
+            parse_axis("tp=1,2"),
+            parse_axis("dp=1,4"),
         ),
     )
     assert [(one.parameters.tp, one.parameters.world) for one in space.combinations()] == [
@@ -91,14 +91,14 @@ def test_points_that_differ_in_prices_alone_are_behind_one_another_with_their_nu
     space = Space(
         Parameters(),
         (
-            axis_of("recompute=none,full"),
-            axis_of("tp=1,2"),
-            axis_of("zero=0,1"),
+            parse_axis("recompute=none,full"),
+            parse_axis("tp=1,2"),
+            parse_axis("zero=0,1"),
         ),
     )
     grouped = list(space.grouped())
-    assert sorted(grouped, key=lambda one: one.number) == list(space.combinations())
-    assert [one.number for one in space.combinations()] == [*range(8)]
+    assert sorted(grouped, key=lambda one: one.index) == list(space.combinations())
+    assert [one.index for one in space.combinations()] == [*range(8)]
     assert [one.parameters.tp for one in grouped] == [1, 1, 1, 1, 2, 2, 2, 2]
 
 
@@ -113,33 +113,33 @@ def test_points_that_differ_in_prices_alone_are_behind_one_another_with_their_nu
 )
 def test_a_space_that_cannot_be(fixed: Parameters, axes: list[str], said: str) -> None:
     with pytest.raises(UsageError, match=said.replace("--", "")):
-        Space(fixed, tuple(axis_of(text) for text in axes))
+        Space(fixed, tuple(parse_axis(text) for text in axes))
 
 
 def test_several_worlds_and_gpus_are_an_axis_and_one_is_none() -> None:
-    axis = listed("256,512", "world")
+    axis = axis_of_list("256,512", "world")
     assert axis is not None
     assert axis.values == (256, 512)
-    assert listed("256", "world") is None
-    assert listed(None, "gpu") is None
+    assert axis_of_list("256", "world") is None
+    assert axis_of_list(None, "gpu") is None
 
 
 def test_layouts_are_those_that_fit_each_once() -> None:
     """Each layout resolves, none is there twice, and one that is known to be good is there."""
-    from simcore.model.training import resolve
+    from simcore.model.training import resolve_training
 
     model = open_model("llama-3-8b")
     space = Space(Parameters(world=16, global_batch=32, seq=2048), layouts=True)
-    found = [one.parameters for one in layouts_of(model, space)]
+    found = [one.parameters for one in list_layouts(model, space)]
     assert len(found) == len(set(found)) > 1000
     assert any((one.tp, one.pp, one.schedule, one.zero) == (2, 2, "zb-v", "1") for one in found)
     for one in found:
-        training = resolve(model.maker.model, one.part(AskedModel))  # type: ignore[union-attr]
+        training = resolve_training(model.maker.model, one.part(ModelParameters))  # type: ignore[union-attr]
         assert training.world == 16
     given = Space(
-        Parameters(world=16, global_batch=32, tp=2, recompute="full"), (axis_of("pp=1,2"),), layouts=True
+        Parameters(world=16, global_batch=32, tp=2, recompute="full"), (parse_axis("pp=1,2"),), layouts=True
     )
-    found = [one.parameters for one in layouts_of(model, given)]
+    found = [one.parameters for one in list_layouts(model, given)]
     assert {(one.tp, one.recompute) for one in found} == {(2, "full")}
     assert {one.pp for one in found} == {1, 2}
 
@@ -147,6 +147,6 @@ def test_layouts_are_those_that_fit_each_once() -> None:
 def test_layouts_want_a_model_its_ranks_and_its_batch() -> None:
     model = open_model("llama-3-8b")
     with pytest.raises(UsageError, match="--world says"):
-        list(layouts_of(model, Space(Parameters(), layouts=True)))
+        list(list_layouts(model, Space(Parameters(), layouts=True)))
     with pytest.raises(UsageError, match="--global-batch says"):
-        list(layouts_of(model, Space(Parameters(world=8), layouts=True)))
+        list(list_layouts(model, Space(Parameters(world=8), layouts=True)))

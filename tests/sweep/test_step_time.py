@@ -26,7 +26,7 @@ from simcore.records import replace
 from simcore.setup import Setup
 from simcore.simulation import simulate
 from simcore.sources.inputs import open_input, open_model
-from simcore.sweeping.layouts import layouts_of
+from simcore.sweeping.layouts import list_layouts
 from simcore.sweeping.space import Space
 from simcore.sweeping.step_time import StepTimes
 from simcore.workload import Workload
@@ -39,7 +39,7 @@ _OLD = Model(
     "old", 8, 256, 8, 8, 32, 1024, False, 1000, 128, dropout=True, bias="all", norm_bias=True, positions=128
 )
 _EXPERTS = Model("experts", 8, 256, 8, 4, 32, 512, True, 1000, 128, moe=Moe(8, 2, 128, 1, 1))
-_MODELS = {one.name: ModelMaker(one.name, one).opened() for one in (_DENSE, _OLD, _EXPERTS)}
+_MODELS = {one.name: ModelMaker(one.name, one).empty_workload() for one in (_DENSE, _OLD, _EXPERTS)}
 # What was asked before is kept, as in a sweep.
 _TIMES = {name: StepTimes() for name in _MODELS}
 _SCHEDULES = (
@@ -112,9 +112,9 @@ def _found_of(times: StepTimes, workload: Workload, parameters: Parameters) -> N
         whole = simulate(workload, parameters)
     except (UsageError, InputError) as error:
         with pytest.raises(type(error), match=re.escape(str(error))):
-            times.of(Setup(workload, parameters))
+            times.find_step_time(Setup(workload, parameters))
         return
-    found = times.of(Setup(workload, parameters))
+    found = times.find_step_time(Setup(workload, parameters))
     assert found.step_time_ns == whole.step_time_ns
     program = whole.program
     assert found.layout == whole.layout
@@ -132,7 +132,7 @@ def test_of_models(name: str, given: dict[str, Any]) -> None:
 def layouts_by_name(name: str, world: int) -> list[Parameters]:
     """All layouts of a model by its name, on so many GPUs."""
     space = Space(Parameters(world=world, global_batch=world), layouts=True)
-    return [one.parameters for one in layouts_of(_workload(name), space)]
+    return [one.parameters for one in list_layouts(_workload(name), space)]
 
 
 @cache
@@ -267,6 +267,7 @@ def test_models_by_name_share_an_order() -> None:
             sequence_parallel="on",
         )
         assert (
-            times.of(Setup(workload, parameters)).step_time_ns == simulate(workload, parameters).step_time_ns
+            times.find_step_time(Setup(workload, parameters)).step_time_ns
+            == simulate(workload, parameters).step_time_ns
         )
     assert len(times._orders) == 1

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcore.diagnostics import UsageError
-from simcore.sweeping.space import KNOWN
+from simcore.sweeping.space import VALUE_NAMES
 from simcore.sweeping.where import Condition
 
 VALUES = {
@@ -44,7 +44,7 @@ VALUES = {
     ],
 )
 def test_a_condition_holds(text: str, holds: bool) -> None:
-    condition = Condition(text, KNOWN)
+    condition = Condition(text, VALUE_NAMES)
     assert condition.holds(VALUES) is holds
     assert pickle.loads(pickle.dumps(condition)).holds(VALUES) is holds
 
@@ -69,7 +69,7 @@ def test_a_condition_holds(text: str, holds: bool) -> None:
 )
 def test_what_is_no_condition_is_refused_with_its_place(text: str, said: str) -> None:
     with pytest.raises(UsageError) as error:
-        Condition(text, KNOWN)
+        Condition(text, VALUE_NAMES)
     assert said in str(error.value)
 
 
@@ -85,4 +85,4 @@ def test_sums_are_those_of_arithmetic(parts: list[tuple[str, int]], first: int, 
             expected = compare(eval(text), right)
         except ZeroDivisionError:
             expected = sign == "=" and False
-        assert Condition(f"{text} {sign} {right}", KNOWN).holds({}) is expected
+        assert Condition(f"{text} {sign} {right}", VALUE_NAMES).holds({}) is expected

@@ -7,7 +7,7 @@ import pytest
 from simcore.diagnostics import Cancelled
 from simcore.parameters import Parameters
 from simcore.trace.findings import WhatIf
-from simcore.trace.knobs import BETTER, WORSE, Knob, Search, by_gain
+from simcore.trace.knobs import BETTER, WORSE, Knob, Search, sort_by_gain
 
 
 def knob(steps: dict[float, int | None], has_worse: bool = False, still: str = "") -> Knob:
@@ -43,15 +43,15 @@ def test_what_nobody_knows_is_said_of_a_step_that_stays(free: int, unknown: str)
 
 def test_the_greatest_gain_comes_first_and_equal_ones_by_name() -> None:
     rows = [WhatIf("b", 50, 90), WhatIf("c", 10, 95), WhatIf("a", 50, 90), WhatIf("d", 40, 90)]
-    assert [row.name for row in by_gain(rows)] == ["d", "a", "b", "c"]
+    assert [row.name for row in sort_by_gain(rows)] == ["d", "a", "b", "c"]
 
 
 def test_a_search_tells_how_far_it_is_and_stops_when_it_is_told() -> None:
     told: list[tuple[int, int]] = []
     search = Search(1, lambda done, total: told.append((done, total)), lambda: len(told) > 2)
-    search.ask()
-    search.ask()
+    search.begin_next()
+    search.begin_next()
     with pytest.raises(Cancelled):
-        search.ask()
+        search.begin_next()
     search.end()
     assert told == [(0, 1), (1, 2), (2, 3), (3, 3)]

@@ -15,7 +15,7 @@ from simcore.units import percent
 from tests.measured.test_operations import four
 from tests.tui.made_runs import seed
 from tests.tui.test_execution_screens import run as executed
-from tui.layers.columns import figure
+from tui.layers.columns import format_figure
 from tui.layers.table import Table
 from tui.layers.view import table_of
 from tui.layers.workload_table import WorkloadTable
@@ -63,7 +63,7 @@ def said(of: Run) -> dict[tuple[object, ...], dict[str, Any]]:
 def test_a_figure_of_the_screen_is_that_of_the_json(run: Run, name: str) -> None:
     found, lines, seen = table(run), said(run), 0
     column = next(column for column in COLUMNS if column.key == name)
-    if column not in found.shown.columns:
+    if column not in found.columns.columns:
         return
     for line, texts in rows(found):
         stated = lines.get((line.index, line.name)) or lines.get((line.parent, line.name)) or {}
@@ -73,8 +73,8 @@ def test_a_figure_of_the_screen_is_that_of_the_json(run: Run, name: str) -> None
         if column.raw is not None and name != "compute" and ns is not None:
             # Of all ranks together.
             ns /= len(line.runs.ranks)
-        text = texts[found.shown.title(column)]
-        assert text == ("-" if ns is None else figure(ns / 1e6, max(8, len(text)))), line.title
+        text = texts[found.columns.title(column)]
+        assert text == ("-" if ns is None else format_figure(ns / 1e6, max(8, len(text)))), line.title
     kinds = {"compute": ("measured", "executed"), "time": ("executed",), "waits": ("executed",)}
     assert bool(seen) == (run.figures.kind in kinds.get(name, KINDS))
 
@@ -106,7 +106,7 @@ def test_a_column_is_added_in_one_place(run: Run, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("run", KINDS, indirect=True)
 def test_lines_are_sorted_by_what_a_column_says_of_them(run: Run) -> None:
     found = table(run)
-    for column in found.shown.columns:
+    for column in found.columns.columns:
         if column.of != "line" or column.largest_first is None:
             continue
         for down in (True, False):

@@ -11,7 +11,7 @@ from simcore.trace.account_walk import accounts_of
 from simcore.trace.accounts import account_names
 from simcore.trace.figures import StreamUse
 from simcore.trace.spans import COMMUNICATES, COMPUTES, NEVER, NONE, Column, Repeat, Spans, Trace, Waits
-from simcore.trace.streams import Times, joined, mean_use, track_streams
+from simcore.trace.streams import Times, mean_use, merge_times, track_streams
 
 NAMES = account_names(("forward",), ("tp", "pp"), ("wait", "bubble", "idle"), {"compute forward": "forward"})
 STEP, COMM, MEMORY, GRADIENTS = 60, 0, 1, 2
@@ -70,8 +70,8 @@ def test_streams_are_as_a_count_of_every_ns_has_them(seed: int, repeats: bool) -
 
 
 def test_joined_times_touch_nowhere() -> None:
-    assert joined([Times((5, 0), (7, 2)), Times((2, 6, 9), (3, 8, 9))]) == ([0, 5, 9], [3, 8, 9])
-    assert joined([]) == ([], [])
+    assert merge_times([Times((5, 0), (7, 2)), Times((2, 6, 9), (3, 8, 9))]) == ([0, 5, 9], [3, 8, 9])
+    assert merge_times([]) == ([], [])
 
 
 def test_the_mean_of_all_ranks_counts_those_without_a_stream() -> None:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from simcore.trace.account_walk import accounts_of
 from simcore.trace.accounts import account_names
-from simcore.trace.named_work import Calls, named_work
+from simcore.trace.named_work import CallCounts, named_work
 from simcore.trace.spans import COMMUNICATES, COMPUTES, NONE, Column, Spans, Trace, Waits
-from simcore.trace.tables import Counted, Table, Use, counted, first_seen
+from simcore.trace.tables import LabelSpans, LineTimes, Table, count_spans, labels_by_first_use
 
 NAMES = account_names(("forward",), ("tp", "pp"), ("wait", "bubble", "idle"), {"compute forward": "forward"})
 FORWARD, TP, PP = range(3)
@@ -69,21 +69,21 @@ def test_what_a_label_takes_of_each_track_sums_to_its_accounts() -> None:
 def test_a_line_has_compute_and_exposed_of_the_track_where_they_are_most() -> None:
     table = table_of(made(FIRST, SECOND))
     # 12 on the first track, 14 on the second.
-    assert table.use([ATTENTION]) == Use(14, 0, 14, 0)
-    assert table.use([MLP]) == Use(10, 0, 14, 0)
-    assert table.use([ATTENTION, MLP]) == Use(24, 0, 28, 0)
-    assert table.use([RECEIVE]) == Use(0, 5, 0, None)
+    assert table.use([ATTENTION]) == LineTimes(14, 0, 14, 0)
+    assert table.use([MLP]) == LineTimes(10, 0, 14, 0)
+    assert table.use([ATTENTION, MLP]) == LineTimes(24, 0, 28, 0)
+    assert table.use([RECEIVE]) == LineTimes(0, 5, 0, None)
 
 
 def test_spans_are_counted_on_every_rank_and_the_longest_is_named() -> None:
-    uses = counted(made(FIRST, SECOND), made(FIRST, SECOND).column("name"))
-    assert uses[ATTENTION] == Counted(2 + 2, 12 + 2 * 14, 0, 1, 0)
-    assert uses[REDUCE] == Counted(1 + 2, 6 + 2 * 6, 4, 0, 1)
+    uses = count_spans(made(FIRST, SECOND), made(FIRST, SECOND).column("name"))
+    assert uses[ATTENTION] == LabelSpans(2 + 2, 12 + 2 * 14, 0, 1, 0)
+    assert uses[REDUCE] == LabelSpans(1 + 2, 6 + 2 * 6, 4, 0, 1)
 
 
 def test_labels_come_in_the_order_in_which_they_first_take_time() -> None:
     trace = made([(0, 0, 0, FORWARD, MLP), *FIRST], SECOND)
-    assert first_seen(trace, accounts_of(trace), trace.column("name")) == [
+    assert labels_by_first_use(trace, accounts_of(trace), trace.column("name")) == [
         ATTENTION, REDUCE, MLP, SEND, RECEIVE,
     ]  # fmt: skip
 
@@ -103,6 +103,6 @@ def test_named_work_sums_to_the_accounts_and_counts_calls() -> None:
         assert sum(work.ns.values()) == 40
         computed = sum(ns for (account, _), ns in work.ns.items() if account == "compute")
         assert computed == accounts.busy_ns
-    assert work.calls[True, "attention"] == Calls(1, 14)
-    assert work.calls[False, "receive"] == Calls(1, 5)
+    assert work.calls[True, "attention"] == CallCounts(1, 14)
+    assert work.calls[False, "receive"] == CallCounts(1, 5)
     assert work.ns["bubble", "receive"] == 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simcore.trace.accounts import Accounts, account_names
-from simcore.trace.waits import GroupWait, Stretch, longest, waits_by_sums
+from simcore.trace.waits import GroupWait, Stretch, find_longest, waits_by_sums
 
 NAMES = account_names(("forward",), ("tp",), ("wait", "bubble", "idle"), {"compute forward": "forward"})
 FORWARD, TP, WAIT, BUBBLE, IDLE = range(5)
@@ -48,6 +48,6 @@ def test_each_group_has_its_own_late_member() -> None:
 
 
 def test_the_longest_segments_are_all_equal_ones_by_track() -> None:
-    assert longest(ALL, (WAIT, BUBBLE)) == [Stretch(0, 6, 10, 1), Stretch(1, 15, 19, 4)]
-    assert longest(ALL, (BUBBLE,)) == [Stretch(1, 15, 19, 4)]
-    assert longest([THIRD], (BUBBLE,)) == []
+    assert find_longest(ALL, (WAIT, BUBBLE)) == [Stretch(0, 6, 10, 1), Stretch(1, 15, 19, 4)]
+    assert find_longest(ALL, (BUBBLE,)) == [Stretch(1, 15, 19, 4)]
+    assert find_longest([THIRD], (BUBBLE,)) == []

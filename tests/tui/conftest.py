@@ -11,8 +11,8 @@ import pytest
 from simcore.analysis.what_if import what_if
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
-from simcore.runs.measured import MeasuredResults
-from simcore.runs.simulated import Results
+from simcore.runs.measured import RecordedRun
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, simulate
 from simcore.sources.inputs import open_input
 from simcore.trace.findings import WhatIf
@@ -94,7 +94,7 @@ def make_pair(make_app: MakeApp, pair_folder: Path) -> MakePair:
         assert isinstance(measured, MeasuredRun)
         parameters = keywords.pop("parameters", Parameters(dim=("switch:2:20:0", "switch:2:20:0")))
         assert isinstance(parameters, Parameters)
-        session = Session(Results(simulate(workload, parameters)), against=MeasuredResults(measured))
+        session = Session(SimulatedRun(simulate(workload, parameters)), against=RecordedRun(measured))
         return WltuiApp(session, first="compare", **keywords)  # type: ignore[arg-type]
 
     return make

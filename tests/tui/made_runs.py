@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from simcore.parameters import Parameters
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.workload import Workload, open_workload
 from tests.strategies import Cell, Row, layer, make_workload
@@ -22,9 +22,9 @@ from tui.timeline.model import TimelineModel
 from tui.timeline.window import Window
 
 
-def run(workload: Workload, **parameters: object) -> Results:
+def run(workload: Workload, **parameters: object) -> SimulatedRun:
     """`workload` simulated with these parameters."""
-    return Results(simulate(workload, Parameters(**parameters)))  # type: ignore[arg-type]
+    return SimulatedRun(simulate(workload, Parameters(**parameters)))  # type: ignore[arg-type]
 
 
 @cache
@@ -42,7 +42,7 @@ def open_seed_as(workload: Workload, path: str) -> Workload:
 
 
 @cache
-def seed(**parameters: object) -> Results:
+def seed(**parameters: object) -> SimulatedRun:
     """Seed 002 with these parameters. What hangs on the assumptions of the file as it is is found, on the
     schedule with the changes: no test depends on which other one has asked for it. With parameters, of which
     there are 40 in these tests, that takes twice as long as the run: tests of the notes and sentences of such
@@ -75,19 +75,19 @@ def two_stages(microbatches: int = 2) -> Workload:
 
 
 @cache
-def small() -> Results:
+def small() -> SimulatedRun:
     """`two_stages`, on a network so slow that every kind of account appears."""
     return run(two_stages(), dim=("switch:2:4:50", "switch:4:2:300"))
 
 
 @cache
-def plain_run() -> Results:
+def plain_run() -> SimulatedRun:
     """`two_stages` with nothing given: what is assumed is among its notes."""
     return run(two_stages())
 
 
 @cache
-def four_stages(**parameters: object) -> Results:
+def four_stages(**parameters: object) -> SimulatedRun:
     """Seed 002 on 4 stages with 4 micro-batches: its words and panels, and what changes of it bring is found
     in a fifth of the time.
     """
@@ -95,33 +95,33 @@ def four_stages(**parameters: object) -> Results:
 
 
 @cache
-def lonely(ns: int = 5000) -> Results:
+def lonely(ns: int = 5000) -> SimulatedRun:
     """One rank with one layer that computes `ns` forward and nothing else."""
     return run(make_workload([layer("only_layer", ns)], tp=1, pp=1, all_gpus=1))
 
 
 @cache
-def many_layers(count: int = 200) -> Results:
+def many_layers(count: int = 200) -> SimulatedRun:
     """One rank: a long layer, then `count` short ones."""
     return run(
         make_workload([layer("long_layer", 100_000), *[layer("s", 100)] * count], tp=1, pp=1, all_gpus=1)
     )
 
 
-def some_runs() -> list[Results]:
+def some_runs() -> list[SimulatedRun]:
     """Runs of very different sizes, down to a step of 0 ns."""
     return [seed(), small(), lonely(), lonely(1), lonely(0)]
 
 
-def all_lanes(results: Results) -> Iterator[Lane]:
+def all_lanes(results: SimulatedRun) -> Iterator[Lane]:
     """Every lane that can be shown."""
     source = LaneSource(results)
-    for number in source.numbers:
+    for number in source.track_ids:
         yield source.lane(number)
         yield from source.streams(number)
 
 
-def lane_of(results: Results, number: int, stream: str | None = None) -> Lane:
+def lane_of(results: SimulatedRun, number: int, stream: str | None = None) -> Lane:
     """One lane."""
     source = LaneSource(results)
     return next(one for one in [source.lane(number), *source.streams(number)] if one.stream == stream)
@@ -145,13 +145,13 @@ def drawn(model: TimelineModel, width: int = 120, height: int = 33) -> str:
 def drawn_summary(results: Run, width: int = 120, height: int = 33) -> str:
     """The frame of the summary as text, what would help most in it. A screen has three rows more."""
     model = SummaryModel(results)
-    model.take(results.what_if())
+    model.set_what_if(results.what_if())
     return text_of(draw_summary(model, width, height, BLOCKS, ""))
 
 
 def naive_cell(lane: Lane, first_ns: int, last_ns: int) -> dict[int, int]:
     """ns of each category in a stretch, span by span; spans of one category that overlap count once."""
-    spans = lane.content.drawn
+    spans = lane.content.cell_spans
     found: dict[int, int] = {}
     reached: dict[int, int] = {}
     for start, end, category in zip(spans.start, spans.end, spans.category, strict=True):
@@ -163,7 +163,7 @@ def naive_cell(lane: Lane, first_ns: int, last_ns: int) -> dict[int, int]:
     return found
 
 
-def window_of(results: Results, first_ns: int, span_ns: int) -> Window:
+def window_of(results: SimulatedRun, first_ns: int, span_ns: int) -> Window:
     """A stretch of a run's step."""
     step = max(results.simulation.step_time_ns, 1)
     return Window(first_ns, span_ns, step)
@@ -172,9 +172,9 @@ def window_of(results: Results, first_ns: int, span_ns: int) -> Window:
 def reveal(arrangement: Arrangement, rank: int) -> bool:
     """The cursor to the lane that has this rank alone, as a jump to it does; False for no rank of the run."""
     source = arrangement.source
-    number = source.of.number_of(rank)
+    number = source.of.lane_track_id(rank)
     if number is None:
         return False
-    alone = source.count(number) == 1
+    alone = source.count_ranks(number) == 1
     arrangement.show_lane(LaneKey((), number) if alone else source.lane(number, rank).key)
     return True

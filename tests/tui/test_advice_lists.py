@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcore.parameters import Parameters
-from simcore.runs.measured import MeasuredResults, measured_results
-from simcore.runs.simulated import Results
+from simcore.runs.measured import RecordedRun, run_recording
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.trace.findings import WhatIf
 from simcore.workload import open_workload
@@ -18,7 +18,7 @@ from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import drawn_summary, four_stages, seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
-from tui.change_words import change_words
+from tui.change_words import describe_change
 from tui.panels import MATTERS, WHAT_IF, lists_and_meaning, meaning_rows, two_lists
 from tui.panels_view import PanelsView
 
@@ -61,10 +61,10 @@ def test_no_two_lists_stand_beside_each_other_without_a_heading(
 
 def test_that_a_change_does_not_fit_stays_on_the_screen_and_kernels_lose_their_arguments() -> None:
     flags = "--overlap-grad-reduce"
-    assert change_words(WhatIf(f"{flags} (does not fit)", None, 90, flags=flags)) == (
+    assert describe_change(WhatIf(f"{flags} (does not fit)", None, 90, flags=flags)) == (
         "overlap-grad-reduce (does not fit)"
     )
-    assert change_words(WhatIf("void at::native::copy_kernel(float*)", 80, 95)) == "copy_kernel"
+    assert describe_change(WhatIf("void at::native::copy_kernel(float*)", 80, 95)) == "copy_kernel"
 
 
 def test_what_a_change_does_is_that_of_the_cursor_or_of_the_first_in_sight() -> None:
@@ -110,7 +110,7 @@ async def test_that_a_layout_is_less_work_is_said_where_its_row_is_seen(
             assert here < 20
         assert LAYOUT in screen_text(app)
     # One stage has no layout to choose.
-    alone = Results(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
+    alone = SimulatedRun(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
     app = make_app(alone, first=None)
     async with app.run_test(size=size) as pilot:
         await press(pilot, "4", "tab")
@@ -119,7 +119,7 @@ async def test_that_a_layout_is_less_work_is_said_where_its_row_is_seen(
 
 
 def test_the_lists_are_apart_on_the_summary_of_a_tall_screen() -> None:
-    alone = Results(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
+    alone = SimulatedRun(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
     rows = drawn_summary(alone, 160, 42).split("\n")
     heading = next(index for index, row in enumerate(rows) if MATTERS in row)
     # The best of two that differ in their overlap alone.
@@ -152,11 +152,11 @@ async def test_a_small_screen_has_the_layout_on_top_and_after_a_change_what_runs
 
 
 def test_the_layout_of_a_part_of_the_ranks_is_not_said_to_be_theirs() -> None:
-    whole = MeasuredResults(run_of(SLOW_RANK, 2))
+    whole = RecordedRun(run_of(SLOW_RANK, 2))
     assert whole.figures.headline(False)[0] == "2: dp 2"
-    part = MeasuredResults(run_of(SLOW_RANK, 8, tp=4))
+    part = RecordedRun(run_of(SLOW_RANK, 8, tp=4))
     assert part.figures.headline(False)[0] == "2 ranks"
-    tensor = MeasuredResults(run_of(SLOW_RANK, 2, tp=2))
+    tensor = RecordedRun(run_of(SLOW_RANK, 2, tp=2))
     assert tensor.figures.headline(False)[0] == "2: tp 2"
     assert seed().figures.headline(False)[0] == "1024: tp 8 dp 8 pp 16"
 
@@ -177,8 +177,8 @@ def test_the_first_row_says_that_collectives_run_beside_compute() -> None:
 
 
 async def test_what_the_command_line_gave_is_counted_and_has_a_field(make_app: MakeApp) -> None:
-    slow = measured_results(run_of(SLOW_RANK, 2), Parameters(slow_host=("1=2",)))
-    for run, counted in ((slow, "0 changed, 1 given"), (MeasuredResults(run_of(SLOW_RANK, 2)), "0 changed")):
+    slow = run_recording(run_of(SLOW_RANK, 2), Parameters(slow_host=("1=2",)))
+    for run, counted in ((slow, "0 changed, 1 given"), (RecordedRun(run_of(SLOW_RANK, 2)), "0 changed")):
         app = make_app(run, first=None)
         async with app.run_test(size=(200, 50)) as pilot:
             await press(pilot, "5")
@@ -208,7 +208,7 @@ async def test_rows_that_the_effect_leaves_free_have_the_advice_that_is_there(ma
     async with app.run_test(size=(200, 50)) as pilot:
         await run_over(pilot)
         assert words not in screen_text(app)
-        assert app.what_ifs.known(app.session.current) is None
+        assert app.what_ifs.result_of(app.session.current) is None
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
@@ -216,7 +216,7 @@ async def test_what_the_best_change_of_seed_000_rests_on_is_whole_on_both_screen
     make_app: MakeApp, size: tuple[int, int]
 ) -> None:
     """Planted: one row, cut."""
-    alone = Results(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
+    alone = SimulatedRun(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
     app = make_app(alone, first=None)
     async with app.run_test(size=size) as pilot:
         for screen in "14":
@@ -246,7 +246,7 @@ async def test_who_goes_back_finds_the_row_that_was_tried(make_app: MakeApp) -> 
         view = app.current_view
         assert isinstance(view, PanelsView)
         await press(pilot, "tab", *"jjj")
-        fourth = view.model.chosen()
+        fourth = view.model.selected_change()
         assert fourth is app.session.current.what_if()[3]
         await press(pilot, "t")
         await run_over(pilot)
@@ -255,7 +255,7 @@ async def test_who_goes_back_finds_the_row_that_was_tried(make_app: MakeApp) -> 
         assert view.model.row(WHAT_IF) == 0
         await press(pilot, "x")
         await run_over(pilot)
-        assert view.model.chosen() == fourth
+        assert view.model.selected_change() == fourth
         # A list that is shorter has a last row.
-        view.model.take(app.session.current.what_if()[:2])
+        view.model.set_what_if(app.session.current.what_if()[:2])
         assert view.model.row(WHAT_IF) == 1

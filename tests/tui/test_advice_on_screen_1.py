@@ -6,15 +6,15 @@ import re
 
 import pytest
 
-from simcore.analysis.file_memory import more_memory
-from simcore.analysis.what_if.changes import _AS_IT_IS
+from simcore.analysis.file_memory import compare_memory
+from simcore.analysis.what_if.changes import _AS_IT_IS_TEXT
 from simcore.diagnostics import Diagnostic
 from simcore.parameters import Parameters
 from simcore.ranks import RankSet
-from simcore.runs.measured import MeasuredResults
-from simcore.runs.simulated import Results
+from simcore.runs.measured import RecordedRun
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
-from simcore.trace.findings import WhatIf, different_changes
+from simcore.trace.findings import WhatIf, drop_overlap_variants
 from simcore.trace.track import Track
 from simcore.units import byte_size, duration
 from simcore.workload import open_workload
@@ -31,14 +31,14 @@ from tui.panels import HELPS_MOST, WHAT_IF, with_most_a_microbatch
 from tui.summary.bars import Bars, RankRows
 from tui.summary.frame import draw
 from tui.summary.model import SummaryModel
-from tui.summary.panels import fullest_words, needs_and_keys, titled_by_stake
+from tui.summary.panels import assumption_title, fullest_stage_text, needs_and_keys
 from tui.tour import TRY_FIRST
 
 MISTAKES = "fixtures/001_moe_128npu_with_mistakes.txt"
 
 
 def knob(ns: int, alike_ns: int | None = None) -> WhatIf:
-    return WhatIf(f"--tp {ns}", None, ns, flags=f"--tp {ns}", alike_ns=alike_ns)
+    return WhatIf(f"--tp {ns}", None, ns, flags=f"--tp {ns}", same_work_ns=alike_ns)
 
 
 def test_more_micro_batches_have_a_row_where_no_other_change_gains_as_much() -> None:
@@ -57,7 +57,7 @@ async def test_the_largest_gain_of_a_micro_batch_is_on_the_first_screen(
     workload = open_workload(MISTAKES)
     # Of a file that does not tell how many micro-batches it has, once it is fixed.
     fixed = ("83-93",)
-    app = make_app(Results(simulate(workload, Parameters(without_lines=fixed))), first=None)
+    app = make_app(SimulatedRun(simulate(workload, Parameters(without_lines=fixed))), first=None)
     async with app.run_test(size=size) as pilot:
         await run_over(pilot)
         text = screen_text(app)
@@ -111,7 +111,9 @@ async def test_the_title_of_the_advice_has_what_the_change_of_t_needs(
         assert "-15.1%" in marked
         assert "44.5 GB, now 60.5" in title
     # Of a trace nobody knows.
-    app = make_app(Results(simulate(open_workload("fixtures/003_gpt2_large_op_table.txt"), Parameters())))
+    app = make_app(
+        SimulatedRun(simulate(open_workload("fixtures/003_gpt2_large_op_table.txt"), Parameters()))
+    )
     async with app.run_test(size=size) as pilot:
         await press(pilot, "1")
         await run_over(pilot)
@@ -119,18 +121,18 @@ async def test_the_title_of_the_advice_has_what_the_change_of_t_needs(
 
 
 def test_memory_without_activations_says_so() -> None:
-    assert fullest_words(seed(), 80) == "memory about 60.5 GB on stage 0"
+    assert fullest_stage_text(seed(), 80) == "memory about 60.5 GB on stage 0"
     row = "{}\t-1\t1\tNONE\t0\t1\tNONE\t0\t1\t{}\t40000\t100"
     names = [("grad_norm", "REDUCESCATTER"), ("embedding_layer", "NONE"), ("attention_row", "NONE")]
     header = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 1 ep: 1 pp: 1 ga: 1 all_gpus: 8"
     text = "\n".join([header, "3", *(row.format(*name) for name in names)])
-    results = Results(simulate(read("file.txt", text.encode()), Parameters()))
-    assert fullest_words(results, 80) == "memory at least 0.0 GB, activations not known"
+    results = SimulatedRun(simulate(read("file.txt", text.encode()), Parameters()))
+    assert fullest_stage_text(results, 80) == "memory at least 0.0 GB, activations not known"
 
 
 def test_few_stages_have_a_row_each_on_a_small_screen() -> None:
     """Two of the four shared one beside a row that stayed blank."""
-    results = Results(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
+    results = SimulatedRun(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
     rows = drawn_summary(results, 80, 21).split("\n")
     head = next(number for number, row in enumerate(rows) if row.startswith(" stage ranks"))
     assert [row[5:13].split() for row in rows[head + 1 : head + 5]] == [
@@ -149,11 +151,11 @@ def test_ranks_that_share_a_row_are_of_whole_stages() -> None:
     assert len(of_room[8]) == 8
 
 
-def eight_ranks(slow_ms: int) -> MeasuredResults:
+def eight_ranks(slow_ms: int) -> RecordedRun:
     """Four stages of two ranks that compute 10 ms each, rank 7 slow_ms."""
     ms_of = [*[10] * 7, slow_ms]
     text = "".join(op(rank, "forward_step", 0, ms, stage=rank // 2) for rank, ms in enumerate(ms_of))
-    return MeasuredResults(run_of(text, 8, tp=2, pp=4))
+    return RecordedRun(run_of(text, 8, tp=2, pp=4))
 
 
 def test_a_rank_that_is_not_like_its_stage_has_a_row_of_its_own() -> None:
@@ -183,8 +185,8 @@ def test_of_changes_that_differ_in_their_overlap_alone_the_best_is_kept() -> Non
         WhatIf("g", None, 86, flags="g"),
         WhatIf("h", 50, 87, parameters=Parameters(schedule="zb-h1")),
     ]
-    assert [row.name for row in different_changes(rows)] == list("adefgh")
-    assert different_changes([]) == []
+    assert [row.name for row in drop_overlap_variants(rows)] == list("adefgh")
+    assert drop_overlap_variants([]) == []
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
@@ -223,18 +225,18 @@ def test_what_brings_0_0_percent_is_left_to_screen_4_unless_nothing_brings_more(
         WhatIf("unknown", base, base, unknown="no partner"),
         WhatIf("anomaly", base, base, anomaly=True),
     ]
-    model.take(rows)
+    model.set_what_if(rows)
     assert [knob.name for knob in model.knobs or ()] == ["seen", "change", "unknown", "anomaly"]
-    assert model.left_out == 1
-    model.take(rows[1:2])
+    assert model.left_out_count == 1
+    model.set_what_if(rows[1:2])
     assert [knob.name for knob in model.knobs or ()] == ["not seen"]
-    assert model.left_out == 0
+    assert model.left_out_count == 0
 
 
 def test_that_there_are_more_rows_is_said_where_they_are_cut_or_left_out() -> None:
     model = SummaryModel(seed())
     rows = [WhatIf(f"change {n}", None, 90 + n, flags="--tp 2") for n in range(3)]
-    model.take(rows)
+    model.set_what_if(rows)
     assert needs_and_keys(model, 100, 5, 60) == ("", "t tries it")
     assert needs_and_keys(model, 100, 2, 60) == ("", "t tries it, 4 has all")
     assert needs_and_keys(model, 100, 2, 9) == ("", "4 has all")
@@ -244,8 +246,8 @@ def test_that_there_are_more_rows_is_said_where_they_are_cut_or_left_out() -> No
         WhatIf("a", None, 80, flags="a", parameters=Parameters(tp=2), memory_bytes=60_511_092_736),
         WhatIf("b", None, 81, flags="b", parameters=Parameters(tp=2, overlap_grad_reduce=True)),
     ]
-    model.take(alike)
-    assert (model.left_out, model.extent(WHAT_IF)) == (1, (1, 1))
+    model.set_what_if(alike)
+    assert (model.left_out_count, model.extent(WHAT_IF)) == (1, (1, 1))
     long = "the first needs about 60.5 GB, as now"
     assert needs_and_keys(model, 100, 5, 60) == (long, "t tries it, 4 has all")
     assert needs_and_keys(model, 100, 5, 30) == ("row 1: ~60.5 GB, as now", "4 all")
@@ -260,7 +262,7 @@ async def test_what_a_change_needs_more_of_memory_stands_beside_its_memory(
 ) -> None:
     """zb-h2 on 4 stages keeps 7 of 8 micro-batches, 1f1b keeps 4."""
     workload = open_workload(MISTAKES)
-    results = Results(simulate(workload, Parameters(microbatches=8)))
+    results = SimulatedRun(simulate(workload, Parameters(microbatches=8)))
     app = make_app(results, first=None)
     async with app.run_test(size=size) as pilot:
         await run_over(pilot)
@@ -270,7 +272,7 @@ async def test_what_a_change_needs_more_of_memory_stands_beside_its_memory(
         await run_over(pilot)
         tried = app.session.current.parameters
         assert tried.schedule == "zb-h2"
-        again = Results(simulate(workload, tried))
+        again = SimulatedRun(simulate(workload, tried))
         more = max(stage.total for stage in again.model.file_memory) - max(
             stage.total for stage in results.model.file_memory
         )
@@ -293,61 +295,61 @@ def shown_changes(app: WltuiApp) -> list[str]:
 
 
 async def test_the_changes_in_sight_are_the_same_with_the_focus(make_app: MakeApp) -> None:
-    app = make_app(Results(simulate(open_workload(MISTAKES), Parameters())), first=None)
+    app = make_app(SimulatedRun(simulate(open_workload(MISTAKES), Parameters())), first=None)
     async with app.run_test(size=(80, 24)) as pilot:
         await run_over(pilot)
         before = shown_changes(app)
-        assert before[2].startswith(_AS_IT_IS.rpartition(" ")[0])
+        assert before[2].startswith(_AS_IT_IS_TEXT.rpartition(" ")[0])
         await press(pilot, "tab", "tab")
         fix = ">fix: without-lines 83-93 (as the header asks)"
         assert any(row.startswith(fix) for row in screen_rows(app))
         assert shown_changes(app) == before
     for size in ((80, 24), (100, 30), (120, 36), (200, 50)):
-        async with make_app(Results(simulate(open_workload(MISTAKES), Parameters())), first=None).run_test(
-            size=size
-        ) as pilot:
+        async with make_app(
+            SimulatedRun(simulate(open_workload(MISTAKES), Parameters())), first=None
+        ).run_test(size=size) as pilot:
             await run_over(pilot)
             # What the gains below a fix stand on, and what they assume.
             text = " ".join(screen_text(pilot.app).split())
-            assert " ".join(_AS_IT_IS.split()[:8]) in text
+            assert " ".join(_AS_IT_IS_TEXT.split()[:8]) in text
             assert "assumed: sent in pieces, compute and" in text
 
 
 def test_memory_stays_where_another_stage_holds_more() -> None:
     """In 80x24 the one has the title of the places, the other that of the advice."""
-    results = Results(simulate(open_workload(MISTAKES), Parameters()))
+    results = SimulatedRun(simulate(open_workload(MISTAKES), Parameters()))
     model = SummaryModel(results.with_parameters(Parameters(schedule="zb-h1")))
-    model.opened = results
-    model.take(model.results.what_if())
+    model.opened_run = results
+    model.set_what_if(model.results.what_if())
     text = text_of(draw(model, 80, 22, BLOCKS, ""))
     forms = ("as before; stage 3 holds 2 micro-batches", "stage 3 now holds 2 micro-batches, 1 before")
     # Over what could be tried next it was read as what that costs.
     (places,) = [line for line in text.split("── ") if line.startswith("Worst on a rank")]
     assert any(words in places for words in forms)
-    model.opened = model.results
+    model.opened_run = model.results
     assert " now held" not in text_of(draw(model, 80, 22, BLOCKS, ""))
 
 
 def test_a_change_that_needs_no_more_memory_says_nothing_of_it() -> None:
     workload = open_workload(MISTAKES)
-    results = Results(simulate(workload, Parameters(microbatches=8)))
+    results = SimulatedRun(simulate(workload, Parameters(microbatches=8)))
     more = results.with_parameters(Parameters(microbatches=8, schedule="gpipe"))
-    assert more_memory(results, results) == []
-    assert more_memory(more, results) == []
-    assert more_memory(results, more)[0].endswith(": now holds 8 micro-batches, 4 before")
+    assert compare_memory(results, results) == []
+    assert compare_memory(more, results) == []
+    assert compare_memory(results, more)[0].endswith(": now holds 8 micro-batches, 4 before")
     # As many on the fullest stage, 4; the last one kept 1.
     other = results.with_parameters(Parameters(microbatches=8, schedule="zb-h1"))
     assert (results.shape.held_microbatches, other.shape.held_microbatches) == ((4, 3, 2, 1), (4, 4, 4, 4))
-    assert more_memory(results, other) == [
+    assert compare_memory(results, other) == [
         "memory as before; stage 3 now holds 4 micro-batches, 1 before",
         "memory as before; stage 3 holds 4 micro-batches", "memory as before; stage 3 holds more",
         "memory as before",
     ]  # fmt: skip
-    assert more_memory(other, results) == []
+    assert compare_memory(other, results) == []
     model = SummaryModel(more)
     assert model.more_memory() == []
-    model.opened = results
-    assert model.more_memory() == more_memory(results, more)
+    model.opened_run = results
+    assert model.more_memory() == compare_memory(results, more)
 
 
 def test_where_nobody_knows_the_activations_the_micro_batches_held_are_said() -> None:
@@ -355,15 +357,15 @@ def test_where_nobody_knows_the_activations_the_micro_batches_held_are_said() ->
     names = [("grad_norm", "REDUCESCATTER"), *[("embedding_layer", "NONE"), ("attention_row", "NONE")] * 4]
     header = "HYBRID_TRANSFORMER model_parallel_NPU_group: 1 ep: 1 pp: 2 vpp: 1 ga: 4 all_gpus: 8"
     workload = read("file.txt", "\n".join([header, "9", *(row.format(*name) for name in names)]).encode())
-    results = Results(simulate(workload, Parameters()))
+    results = SimulatedRun(simulate(workload, Parameters()))
     assert {stage.activations for stage in results.model.file_memory} == {None}
     more = results.with_parameters(Parameters(schedule="gpipe"))
-    assert more_memory(results, more) == [
+    assert compare_memory(results, more) == [
         "now holds 4 micro-batches, 2 before",
         "4 micro-batches now held, 2 before",
         "4 mb held, 2 before",
     ]
-    assert more_memory(more, results) == []
+    assert compare_memory(more, results) == []
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (100, 24), (120, 40), (200, 50)])
@@ -374,8 +376,8 @@ def test_a_stage_that_holds_more_is_said_where_the_fullest_does_not(width: int, 
     assert held == [1, 15]
     model = SummaryModel(changed)
     assert "as before; stage 15" not in text_of(draw(model, width, height, BLOCKS, ""))
-    model.opened = results
-    model.take(changed.what_if())
+    model.opened_run = results
+    model.set_what_if(changed.what_if())
     text = text_of(draw(model, width, height, BLOCKS, ""))
     # "Stage 15 now holds 15 micro-batches, 1 before" alone was taken for what the change costs.
     more = r"; stage 15 holds (more|15 micro-batches)" if width in (100, 200) else ""
@@ -387,7 +389,7 @@ async def test_of_two_fixes_it_is_said_that_the_file_does_not_tell_which(
     make_app: MakeApp, size: tuple[int, int]
 ) -> None:
     """A newcomer tried both to find which of them is right. Planted: the words for one fix alone."""
-    app = make_app(Results(simulate(open_workload(MISTAKES), Parameters())), first=None)
+    app = make_app(SimulatedRun(simulate(open_workload(MISTAKES), Parameters())), first=None)
     async with app.run_test(size=size) as pilot:
         await run_over(pilot)
         for screen in "41":
@@ -405,18 +407,18 @@ async def test_of_two_fixes_it_is_said_that_the_file_does_not_tell_which(
 
 def test_what_hangs_on_an_assumption_is_in_the_title_where_it_has_no_row() -> None:
     words = "cluster h100-8; half GB/s +38.7 %"
-    most = Diagnostic("note", "cluster-default", "...", brief=words, stake=0.387)
-    less = Diagnostic("note", "all-gpus-missing", "...", brief="dp 32; twice +1.0 %", stake=0.01)
+    most = Diagnostic("note", "cluster-default", "...", brief=words, effect=0.387)
+    less = Diagnostic("note", "all-gpus-missing", "...", brief="dp 32; twice +1.0 %", effect=0.01)
     warning = Diagnostic("warning", "slow", "slow")
     title = "Notes (3), assumed cluster h100-8, half the bandwidth +38.7 %"
-    assert titled_by_stake([warning, most, less], 1, 80) == title
+    assert assumption_title([warning, most, less], 1, 80) == title
     # It has a row; too little hangs on it; there is no room.
-    assert titled_by_stake([warning, most, less], 2, 80) == ""
-    assert titled_by_stake([warning, less], 1, 80) == ""
+    assert assumption_title([warning, most, less], 2, 80) == ""
+    assert assumption_title([warning, less], 1, 80) == ""
     brief = "Notes (3), assumed cluster h100-8, half GB/s +38.7 %"
-    assert titled_by_stake([warning, most, less], 1, len(title) + 11) == brief
-    assert titled_by_stake([warning, most, less], 1, len(brief) + 11) == ""
-    assert titled_by_stake([warning], 0, 80) == ""
+    assert assumption_title([warning, most, less], 1, len(title) + 11) == brief
+    assert assumption_title([warning, most, less], 1, len(brief) + 11) == ""
+    assert assumption_title([warning], 0, 80) == ""
 
 
 async def test_what_hangs_on_an_assumption_goes_before_what_else_is_known_of_the_model(

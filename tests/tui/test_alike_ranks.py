@@ -15,7 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from simcore.measured import MeasuredRun
 from simcore.render.report.pages import run_json
-from simcore.runs.measured import MeasuredResults
+from simcore.runs.measured import RecordedRun
 from simcore.sources.inputs import open_input
 from tests.kineto.corpus import DLRM, needs_corpus
 from tests.kineto.test_bad_input import event
@@ -36,7 +36,7 @@ _COMPUTES = (500, 505, 700, 519, 705, 521, 900)
 _ALIKE = ((0, 1, 3), (2, 4), (5,), (6,))
 
 
-def results(computes: tuple[int, ...] = _COMPUTES) -> MeasuredResults:
+def results(computes: tuple[int, ...] = _COMPUTES) -> RecordedRun:
     """A job whose ranks each compute for so many us, and end with an all-reduce at 1,000 us."""
     with TemporaryDirectory() as folder:
         for rank, length in enumerate(computes):
@@ -49,12 +49,12 @@ def results(computes: tuple[int, ...] = _COMPUTES) -> MeasuredResults:
         run = open_input(folder)
     assert isinstance(run, MeasuredRun)
     # A name alone: no test may depend on where it lies.
-    ranks = tuple(replace(rank, path=f"rank{rank.number}.json") for rank in run.ranks)
-    return MeasuredResults(replace(run, path="job", ranks=ranks, diagnostics=()))
+    ranks = tuple(replace(rank, path=f"rank{rank.rank}.json") for rank in run.ranks)
+    return RecordedRun(replace(run, path="job", ranks=ranks, diagnostics=()))
 
 
 @cache
-def made() -> MeasuredResults:
+def made() -> RecordedRun:
     """Seven ranks."""
     return results()
 
@@ -66,17 +66,17 @@ def titles(arrangement: Arrangement) -> list[str]:
 
 def test_ranks_are_alike_where_no_account_of_any_two_differs_by_more_than_the_tolerance() -> None:
     lanes = made().lanes
-    assert sorted({tuple(lanes.alike(number)) for number in lanes.facts.numbers}) == sorted(_ALIKE)
+    assert sorted({tuple(lanes.equal_tracks(number)) for number in lanes.facts.track_ids}) == sorted(_ALIKE)
 
 
 @given(st.lists(st.integers(480, 560), min_size=2, max_size=9))
 def test_any_two_that_are_alike_are_within_the_tolerance(computes: list[int]) -> None:
     found = results(tuple(computes))
     lanes, most = found.lanes, found.step_time_ns * 2 // 100
-    for number in lanes.facts.numbers:
-        alike = lanes.alike(number)
+    for number in lanes.facts.track_ids:
+        alike = lanes.equal_tracks(number)
         assert number in alike
-        assert alike == lanes.alike(alike[0])
+        assert alike == lanes.equal_tracks(alike[0])
         for one in alike:
             accounts = zip(found.accounts[number].total_ns, found.accounts[one].total_ns, strict=True)
             assert all(abs(mine - its) <= most for mine, its in accounts)
@@ -94,12 +94,12 @@ def test_a_key_makes_one_lane_of_them_and_lanes_of_their_own_again() -> None:
     arrangement.focus_row(2)
     arrangement.toggle_ranks()
     assert titles(arrangement)[1:] == ["ranks 2,4 (alike within 2 %)", "rank  5", "rank  6"]
-    assert arrangement.held == {1, 3, 4}
+    assert arrangement.folded_tracks == {1, 3, 4}
     for place in (1, 0):
         arrangement.focus_row(place)
         arrangement.toggle_ranks()
     assert titles(arrangement) == before
-    assert not arrangement.folds
+    assert not arrangement.folds_tracks
 
 
 def test_a_rank_that_is_like_no_other_stays_as_it_is() -> None:
@@ -114,20 +114,20 @@ def test_what_leads_to_a_rank_gives_it_its_own_lane() -> None:
     arrangement = Arrangement(LaneSource(made()))
     arrangement.toggle_ranks()
     arrangement.show_lane(LaneKey((), 0))
-    assert arrangement.folds
+    assert arrangement.folds_tracks
     arrangement.show_lane(LaneKey((), 3))
     assert arrangement.current.title == "rank  3"
-    assert not arrangement.folds
+    assert not arrangement.folds_tracks
 
 
 def test_a_search_passes_over_ranks_that_a_lane_stands_for_and_finds_one_by_its_number() -> None:
     arrangement = Arrangement(LaneSource(made()))
 
     def found(words: str) -> list[str]:
-        search = Search(arrangement.source, parse_query(words), (), held=arrangement.held)
+        search = Search(arrangement.source, parse_query(words), (), folded_tracks=arrangement.folded_tracks)
         while not search.advance(1.0):
             pass
-        return [one.lane.title for one in search.found]
+        return [one.lane.title for one in search.matched_lanes]
 
     assert len(found("gemm")) == 7
     arrangement.toggle_ranks()
@@ -139,18 +139,18 @@ def test_another_run_in_which_they_are_not_alike_has_their_own_lanes() -> None:
     arrangement = Arrangement(LaneSource(made()))
     arrangement.toggle_ranks()
     arrangement.show(LaneSource(results(tuple(range(100, 800, 100)))))
-    assert not arrangement.folds
+    assert not arrangement.folds_tracks
     assert len(arrangement.rows) == 7
 
 
 def test_a_session_has_them_again() -> None:
     model = TimelineModel(made())
     model.arrangement.toggle_ranks()
-    state = saved.saved(model)
+    state = saved.save(model)
     again = TimelineModel(made())
     saved.restore(again, state)
     assert titles(again.arrangement) == titles(model.arrangement)
-    assert saved.saved(again) == state
+    assert saved.save(again) == state
 
 
 def test_the_json_has_an_entry_a_rank() -> None:
@@ -181,7 +181,7 @@ async def test_a_rank_like_no_other_says_so(make_app: MakeApp) -> None:
 def test_of_a_real_job_two_ranks_are_alike() -> None:
     run = open_input(str(DLRM))
     assert isinstance(run, MeasuredRun)
-    lanes = MeasuredResults(run).lanes
-    assert [lanes.alike(number) for number in lanes.facts.numbers if len(lanes.alike(number)) > 1] == [
-        [2, 6]
-    ] * 2
+    lanes = RecordedRun(run).lanes
+    assert [
+        lanes.equal_tracks(number) for number in lanes.facts.track_ids if len(lanes.equal_tracks(number)) > 1
+    ] == [[2, 6]] * 2

@@ -52,13 +52,13 @@ def test_the_cursor_stays_on_its_stream() -> None:
     assert model.current.title == "tp x8"
     model.show(seed(compute_scale=2.0))
     assert model.unfolded == {5}
-    assert (model.current.number, model.current.title) == (5, "tp x8")
+    assert (model.current.track_id, model.current.title) == (5, "tp x8")
 
 
 def test_unfolding_another_stage_leaves_the_cursor_on_its_own() -> None:
     model = TimelineModel(seed())
     for number in (0, 2):
-        model.lane = next(index for index, lane in enumerate(model.lanes) if lane.number == number)
+        model.lane = next(index for index, lane in enumerate(model.lanes) if lane.track_id == number)
         model.toggle_fold()
     assert model.current.title == "stage  2"
     assert model.unfolded == {0, 2}
@@ -110,7 +110,7 @@ async def test_what_was_said_of_one_place_or_run_does_not_stay_beside_another(ma
         await press(pilot, "2")
         assert "longest of" not in screen_text(app)
         await press(pilot, "0", "b", "v", "full_stop", "v", "b", "5")
-        app.session.edit(app.session.opened.setup.under(Parameters(microbatches=32)))
+        app.session.edit(app.session.opened.setup.with_parameters(Parameters(microbatches=32)))
         app.runs.run_draft()
         await run_over(pilot)
         await press(pilot, "2")
@@ -124,4 +124,4 @@ def test_a_search_for_waits_says_what_waiting_for_a_stage_is_called() -> None:
         found = Search(model.source, parse_query(text), model.unfolded)
         while not found.advance(1.0):
             pass
-        assert jumps.no_match_words(found) == f"no match for {text} (for a neighbouring stage: bubble)"
+        assert jumps.no_match_text(found) == f"no match for {text} (for a neighbouring stage: bubble)"

@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
-from simcore.runs.measured import MeasuredResults
-from simcore.runs.simulated import Results
+from simcore.runs.measured import RecordedRun
+from simcore.runs.simulated import SimulatedRun
 from simcore.sources.inputs import read_input
 from tests.measured.traces import step
 from tests.strategies import layer, make_workload
 from tests.tui.made_runs import reveal, run, seed, small, two_stages
 from tui.timeline.arrangement import Arrangement
-from tui.timeline.groups import Group, grouped
+from tui.timeline.groups import Group, group_tracks
 from tui.timeline.lanes import ALL, OTHERS, LaneSource
 
 
 @cache
-def each_rank(**parameters: object) -> Results:
+def each_rank(**parameters: object) -> SimulatedRun:
     """The small run with every rank simulated: eight ranks of two stages."""
     return run(two_stages(), dim=("switch:2:4:50", "switch:4:2:300"), no_fold=True, **parameters)
 
@@ -46,7 +46,7 @@ SOURCES: dict[str, Callable[[], LaneSource]] = {
     "a slow rank": lambda: LaneSource(seed(slow_rank=("37=1.3",))),
     "each rank": lambda: LaneSource(each_rank()),
     "each rank, all different": lambda: LaneSource(each_rank(jitter=0.1)),
-    "measured": lambda: LaneSource(MeasuredResults(measured())),
+    "measured": lambda: LaneSource(RecordedRun(measured())),
 }
 
 
@@ -64,23 +64,23 @@ def shown_ranks(found: Arrangement) -> Counter[int]:
     """How many lanes stand for each rank: a lane with its ranks below it stands for none itself."""
     source = found.source
     counted: Counter[int] = Counter()
-    apart_in_all = found.memory().state["_apart"]
+    apart_in_all = found.save_state().state["_apart"]
     assert isinstance(apart_in_all, dict)
     for row in found.rows:
         key = row.key
         if key.path and row.sign == "+":
             tops = [one.key for one in found.rows if one.pinned and not one.key.path]
             # Of a single rank, or of the others, that lane alone.
-            pinned = {key.number for key in tops if key.stream is None and key.rank == ALL}
+            pinned = {key.track_id for key in tops if key.stream is None and key.rank == ALL}
             alone = {key.rank for key in tops if key.stream is None and key.rank >= 0}
-            others = {key.number for key in tops if key.stream is None and key.rank == OTHERS}
+            others = {key.track_id for key in tops if key.stream is None and key.rank == OTHERS}
             for one in groups_of(source):
                 if one.path != key.path and any(
                     row.pinned and row.key.path == one.path for row in found.rows
                 ):
-                    pinned |= set(one.numbers)
+                    pinned |= set(one.track_ids)
             group = next(one for one in groups_of(source) if one.path == key.path)
-            for number in group.numbers:
+            for number in group.track_ids:
                 if number not in pinned:
                     ranks = source.of.track(number).ranks
                     below = apart_in_all.get(number, ()) if number in others else ranks
@@ -91,18 +91,18 @@ def shown_ranks(found: Arrangement) -> Counter[int]:
             counted[key.rank] += 1
             continue
         apart = [one.key.rank for one in found.rows if one.key.rank >= 0 and one.key.stream is None
-                 and source.of.number_of(one.key.rank) == key.number]  # fmt: skip
+                 and source.of.lane_track_id(one.key.rank) == key.track_id]  # fmt: skip
         if key.rank == OTHERS:
-            counted.update(rank for rank in source.of.track(key.number).ranks if rank not in apart)
+            counted.update(rank for rank in source.of.track(key.track_id).ranks if rank not in apart)
         elif not apart:
-            counted.update(source.of.track(key.number).ranks)
+            counted.update(source.of.track(key.track_id).ranks)
     return counted
 
 
 def groups_of(source: LaneSource) -> list[Group]:
     from tui.timeline.groups import all_groups
 
-    return list(all_groups(grouped(source)))
+    return list(all_groups(group_tracks(source)))
 
 
 ACTIONS = st.lists(
@@ -130,7 +130,7 @@ def test_every_rank_is_on_the_list_once_however_it_is_arranged(
     name: str, actions: list[str | int | tuple[str, int]]
 ) -> None:
     found = Arrangement(SOURCES[name]())
-    world = {rank for number in found.source.numbers for rank in found.source.of.track(number).ranks}
+    world = {rank for number in found.source.track_ids for rank in found.source.of.track(number).ranks}
     for action in actions:
         before = found.rows[found.focus].key
         act(found, action)
@@ -158,7 +158,7 @@ def test_the_cursor_is_on_the_screen_and_pinned_rows_take_at_most_half(
         assert found.focus in visible
         assert len(visible) == min(height, len(found.rows))
         assert len(set(visible)) == len(visible)
-        assert found.pinned_rows <= height // 2
+        assert found.pinned_count <= height // 2
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -169,16 +169,16 @@ def test_hidden_lanes_are_counted_and_come_back_and_the_last_one_stays(name: str
     before = [row.key for row in found.rows]
     for index in rows:
         found.focus_row(index)
-        hidden, key, count = found.hidden, found.rows[found.focus].key, len(found.rows)
+        hidden, key, count = found.hidden_count, found.rows[found.focus].key, len(found.rows)
         if found.hide():
-            assert found.hidden == hidden + 1
+            assert found.hidden_count == hidden + 1
             assert key not in [row.key for row in found.rows]
-            assert f"{hidden + 1} hidden (U)" in found.words
+            assert f"{hidden + 1} hidden (U)" in found.omission_text
         else:
-            assert (found.hidden, len(found.rows)) == (hidden, count)
+            assert (found.hidden_count, len(found.rows)) == (hidden, count)
     found.show_hidden()
     assert [row.key for row in found.rows] == before
-    assert found.words == ""
+    assert found.omission_text == ""
 
 
 @pytest.mark.parametrize("gone", ["toggle_ranks", "close_all"])
@@ -206,7 +206,7 @@ def test_the_others_are_not_hidden_once_they_are_no_lane() -> None:
     found.hide()
     found.focus_row(0)
     found.toggle_ranks()
-    assert found.words == ""
+    assert found.omission_text == ""
 
 
 def test_all_lanes_but_one_can_be_hidden() -> None:
@@ -233,9 +233,9 @@ def tree(source: LaneSource) -> list[object]:
     """Groups as (heading, what is below), lanes as their numbers."""
 
     def below(one: Group | int) -> object:
-        return (one.path[-1], [below(child) for child in one.below]) if isinstance(one, Group) else one
+        return (one.path[-1], [below(child) for child in one.children]) if isinstance(one, Group) else one
 
-    return [below(one) for one in grouped(source)]
+    return [below(one) for one in group_tracks(source)]
 
 
 def test_one_lane_a_stage_needs_no_group() -> None:
@@ -274,7 +274,7 @@ def test_few_lanes_begin_open_and_many_with_their_groups_closed() -> None:
 
 def test_a_group_shows_the_lane_that_is_sorted_first_and_says_whose_it_is() -> None:
     found = Arrangement(SOURCES["a slow rank"]())
-    said = ["".join(text for text, _ in line) for line in found.current.told(None, "", 120, True)]
+    said = ["".join(text for text, _ in line) for line in found.current.detail_lines(None, "", 120, True)]
     assert said[1].startswith(
         "stage 0: 64 ranks in 4 lanes   least compute: rank 0, most: rank 37   drawn as rank 0-"
     )
@@ -283,24 +283,24 @@ def test_a_group_shows_the_lane_that_is_sorted_first_and_says_whose_it_is() -> N
         found.next_order()
     group = groups_of(found.source)[0]
     assert found.rows[0].lane.title == "stage  0"
-    assert found.rows[0].lane.number == min(
-        group.numbers, key=lambda number: found.source.measure(found.order, number)
+    assert found.rows[0].lane.track_id == min(
+        group.track_ids, key=lambda number: found.source.order_value(found.order, number)
     )
     while found.order.id != "wait":
         found.next_order()
     # Rank 37 waits for nobody; it is its tensor group that waits.
-    most = min(found.source.numbers, key=lambda number: found.source.measure(found.order, number))
-    assert found.source.of.track(found.rows[0].lane.number) == found.source.of.track(most)
+    most = min(found.source.track_ids, key=lambda number: found.source.order_value(found.order, number))
+    assert found.source.of.track(found.rows[0].lane.track_id) == found.source.of.track(most)
 
 
 @pytest.mark.parametrize(("slow", "share"), [("3=2", "37-73%"), ("3=1.1", "mean 57%"), ("", "mean 58%")])
 def test_a_group_whose_ranks_lie_far_apart_has_their_range_for_a_mean(slow: str, share: str) -> None:
     """`mean 36%` of ranks of 24 and 49 % hid the slow one; the lane is drawn as the other."""
-    results = MeasuredResults(measured())
+    results = RecordedRun(measured())
     scales = results.with_parameters(Parameters(slow_rank=(slow,) if slow else ()))
     group = [row.lane for row in Arrangement(LaneSource(scales)).rows if row.key.path][1]
     assert f"{group.count} {group.busy}".strip() == share
-    said = "".join(text for text, _ in group.told(None, "", 120, True)[1])
+    said = "".join(text for text, _ in group.detail_lines(None, "", 120, True)[1])
     busy = f"busy {share}" if "-" in share else share.replace("mean", "mean busy")
     assert said.startswith(f"stage 1: 2 ranks, {busy}, ")
 
@@ -310,11 +310,11 @@ def test_a_group_whose_ranks_lie_far_apart_has_their_range_for_a_mean(slow: str,
 
 def test_equal_ranks_of_a_run_that_folds_nothing_are_one_lane() -> None:
     source = SOURCES["each rank"]()
-    assert [(source.lane(number).title, source.count(number)) for number in source.numbers] == [
+    assert [(source.lane(number).title, source.count_ranks(number)) for number in source.track_ids] == [
         ("stage  0", 4), ("stage  1", 4),
     ]  # fmt: skip
     folded = LaneSource(small())
-    for number, other in zip(source.numbers, folded.numbers, strict=True):
+    for number, other in zip(source.track_ids, folded.track_ids, strict=True):
         assert list(source.of.track(number).ranks) == list(folded.of.track(other).ranks)
         assert source.lane(number).spans == folded.lane(other).spans
 
@@ -327,14 +327,14 @@ def test_ranks_that_receive_at_other_times_are_not_equal() -> None:
     times = results.simulation.timeline.times
     assert times.start[0] == times.start[1]
     source = LaneSource(results)
-    assert list(source.numbers) == [0, 1, 2, 3]
+    assert list(source.track_ids) == [0, 1, 2, 3]
     assert source.streams(0)[-1].spans != source.streams(1)[-1].spans
 
 
 def test_single_ranks_share_the_spans_and_sums_of_their_lane() -> None:
     source = LaneSource(seed())
     single = source.lane(0, 37)
-    assert (single.title, single.count, single.ranks) == ("rank 37", "", 1)
+    assert (single.title, single.count, single.rank_count) == ("rank 37", "", 1)
     assert single.spans is source.lane(0).spans
     assert single.content.shares is source.lane(0).content.shares
     assert source.lane(0, 37) is single
@@ -403,12 +403,12 @@ def test_every_class_of_a_run_of_every_rank_has_the_lane_of_its_equals() -> None
     """Screen 6 and jumps ask for a class by its number, also for one that another one stands for."""
     lanes = LaneSource(each_rank())
     classes = range(len(lanes.of.results.simulation.timeline.classes))
-    assert lanes.groups < len(classes)
+    assert lanes.track_count < len(classes)
     for number in classes:
         ranks = lanes.of.track(number).ranks
         assert number in ranks
-        assert lanes.count(number) == len(ranks)
+        assert lanes.count_ranks(number) == len(ranks)
         assert lanes.of.track(number).headings[0].startswith("stage")
         assert lanes.streams(number)[0].title == "compute"
-        assert lanes.lane(number).name == lanes.lane(lanes.of.number_of(number)).name
-        assert lanes.told([("", "")], [number])
+        assert lanes.lane(number).name == lanes.lane(lanes.of.lane_track_id(number)).name
+        assert lanes.heading_lines([("", "")], [number])

@@ -20,4 +20,4 @@ def test_they_are_the_compute_until_then(segments: list[tuple[int, int]], time_n
         if account < NAMES.first_exposed:
             expected += max(min(reached + length, time_ns) - reached, 0)
         reached += length
-    assert accounts.computed()(time_ns) == expected
+    assert accounts.computed_until()(time_ns) == expected

@@ -13,8 +13,8 @@ from simcore.diagnostics import Cancelled
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.render.report.calibration import NOTHING_SAVED, fitted_title
-from simcore.runs.measured import MeasuredResults
-from simcore.runs.simulated import Results
+from simcore.runs.measured import RecordedRun
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import Simulation, simulate
 from simcore.sources.inputs import open_input
 from simcore.units import duration
@@ -24,7 +24,7 @@ from tests.says import figures, said
 from tests.tui.conftest import MakeApp, MakePair, calibrating_of
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
 from tui.app import WltuiApp
-from tui.compare.calibrating import NOT_YET, NOTHING_TO_TRY, STOPPED, TRIED, WAIT
+from tui.compare.calibrating import ALREADY_TRIED, NOT_YET, NOTHING_TO_TRY, STOPPED, WAIT
 from tui.exporting import WRITE_OVER, FileQuestion
 from tui.runs.runs import STILL_RUNNING
 from tui.session import Session
@@ -88,7 +88,7 @@ async def test_what_is_on_the_screen_already_is_not_tried_again(make_pair: MakeP
         await run_over(pilot)
         said(screen_rows(app), "compute scale", "2 -> 2", "forward and backward")
         await press(pilot, "t")
-        assert screen_rows(app)[-1].startswith(f" {TRIED} ")
+        assert screen_rows(app)[-1].startswith(f" {ALREADY_TRIED} ")
         assert calibrating_of(app).is_open
 
 
@@ -129,7 +129,7 @@ async def test_a_saved_file_is_named_in_the_panel_and_never_written_over_unasked
         assert " Saved in there.toml: --params takes it " in screen_text(app)
         # It came there after the question.
         late = pair_folder / "late.toml"
-        calibration = calibrating_of(app)._here
+        calibration = calibrating_of(app)._current
         assert isinstance(calibration, Calibration)
 
         def write_late(path: str, force: bool) -> str:
@@ -155,8 +155,8 @@ async def test_alone_a_workload_and_a_trace_say_what_is_to_be_opened(
     workload, measured = open_input("made.txt"), open_input("traces")
     assert isinstance(workload, Workload)
     assert isinstance(measured, MeasuredRun)
-    simulated = Results(simulate(workload, Parameters()))
-    of_trace = Session(MeasuredResults(measured))
+    simulated = SimulatedRun(simulate(workload, Parameters()))
+    of_trace = Session(RecordedRun(measured))
     for app, words in (
         (WltuiApp(Session(simulated), first="compare"), OPEN_BOTH),
         (WltuiApp(Session(simulated, against=simulated), first="compare"), OPEN_BOTH),
@@ -177,12 +177,12 @@ async def test_a_trace_that_was_opened_first_has_the_workload_beside_it_fitted(m
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "F")
         await run_over(pilot)
-        fitted = app.views["compare"].calibrating._here  # type: ignore[attr-defined]
+        fitted = app.views["compare"].calibrating._current  # type: ignore[attr-defined]
         assert fitted.is_fitted
         await press(pilot, "t")
         await run_over(pilot)
         assert session.against is not None
-        assert figures(app.said) == [duration(session.against.step_time_ns)]
+        assert figures(app.status_text) == [duration(session.against.step_time_ns)]
         assert session.against.parameters == fitted.after.parameters
         # What is on the screen is still the trace.
         assert session.current is session.opened
@@ -220,7 +220,7 @@ async def test_where_nothing_is_in_both_nothing_is_tried_or_saved(
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "F")
         await run_over(pilot)
-        found = calibrating_of(app)._here
+        found = calibrating_of(app)._current
         assert isinstance(found, Calibration)
         assert not found.is_fitted
         assert f"── {fitted_title(found)} ─" in screen_text(app)

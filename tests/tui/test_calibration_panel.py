@@ -74,7 +74,7 @@ async def test_its_words_and_figures_are_those_of_the_command(make_pair: MakePai
         await press(pilot, "F")
         await run_over(pilot)
         shown = [row.removeprefix(" ").rstrip() for row in screen_rows(app)]
-        found = calibrating_of(app)._here
+        found = calibrating_of(app)._current
         assert isinstance(found, Calibration)
         text = calibration_text(found) + saved_text(found, None)
         # Titles stand in rules; the names of both are in the first.

@@ -10,7 +10,7 @@ from rich.color import ColorSystem
 from rich.style import Style
 
 from tests.tui.terminal_cells import differences, seen_cells
-from tui.terminal.display import CLEAR, PLAIN, CellGrid, change, changes, parsed
+from tui.terminal.display import CLEAR, PLAIN, CellGrid, grid_changes, parse_sgr, style_change
 
 STYLES = [
     "", "1", "7", "4", "31", "97", "38;5;81", "1;38;5;81", "1;4;38;2;1;2;3", "48;5;52", "7;38;5;81", "1;7;41",
@@ -50,14 +50,14 @@ def films(draw: st.DrawFn) -> list[CellGrid]:
     pictures = [CellGrid(width, height)]
     for _ in range(draw(st.integers(1, 4))):
         picture = CellGrid(width, height)
-        picture.take(pictures[-1])
+        picture.copy_from(pictures[-1])
         for y in range(height):
             if draw(st.booleans()):
                 row = draw(rows(width))
                 if picture.is_odd(y):
-                    picture.put(y, 0, [(" " * width, PLAIN)])
+                    picture.write(y, 0, [(" " * width, PLAIN)])
                 for x, text, style in row:
-                    picture.put(y, x, [(text, parsed(style))])
+                    picture.write(y, x, [(text, parse_sgr(style))])
         pictures.append(picture)
     return pictures[1:]
 
@@ -88,12 +88,12 @@ def test_each_difference_makes_the_next_picture(film: list[CellGrid]) -> None:
     stream.feed(f"\x1b[31mrubbish{CLEAR}")
     cursor: tuple[int, int] | None = (0, 0)
     for picture in film:
-        stream.feed(changes(shown, picture, cursor))
+        stream.feed(grid_changes(shown, picture, cursor))
         assert differences(seen_cells(screen), seen_cells(whole(picture))) == []
         # No style is left over.
         assert screen.cursor.attrs == pyte.Screen(1, 1).cursor.attrs
-        shown.take(picture)
-        assert changes(shown, picture, cursor) == ""
+        shown.copy_from(picture)
+        assert grid_changes(shown, picture, cursor) == ""
         stream.feed("\x1b[2;2H")
         cursor = (min(1, shown.width - 1), min(1, shown.height - 1))
 
@@ -101,7 +101,7 @@ def test_each_difference_makes_the_next_picture(film: list[CellGrid]) -> None:
 @given(st.sampled_from(STYLES), st.sampled_from(STYLES))
 def test_a_change_of_style_leaves_nothing_of_the_old_one(old: str, new: str) -> None:
     screen, stream = terminal(3, 1)
-    stream.feed(change(PLAIN, parsed(old)) + change(parsed(old), parsed(new)) + "x")
+    stream.feed(style_change(PLAIN, parse_sgr(old)) + style_change(parse_sgr(old), parse_sgr(new)) + "x")
     other, direct = terminal(3, 1)
     direct.feed(f"\x1b[0;{new}mx")
     assert screen.buffer[0][0] == other.buffer[0][0]
@@ -109,9 +109,9 @@ def test_a_change_of_style_leaves_nothing_of_the_old_one(old: str, new: str) -> 
 
 def test_dim_and_bold_end_together_and_what_stays_is_said_again() -> None:
     # pyte does not know dim; ECMA-48 ends both by 22.
-    assert change(parsed("1;2"), parsed("1")) in ("\x1b[22;1m", "\x1b[0;1m")
-    assert change(parsed("2;34"), PLAIN) == "\x1b[m"
-    assert change(PLAIN, parsed("2;34")) == "\x1b[2;34m"
+    assert style_change(parse_sgr("1;2"), parse_sgr("1")) in ("\x1b[22;1m", "\x1b[0;1m")
+    assert style_change(parse_sgr("2;34"), PLAIN) == "\x1b[m"
+    assert style_change(PLAIN, parse_sgr("2;34")) == "\x1b[2;34m"
 
 
 @pytest.mark.parametrize("words", ["bold red", "dim color(12)", "color(200) on #010203", "reverse underline"])
@@ -119,12 +119,12 @@ def test_dim_and_bold_end_together_and_what_stays_is_said_again() -> None:
 def test_the_parameters_are_those_of_rich(words: str, system: ColorSystem) -> None:
     sent = Style.parse(words).render("x", color_system=system)
     parameters = sent[2 : sent.index("m")]
-    assert set(parsed(parameters).parameters.split(";")) == set(parameters.split(";"))
+    assert set(parse_sgr(parameters).parameters.split(";")) == set(parameters.split(";"))
 
 
 def test_equal_styles_are_one_object() -> None:
-    assert parsed("") is parsed("39;49") is PLAIN
-    assert parsed("1;38;5;81") is parsed("38;5;81;1")
+    assert parse_sgr("") is parse_sgr("39;49") is PLAIN
+    assert parse_sgr("1;38;5;81") is parse_sgr("38;5;81;1")
 
 
 @pytest.mark.parametrize(
@@ -144,21 +144,21 @@ def test_the_shortest_of_several_ways_is_taken(before: list[str], after: list[st
     old, new = CellGrid(len(before[0]), len(before)), CellGrid(len(before[0]), len(before))
     for picture, lines in ((old, before), (new, after)):
         for y, line in enumerate(lines):
-            picture.put(y, 0, [(line, PLAIN)])
-    assert changes(old, new) == sent
+            picture.write(y, 0, [(line, PLAIN)])
+    assert grid_changes(old, new) == sent
 
 
 def test_a_style_is_said_once_for_cells_side_by_side_and_blanks_between_them() -> None:
     old, new = CellGrid(20, 1), CellGrid(20, 1)
-    new.put(0, 2, [("two words", parsed("1;38;5;81")), (" ", PLAIN), ("more", parsed("1;38;5;74"))])
-    assert changes(old, new) == "\x1b[1;3H\x1b[1;38;5;81mtwo words \x1b[38;5;74mmore\x1b[m"
+    new.write(0, 2, [("two words", parse_sgr("1;38;5;81")), (" ", PLAIN), ("more", parse_sgr("1;38;5;74"))])
+    assert grid_changes(old, new) == "\x1b[1;3H\x1b[1;38;5;81mtwo words \x1b[38;5;74mmore\x1b[m"
 
 
 def test_characters_that_act_on_the_terminal_are_not_sent() -> None:
     old, new = CellGrid(10, 1), CellGrid(10, 1)
-    new.put(0, 0, [("a\x1b[2Jb\r\n\tc\x9b", PLAIN)])
+    new.write(0, 0, [("a\x1b[2Jb\r\n\tc\x9b", PLAIN)])
     assert "".join(new.chars[0]).rstrip() == "a[2Jbc"
-    sent = changes(old, new)
+    sent = grid_changes(old, new)
     assert not set("\r\n\t\x9b") & set(sent)
     assert "\x1b[2J" not in sent
 
@@ -168,7 +168,7 @@ def test_a_row_of_doubtful_width_is_sent_whole_and_placed_anew_behind_such_a_cha
     before: str, after: str
 ) -> None:
     old, new = CellGrid(4, 1), CellGrid(4, 1)
-    old.put(0, 0, [(before, PLAIN)])
-    new.put(0, 0, [(after, PLAIN)])
+    old.write(0, 0, [(before, PLAIN)])
+    new.write(0, 0, [(after, PLAIN)])
     sent = f"\x1b[1;1H{after}"
-    assert changes(old, new, (1, 0)) == sent.replace("→", "→\x1b[1;4H")
+    assert grid_changes(old, new, (1, 0)) == sent.replace("→", "→\x1b[1;4H")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from simcore.records import replace
 from simcore.trace.findings import WhatIf
 from tests.tui.test_advice_lists import LAYOUT
-from tui.change_words import change_name, needs_words
+from tui.change_words import change_name, describe_memory
 
 GB = 10**9
 
@@ -46,29 +46,29 @@ def test_a_change_without_room_keeps_what_tells_it_from_others() -> None:
 def test_what_a_change_needs_stands_beside_what_is_needed_now() -> None:
     knob = WhatIf("--schedule gpipe", None, 90, flags="--schedule gpipe", memory_bytes=66_320_000_000)
     long = "the first needs about 66.3 GB, now 60.5"
-    assert needs_words("the first", knob, 60 * GB + GB // 2, 60) == long
+    assert describe_memory("the first", knob, 60 * GB + GB // 2, 60) == long
     # Other rows may need more: who needs it stays.
     short = "the first needs ~66.3 GB, now 60.5"
-    assert needs_words("the first", knob, 60 * GB + GB // 2, len(long) - 1) == short
-    assert needs_words("the first", knob, 60 * GB + GB // 2, 28) == "row 1: ~66.3 GB, now 60.5"
-    assert needs_words("this one", knob, 60 * GB + GB // 2, 24) == "this: ~66.3 GB, now 60.5"
-    assert needs_words("the first", knob, 66_300_000_000, 60) == "the first needs about 66.3 GB, as now"
-    assert needs_words("the first", knob, 60 * GB, 21) == ""
+    assert describe_memory("the first", knob, 60 * GB + GB // 2, len(long) - 1) == short
+    assert describe_memory("the first", knob, 60 * GB + GB // 2, 28) == "row 1: ~66.3 GB, now 60.5"
+    assert describe_memory("this one", knob, 60 * GB + GB // 2, 24) == "this: ~66.3 GB, now 60.5"
+    assert describe_memory("the first", knob, 66_300_000_000, 60) == "the first needs about 66.3 GB, as now"
+    assert describe_memory("the first", knob, 60 * GB, 21) == ""
     # Why it is no more, where that is said of it, before how much it is.
     why = "memory as now: with 1f1b, too, the fullest stage holds all 16 micro-batches"
     alike = replace(knob, meaning=f"assumed: this; {why}")
     now = 66_300_000_000
     whole = f"the first needs about 66.3 GB, as now: {why.removeprefix('memory as now: ')}"
-    assert needs_words("the first", alike, now, 100) == whole
+    assert describe_memory("the first", alike, now, 100) == whole
     # In fewer words; "all 16 held" is no reason to somebody who reads it for the first time.
     few = "the first needs ~66.3 GB, as 1f1b (both hold all micro-batches)"
-    assert needs_words("the first", alike, now, len(few)) == few
-    assert needs_words("the first", alike, now, 60) == few.replace("the first", "row 1")
-    assert needs_words("the first", alike, now, 37) == "the first needs about 66.3 GB, as now"
-    assert needs_words("the first", alike, now, 25) == "row 1: ~66.3 GB, as now"
+    assert describe_memory("the first", alike, now, len(few)) == few
+    assert describe_memory("the first", alike, now, 60) == few.replace("the first", "row 1")
+    assert describe_memory("the first", alike, now, 37) == "the first needs about 66.3 GB, as now"
+    assert describe_memory("the first", alike, now, 25) == "row 1: ~66.3 GB, as now"
     # Nobody knows.
-    assert needs_words("the first", knob, None, 60) == ""
-    assert needs_words("the first", WhatIf("thing", 80, 90), 60 * GB, 60) == ""
+    assert describe_memory("the first", knob, None, 60) == ""
+    assert describe_memory("the first", WhatIf("thing", 80, 90), 60 * GB, 60) == ""
 
 
 def test_a_caveat_loses_words_before_it_is_cut() -> None:

@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
-from simcore.trace.contexts import Work
+from simcore.trace.contexts import StepWork
 from simcore.units import change_percent, duration
 from tests.says import said
 from tests.tui.conftest import MakeApp
@@ -22,7 +22,7 @@ from tests.tui.made_runs import run, seed, small, two_stages
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tests.tui.test_parameter_form import open_field, type_value
 from tui.frame import text_of
-from tui.parameters.changes import ChangeTimes, KnownStepTimes, changes_of
+from tui.parameters.changes import ChangeTimes, StepTimeCache, list_changes
 from tui.parameters.effect import change_lines, compact_lines
 from tui.parameters.fields import fields_for
 
@@ -52,8 +52,8 @@ def test_one_change_alone_is_the_run_and_of_two_each_is_the_run_without_the_othe
         assume(False)
         raise
     now = of_now.simulation
-    changes = changes_of(fields_for(now), opened, now)
-    times = KnownStepTimes().of(changes, of_now, lambda done, total: None, lambda: False)
+    changes = list_changes(fields_for(now), opened, now)
+    times = StepTimeCache().find_times(changes, of_now, lambda done, total: None, lambda: False)
     if len(changes) == 1:
         assert [(one.alone_ns, one.without_ns) for one in times] == [(now.step_time_ns, opened.step_time_ns)]
     if len(changes) == 2:
@@ -63,15 +63,15 @@ def test_one_change_alone_is_the_run_and_of_two_each_is_the_run_without_the_othe
     for change in changes:
         if change.alone is not None:
             alone = simulate(two_stages(), change.alone.parameters)
-            assert [one.words for one in changes_of(fields_for(now), opened, alone)] == [change.words]
+            assert [one.words for one in list_changes(fields_for(now), opened, alone)] == [change.words]
 
 
 def test_a_change_that_is_not_possible_alone_says_so_instead_of_a_time() -> None:
     opened = seed().simulation
     of_now = seed(schedule="interleaved", virtual_stages=2)
     now = of_now.simulation
-    found = KnownStepTimes().of(
-        changes_of(fields_for(now), opened, now), of_now, lambda done, total: None, lambda: False
+    found = StepTimeCache().find_times(
+        list_changes(fields_for(now), opened, now), of_now, lambda done, total: None, lambda: False
     )
     assert [(one.words, one.alone_ns is None) for one in found] == [
         ("schedule interleaved", True),
@@ -82,18 +82,18 @@ def test_a_change_that_is_not_possible_alone_says_so_instead_of_a_time() -> None
 def test_known_step_times_are_not_simulated_again_and_others_can_be_stopped() -> None:
     of_now = run(small().setup.source, dim=DIMS, compute_scale=2.0, comm_scale=3.0)
     now = of_now.simulation
-    changes = changes_of(fields_for(now), small().simulation, now)
-    times = KnownStepTimes()
+    changes = list_changes(fields_for(now), small().simulation, now)
+    times = StepTimeCache()
     counted: list[tuple[int, int]] = []
-    times.of(changes, of_now, lambda done, total: counted.append((done, total)), lambda: False)
+    times.find_times(changes, of_now, lambda done, total: counted.append((done, total)), lambda: False)
     assert counted == [(0, 2), (1, 2)]
-    times.of(changes, of_now, lambda done, total: counted.append((done, total)), lambda: True)
+    times.find_times(changes, of_now, lambda done, total: counted.append((done, total)), lambda: True)
     assert counted == [(0, 2), (1, 2)]
     of_large = seed(compute_scale=2.0, comm_scale=3.0)
     large = of_large.simulation
     with pytest.raises(Cancelled):
-        KnownStepTimes().of(
-            changes_of(fields_for(large), seed().simulation, large),
+        StepTimeCache().find_times(
+            list_changes(fields_for(large), seed().simulation, large),
             of_large,
             lambda done, total: None,
             lambda: True,
@@ -136,13 +136,13 @@ async def test_after_a_refused_value_the_changes_of_the_run_that_is_shown_are_fo
         assert Parameters(tp=3).tp == app.session.draft.tp
 
 
-def opened_run(step: int, work: Work | None = None) -> Any:
+def opened_run(step: int, work: StepWork | None = None) -> Any:
     return SimpleNamespace(step_time_ns=step, shape=SimpleNamespace(work=work))
 
 
 def test_a_change_of_how_much_work_there_is_has_no_colour_of_gain_or_loss() -> None:
     """16 micro-batches more were red by a step that has twice the work."""
-    one, two = Work((1,)), Work((2,))
+    one, two = StepWork((1,)), StepWork((2,))
     for work, ns, role in ((one, 50, "better"), (one, 200, "worse"), (None, 200, "worse"), (two, 150, ""),
                            (two, 50, ""), (one, 100, "dim")):  # fmt: skip
         changes = [ChangeTimes("microbatches 2", ns, 100, work)]

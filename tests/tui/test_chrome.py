@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from simcore.parameters import Parameters
 from simcore.render.report.pages import run_page
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
-from simcore.trace.figures import without_each
+from simcore.trace.figures import remove_each
 from simcore.workload import open_workload
 from tests.program.test_op_table_step import PP, RING
 from tests.tui.made_runs import line_text, lonely, run, seed, seed_workload, small
@@ -27,10 +27,10 @@ from tui.summary.panels import step_lines
 
 PATHS = ["long", "escapes", "wide", "short"]
 WIDTHS = st.integers(20, 400)
-RUNS: list[Callable[[], Results]] = [seed, small, lonely, lambda: lonely(0)]
+RUNS: list[Callable[[], SimulatedRun]] = [seed, small, lonely, lambda: lonely(0)]
 
 
-def session_of(opened: Results, now: Results | None = None) -> Session:
+def session_of(opened: SimulatedRun, now: SimulatedRun | None = None) -> Session:
     """A session with a run, and another one after a change."""
     session = Session(opened)
     if now is not None:
@@ -41,7 +41,7 @@ def session_of(opened: Results, now: Results | None = None) -> Session:
 @settings(max_examples=60)
 @given(st.sampled_from(RUNS), st.sampled_from(RUNS), WIDTHS, st.sampled_from(list(SCREENS)))
 def test_the_heading_is_two_lines_of_the_screens_width(
-    opened: Callable[[], Results], now: Callable[[], Results], width: int, screen: str
+    opened: Callable[[], SimulatedRun], now: Callable[[], SimulatedRun], width: int, screen: str
 ) -> None:
     lines = heading(session_of(opened(), now()), screen, width)
     assert [width_of(line) for line in lines] == [width, width]
@@ -76,7 +76,7 @@ def test_the_step_time_before_and_after_is_on_the_screen_whatever_the_file_is_ca
 
 def test_the_report_and_the_screen_say_a_schedule_alike() -> None:
     """An op table of a pipeline hands on activations, under layer-loop: it has no micro-batches to count."""
-    table = Results(simulate(read(PP), Parameters(dim=RING)))
+    table = SimulatedRun(simulate(read(PP), Parameters(dim=RING)))
     for results, words, short in (
         (seed(), "1f1b, 16 micro-batches", "1f1b 16 mb"),
         (run(seed_workload(), microbatches=1), "1f1b, 1 micro-batch", "1f1b 1 mb"),
@@ -90,7 +90,7 @@ def test_the_report_and_the_screen_say_a_schedule_alike() -> None:
         session = session_of(results)
         assert f"\n  schedule   {words}\n" in run_page(results)
         in_short = " ".join(session.facts(False)[1:])
-        assert (without_each(session.facts(True)[1]), in_short) == (words, short)
+        assert (remove_each(session.facts(True)[1]), in_short) == (words, short)
         lines = text_of(step_lines(results, ASCII, 40, 9))
         count = words.partition(", ")[2].partition(", ")[0]
         assert ("micro-batch" in lines) == bool(count)
@@ -122,7 +122,7 @@ def test_what_a_change_made_of_the_schedule_stands_first(width: int) -> None:
 
 
 def test_ep_stands_behind_the_layout_whose_factor_it_is_not() -> None:
-    moe = Results(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
+    moe = SimulatedRun(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
     assert "   128: tp 8 dp 4 pp 4 (ep 4) " in text_of(heading(session_of(moe), "summary", 80))
     assert "(ep" not in text_of(heading(session_of(seed()), "summary", 80))
 
@@ -203,7 +203,7 @@ def test_eighty_columns_have_the_same_in_short() -> None:
     st.booleans(), st.sampled_from(["", "refused"]),
 )  # fmt: skip
 def test_no_tab_is_cut_and_no_step_time_lost_from_80_columns_on(
-    width: int, screen: str, now: Callable[[], Results] | None, running: bool, error: str
+    width: int, screen: str, now: Callable[[], SimulatedRun] | None, running: bool, error: str
 ) -> None:
     session = session_of(seed(), now and now())
     session.running, session.error = running, error
@@ -250,9 +250,9 @@ def test_the_open_screen_is_marked_and_no_other(screen: str, width: int) -> None
 @pytest.mark.parametrize(("count", "words"), [(0, "0 notes "), (1, "1 note "), (2, "2 notes ")])
 def test_one_note_is_not_notes(count: int, words: str) -> None:
     simulation = seed().simulation
-    opened = Results(replace(simulation, diagnostics=simulation.diagnostics[:count]))
+    opened = SimulatedRun(replace(simulation, diagnostics=simulation.diagnostics[:count]))
     # Without those of every run.
-    opened.__dict__["_noticed"] = opened.simulation.diagnostics
+    opened.__dict__["_read_notes"] = opened.simulation.diagnostics
     for width in (80, 120):
         rows = [line_text(line) for line in heading(session_of(opened), "timeline", width)]
         assert any(row.endswith("   " + words) for row in rows)

@@ -11,8 +11,8 @@ from simcore.records import asdict
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload
 from tests.tui.test_parameter_fields import drafted
-from tui.parameters.basis import Basis
 from tui.parameters.fields import FormField, fields_for
+from tui.parameters.form_context import FormContext
 
 SEED = str(Path(__file__).parents[2] / "fixtures" / "002_gpt_1024npu.txt")
 
@@ -22,7 +22,7 @@ def simulation() -> Simulation:
     return simulate(open_workload(SEED), Parameters(world=128, tp=8, pp=1, microbatches=1))
 
 
-def plain(near: Simulation, **values: Any) -> Basis:
+def plain(near: Simulation, **values: Any) -> FormContext:
     """A draft with these parameters alone."""
     return drafted(near, **asdict(Parameters(**values)))
 

@@ -8,14 +8,14 @@ import pytest
 
 from simcore.measured import open_directory
 from simcore.replay.parameters import Scales
-from simcore.runs.measured import MeasuredResults
+from simcore.runs.measured import RecordedRun
 from tests.analysis.test_beside import beside, made_simulation, made_trace
 from tests.measured.made_steps import Layout
 from tests.measured.test_partners import LINES
 from tests.measured.traces import write_set
 from tui.compare.frame import draw
 from tui.compare.model import CompareModel
-from tui.compare.source import Compared
+from tui.compare.source import ComparedLanes
 from tui.frame import BLOCKS, text_of
 
 _LAYOUT = Layout(2, 1, 2, 1)
@@ -26,16 +26,18 @@ def test_lanes_bear_the_measured_rank_and_say_of_which_equal_ranks_the_simulated
     measured_first: bool,
 ) -> None:
     simulated, measured = made_simulation(_LAYOUT), made_trace(_LAYOUT, 1)
-    found = Compared(beside(measured, simulated) if measured_first else beside(simulated, measured))
+    found = ComparedLanes(beside(measured, simulated) if measured_first else beside(simulated, measured))
     side = 1 if measured_first else 0
-    told = {found.where(pair): found.told(pair, side, 0).rpartition(" (")[2] for pair in range(4)}
+    told = {
+        found.pair_name(pair): found.describe_lane(pair, side, 0).rpartition(" (")[2] for pair in range(4)
+    }
     assert told == {
         "rank 0": "one of ranks 0-1)",
         "rank 1": "one of ranks 0-1)",
         "rank 2": "one of ranks 2-3)",
         "rank 3": "one of ranks 2-3)",
     }
-    assert not any("one of" in found.told(pair, 1 - side, 0) for pair in range(4))
+    assert not any("one of" in found.describe_lane(pair, 1 - side, 0) for pair in range(4))
 
 
 @pytest.mark.parametrize("measured_first", [True, False])
@@ -44,7 +46,7 @@ def test_the_stage_of_a_measured_lane_is_called_one_and_the_legend_has_all_that_
     measured_first: bool, size: tuple[int, int]
 ) -> None:
     simulated, measured = made_simulation(_LAYOUT), made_trace(_LAYOUT, 1)
-    found = Compared(beside(measured, simulated) if measured_first else beside(simulated, measured))
+    found = ComparedLanes(beside(measured, simulated) if measured_first else beside(simulated, measured))
     rows = text_of(draw(CompareModel(found), ("", ""), *size, BLOCKS, True, True)).split("\n")
     # A pair is two lines: the second one has what there is to say of the lane of B.
     second = next(row for row in rows if " B " in row[:20] and "│" in row)
@@ -58,31 +60,31 @@ def test_the_stage_of_a_measured_lane_is_called_one_and_the_legend_has_all_that_
 
 def test_a_rank_that_differs_much_more_has_its_line_which_leads_to_its_lanes() -> None:
     measured = made_trace(_LAYOUT, 1)
-    found = Compared(beside(measured, measured.with_scales(Scales(ranks={3: 0.5}))))
+    found = ComparedLanes(beside(measured, measured.with_scales(Scales(ranks={3: 0.5}))))
     (line,) = [row for row in found.rows if row.words.endswith(", forward")]
     assert line.words == "rank 3, forward"
-    assert found.where(line.pair) == "rank 3"
+    assert found.pair_name(line.pair) == "rank 3"
     assert line.b_ns == pytest.approx(line.a_ns / 2, abs=20)
 
 
 def test_ranks_and_stages_that_one_side_alone_has_are_named() -> None:
     whole, half = made_simulation(Layout(2, 1, 4, 1)), made_trace(_LAYOUT, 1)
-    found = Compared(beside(whole, half))
-    assert not found.comparison.by_rank
+    found = ComparedLanes(beside(whole, half))
+    assert not found.comparison.is_by_rank
     assert found.pairs == 2
     assert found.alone == (["stage 2", "stage 3"], [])
-    assert Compared(beside(half, whole)).alone == ([], ["stage 2", "stage 3"])
-    assert Compared(beside(made_simulation(_LAYOUT), half)).alone == ([], [])
+    assert ComparedLanes(beside(half, whole)).alone == ([], ["stage 2", "stage 3"])
+    assert ComparedLanes(beside(made_simulation(_LAYOUT), half)).alone == ([], [])
 
 
 def test_two_runs_of_one_directory_have_their_stamps_on_the_screen(tmp_path: Path) -> None:
     stamps = ("20240923205004", "20250320144110")
     for stamp in stamps:
         write_set(tmp_path, LINES, stamp=stamp)
-    runs = [MeasuredResults(open_directory(str(tmp_path), stamp)) for stamp in stamps]
-    for side, stamp in zip(Compared(beside(*runs)).sides, stamps, strict=True):
+    runs = [RecordedRun(open_directory(str(tmp_path), stamp)) for stamp in stamps]
+    for side, stamp in zip(ComparedLanes(beside(*runs)).sides, stamps, strict=True):
         assert side.startswith(f"run {stamp} of {tmp_path.name}, measured")
     replay = runs[0].with_scales(Scales(compute=2.0))
-    for side in Compared(beside(runs[0], replay)).sides:
+    for side in ComparedLanes(beside(runs[0], replay)).sides:
         # A run and its replay are told by what they are.
         assert side.startswith(f"{tmp_path.name}, ")

@@ -10,14 +10,14 @@ from syrupy.assertion import SnapshotAssertion
 
 from simcore.comparison import Comparison
 from simcore.replay.parameters import Scales
-from simcore.runs.measured import MeasuredResults
+from simcore.runs.measured import RecordedRun
 from tests.analysis.test_two_ranks import SLOW, job
 from tests.says import said
 from tests.tui.conftest import MakeApp
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tests.tui.test_text_frames import SIZES, frame_after
 from tui.app import WltuiApp
-from tui.compare.source import Compared
+from tui.compare.source import ComparedLanes
 from tui.compare.view import ONE_RUN, CompareView
 from tui.session import Session
 from tui.timeline.view import NO_A
@@ -26,12 +26,12 @@ _CHOOSE = ("left_parenthesis", "G", "right_parenthesis")
 
 
 @cache
-def made() -> MeasuredResults:
+def made() -> RecordedRun:
     """Three ranks, of which the last is slow."""
     run = job([SLOW[0], SLOW[0], SLOW[1]]).measured
     # A name alone: no test may depend on where it lies.
-    ranks = tuple(replace(rank, path=f"rank{rank.number}.json") for rank in run.ranks)
-    return MeasuredResults(replace(run, path="job", ranks=ranks, diagnostics=()))
+    ranks = tuple(replace(rank, path=f"rank{rank.rank}.json") for rank in run.ranks)
+    return RecordedRun(replace(run, path="job", ranks=ranks, diagnostics=()))
 
 
 def app_on(make_app: MakeApp, **keywords: object) -> WltuiApp:
@@ -137,11 +137,11 @@ async def test_classes_of_a_simulated_run_and_lanes_that_head_others(make_app: M
 
 def test_names_of_two_runs_come_before_what_the_accounts_have_too() -> None:
     run = made()
-    found = Compared(Comparison(run, run.with_scales(Scales(compute=2.0))))
+    found = ComparedLanes(Comparison(run, run.with_scales(Scales(compute=2.0))))
     words = [row.words for row in found.rows]
     assert words[0] == "compute: gemm"
     assert "compute: Memcpy" in words
     # The slow rank has most of it.
-    assert found.where(found.rows[0].pair) == "rank 2"
+    assert found.pair_name(found.rows[0].pair) == "rank 2"
     assert (found.rows[0].measure, found.rows[0].b_ns) == ("sum x9", 2 * found.rows[0].a_ns)
     assert words.index("all ranks, kernel") > words.index("compute: Memcpy")

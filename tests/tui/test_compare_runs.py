@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcore.parameters import Parameters
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.says import said
@@ -16,7 +16,7 @@ from tui.compare.view import NO_OTHER, NOT_ON_SCREEN, ONE_RUN, SECOND_RUN, Compa
 from tui.frame import text_of
 from tui.runs.panel import run_lines
 from tui.runs.runs import KEPT_ALREADY, NO_OTHER_YET
-from tui.session import KeptRun, Session
+from tui.session import HistoryRun, Session
 from tui.timeline.view import TimelineView
 
 
@@ -33,7 +33,7 @@ async def test_runs_of_an_earlier_session_are_not_forgotten(make_app: MakeApp, m
     app = make_app(four_stages())
     for count in range(more):
         parameters = Parameters(pp=4, microbatches=8 * (count + 1))
-        app.session.recall(KeptRun(parameters, label=app.session.opened.setup.label))
+        app.session.recall(HistoryRun(parameters, label=app.session.opened.setup.label))
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "6")
         said(screen_rows(app), words, "Enter in R", "6")
@@ -178,7 +178,7 @@ async def test_enter_on_a_pair_opens_its_lane_on_the_timeline(make_app: MakeApp)
         await press(pilot, "enter")
         timeline = app.current_view
         assert isinstance(timeline, TimelineView)
-        assert timeline.model.current.number == number
+        assert timeline.model.current.track_id == number
         assert start <= timeline.model.cursor_ns < end
         # A third run, and the first two beside each other.
         await press(pilot, "5", "l")
@@ -191,7 +191,7 @@ async def test_enter_on_a_pair_opens_its_lane_on_the_timeline(make_app: MakeApp)
         assert screen_rows(app)[-1].strip() == NOT_ON_SCREEN
 
 
-def compared_runs(view: CompareView) -> tuple[Results, Results]:
+def compared_runs(view: CompareView) -> tuple[SimulatedRun, SimulatedRun]:
     assert view.model is not None
     assert view.model.compared.comparison.ops is not None
     return view.model.compared.comparison.a, view.model.compared.comparison.b
@@ -243,11 +243,11 @@ async def test_with_one_run_the_changes_that_would_make_a_second_are_there_to_tr
 
 def test_unequal_micro_batches_have_the_same_work_in_the_list_of_runs() -> None:
     """A mean says little of them; of one micro-batch alone it is known, and it is other work."""
-    opened = Results(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
+    opened = SimulatedRun(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
     session = Session(opened)
     for count in (4, 1):
-        kept = KeptRun(Parameters(microbatches=count), label=opened.setup.label)
-        kept.know(opened.with_parameters(kept.parameters))
+        kept = HistoryRun(Parameters(microbatches=count), label=opened.setup.label)
+        kept.set_results(opened.with_parameters(kept.parameters))
         session.history.append(kept)
     first, twice, one = (text_of(lines) for lines in run_lines(session, 0, [], 200))
     assert "unequal" in first

@@ -9,27 +9,27 @@ from itertools import pairwise
 
 import pytest
 
-from simcore.comparison import Alike, Comparison
-from simcore.runs.simulated import Results
+from simcore.comparison import Comparison, SpanPair
+from simcore.runs.simulated import SimulatedRun
 from simcore.trace.lane_spans import COMPUTING
-from simcore.units import signed
+from simcore.units import signed_duration
 from simcore.workload import open_workload
 from tests.says import figures
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import four_stages, naive_cell, open_seed_as, run, seed, seed_workload
 from tests.tui.pseudo_terminal import ROOT, SEED
 from tests.tui.screen_reading import press, run_over, screen_rows
-from tui.compare.frame import _short_name, draw, marks
-from tui.compare.model import A_ALONE, B_ALONE, BOTH, MOVERS, CompareModel
-from tui.compare.source import Compared
+from tui.compare.frame import _short_name, difference_marks, draw
+from tui.compare.model import A_ALONE, B_ALONE, BOTH, DIFFERENCES, CompareModel
+from tui.compare.source import ComparedLanes
 from tui.frame import ASCII, BLOCKS, Glyphs, middle_cut, text_of
 from tui.timeline.lanes import Lane
 
 
 @cache
-def compared_with(**parameters: object) -> Compared:
+def compared_with(**parameters: object) -> ComparedLanes:
     """1f1b beside another run of seed 002: only read, so what takes a second to find is found once."""
-    return Compared(Comparison(seed(), seed(**parameters)))
+    return ComparedLanes(Comparison(seed(), seed(**parameters)))
 
 
 def model_of(**parameters: object) -> CompareModel:
@@ -38,14 +38,14 @@ def model_of(**parameters: object) -> CompareModel:
 
 
 @cache
-def few(**parameters: object) -> Results:
+def few(**parameters: object) -> SimulatedRun:
     """Seed 002 with 2 micro-batches in place of 16."""
     return run(seed_workload(), microbatches=2, **parameters)
 
 
 def model_of_four(**parameters: object) -> CompareModel:
     """As `model_of`, on 4 stages in place of 16: for what holds of any run."""
-    return CompareModel(Compared(Comparison(four_stages(), four_stages(**parameters))))
+    return CompareModel(ComparedLanes(Comparison(four_stages(), four_stages(**parameters))))
 
 
 def test_the_axis_is_as_long_as_the_longer_step() -> None:
@@ -62,7 +62,7 @@ def test_each_pair_has_lanes_where_every_rank_is_simulated(
 ) -> None:
     # Equal ranks are one lane there, and a pair may be of any of them.
     comparison = Comparison(seed(world=128, **one), seed(world=128, **other))
-    compared = Compared(comparison)
+    compared = ComparedLanes(comparison)
     assert compared.pairs > 1
     for pair in range(compared.pairs):
         found = comparison.pairs[compared._order[pair]]
@@ -74,7 +74,7 @@ def test_lanes_without_a_partner_are_named() -> None:
     model = model_of(pp=8)
     assert model.compared.pairs == 8
     assert model.compared.alone == ([f"stage {stage}" for stage in range(8, 16)], [])
-    turned = CompareModel(Compared(Comparison(seed(pp=8), seed())))
+    turned = CompareModel(ComparedLanes(Comparison(seed(pp=8), seed())))
     assert turned.compared.alone == model.compared.alone[::-1]
     for one, side in ((model, "A"), (turned, "B")):
         for size in ((80, 24), (120, 36), (200, 50)):
@@ -109,7 +109,7 @@ def test_a_reason_without_room_is_a_whole_sentence() -> None:
     """Seen to fail: two rows of it and three dots, in the middle of a bracket."""
     workload = open_workload(str(ROOT / "fixtures" / "001_moe_128npu_with_mistakes.txt"))
     other = run(workload, dim=("switch:8:450:500", "switch:16:55.5:1000"))
-    model = CompareModel(Compared(Comparison(run(workload), other)))
+    model = CompareModel(ComparedLanes(Comparison(run(workload), other)))
     why = model.compared.why
     assert why.endswith(")")
     told = text_of(draw(model, ("", ""), 80, 24, BLOCKS, False, True))
@@ -124,7 +124,7 @@ def test_of_unequal_micro_batches_no_mean_stands_beside_the_steps() -> None:
     """Seed 001 has a block of 8 layers and one of 1; one micro-batch alone has nothing unequal."""
     workload = open_workload(str(ROOT / "fixtures" / "001_moe_128npu_with_mistakes.txt"))
     unequal, other = run(workload), run(workload, schedule="zb-h1")
-    text = text_of(draw(CompareModel(Compared(Comparison(unequal, other))), ("", ""), 120, 36,
+    text = text_of(draw(CompareModel(ComparedLanes(Comparison(unequal, other))), ("", ""), 120, 36,
                         BLOCKS, False, True))  # fmt: skip
     assert "174.1 ms" in text
     assert "/mb" not in text
@@ -156,13 +156,13 @@ def test_a_slow_rank_pairs_its_whole_stage() -> None:
 def test_ends_can_be_laid_on_each_other() -> None:
     model = model_of(schedule="zb-h1")
     other = seed(schedule="zb-h1").step_time_ns
-    assert model.shifted(0) == model.shifted(1) == model.window
+    assert model.side_window(0) == model.side_window(1) == model.window
     model.toggle_ends()
-    assert model.shifted(0) == model.window
-    assert model.shifted(1).first_ns == model.window.first_ns - (seed().step_time_ns - other)
-    assert model.shifted(1).last_ns == other
+    assert model.side_window(0) == model.window
+    assert model.side_window(1).first_ns == model.window.first_ns - (seed().step_time_ns - other)
+    assert model.side_window(1).last_ns == other
     model.toggle_ends()
-    assert model.shifted(1) == model.window
+    assert model.side_window(1) == model.window
 
 
 def test_zoom_and_pan_move_both_runs_and_keep_the_cursor_in_view() -> None:
@@ -187,16 +187,16 @@ def test_the_cursor_stays_among_pairs_and_movers() -> None:
     model.move(100)
     assert (model.pair, model.top) == (15, 11)
     model.next_panel()
-    assert model.panel == MOVERS
+    assert model.panel == DIFFERENCES
     model.move(100)
-    assert model.mover == len(model.compared.rows) - 1
+    assert model.difference_index == len(model.compared.rows) - 1
     model.move(-100)
-    assert model.mover == 0
+    assert model.difference_index == 0
     model.move(1)
-    model.go_to_mover()
+    model.go_to_difference()
     # A wait comes first.
     row = model.compared.rows[1]
-    assert (model.compared.where(model.pair), row.measure) == ("stage 15", "start")
+    assert (model.compared.pair_name(model.pair), row.measure) == ("stage 15", "start")
     assert row.words.startswith("stage 15, final_column wg")
     assert model.cursor_ns == row.a_ns == row.at_ns
 
@@ -204,48 +204,48 @@ def test_the_cursor_stays_among_pairs_and_movers() -> None:
 def test_what_differs_by_duration_or_wait_is_found_too() -> None:
     model = model_of(schedule="zb-h1")
     waits = [index for index, row in enumerate(model.compared.rows) if row.measure == "wait"]
-    model.panel, model.mover = MOVERS, waits[0]
-    model.go_to_mover()
+    model.panel, model.difference_index = DIFFERENCES, waits[0]
+    model.go_to_difference()
     row = model.compared.rows[waits[0]]
-    assert model.compared.where(model.pair) == "stage 0"
+    assert model.compared.pair_name(model.pair) == "stage 0"
     assert model.cursor_ns == row.at_ns != row.a_ns
-    assert model.compared.told(model.pair, 0, model.cursor_ns).startswith("input grad final_column")
+    assert model.compared.describe_lane(model.pair, 0, model.cursor_ns).startswith("input grad final_column")
 
 
 def test_points_and_commas_stop_at_what_moved_by_over_1_percent() -> None:
     model = model_of(schedule="zb-h1")
     step = seed().step_time_ns
-    alike = model.compared.alike(0)
+    alike = model.compared.span_pairs(0)
     moved = [one for one in alike if abs(one.b_start_ns - one.a_start_ns) * 100 > step]
     assert 0 < len(moved) < len(alike)
     model.cursor_ns = 0
-    assert figures(model.go_to_moved(-1)) == ["1 %"]
+    assert figures(model.go_to_shifted(-1)) == ["1 %"]
     assert model.cursor_ns == 0
     for number, one in enumerate(moved[:5], 1):
-        assert figures(model.go_to_moved(1)) == [str(number), str(len(moved)), "1 %"]
+        assert figures(model.go_to_shifted(1)) == [str(number), str(len(moved)), "1 %"]
         assert model.cursor_ns == one.a_start_ns
-    model.go_to_moved(-1)
+    model.go_to_shifted(-1)
     assert model.cursor_ns == moved[3].a_start_ns
     model.cursor_ns = step - 1
-    assert figures(model.go_to_moved(1)) == ["1 %"]
+    assert figures(model.go_to_shifted(1)) == ["1 %"]
     assert model.cursor_ns == step - 1
 
 
 def test_with_the_ends_aligned_other_ops_have_moved() -> None:
     model = model_of(schedule="zb-h1")
-    last = model.compared.alike(0)[-1]
-    assert model.has_moved(last)
+    last = model.compared.span_pairs(0)[-1]
+    assert model.is_shifted(last)
     model.toggle_ends()
     # Both end the step.
-    assert not model.has_moved(last)
-    assert model.has_moved(model.compared.alike(0)[0])
+    assert not model.is_shifted(last)
+    assert model.is_shifted(model.compared.span_pairs(0)[0])
 
 
 def test_an_op_that_moved_by_exactly_1_percent_is_no_difference() -> None:
     model = model_of(schedule="zb-h1")
     step = model.compared.steps[0]
-    assert not model.has_moved(Alike(0, 1, step // 100))
-    assert model.has_moved(Alike(0, 1, step // 100 + 1))
+    assert not model.is_shifted(SpanPair(0, 1, step // 100))
+    assert model.is_shifted(SpanPair(0, 1, step // 100 + 1))
 
 
 @pytest.mark.slow
@@ -256,7 +256,7 @@ def test_marks_say_who_computes(parameters: dict[str, object]) -> None:
     model.compared.find(lambda: False)
     for pair in range(model.compared.pairs):
         lanes = model.compared.lanes(pair)
-        found = marks(model, pair, lanes)
+        found = difference_marks(model, pair, lanes)
         assert len(found) == model.columns
         edges = model.window.edges(model.columns)
         sums = [naive_computing(lane, edges) for lane in lanes]
@@ -285,16 +285,16 @@ def naive_computing(lane: Lane, edges: Sequence[int]) -> list[int]:
 
 def test_the_lanes_of_one_run_alone() -> None:
     model = model_of(schedule="zb-h1")
-    shown = [model.shown]
+    shown = [model.visible_sides]
     for _ in range(3):
-        model.next_shown()
-        shown.append(model.shown)
+        model.next_sides()
+        shown.append(model.visible_sides)
     assert shown == [BOTH, A_ALONE, B_ALONE, BOTH]
 
 
 def test_pairs_that_differ_most_come_first() -> None:
-    slow = CompareModel(Compared(Comparison(few(), few(slow_rank=("1000=2",))))).compared
-    assert slow.where(0) == "rank 1000"
+    slow = CompareModel(ComparedLanes(Comparison(few(), few(slow_rank=("1000=2",))))).compared
+    assert slow.pair_name(0) == "rank 1000"
     busy = [slow.busy_ns(pair) for pair in range(slow.pairs)]
     changes = [abs(round(100 * b / slow.steps[1]) - round(100 * a / slow.steps[0])) for a, b in busy]
     assert changes == sorted(changes, reverse=True)
@@ -339,14 +339,14 @@ def test_no_account_is_left_out_without_a_word(width: int, height: int) -> None:
 
 def test_what_differs_keeps_its_micro_batch_and_has_its_sign() -> None:
     model = model_of(schedule="zb-h1")
-    model.panel = MOVERS
+    model.panel = DIFFERENCES
     rows = drawn(model, (120, 33))
     table = [row for row in rows if re.search(r"│[> ]stage +\d+, ", row)]
     assert len(table) >= 4
     for row, one in zip(table, model.compared.rows, strict=False):
         assert re.search(rf"{one.words.rsplit(' ', 1)[-1]} +{one.measure} ", row), row
-        assert row.split("│")[-2].rstrip().endswith(signed(one.b_ns - one.a_ns))
-    signs = {signed(one.b_ns - one.a_ns)[0] for one in model.compared.rows[: len(table)]}
+        assert row.split("│")[-2].rstrip().endswith(signed_duration(one.b_ns - one.a_ns))
+    signs = {signed_duration(one.b_ns - one.a_ns)[0] for one in model.compared.rows[: len(table)]}
     assert signs == {"-", "+"}
     assert any(f"What differs most, 1 of {len(model.compared.rows)} " in row for row in rows)
 
@@ -395,7 +395,7 @@ async def test_what_stands_against_is_a_and_what_was_opened_is_b(make_app: MakeA
         assert (a[6], b[7]) == ("other.txt,", "002_gpt_1024npu.txt,")
 
 
-def renamed_run(**parameters: object) -> Results:
+def renamed_run(**parameters: object) -> SimulatedRun:
     """Seed 002, read once more from another file."""
     workload = open_seed_as(open_workload(str(ROOT / SEED)), "other.txt")
     return run(workload, **parameters)

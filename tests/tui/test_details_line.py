@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.sources.simulated import ACCOUNTS
 from simcore.units import duration
 from tests.says import said
@@ -14,23 +14,25 @@ from tests.strategies import layer, make_workload
 from tests.tui.made_runs import all_lanes, line_text, lonely, run, seed, small
 from tui.frame import BLOCKS, text_of
 from tui.timeline.frame import TimelineFrame
-from tui.timeline.margins import details
+from tui.timeline.margins import cursor_lines
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
 
 
-def at(results: Results, lane: int, time_ns: int, *, unfold: bool = False, wide: bool = True) -> list[str]:
+def at(
+    results: SimulatedRun, lane: int, time_ns: int, *, unfold: bool = False, wide: bool = True
+) -> list[str]:
     """The lines at a time of a lane."""
     model = TimelineModel(results)
     if unfold:
         model.toggle_fold()
     model.lane = lane
     model.cursor_ns = time_ns
-    found = [line_text(line) for line in details(model, 120 if wide else 80, wide)]
+    found = [line_text(line) for line in cursor_lines(model, 120 if wide else 80, wide)]
     return [*found, "", "", ""]
 
 
-def first_of(results: Results, number: int, account: str) -> int:
+def first_of(results: SimulatedRun, number: int, account: str) -> int:
     """The middle of the first stretch that is booked on an account."""
     accounts = results.accounts[number]
     index = accounts.account.index(ACCOUNTS.index(account))
@@ -142,15 +144,15 @@ def test_a_step_of_nothing_still_says_whose_it_is() -> None:
 def test_where_a_length_comes_from_is_not_cut_on_120_columns() -> None:
     cut = set()
     for lane in all_lanes(seed()):
-        if lane.number not in (0, 5) or lane.stream in (None, "compute"):
+        if lane.track_id not in (0, 5) or lane.stream in (None, "compute"):
             continue
         model = TimelineModel(seed())
-        model.lane = lane.number
+        model.lane = lane.track_id
         model.toggle_fold()
         model.lane = [one.key for one in model.lanes].index(lane.key)
         for start in lane.spans.start[:20]:
             model.cursor_ns = start
-            told = [line_text(line) for line in details(model, 120, wide=True)]
+            told = [line_text(line) for line in cursor_lines(model, 120, wide=True)]
             cut |= {text for text in told if len(text) > 118}
     assert cut == set()
 

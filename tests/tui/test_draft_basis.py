@@ -17,8 +17,8 @@ from tests.tui.made_runs import run, two_stages
 from tests.tui.screen_reading import press, run_over, screen_rows
 from tests.tui.test_parameter_form import open_field
 from tui.frame import text_of
-from tui.parameters.basis import basis_of
 from tui.parameters.fields import fields_for
+from tui.parameters.form_context import make_draft_context
 from tui.parameters.view import ParametersView
 from tui.session import Session
 
@@ -79,7 +79,7 @@ MOVES = st.tuples(
 
 def moved(parameters: Parameters, near: Simulation, opened: Simulation, label: str, move: str) -> Parameters:
     """What a key on a field makes of a draft while `near` is the run on the screen."""
-    basis = basis_of(near.setup.under(parameters), near)
+    basis = make_draft_context(near.setup.with_parameters(parameters), near)
     field = next((one for one in fields_for(basis) if one.label == label), None)
     if field is None:
         return parameters
@@ -113,7 +113,7 @@ def test_any_keys_make_the_same_draft_however_fast_they_come(moves: list[tuple[s
         if is_over:
             shown = near
         # And the form shows the same before the run and after it.
-        there = basis_of(shown.setup.under(slow), shown)
+        there = make_draft_context(shown.setup.with_parameters(slow), shown)
         assert [field.label for field in fields_for(there)] == [field.label for field in fields_for(near)]
         for field in fields_for(near):
             assert field.text(there) == field.text(near), field.label
@@ -132,6 +132,6 @@ def test_any_keys_make_the_same_draft_however_fast_they_come(moves: list[tuple[s
 def test_no_draft_is_too_bad_to_be_drawn(draft: Parameters) -> None:
     session = Session(run(two_stages(), network="simai-auto"))
     view = ParametersView(session, ascii_only=False)
-    session.edit(session.opened.setup.under(draft))
+    session.edit(session.opened.setup.with_parameters(draft))
     for width, height in ((120, 33), (80, 21)):
         assert f"{view.form.fields[view.form.cursor].label} " in text_of(view.frame(width, height))

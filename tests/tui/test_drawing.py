@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.trace.lane_spans import KINDS, NAMELESS
 from tests.strategies import Case, cases, layer, make_workload
@@ -24,7 +24,7 @@ from tests.tui.made_runs import (
     window_of,
 )
 from tui.frame import ASCII, BLOCKS, Line, width_of
-from tui.timeline.drawing import CROWDED, alternating_kinds, drawn_lane, kinds_of
+from tui.timeline.drawing import CROWDED, alternating_kinds, draw_lane, majority_kinds
 from tui.timeline.lanes import Lane
 from tui.timeline.window import Window
 
@@ -108,7 +108,7 @@ def test_short_spans_that_take_turns_have_as_many_columns_as_they_have_time(
 def check_lane(lane: Lane, window: Window, columns: int) -> None:
     """Compare a drawn lane with the naive one, cell by cell; names are letters over cells."""
     edges = window.edges(columns)
-    drawn = drawn_lane(lane, window, columns, ASCII, colour=True)
+    drawn = draw_lane(lane, window, columns, ASCII, colour=True)
     cells = drawn_cells(drawn.line)
     assert len(cells) == columns
     if drawn.crowded:
@@ -132,7 +132,7 @@ def check_lane(lane: Lane, window: Window, columns: int) -> None:
 
 
 @st.composite
-def stretches(draw: st.DrawFn, results: Results) -> tuple[Window, int]:
+def stretches(draw: st.DrawFn, results: SimulatedRun) -> tuple[Window, int]:
     """A window of a run and a number of columns, none narrower than 1 ns."""
     step = max(results.simulation.step_time_ns, 1)
     columns = draw(st.integers(1, min(step, 120)))
@@ -143,7 +143,7 @@ def stretches(draw: st.DrawFn, results: Results) -> tuple[Window, int]:
 @settings(max_examples=25)
 @given(st.data(), cases(8))
 def test_each_cell_shows_what_fills_most_of_it(data: st.DataObject, case: Case) -> None:
-    results = Results(simulate(*case))
+    results = SimulatedRun(simulate(*case))
     window, columns = data.draw(stretches(results))
     for lane in all_lanes(results):
         check_lane(lane, window, columns)
@@ -165,7 +165,7 @@ def test_a_lane_is_as_wide_as_its_columns_in_colour_and_without(columns: int, fi
     for lane in all_lanes(small()):
         for glyphs in (BLOCKS, ASCII):
             for colour in (True, False):
-                line = drawn_lane(lane, window, columns, glyphs, colour).line
+                line = draw_lane(lane, window, columns, glyphs, colour).line
                 assert width_of(line) == columns
 
 
@@ -181,7 +181,7 @@ def test_a_span_far_shorter_than_a_cell_leaves_a_trace_on_its_stream() -> None:
     for stream in ("tp", "dp", "pp"):
         lane = lane_of(seed(), 5, stream)
         edges = window.edges(96)
-        cells = drawn_cells(drawn_lane(lane, window, 96, ASCII, colour=True).line)
+        cells = drawn_cells(draw_lane(lane, window, 96, ASCII, colour=True).line)
         spans = lane.spans
         for start, end in zip(spans.start, spans.end, strict=True):
             assert end > start
@@ -192,10 +192,8 @@ def test_a_span_far_shorter_than_a_cell_leaves_a_trace_on_its_stream() -> None:
 
 def test_neighbouring_cells_of_one_role_are_one_piece() -> None:
     for lane in all_lanes(seed()):
-        if lane.number == 5:
-            line = drawn_lane(
-                lane, Window.whole(seed().simulation.step_time_ns), 96, BLOCKS, colour=True
-            ).line
+        if lane.track_id == 5:
+            line = draw_lane(lane, Window.whole(seed().simulation.step_time_ns), 96, BLOCKS, colour=True).line
             roles = [role for _, role in line]
             assert all(one != following for one, following in pairwise(roles))
 
@@ -203,7 +201,7 @@ def test_neighbouring_cells_of_one_role_are_one_piece() -> None:
 def test_idle_is_blank_and_has_no_role() -> None:
     rows = [layer("embedding_layer", 10, 10, 10), layer("attention_column", 1000, 1000, 1000)]
     results = run(make_workload(rows, tp=1, pp=3, all_gpus=3, pp_comm=5_000_000))
-    line = drawn_lane(
+    line = draw_lane(
         lane_of(results, 2), Window.whole(results.simulation.step_time_ns), 60, BLOCKS, colour=True
     ).line
     assert line[-1][1] == ""
@@ -213,7 +211,7 @@ def test_idle_is_blank_and_has_no_role() -> None:
 
 @pytest.mark.parametrize("ns", [1, 10, 96, 100])
 def test_a_layer_that_fills_the_step_fills_every_cell_of_it(ns: int) -> None:
-    text = line_text(drawn_lane(lane_of(lonely(ns), 0), Window.whole(ns), 96, BLOCKS, colour=False).line)
+    text = line_text(draw_lane(lane_of(lonely(ns), 0), Window.whole(ns), 96, BLOCKS, colour=False).line)
     assert text in ("▄" * 96, f"[{'only_layer':<94}]")
 
 
@@ -222,7 +220,7 @@ def test_a_layer_that_fills_the_step_fills_every_cell_of_it(ns: int) -> None:
 
 def cells_of(lane: Lane, window: Window, columns: int, *, colour: bool = True) -> list[tuple[str, str]]:
     """A lane's cells in blocks."""
-    return drawn_cells(drawn_lane(lane, window, columns, BLOCKS, colour).line)
+    return drawn_cells(draw_lane(lane, window, columns, BLOCKS, colour).line)
 
 
 def phases(fwd: int, ig: int, wg: int = 0) -> Lane:
@@ -251,7 +249,7 @@ def test_a_cell_that_one_kind_begins_and_another_ends_is_an_eighth_block(eighths
 def test_without_colour_and_in_ascii_no_cell_is_an_eighth_block() -> None:
     lane = phases(270, 530)
     for glyphs, colour in ((BLOCKS, False), (ASCII, True), (ASCII, False)):
-        line = drawn_lane(lane, Window.whole(800), 10, glyphs, colour).line
+        line = draw_lane(lane, Window.whole(800), 10, glyphs, colour).line
         assert not set(line_text(line)) & set(EIGHTHS)
         assert all(" on " not in role for _, role in line)
         assert colour or {role for _, role in line} == {""}
@@ -305,7 +303,7 @@ def test_a_name_beside_an_edge_begins_right_behind_it() -> None:
 # -- weight gradients apart ------------------------------------------------------------
 
 
-def zero_bubble() -> Results:
+def zero_bubble() -> SimulatedRun:
     """A schedule that puts weight gradients off."""
     rows = [layer("a", 1000, 1000, 1000)] * 2
     return run(make_workload(rows, tp=1, pp=2, all_gpus=2), schedule="zb-h1", microbatches=2)
@@ -314,12 +312,12 @@ def zero_bubble() -> Results:
 def test_weight_gradients_are_apart_only_where_the_schedule_takes_them_apart() -> None:
     whole = Window.whole(zero_bubble().simulation.step_time_ns)
     kinds = {
-        role for _, role in drawn_cells(drawn_lane(lane_of(zero_bubble(), 0), whole, 200, ASCII, True).line)
+        role for _, role in drawn_cells(draw_lane(lane_of(zero_bubble(), 0), whole, 200, ASCII, True).line)
     }
     assert {role.removesuffix(" reversed") for role in kinds} >= {"bwd", "wg"}
     other = run(make_workload([layer("a", 1000, 1000, 1000)] * 2, tp=1, pp=2, all_gpus=2), microbatches=2)
     lane = lane_of(other, 0)
-    line = drawn_lane(lane, Window.whole(other.simulation.step_time_ns), 200, ASCII, True).line
+    line = draw_lane(lane, Window.whole(other.simulation.step_time_ns), 200, ASCII, True).line
     assert not any(role.startswith("wg") for _, role in line)
 
 
@@ -339,11 +337,11 @@ def test_where_both_gradients_have_over_a_third_it_is_plainly_backward(
     ig: int, wg: int, expected: str
 ) -> None:
     sums = {category: [ns] for category, ns in ((BWD, ig), (WG, wg)) if ns}
-    assert KINDS[kinds_of(sums, 1)[0]] == expected
+    assert KINDS[majority_kinds(sums, 1)[0]] == expected
     # Together they outweigh what is more than each.
     fwd = KINDS.index("fwd")
-    assert kinds_of({fwd: [ig + wg - 1], **sums}, 1)[0] == KINDS.index(expected)
-    assert kinds_of({fwd: [ig + wg], **sums}, 1)[0] == fwd
+    assert majority_kinds({fwd: [ig + wg - 1], **sums}, 1)[0] == KINDS.index(expected)
+    assert majority_kinds({fwd: [ig + wg], **sums}, 1)[0] == fwd
 
 
 # -- crowded rows ----------------------------------------------------------------------
@@ -360,7 +358,7 @@ def test_a_crowded_row_is_as_high_as_it_is_busy_and_has_few_pieces() -> None:
     window = Window.whole(lane.of.results.simulation.step_time_ns)
     edges = window.edges(176)
     for glyphs in (BLOCKS, ASCII):
-        drawn = drawn_lane(lane, window, 176, glyphs, colour=True)
+        drawn = draw_lane(lane, window, 176, glyphs, colour=True)
         assert drawn.crowded
         assert len(drawn.line) <= CROWDED
         for column, (char, role) in enumerate(drawn_cells(drawn.line)):
@@ -373,8 +371,8 @@ def test_a_crowded_row_is_as_high_as_it_is_busy_and_has_few_pieces() -> None:
 def test_a_row_of_80_runs_is_not_crowded_and_without_colour_none_is() -> None:
     lane = crowded()
     window = Window.whole(lane.of.results.simulation.step_time_ns)
-    assert not drawn_lane(lane, window, 96, BLOCKS, colour=True).crowded
-    mono = drawn_lane(lane, window, 176, BLOCKS, colour=False)
+    assert not draw_lane(lane, window, 96, BLOCKS, colour=True).crowded
+    mono = draw_lane(lane, window, 176, BLOCKS, colour=False)
     assert not mono.crowded
     assert len(mono.line) == 1
 
@@ -383,19 +381,19 @@ def test_a_row_knows_whether_its_spans_have_columns_to_themselves() -> None:
     """Passes of 1.2 columns beside bubbles of 0.6 look like one long pass here and there."""
     lane, step = lane_of(seed(), 0), seed().simulation.step_time_ns
     whole = Window.whole(step)
-    assert drawn_lane(lane, whole, 66, BLOCKS, colour=True).narrow
+    assert draw_lane(lane, whole, 66, BLOCKS, colour=True).narrow
     # Three columns and two, or a few passes in view, are what they look like.
-    assert not drawn_lane(lane, whole, 176, BLOCKS, colour=True).narrow
-    assert not drawn_lane(lane, window_of(seed(), step // 2, step // 20), 66, BLOCKS, colour=True).narrow
+    assert not draw_lane(lane, whole, 176, BLOCKS, colour=True).narrow
+    assert not draw_lane(lane, window_of(seed(), step // 2, step // 20), 66, BLOCKS, colour=True).narrow
     # Nobody takes a height for a pass.
     crowd = crowded()
     whole = Window.whole(crowd.of.results.simulation.step_time_ns)
-    assert not drawn_lane(crowd, whole, 176, BLOCKS, colour=True).narrow
-    assert drawn_lane(crowd, whole, 176, BLOCKS, colour=False).narrow
+    assert not draw_lane(crowd, whole, 176, BLOCKS, colour=True).narrow
+    assert draw_lane(crowd, whole, 176, BLOCKS, colour=False).narrow
 
 
 def test_blanks_between_spans_of_a_stream_cost_no_piece() -> None:
     lane = lane_of(seed(), 5, "tp")
-    line = drawn_lane(lane, Window.whole(seed().simulation.step_time_ns), 176, BLOCKS, colour=True).line
+    line = draw_lane(lane, Window.whole(seed().simulation.step_time_ns), 176, BLOCKS, colour=True).line
     assert len(line) <= 2
     assert " " in line_text(line).strip()

@@ -50,14 +50,14 @@ async def test_e_leads_to_the_field_of_the_marked_change(make_app: MakeApp, scre
             place = listed.index(knob)
             view.action_move(-100)
             view.action_move(place)
-            chosen = view.model.chosen()
+            chosen = view.model.selected_change()
             if chosen is None or chosen.knob != knob:
                 # The summary has the best changes alone.
                 continue
             await press(pilot, "e")
             form = app.current_view
             assert isinstance(form, ParametersView)
-            found[knob] = form.form.at.label
+            found[knob] = form.form.current_field.label
             assert found[knob] == field
             form.action_move(-100)
         assert len(found) >= (1 if screen == "1" else len(FIELDS))
@@ -68,7 +68,7 @@ async def test_screen_5_shows_what_an_advice_changed(make_app: MakeApp, size: tu
     app = app_on(make_app, four_ranks(), first="summary")
     async with app.run_test(size=size) as pilot:
         factor = Parameters(slow_rank=("3=0.5",))
-        app.runs.try_run(app.session.opened.setup.under(factor))
+        app.runs.try_run(app.session.opened.setup.with_parameters(factor))
         await run_over(pilot)
         await press(pilot, "5")
         assert re.search(r">\* rank 3 +< 0\.5 > +x +was 1", screen_text(app))
@@ -79,7 +79,7 @@ async def test_screen_5_shows_what_an_advice_changed(make_app: MakeApp, size: tu
         # And of the next one, which comes while another screen is open.
         await press(pilot, "1")
         app.runs.try_run(
-            app.session.opened.setup.under(
+            app.session.opened.setup.with_parameters(
                 Parameters(slow_rank=("3=0.5",), layer_scale=("forward_step=0.9",))
             )
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.workload import open_workload
 from tests.tui.made_runs import lonely, run, seed, small, some_runs, two_stages
 from tests.tui.pseudo_terminal import ROOT
@@ -18,7 +18,7 @@ WORDS = {
 SHORT = {**WORDS, "fwd": "fwd", "bwd": "bwd", "opt": "opt"}
 
 
-def panel(opened: Results, now: Results, width: int, glyphs: Glyphs) -> tuple[list[str], str]:
+def panel(opened: SimulatedRun, now: SimulatedRun, width: int, glyphs: Glyphs) -> tuple[list[str], str]:
     """(the bars without their labels, the legend)."""
     lines = effect_lines(opened, now, [], [], "", (width, 40), glyphs)
     texts = ["".join(text for text, _ in line) for line in lines]

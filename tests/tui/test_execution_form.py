@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from simcore.chakra import find_set, open_set
-from simcore.executing.executed import Execution
+from simcore.executing.execution_result import Execution
 from simcore.parameters import Parameters
 from simcore.records import replace
-from simcore.runs.executed import TraceResults, executed_results
+from simcore.runs.executed import ExecutedRun, run_execution
 from tests.executing.encoding import COMP, write_json, write_set
 from tui.parameters.execution_form import ExecutionForm
 
@@ -22,20 +22,20 @@ SYSTEM = {
 NETWORK = "topology: [ Switch ]\nnpus_count: [ 2 ]\nbandwidth: [ 400.0 ]\nlatency: [ 300.0 ]\n"
 
 
-def opened(folder: Path, **asked: Any) -> TraceResults:
+def opened(folder: Path, **asked: Any) -> ExecutedRun:
     node = {"id": 1, "name": "fwd", "type": COMP, "micros": 5, "attributes": {}}
     found = find_set(write_set(folder, [[node]] * 2))
     assert found is not None
-    return executed_results(Execution(open_set(found), Parameters(**asked)))
+    return run_execution(Execution(open_set(found), Parameters(**asked)))
 
 
-def rows(run: TraceResults, draft: Parameters | None = None) -> dict[str, tuple[str, str]]:
+def rows(run: ExecutedRun, draft: Parameters | None = None) -> dict[str, tuple[str, str]]:
     """(value, where it comes from) by label."""
     form = ExecutionForm()
-    basis = form.basis(run)
-    near = basis if draft is None else form.near(run.setup.under(draft), basis)
+    basis = form.make_context(run)
+    near = basis if draft is None else form.make_draft_context(run.setup.with_parameters(draft), basis)
     fields = form.fields(basis)
-    return {one.label: (one.shown(near), one.origin(near)) for one in fields}
+    return {one.label: (one.displayed_value(near), one.origin(near)) for one in fields}
 
 
 @pytest.mark.parametrize("dialect", [None, "astra-sim-2"])
@@ -51,7 +51,7 @@ def test_what_the_system_file_says_is_shown_with_its_basis(tmp_path: Path, diale
     assert found["collective optimization"] == ("baseline", "the files")
     assert found["dim"] == ("switch 2 400GiB/s", "the file")
     # The JSON has the same, not the defaults of a cluster that did not run.
-    values = run.figures.of.parameters
+    values = run.figures.origin.parameters
     assert (values["splits"], values["endpoint_delay"], values["local_mem_bw"]) == (4, 7, 1600)
     given = rows(run, replace(run.parameters, splits=8, system=None))
     assert given["splits"] == ("8", "given")
@@ -72,7 +72,7 @@ def test_a_count_is_scrubbed_from_what_is_in_force(tmp_path: Path) -> None:
     system = write_json(tmp_path / "system.json", SYSTEM)
     run = opened(tmp_path, system=system, dim=("switch:2:50:500",))
     form = ExecutionForm()
-    basis = form.basis(run)
+    basis = form.make_context(run)
     splits = next(one for one in form.fields(basis) if one.label == "splits")
     assert splits.scrubbed(basis, 1, False) == {"splits": 5}
 
@@ -80,10 +80,10 @@ def test_a_count_is_scrubbed_from_what_is_in_force(tmp_path: Path) -> None:
 def test_a_switch_is_on_or_off(tmp_path: Path) -> None:
     run = opened(tmp_path)
     form = ExecutionForm()
-    basis = form.basis(run)
+    basis = form.make_context(run)
     fold = next(one for one in form.fields(basis) if one.label == "no fold")
-    assert fold.shown(basis) == "off"
-    on = form.near(run.setup.changed(**fold.scrubbed(basis, 1, False)), basis)
-    assert (on.setup.parameters.no_fold, fold.shown(on), fold.origin(on)) == (True, "on", "given")
+    assert fold.displayed_value(basis) == "off"
+    on = form.make_draft_context(run.setup.with_changes(**fold.scrubbed(basis, 1, False)), basis)
+    assert (on.setup.parameters.no_fold, fold.displayed_value(on), fold.origin(on)) == (True, "on", "given")
     assert fold.typed(basis, "on") == {"no_fold": True}
     assert fold.typed(on, "off") == {"no_fold": False}

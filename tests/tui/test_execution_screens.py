@@ -9,11 +9,11 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from simcore.chakra import find_set, open_set
-from simcore.executing.executed import Execution
-from simcore.executing.untaken import taken
+from simcore.executing.execution_result import Execution
+from simcore.executing.sibling_files import with_sibling_files
 from simcore.parameters import Parameters
 from simcore.records import replace
-from simcore.runs.executed import TraceResults, executed_results
+from simcore.runs.executed import ExecutedRun, run_execution
 from simcore.trace.run import path_parts
 from tests.executing.encoding import COLL, COMP, RECV, SEND, write_set
 from tests.executing.test_untaken import folder_of
@@ -73,17 +73,17 @@ def ranks() -> list[list[dict[str, Any]]]:
     return found
 
 
-def run(folder: Path, asked: str) -> TraceResults:
+def run(folder: Path, asked: str) -> ExecutedRun:
     """The path is a name alone: no test may depend on where it lies."""
     found = find_set(write_set(folder, ranks()))
     assert found is not None
     groups = folder / "groups.json"
     groups.write_text('{"1": [0, 1], "2": [2, 3]}')
-    opened = executed_results(
+    opened = run_execution(
         Execution(replace(open_set(found), path="wl"), replace(ASKED[asked], comm_groups=str(groups)))
     )
-    setup = opened.setup.changed(comm_groups="groups.json")
-    return TraceResults(replace(opened.executed, setup=setup))
+    setup = opened.setup.with_changes(comm_groups="groups.json")
+    return ExecutedRun(replace(opened.executed, setup=setup))
 
 
 @pytest.mark.parametrize("size", SIZES, ids=["120x36", "80x24"])
@@ -114,7 +114,7 @@ async def test_enter_on_the_note_of_files_beside_a_set_runs_it_with_them(
     make_app()
     found = find_set(str(folder_of(tmp_path / "a run")))
     assert found is not None
-    opened = executed_results(Execution(open_set(found), Parameters()))
+    opened = run_execution(Execution(open_set(found), Parameters()))
     app = WltuiApp(Session(opened), first="notes")
     async with app.run_test(size=(100, 30)) as pilot:
         await press(pilot)
@@ -127,7 +127,7 @@ async def test_enter_on_the_note_of_files_beside_a_set_runs_it_with_them(
         said(screen_rows(app), "t runs it", "Esc closes")
         await press(pilot, "t")
         await run_over(pilot)
-        assert app.session.current.parameters == taken(opened.setup).parameters
+        assert app.session.current.parameters == with_sibling_files(opened.setup).parameters
         assert app.session.current.parameters.dialect == "astra-sim-2"
         assert len(app.session.history) == 2
         await press(pilot, "1", "exclamation_mark")
@@ -138,5 +138,5 @@ def test_the_legs_say_how_many_segments_of_the_report_they_join(tmp_path: Path) 
     model = WhyModel(run(tmp_path, "astra"))
     segments = sum(1 for _ in path_parts(model.results, "kind"))
     text = text_of(draw(model, 120, 36, BLOCKS, ""))
-    assert segments >= len(model.legs)
-    assert (f", {segments} segments joined" in text) == (segments > len(model.legs))
+    assert segments >= len(model.merged_segments)
+    assert (f", {segments} segments joined" in text) == (segments > len(model.merged_segments))

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from simcore.parameters import Parameters
 from simcore.render.export import FORMATS, Request
-from simcore.runs.measured import MeasuredResults, measured_results
-from simcore.runs.simulated import Results
+from simcore.runs.measured import RecordedRun, run_recording
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from tests.page.opened import data_of, page_of
 from tests.tui.conftest import MakeApp
@@ -45,13 +45,13 @@ async def exported(app: WltuiApp, name: str, *more: str, before: tuple[str, ...]
             await press(pilot, "ctrl+u", *answer, "enter")
         # A page of two runs has the changes of both, some 70 runs: 10 s on an idle machine.
         await run_over(pilot, 4 * PATIENCE)
-        await wait_until(pilot, lambda: app.said and not app.said.startswith("exporting"))
-        return app.said
+        await wait_until(pilot, lambda: app.status_text and not app.status_text.startswith("exporting"))
+        return app.status_text
 
 
 def by_command(name: str, parameters: Parameters) -> bytes:
     chosen = next(one for one in FORMATS if one.name == name)
-    return b"".join(chosen.requested(Request(seed_workload(), parameters)).pieces)
+    return b"".join(chosen.build_export(Request(seed_workload(), parameters)).chunks)
 
 
 async def test_the_run_on_the_screen_goes_to_perfetto_and_to_csv(make_app: MakeApp, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ async def test_what_cannot_be_written_is_said(make_app: MakeApp, tmp_path: Path)
 
 
 async def test_a_measured_run_is_exported_too(tmp_path: Path) -> None:
-    app = WltuiApp(Session(MeasuredResults(measured())), first="timeline")
+    app = WltuiApp(Session(RecordedRun(measured())), first="timeline")
     assert (await exported(app, "m.json")).startswith("m.json: ")
     assert json.loads((tmp_path / "m.json").read_bytes())["traceEvents"]
 
@@ -104,25 +104,25 @@ async def test_a_measured_run_is_exported_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["chrome", "csv"])
 async def test_a_replay_on_the_screen_is_the_one_of_the_command(tmp_path: Path, name: str) -> None:
     run, parameters = measured(), Parameters(compute_scale=0.5)
-    app = WltuiApp(Session(measured_results(run, parameters)), first="timeline")
+    app = WltuiApp(Session(run_recording(run, parameters)), first="timeline")
     file = "r.json" if name == "chrome" else "r.csv"
     assert " replayed, " in await exported(app, file)
     chosen = next(one for one in FORMATS if one.name == name)
-    of_command = b"".join(chosen.requested(Request(run, parameters)).pieces)
+    of_command = b"".join(chosen.build_export(Request(run, parameters)).chunks)
     assert (tmp_path / file).read_bytes() == of_command
-    assert of_command != b"".join(chosen.requested(Request(run, Parameters())).pieces)
+    assert of_command != b"".join(chosen.build_export(Request(run, Parameters())).chunks)
 
 
 async def test_a_page_to_hand_on_is_that_of_the_command(make_app: MakeApp, tmp_path: Path) -> None:
-    run = Results(simulate(seed_workload(), FOUR))
+    run = SimulatedRun(simulate(seed_workload(), FOUR))
     said = await exported(make_app(run), "a.html")
     assert said.startswith("a.html: page of a run, ")
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
-    assert page == page_of(Results(simulate(seed_workload(), FOUR)))
+    assert page == page_of(SimulatedRun(simulate(seed_workload(), FOUR)))
 
 
 async def test_the_page_of_the_screen_that_compares_has_both_runs(make_app: MakeApp, tmp_path: Path) -> None:
-    run = Results(simulate(seed_workload(), FOUR))
+    run = SimulatedRun(simulate(seed_workload(), FOUR))
     said = await exported(make_app(run), "b.html", before=("5", "greater_than_sign", "6"))
     assert said.startswith("b.html: ")
     assert "two runs" in said

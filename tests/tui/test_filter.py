@@ -80,12 +80,12 @@ def test_a_span_that_is_hidden_is_still_told_of_and_that_it_is_hidden() -> None:
 def test_leaving_takes_the_range_first_and_then_the_filter() -> None:
     model = filtered("bubble")
     model.selection.fix(0, 10)
-    model.leave()
+    model.clear_last()
     assert model.filter.is_on
     assert not model.selection.is_there
-    model.leave()
+    model.clear_last()
     assert not model.filter.is_on
-    assert model.shown(model.current) is model.current.content
+    assert model.visible_content(model.current) is model.current.content
 
 
 def test_an_empty_filter_shows_all() -> None:
@@ -97,9 +97,9 @@ def test_an_empty_filter_shows_all() -> None:
 def test_another_run_is_filtered_alike() -> None:
     model = TimelineModel(small())
     model.filter.set(parse_query("bubble"))
-    before = model.shown(model.current)
+    before = model.visible_content(model.current)
     model.show(seed())
-    after = model.shown(model.current)
+    after = model.visible_content(model.current)
     assert after is not before
     assert len(after.spans.start) == 16
 
@@ -109,5 +109,5 @@ def test_a_lane_shows_where_steps_end_whatever_is_left_of_it() -> None:
     assert model.current.seams
     ends = drawn(model).count("│")
     model.filter.set(parse_query("> 1 s"))
-    assert not len(model.shown(model.current).spans.start)
+    assert not len(model.visible_content(model.current).spans.start)
     assert drawn(model).count("│") >= ends

@@ -16,8 +16,8 @@ from tests.tui.pseudo_terminal import ROOT, SEED, wltui
 from tests.tui.screen_reading import press, screen_rows, screen_text
 from tests.tui.test_measured_screens import app_on, four_ranks
 from tui.app import WltuiApp
-from tui.keys import actions, key_name, key_of, keymap_path, read_keymap
-from tui.keys.actions import renamed
+from tui.keys import key_name, key_of, keymap_path, list_actions, read_keymap
+from tui.keys.actions import rename_hint_keys
 from tui.keys.keymap import RENAMED, UserKeys
 from tui.screens import all_bindings
 from tui.summary.view import SummaryView
@@ -154,9 +154,9 @@ def test_a_fifo_or_device_in_place_of_the_keymap_is_not_waited_for(tmp_path: Pat
 
 def test_hints_show_the_keys_of_the_keymap() -> None:
     keymap = {"timeline.zoom-in": "i", "timeline.cursor-left": "left,b"}
-    assert renamed("w s", TimelineView.BINDINGS, keymap) == "i s"
-    assert renamed("hjkl", TimelineView.BINDINGS, keymap) == "Leftjkl"
-    assert renamed("Space", TimelineView.BINDINGS, keymap) == "Space"
+    assert rename_hint_keys("w s", TimelineView.BINDINGS, keymap) == "i s"
+    assert rename_hint_keys("hjkl", TimelineView.BINDINGS, keymap) == "Leftjkl"
+    assert rename_hint_keys("Space", TimelineView.BINDINGS, keymap) == "Space"
 
 
 async def test_the_new_key_works_and_the_old_one_does_not(make_app: MakeApp, tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_a_keymap_in_the_configuration_directory_is_read(tmp_path: Path) -> None
 
 def test_each_action_has_words_and_an_id_of_its_own() -> None:
     for name, bindings in all_bindings().items():
-        found = actions([*bindings, *WltuiApp.BINDINGS], {})
+        found = list_actions([*bindings, *WltuiApp.BINDINGS], {})
         assert all(one.words and "." in one.id for one in found), name
         assert len({one.id for one in found}) == len(found), name
 
@@ -260,7 +260,7 @@ async def test_keys_of_an_old_keymap_work_on_a_measured_run(make_app: MakeApp) -
     app = app_on(make_app, four_ranks(), first="summary", keymap=keymap)
     async with app.run_test(size=(120, 36)) as pilot:
         assert isinstance(app.current_view, SummaryView)
-        assert app.current_view.model.beside.title in screen_text(app)
+        assert app.current_view.model.side_panel.title in screen_text(app)
         await press(pilot, "m")
         assert "A replay of it, rank ends" in screen_text(app)
         await press(pilot, "n")

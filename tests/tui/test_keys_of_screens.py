@@ -26,13 +26,13 @@ from tui.notes.view import NotesView
 from tui.parameters.view import ParametersView
 from tui.screens import SCREENS
 from tui.session import Run
-from tui.summary.beside import RankMap
 from tui.summary.model import MAP, WORST
+from tui.summary.side_panels import RankMap
 from tui.summary.view import SummaryView
 from tui.timeline.query import parse_query
 from tui.timeline.search import Search
 from tui.timeline.view import TimelineView
-from tui.why.frame import LEGS
+from tui.why.frame import SEGMENTS
 from tui.why.view import WhyView
 
 SIZE = (120, 36)
@@ -192,7 +192,7 @@ def prepare_summary(app: WltuiApp) -> None:
     view = app.current_view
     assert isinstance(view, SummaryView)
     view.model.panel = MAP
-    view.model.at[MAP] = (1, 2)
+    view.model.cursors[MAP] = (1, 2)
     view.redraw()
 
 
@@ -200,8 +200,8 @@ def prepare_why(app: WltuiApp) -> None:
     """In the middle of the legs of the path."""
     view = app.current_view
     assert isinstance(view, WhyView)
-    view.model.panel = LEGS
-    view.model.at[LEGS] = 12, 0
+    view.model.panel = SEGMENTS
+    view.model.cursors[SEGMENTS] = 12, 0
     view.redraw()
 
 
@@ -221,7 +221,9 @@ def prepare_parameters(app: WltuiApp) -> None:
     assert isinstance(view, ParametersView)
     view.form.cursor = next(i for i, field in enumerate(view.form.fields) if field.label == "compute scale")
     for scale in (1.5, 2.0, 2.5):
-        app.session.edit(app.session.opened.setup.under(replace(app.session.draft, compute_scale=scale)))
+        app.session.edit(
+            app.session.opened.setup.with_parameters(replace(app.session.draft, compute_scale=scale))
+        )
     app.session.undo()
     view.redraw()
 
@@ -294,8 +296,8 @@ def prepare_panels(app: WltuiApp) -> None:
     view = app.current_view
     assert isinstance(view, SummaryView | WhyView)
     panels = view.model.panels
-    view.model.panel = next((one for one in (WORST, LEGS) if one in panels), panels[0])
-    view.model.place(view.model.panel, 1)
+    view.model.panel = next((one for one in (WORST, SEGMENTS) if one in panels), panels[0])
+    view.model.set_cursor(view.model.panel, 1)
     view.redraw()
 
 
@@ -316,7 +318,9 @@ def prepare_scales(app: WltuiApp) -> None:
         view.form.cursor = 1
     if not app.session.running and app.session.current.timed:
         for scale in (1.5, 2.0, 2.5):
-            app.session.edit(app.session.opened.setup.under(replace(app.session.draft, comm_scale=scale)))
+            app.session.edit(
+                app.session.opened.setup.with_parameters(replace(app.session.draft, comm_scale=scale))
+            )
         app.session.undo()
     view.redraw()
 
@@ -374,7 +378,7 @@ async def test_every_key_of_a_screen_does_something_on_a_measured_run_or_says_wh
             if app.screen_name != screen:
                 await open_screen(pilot, screen)
             prepare(app)
-            app.said = ""
+            app.status_text = ""
             app.changed()
             await pilot.pause()
             before = screen_text(app)
@@ -408,10 +412,10 @@ async def test_left_and_right_say_where_they_move(make_app: MakeApp) -> None:
     app = app_on(make_app, measured("trace"), first="summary")
     async with app.run_test(size=SIZE) as pilot:
         await press(pilot, "l")
-        assert app.said == app.current_view.model.beside.sideways
+        assert app.status_text == app.current_view.model.side_panel.sideways_text
     app = make_app(small(), first="summary")
     async with app.run_test(size=SIZE) as pilot:
         await press(pilot, "h")
-        assert app.said == RankMap.sideways
+        assert app.status_text == RankMap.sideways_text
         await press(pilot, "tab", "l")
-        assert app.said == ""
+        assert app.status_text == ""

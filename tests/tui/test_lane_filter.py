@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.tui.made_runs import seed
-from tui.timeline.filtering import matching
+from tui.timeline.filtering import find_tracks
 from tui.timeline.lanes import LaneSource
 
 
@@ -17,4 +17,4 @@ from tui.timeline.lanes import LaneSource
     ],
 )  # fmt: skip
 def test_ranks_and_stages_are_meant_as_people_write_them(text: str, stages: set[int]) -> None:
-    assert matching(LaneSource(seed()), text) == stages
+    assert find_tracks(LaneSource(seed()), text) == stages

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, screen_rows
@@ -16,21 +16,21 @@ from tui.frame_view import styles
 from tui.timeline.view import TimelineView
 
 
-def slow() -> Results:
+def slow() -> SimulatedRun:
     """64 classes: one rank of stage 0 is slow."""
     return seed(slow_rank=("37=1.3",))
 
 
-def weight_gradients_apart() -> Results:
+def weight_gradients_apart() -> SimulatedRun:
     return seed(schedule="zb-h1")
 
 
-def crowded() -> Results:
+def crowded() -> SimulatedRun:
     """So many micro-batches that kinds alternate in nearly every cell of a wide screen."""
     return seed(microbatches=48)
 
 
-FRAMES: dict[str, tuple[Callable[[], Results], tuple[str, ...]]] = {
+FRAMES: dict[str, tuple[Callable[[], SimulatedRun], tuple[str, ...]]] = {
     "single ranks, one pinned": (seed, ("j", "j", "I", "j", "j", "p", "G")),
     "a pinned stream": (seed, ("j", "space", "j", "j", "p", *"wwww")),
     "sorted, two hidden": (seed, ("o", "o", "j", "H", "H", "j")),

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.runs.measured import MeasuredResults
-from simcore.runs.simulated import Results
+from simcore.runs.measured import RecordedRun
+from simcore.runs.simulated import SimulatedRun
 from tests.tui.made_runs import seed, small
 from tests.tui.test_arrangement import SOURCES, groups_of, measured, opened
 from tui.frame import ASCII, BLOCKS, Glyphs, text_of, width_of
@@ -74,10 +74,10 @@ def test_lanes_are_sorted_by_each_measure(order: str, first: str) -> None:
         found.next_order()
     accounts = seed().accounts
     measures = {
-        "busy": [accounts[row.key.number].busy_ns for row in found.rows],
-        "bubble": [-accounts[row.key.number].bubble_ns for row in found.rows],
-        "exposed": [-accounts[row.key.number].all_exposed_ns for row in found.rows],
-        "end": [-accounts[row.key.number].last_end_ns for row in found.rows],
+        "busy": [accounts[row.key.track_id].busy_ns for row in found.rows],
+        "bubble": [-accounts[row.key.track_id].bubble_ns for row in found.rows],
+        "exposed": [-accounts[row.key.track_id].all_exposed_ns for row in found.rows],
+        "end": [-accounts[row.key.track_id].last_end_ns for row in found.rows],
     }
     assert measures[order] == sorted(measures[order])
     assert found.rows[0].lane.title == first
@@ -105,7 +105,7 @@ def test_a_group_is_sorted_by_the_first_of_its_lanes() -> None:
     while found.order.id != "wait":
         found.next_order()
     waits = [
-        max(found.source.of.measure_ns("wait", one) for one in group.numbers)
+        max(found.source.of.measure_ns("wait", one) for one in group.track_ids)
         for row in found.rows
         for group in groups_of(found.source)
         if group.path == row.key.path
@@ -128,9 +128,9 @@ def test_only_the_lanes_that_match_are_shown(text: str, titles: list[str]) -> No
     found = Arrangement(SOURCES["16 stages"]())
     assert found.show_only(text) == len(titles)
     assert [row.lane.title for row in found.rows] == titles
-    assert found.words == f"only {text}: {len(titles)} of 16 lanes (L)"
+    assert found.omission_text == f"only {text}: {len(titles)} of 16 lanes (L)"
     assert found.show_only("") == 16
-    assert (len(found.rows), found.words) == (16, "")
+    assert (len(found.rows), found.omission_text) == (16, "")
 
 
 def test_a_group_stays_while_one_of_its_lanes_matches() -> None:
@@ -193,7 +193,7 @@ KEYS = [
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.sampled_from([small, lambda: seed(slow_rank=("37=1.3",)), lambda: MeasuredResults(measured())]),
+    st.sampled_from([small, lambda: seed(slow_rank=("37=1.3",)), lambda: RecordedRun(measured())]),
     st.lists(st.sampled_from(KEYS) | st.integers(-20, 20), max_size=15),
     st.integers(20, 210),
     st.integers(1, 50),
@@ -201,7 +201,7 @@ KEYS = [
     st.booleans(),
 )
 def test_any_arrangement_fills_the_screen_and_marks_the_lane_of_the_cursor(
-    made: Callable[[], Results | MeasuredResults],
+    made: Callable[[], SimulatedRun | RecordedRun],
     actions: list[str | int],
     width: int,
     height: int,
@@ -221,5 +221,5 @@ def test_any_arrangement_fills_the_screen_and_marks_the_lane_of_the_cursor(
         if height > 4:
             marked = [line for line in text_of(lines).split("\n") if line.startswith(">")]
             assert len(marked) == 1
-        if height > 14 and width > 70 and model.arrangement.words:
-            assert model.arrangement.words in text_of(lines)
+        if height > 14 and width > 70 and model.arrangement.omission_text:
+            assert model.arrangement.omission_text in text_of(lines)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.program.ops import STREAMS, TO_NEXT
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.trace.lane_spans import KINDS
 from tests.strategies import Case, Cell, Row, cases, make_workload
@@ -15,9 +15,9 @@ from tests.tui.made_runs import all_lanes, lane_of, lonely, run, seed, small, so
 from tui.timeline.lanes import Lane
 
 
-def run_of(case: Case) -> Results:
+def run_of(case: Case) -> SimulatedRun:
     """A generated case, simulated."""
-    return Results(simulate(*case))
+    return SimulatedRun(simulate(*case))
 
 
 def running(lane: Lane, time_ns: int) -> list[int]:
@@ -73,7 +73,7 @@ def test_what_runs_at_a_time_is_found_and_nothing_else(case: Case) -> None:
     lanes = [lane for lane in all_lanes(results) if results.simulation.step_time_ns]
     for lane in lanes:
         for time_ns in interesting_times(lane):
-            found, expected = lane.content.at(time_ns), running(lane, time_ns)
+            found, expected = lane.content.find_span(time_ns), running(lane, time_ns)
             assert (found in expected) if expected else (found is None)
 
 
@@ -83,7 +83,7 @@ def test_a_slow_transfer_is_found_while_fast_ones_come_and_go_beside_it() -> Non
     # Stages 0 and 1 are neighbours in one server, stage 2 is far away.
     results = run(workload, dim=("switch:2:100:5", "switch:3:1:100"))
     lane = lane_of(results, 1, "pp")
-    at, times = lane.content.at, interesting_times(lane)
+    at, times = lane.content.find_span, interesting_times(lane)
     missed = [time for time in times if running(lane, time) and at(time) is None]
     assert missed == []
 
@@ -123,7 +123,7 @@ def test_the_busy_share_is_the_time_in_which_anything_runs(case: Case) -> None:
 
 def test_lanes_of_seed_002_are_named_by_stage_stream_and_group_size() -> None:
     assert lane_of(seed(), 5).title == "stage  5"
-    assert lane_of(seed(), 5).ranks == 64
+    assert lane_of(seed(), 5).rank_count == 64
     assert list(seed().lanes.streams(5)) == ["compute", "tp", "dp", "pp"]
     assert [lane_of(seed(), 5, stream).title for stream in ("compute", "tp", "dp", "pp")] == [
         "compute", "tp x8", "dp x8", "pp to 4,6",
@@ -145,4 +145,4 @@ def test_a_class_lane_always_has_a_span_under_the_cursor() -> None:
     for results in some_runs():
         step = results.simulation.step_time_ns
         for time_ns in (0, step // 2, max(step - 1, 0), step):
-            assert lane_of(results, 0).content.at(time_ns) is not None
+            assert lane_of(results, 0).content.find_span(time_ns) is not None

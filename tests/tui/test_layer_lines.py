@@ -5,34 +5,34 @@ from __future__ import annotations
 import pytest
 
 from simcore.render.report.pages import run_json
-from simcore.runs.simulated import Results
-from simcore.units import digits
+from simcore.runs.simulated import SimulatedRun
+from simcore.units import group_digits
 from simcore.workload import Workload
 from tests.says import said
 from tests.strategies import Cell, Row, layer, make_workload
 from tests.tui.made_runs import line_text, lonely, run, seed, seed_workload, small, two_stages
 from tui.frame import text_of
-from tui.layers.columns import figure
+from tui.layers.columns import format_figure
 from tui.layers.view import LayersView
-from tui.layers.workload_table import SHOWN
+from tui.layers.workload_table import WORKLOAD_COLUMNS
 from tui.layers.workload_table import WorkloadTable as Table
 from tui.session import Session
 
 GROUPED, EACH = False, True
 
 
-def texts(results: Results, every_row: bool = GROUPED) -> list[dict[str, str]]:
+def texts(results: SimulatedRun, every_row: bool = GROUPED) -> list[dict[str, str]]:
     """All lines of the table, by heading."""
     table = Table(results, every_row)
     return [table.texts(line) for line in range(len(table.lines))]
 
 
-def one_rank(*rows: Row) -> Results:
+def one_rank(*rows: Row) -> SimulatedRun:
     """Rows on one rank."""
     return run(make_workload(list(rows), tp=1, pp=1, all_gpus=1))
 
 
-def view_of(workload: Workload, results: Results) -> LayersView:
+def view_of(workload: Workload, results: SimulatedRun) -> LayersView:
     """The screen, not on any terminal."""
     return LayersView(Session(results), ascii_only=False)
 
@@ -64,7 +64,7 @@ def test_a_cell_with_a_time_scale_says_what_it_is_of() -> None:
         table = Table(run(workload, time_scale=scales), GROUPED)
         line = next(number for number, line in enumerate(table.lines) if line.phase == "fwd")
         *lines, compute = (words for words, _ in table.origin(line, 400)[1])
-        priced, takes = " ".join(lines), digits(table.lines[line].cell.comm_ns)
+        priced, takes = " ".join(lines), group_digits(table.lines[line].cell.comm_ns)
         assert compute == of_compute
         scaled = f" x time scale {of_collective} = " if of_collective else " = "
         assert priced.endswith(f"{scaled}{takes} ns")
@@ -155,7 +155,7 @@ def test_only_the_first_line_of_a_row_has_its_sums() -> None:
         assert all(sums) or not any(sums)
 
 
-def large() -> Results:
+def large() -> SimulatedRun:
     """A large model: 20 s of compute and 200 GB of gradients in one row, 12 000 equal rows."""
     rows = [
         Row("layer_of_a_large_model", Cell(20 * 10**9), wg=Cell(2, "ALLREDUCE", "dp", 200 * 10**9)),
@@ -166,7 +166,7 @@ def large() -> Results:
 
 @pytest.mark.parametrize("make", [seed, small, lonely, large], ids=["seed", "small", "lonely", "large"])
 def test_every_figure_fits_its_column(make: object) -> None:
-    sizes = {one.heading: one.size for one in SHOWN.columns_for(200)}
+    sizes = {one.heading: one.size for one in WORKLOAD_COLUMNS.columns_for(200)}
     wide = {
         (heading, text)
         for line in texts(make())  # type: ignore[operator]
@@ -185,7 +185,7 @@ def test_a_name_never_pushes_the_figures_out_of_their_columns(name: str) -> None
 
 @pytest.mark.parametrize("width", [20, 60, 80, 100, 120, 200])
 def test_lines_fit_the_screen_as_long_as_the_first_columns_do(width: int) -> None:
-    columns = SHOWN.columns_for(width)
+    columns = WORKLOAD_COLUMNS.columns_for(width)
     assert [heading for heading, *_ in columns][:4] == ["layer", "rows", "phase", "compute ms"]
     if width >= 80:
         assert 1 + sum(size + 1 for _, size, *_ in columns) <= width + 1
@@ -196,10 +196,10 @@ def test_lines_fit_the_screen_as_long_as_the_first_columns_do(width: int) -> Non
 def test_the_whole_table_is_on_a_screen_of_120_columns() -> None:
     lines = view_of(seed_workload(), seed()).frame(120, 33)
     heading = line_text(lines[1])
-    for name in SHOWN.sorted_by:
+    for name in WORKLOAD_COLUMNS.sorted_by:
         assert (f" {name} " in heading + " ") == (name not in ("busbw", "all ms", "slack ms"))
     wide = line_text(view_of(seed_workload(), seed()).frame(144, 33)[1])
-    assert all(f" {name} " in wide + " " for name in SHOWN.sorted_by)
+    assert all(f" {name} " in wide + " " for name in WORKLOAD_COLUMNS.sorted_by)
     # Behind the last column stands a blank.
     assert {len(line_text(line).rstrip()) for line in lines if len(line_text(line).rstrip()) > 120} == set()
 
@@ -223,7 +223,7 @@ def test_headings_say_what_their_figures_are_of(width: int) -> None:
 
 def test_headings_are_abbreviated_below_100_columns_alone() -> None:
     for width in (80, 99, 100, 120, 160, 200):
-        titles = {one.title for one in SHOWN.columns_for(width)}
+        titles = {one.title for one in WORKLOAD_COLUMNS.columns_for(width)}
         assert ({"ph.", "comp. ms"} <= titles) == (width < 100)
         assert any(one.endswith(".") or ". " in one for one in titles) == (width < 100)
 
@@ -248,9 +248,9 @@ def test_the_critical_path_of_a_row_is_what_the_report_has(every_row: bool) -> N
         assert line.group.use.slack_ns == min(slacks, default=None)
         texts = table.texts(number)
         if line.first:
-            assert texts["critical ms"] == figure(sum(row["critical_ns"] for row in mine) / 1e6, 8)
+            assert texts["critical ms"] == format_figure(sum(row["critical_ns"] for row in mine) / 1e6, 8)
     # Of rows without a line the path has the rest.
-    assert len(seen) + table.empty("") == len(rows)
+    assert len(seen) + table.count_empty("") == len(rows)
 
 
 def test_the_cursor_moves_and_the_price_below_is_that_of_its_line() -> None:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcore.analysis.layer_order import longest_span
+from simcore.analysis.layer_order import find_longest_span
 from simcore.parameters import Parameters
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.trace import tables
 from simcore.workload import open_workload
@@ -20,7 +20,7 @@ from tests.tui.made_runs import run, seed, seed_workload, small
 from tests.tui.pseudo_terminal import SEED, Terminal, wltui
 from tests.tui.screen_reading import press, screen_rows, wait_until
 from tui.layers.view import LayersView
-from tui.layers.workload_table import SHOWN
+from tui.layers.workload_table import WORKLOAD_COLUMNS
 from tui.layers.workload_table import WorkloadTable as Table
 
 
@@ -42,7 +42,9 @@ def column_of(table: Table, heading: str) -> list[float]:
     return found
 
 
-@pytest.mark.parametrize("heading", [name for name, (_, descending) in SHOWN.sorted_by.items() if descending])
+@pytest.mark.parametrize(
+    "heading", [name for name, (_, descending) in WORKLOAD_COLUMNS.sorted_by.items() if descending]
+)
 @pytest.mark.parametrize("every_row", [False, True])
 def test_a_column_of_figures_is_sorted_by_what_it_shows(heading: str, every_row: bool) -> None:
     table = Table(seed().compute_layer_path(lambda: False), every_row)
@@ -75,7 +77,7 @@ async def test_the_figures_of_the_critical_path_come_while_the_table_is_open(mak
         line = view.table.lines[0]
         ns = sum(view.session.current.rows.critical_ns[row] for row in line.group.rows)
         assert f" {ns / 1e6:8.3f}"[:9] in screen_rows(app)[5]
-        place = [heading for heading, *_ in SHOWN.columns_for(140)].index("critical ms")
+        place = [heading for heading, *_ in WORKLOAD_COLUMNS.columns_for(140)].index("critical ms")
         await press(pilot, *"l" * place, "o")
         said(screen_rows(app)[2:3], "critical ms", "largest")
         critical = [one.group.use.critical_ns or 0 for one in view.table.lines if one.first]
@@ -89,7 +91,7 @@ async def test_a_sort_by_figures_that_are_not_there_yet_says_so(
     app = make_app()
     async with app.run_test(size=(140, 36)) as pilot:
         await press(pilot, "3")
-        place = [heading for heading, *_ in SHOWN.columns_for(140)].index("critical ms")
+        place = [heading for heading, *_ in WORKLOAD_COLUMNS.columns_for(140)].index("critical ms")
         await press(pilot, *"l" * place, "o")
         words = "the critical path is not ready yet: press o when the column has figures"
         assert screen_rows(app)[-1].strip() == words
@@ -126,7 +128,7 @@ async def test_rows_that_do_nothing_are_counted_where_they_are_left_out(make_app
         view = app.current_view
         assert isinstance(view, LayersView)
         sizes = [len(line.group.rows) for line in view.table.lines if line.first]
-        assert sum(sizes) + view.table.empty("") == 557
+        assert sum(sizes) + view.table.count_empty("") == 557
         await press(pilot, "backslash", *"moe")
         assert "0 of 557 rows, 2 empty" in screen_rows(app)[-1]
         await press(pilot, "enter")
@@ -174,12 +176,12 @@ def test_each_line_of_a_sorted_and_filtered_table_is_found_again() -> None:
 def test_the_longest_span_of_rows_is_that_of_the_timeline() -> None:
     timeline = seed().simulation.timeline
     rows = frozenset(next(group for group in seed().layer_groups if group.title == "mlp_row").rows)
-    seen = longest_span(timeline, rows, "ig")
+    seen = find_longest_span(timeline, rows, "ig")
     assert seen is not None
-    ops, start, end = timeline.columns(seen.number)
+    ops, start, end = timeline.columns(seen.track_id)
     lengths = [end[op] - start[op] for op in range(len(ops)) if ops.row[op] in rows and ops.phase[op] == 1]
     assert seen.end_ns - seen.start_ns == max(lengths)
-    assert longest_span(timeline, frozenset()) is None
+    assert find_longest_span(timeline, frozenset()) is None
 
 
 async def test_enter_leads_to_the_timeline_and_escape_back_to_the_table_as_it_was(make_app: MakeApp) -> None:
@@ -273,7 +275,7 @@ async def test_the_cursor_follows_its_row_and_phase_and_its_name_stays_in_view(
 async def test_find_sees_rows_inside_of_groups_and_says_which(make_app: MakeApp) -> None:
     """Planted: a search of the groups' own names alone."""
     workload = open_workload("fixtures/001_moe_128npu_with_mistakes.txt")
-    app = make_app(Results(simulate(workload, Parameters())))
+    app = make_app(SimulatedRun(simulate(workload, Parameters())))
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "3", "slash", *"norm2", "enter")
         view = app.current_view

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.frame import cut_apart, name_cut, rows_around, scrolled, shortened, text_of, width_of
+from tui.frame import cut_distinct, name_cut, rows_around, scrolled, shortened, text_of, width_of
 
 
 def test_the_row_of_the_cursor_is_always_shown_and_no_room_is_left() -> None:
@@ -23,17 +23,17 @@ def test_the_row_of_the_cursor_is_always_shown_and_no_room_is_left() -> None:
 def test_names_that_would_be_cut_alike_begin_where_they_differ() -> None:
     names = [f"layer.#.attention.{one}.all_gather" for one in ("query", "value")]
     assert {name_cut(name, 20) for name in names} == {"layer.#.a...l_gather"}
-    assert list(cut_apart([*names, "other"], 20).values()) == [
+    assert list(cut_distinct([*names, "other"], 20).values()) == [
         "...query.all_gather", "...value.all_gather", "other",
     ]  # fmt: skip
-    assert list(cut_apart(names, 24).values()) == ["layer...query.all_gather", "layer...value.all_gather"]
-    assert list(cut_apart(names, 12).values()) == ["...query....", "...value...."]
-    assert cut_apart(names[:1], 20) == {names[0]: "layer.#.a...l_gather"}
+    assert list(cut_distinct(names, 24).values()) == ["layer...query.all_gather", "layer...value.all_gather"]
+    assert list(cut_distinct(names, 12).values()) == ["...query....", "...value...."]
+    assert cut_distinct(names[:1], 20) == {names[0]: "layer.#.a...l_gather"}
 
 
 @given(st.lists(st.text("ab.", max_size=30), max_size=6), st.integers(4, 40))
 def test_a_name_that_is_cut_apart_fits_and_is_whole_where_there_is_room(names: list[str], limit: int) -> None:
-    found = cut_apart(names, limit)
+    found = cut_distinct(names, limit)
     assert set(found) == set(names)
     assert all(len(words) <= limit for words in found.values())
     assert all(found[name] == name for name in names if len(name) <= limit)

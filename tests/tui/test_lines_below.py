@@ -12,7 +12,7 @@ from tests.tui.made_runs import lane_of, line_text, lonely, seed, small
 from tui.frame import ASCII, BLOCKS, text_of
 from tui.session import Session
 from tui.timeline.frame import TimelineFrame
-from tui.timeline.margins import details, range_lines
+from tui.timeline.margins import cursor_lines, range_lines
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
 
@@ -96,7 +96,7 @@ def test_of_the_details_nothing_is_left_out_unsaid_and_no_lane_for_them(
     shown = len(model.arrangement.visible())
     # Every lane that has a row, but for the one that says how many are below.
     assert shown == min(len(model.arrangement.rows), model.rows)
-    told = details(model, width - 2, width >= 100)
+    told = cursor_lines(model, width - 2, width >= 100)
     last = "".join(text for text, _ in told[-1]).strip()
     free = model.rows - len(model.arrangement.rows)
     if free > 0:
@@ -158,7 +158,7 @@ def test_letters_of_a_name_come_before_its_phase() -> None:
 def test_one_rank_is_one_rank() -> None:
     model = TimelineModel(lonely())
     assert " 1 rank in 1 class" in rows_of(model, 120, 33)[-1]
-    found = dict(model.source.of.words.all_of(model.current.number, model.current.stream, 0, None))
+    found = dict(model.source.of.words.detail_rows(model.current.track_id, model.current.stream, 0, None))
     assert found["on"] == "rank 0 = stage 0, dp 0, tp 0"
     session = Session(lonely())
     assert session.facts(wide=False)[0] == "1 rank"

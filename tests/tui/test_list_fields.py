@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from textual.widgets import Label
 
-from simcore.asked.values import FORMS, check_item
 from simcore.diagnostics import UsageError
+from simcore.parameter_values.values import FORMS, check_item
 from simcore.parameters import FLAGS, Parameters, flag_of
 from tests.says import said
 from tests.tui.conftest import MakeApp
@@ -15,7 +15,7 @@ from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tests.tui.test_parameter_fields import DIMS, drafted, field_named, scrubbed, simulation_of, typed
 from tests.tui.test_parameter_form import open_field, type_value
 from tui.frame import text_of
-from tui.parameters.changes import changes_of
+from tui.parameters.changes import list_changes
 from tui.parameters.fields import fields_for
 from tui.parameters.view import ParametersView, hints_of
 from tui.session import Session
@@ -89,7 +89,7 @@ async def test_keys_that_change_a_value_say_that_a_list_is_typed(make_app: MakeA
     app = make_app(small())
     async with app.run_test(size=SIZE) as pilot:
         view = await open_field(pilot, label)
-        form = view.form.at.form
+        form = view.form.current_field.form
         await press(pilot, "k", "j")
         assert [hint[0] for hint in hints_of(running=False, is_list=True)][:2] == ["Enter", "u"]
         said(screen_rows(app)[-1:], "Enter", "list", "u undo")
@@ -128,7 +128,7 @@ async def test_another_kind_and_number_of_dimensions_are_run(make_app: MakeApp) 
         dims = app.session.current.simulation.cluster.dims
         assert [one.flag() for one in dims] == ["ring:2:4:50", "ring:2:2:300", "switch:2:2:300"]
         assert "dim 2  bandwidth" in [field.label for field in view.form.fields]
-        assert view.form.at.label == "dimensions"
+        assert view.form.current_field.label == "dimensions"
         rows = [row[1:67].rstrip() for row in screen_rows(app)]
         assert ">* dimensions          < ring 2, ring 2, ... > was switch 2, sw..." in rows
         await press(pilot, "delete")
@@ -140,8 +140,8 @@ def test_one_changed_bandwidth_is_no_change_of_the_dimensions() -> None:
     opened = simulation_of()
     faster = simulation_of(dim=("switch:2:8:50", DIMS[1]))
     reshaped = simulation_of(dim=("switch:4:8:50", "ring:2:2:300"))
-    assert [one.words for one in changes_of(fields_for(opened), opened, faster)] == ["dim 0 at 8 GB/s"]
-    found = changes_of(fields_for(opened), opened, reshaped)
+    assert [one.words for one in list_changes(fields_for(opened), opened, faster)] == ["dim 0 at 8 GB/s"]
+    found = list_changes(fields_for(opened), opened, reshaped)
     assert [one.words for one in found] == ["dimensions switch:4:8:50 ring:2:2:300"]
     moved = found[0].alone, found[0].without
     assert [None if one is None else one.parameters for one in moved] == [
@@ -155,7 +155,7 @@ def test_a_long_list_is_cut_and_what_it_was_is_in_sight(width: int, height: int)
     many = tuple(f"{rank}=1.5" for rank in range(8))
     view = ParametersView(Session(run(two_stages(), slow_rank=many)), ascii_only=False)
     view.session.edit(
-        view.session.opened.setup.under(Parameters(slow_rank=many[:7], dim=("ring:2:1:1",) * 5))
+        view.session.opened.setup.with_parameters(Parameters(slow_rank=many[:7], dim=("ring:2:1:1",) * 5))
     )
     for label in ("slow rank", "dimensions"):
         view.form.follow()

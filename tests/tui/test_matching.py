@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis.span_words import op_facts
-from simcore.runs.simulated import Results
+from simcore.analysis.span_words import find_op_facts
+from simcore.runs.simulated import SimulatedRun
 from simcore.sources.simulated import ACCOUNTS
 from tests.tui.made_runs import all_lanes, lane_of, lonely, run, seed, small, two_stages
 from tui.timeline.lanes import Lane
@@ -16,12 +16,12 @@ from tui.timeline.query import KEYWORDS, Query, parse_query
 SLOW = ("switch:2:4:50", "switch:4:2:300")
 
 
-def late() -> Results:
+def late() -> SimulatedRun:
     """A run in which ranks wait for a slow one."""
     return run(two_stages(3), dim=SLOW, slow_rank=("1=1.7",))
 
 
-def split() -> Results:
+def split() -> SimulatedRun:
     """A run whose backward is split."""
     return run(two_stages(3), dim=SLOW, schedule="zb-h1")
 
@@ -37,8 +37,8 @@ TEXTS = [
 def words_of(lane: Lane, index: int) -> tuple[set[str], str, int]:
     """What a span is, in the words of a query; the name it has; its micro-batch."""
     simulation = lane.of.results.simulation
-    account = ACCOUNTS[lane.of.results.accounts[lane.number].account[index]] if lane.stream is None else ""
-    facts = op_facts(simulation, lane.number, lane.spans.op[index])
+    account = ACCOUNTS[lane.of.results.accounts[lane.track_id].account[index]] if lane.stream is None else ""
+    facts = find_op_facts(simulation, lane.track_id, lane.spans.op[index])
     if facts is None:
         return {account}, "", -1
     if facts.kind == "compute":

@@ -9,11 +9,11 @@ import pytest
 from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
 from simcore.replay.parameters import Scales
-from simcore.runs.measured import MeasuredResults
+from simcore.runs.measured import RecordedRun
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.measured.traces import STAMP
 from tests.tui.pseudo_terminal import wltui
-from tui.parameters.trace_form import FactorField, TraceBasis, TraceForm
+from tui.parameters.trace_form import FactorField, TraceContext, TraceForm
 from tui.session import Session
 
 
@@ -34,13 +34,13 @@ def test_from_the_summary_into_the_timeline_to_the_cause_and_to_a_what_if(tmp_pa
         assert terminal.wait_for_end() == 0
 
 
-def basis_of(parameters: Parameters) -> TraceBasis:
-    results = MeasuredResults(run_of(SLOW_RANK, 2))
-    return TraceBasis(results.setup.under(parameters), results)
+def basis_of(parameters: Parameters) -> TraceContext:
+    results = RecordedRun(run_of(SLOW_RANK, 2))
+    return TraceContext(results.setup.with_parameters(parameters), results)
 
 
-def changed_of(basis: TraceBasis, values: dict[str, object]) -> TraceBasis:
-    return basis._replace(setup=basis.setup.changed(**values))
+def changed_of(basis: TraceContext, values: dict[str, object]) -> TraceContext:
+    return basis._replace(setup=basis.setup.with_changes(**values))
 
 
 def factors() -> list[FactorField]:
@@ -81,9 +81,9 @@ def test_a_rank_is_never_scrubbed_to_no_time_which_its_flag_refuses() -> None:
 
 
 def test_every_replay_has_a_command() -> None:
-    session = Session(MeasuredResults(run_of(SLOW_RANK, 2)))
+    session = Session(RecordedRun(run_of(SLOW_RANK, 2)))
     opened = session.opened
-    assert isinstance(opened, MeasuredResults)
+    assert isinstance(opened, RecordedRun)
     scales = Scales(compute=0.5, gaps=0.0, ranks={1: 2.0}, ops={"forward_step": 0.9}, stages={0: 1.5})
     session.show(opened.with_scales(scales))
     assert session.command().endswith(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from simcore.measured import MeasuredRun
 from simcore.replay.parameters import Scales
-from simcore.runs.measured import MeasuredResults
+from simcore.runs.measured import RecordedRun
 from simcore.sources.inputs import open_input
 from simcore.sources.measured import ACCOUNTS
 from simcore.trace.lane_spans import COMPUTING, KINDS
@@ -24,9 +24,9 @@ from tests.says import figures
 from tests.tui.made_runs import line_text
 from tests.workload.texts import shared_folder
 from tui.frame import ASCII, BLOCKS, text_of
-from tui.timeline.drawing import drawn_lane
+from tui.timeline.drawing import draw_lane
 from tui.timeline.frame import TimelineFrame
-from tui.timeline.jumps import longest_wait
+from tui.timeline.jumps import go_to_longest_wait
 from tui.timeline.lanes import LaneKey, LaneSource
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
@@ -42,15 +42,15 @@ _DRAWN_AS = {
 
 
 @cache
-def slow() -> MeasuredResults:
-    return MeasuredResults(run_of(SLOW_RANK, 2))
+def slow() -> RecordedRun:
+    return RecordedRun(run_of(SLOW_RANK, 2))
 
 
 @cache
-def real() -> MeasuredResults:
+def real() -> RecordedRun:
     run = open_input(str(shared_folder("corpus/rank_trace") / "wd8_tp2_pp4"))
     assert isinstance(run, MeasuredRun)
-    return MeasuredResults(run)
+    return RecordedRun(run)
 
 
 def drawn_ns(source: LaneSource, number: int) -> dict[str, int]:
@@ -59,7 +59,7 @@ def drawn_ns(source: LaneSource, number: int) -> dict[str, int]:
     return {KINDS[kind]: ns for kind, ns in found.items() if ns}
 
 
-def accounts_ns(results: MeasuredResults, number: int) -> dict[str, int]:
+def accounts_ns(results: RecordedRun, number: int) -> dict[str, int]:
     one, found = results.accounts[number], {}
     for index, ns in enumerate(one.total_ns):
         if ns:
@@ -70,8 +70,8 @@ def accounts_ns(results: MeasuredResults, number: int) -> dict[str, int]:
 
 def test_a_rank_that_waits_for_a_slow_one_is_not_busy_while_it_does() -> None:
     lanes = LaneSource(slow())
-    assert [lanes.lane(number).busy for number in lanes.numbers] == ["35%", "85%"]
-    assert [lanes.streams(number)[0].busy for number in lanes.numbers] == ["35%", "85%"]
+    assert [lanes.lane(number).busy for number in lanes.track_ids] == ["35%", "85%"]
+    assert [lanes.streams(number)[0].busy for number in lanes.track_ids] == ["35%", "85%"]
     assert drawn_ns(lanes, 0) == {
         "fwd": 10 * MS, "wait": 20 * MS, "dp": 5 * MS, "idle": MS, "opt": 4 * MS
     }  # fmt: skip
@@ -80,12 +80,12 @@ def test_a_rank_that_waits_for_a_slow_one_is_not_busy_while_it_does() -> None:
 def test_the_cells_of_a_wait_are_those_of_simulated_lanes_and_the_cursor_still_tells_the_operation() -> None:
     model = TimelineModel(slow())
     lane = model.source.lane(0)
-    text = line_text(drawn_lane(lane, Window(0, 40 * MS, 40 * MS), 40, ASCII, False).line)
+    text = line_text(draw_lane(lane, Window(0, 40 * MS, 40 * MS), 40, ASCII, False).line)
     wait = ASCII.fills["wait"]
     assert text == "[forward_]" + wait * 20 + "[dp_]" + " " + ASCII.fills["opt"] * 4
     model.go_to(LaneKey((), 0))
     model.cursor_ns = 20 * MS
-    index = model.current.content.at(model.cursor_ns)
+    index = model.current.content.find_span(model.cursor_ns)
     assert index is not None
     assert slow().run.ranks[0].ops.name[model.current.spans.op[index]] == "dp_allreduce"
 
@@ -109,11 +109,11 @@ def test_every_ns_of_a_lane_is_drawn_as_its_account_within_its_operation(
     layout: Layout, number: int, scales: Scales | None
 ) -> None:
     steps = actions(layout, Random(number))
-    results = MeasuredResults(made_run(trace_text(layout, steps, simulated(steps, Factors())), layout))
+    results = RecordedRun(made_run(trace_text(layout, steps, simulated(steps, Factors())), layout))
     if scales is not None:
         results = results.with_scales(scales)
     source = LaneSource(results)
-    for rank in source.numbers:
+    for rank in source.track_ids:
         lane, compute = source.lane(rank), source.streams(rank)[0]
         assert drawn_ns(source, rank) == accounts_ns(results, rank)
         computing = sum(results.accounts[rank].compute_ns().values())
@@ -122,7 +122,7 @@ def test_every_ns_of_a_lane_is_drawn_as_its_account_within_its_operation(
         assert sum(ns for kind, ns in shares.items() if kind in COMPUTING) == computing
         whole = {item: (lane.spans.start[at], lane.spans.end[at]) for at, item in enumerate(lane.spans.op)}
         reached = 0
-        drawn = lane.content.drawn
+        drawn = lane.content.cell_spans
         for start, end, item in zip(drawn.start, drawn.end, drawn.op, strict=True):
             assert start == reached < end
             assert whole[item][0] <= start
@@ -134,20 +134,18 @@ def test_every_ns_of_a_lane_is_drawn_as_its_account_within_its_operation(
 def test_lanes_are_sorted_by_what_their_ranks_compute_wait_and_communicate() -> None:
     source = LaneSource(slow())
     assert [one.id for one in source.orders] == ["", "busy", "bubble", "wait", "exposed", "end"]
-    assert sorted(source.numbers, key=lambda number: source.of.measure_ns("busy", number)) == [0, 1]
-    assert sorted(source.numbers, key=lambda number: -source.of.measure_ns("wait", number)) == [0, 1]
+    assert sorted(source.track_ids, key=lambda number: source.of.measure_ns("busy", number)) == [0, 1]
+    assert sorted(source.track_ids, key=lambda number: -source.of.measure_ns("wait", number)) == [0, 1]
     assert [source.lane(0).share(one) for one in ("busy", "wait", "exposed", "bubble")] == [
         "35%", "50%", "12%", "0%",
     ]  # fmt: skip
-    told = [line_text(line) for line in source.told([("stage 0", "")], (0, 1))]
+    told = [line_text(line) for line in source.heading_lines([("stage 0", "")], (0, 1))]
     assert told[0] == "stage 0   least compute: rank 0, most: rank 1"
     assert re.findall(r"(compute|wait|exposed|over)\b[a-z ]* ([\d.]+) %", told[1]) == [
         ("compute", "35.0..85.0"), ("wait", "0.0..50.0"), ("exposed", "12.5"), ("over", "0.0..1.2"),
     ]  # fmt: skip
     # Ranks without a common time wait for nobody: there is nothing to sort by.
-    apart = LaneSource(
-        MeasuredResults(run_of(op(0, "forward_step", 0, 10) + op(1, "forward_step", 50, 60), 2))
-    )
+    apart = LaneSource(RecordedRun(run_of(op(0, "forward_step", 0, 10) + op(1, "forward_step", 50, 60), 2)))
     assert [one.id for one in apart.orders] == ["", "busy", "exposed", "end"]
 
 
@@ -157,9 +155,9 @@ def test_what_takes_no_time_is_drawn_with_its_instant_still() -> None:
         + "\n"
         + Op("dp_allreduce", "1010.00", "0", group="dp").line()
     )
-    lane = LaneSource(MeasuredResults(run_of(text, 1))).lane(0)
-    assert [KINDS[kind] for kind in lane.content.drawn.category] == ["bwd", "dp"]
-    assert lane.content.drawn.end[1] - lane.content.drawn.start[1] == 1
+    lane = LaneSource(RecordedRun(run_of(text, 1))).lane(0)
+    assert [KINDS[kind] for kind in lane.content.cell_spans.category] == ["bwd", "dp"]
+    assert lane.content.cell_spans.end[1] - lane.content.cell_spans.start[1] == 1
 
 
 def test_a_name_stands_in_the_longest_part_and_hides_no_wait() -> None:
@@ -167,8 +165,8 @@ def test_a_name_stands_in_the_longest_part_and_hides_no_wait() -> None:
     first = Sub("1030.00", "20.00", source="_allreduce")
     second = Sub("1030.00", "0.10", source="_allreduce")
     text = op(0, "forward_step", 0, 60, subs=(first,)) + op(1, "forward_step", 0, 60, subs=(second,))
-    lane = LaneSource(MeasuredResults(run_of(text, 2, tp=2))).lane(0)
-    line = line_text(drawn_lane(lane, Window(0, 60 * MS, 60 * MS), 60, ASCII, False).line)
+    lane = LaneSource(RecordedRun(run_of(text, 2, tp=2))).lane(0)
+    line = line_text(draw_lane(lane, Window(0, 60 * MS, 60 * MS), 60, ASCII, False).line)
     fill, wait = ASCII.fills["fwd"], ASCII.fills["wait"]
     assert line == fill * 10 + wait * 20 + "[forward_step                ]"
 
@@ -176,14 +174,14 @@ def test_a_name_stands_in_the_longest_part_and_hides_no_wait() -> None:
 def test_the_filter_leaves_the_parts_of_matching_operations() -> None:
     model = TimelineModel(slow())
     model.filter.set(parse_query("dp_allreduce"))
-    shown = model.shown(model.source.lane(0))
-    assert [KINDS[kind] for kind in shown.drawn.category] == ["wait", "dp"]
-    assert list(shown.drawn.start) == [10 * MS, 30 * MS]
+    shown = model.visible_content(model.source.lane(0))
+    assert [KINDS[kind] for kind in shown.cell_spans.category] == ["wait", "dp"]
+    assert list(shown.cell_spans.start) == [10 * MS, 30 * MS]
 
 
 def test_of_a_real_run_the_slow_rank_is_seen() -> None:
     lanes = LaneSource(real())
-    busy = [lanes.lane(number).busy for number in lanes.numbers]
+    busy = [lanes.lane(number).busy for number in lanes.track_ids]
     assert busy == ["17%", "18%", "17%", "17%", "17%", "17%", "24%", "49%"]
 
 
@@ -194,7 +192,7 @@ def test_of_a_real_run_the_slow_rank_is_seen() -> None:
 _WAIT = re.compile(r"(?:(nothing) waits; )?(?:(\w+) )?longest of (\d+) (wait|idle)\w*.* this lane, (.*)")
 
 
-def waits_told(results: MeasuredResults, number: int, count: int) -> list[tuple[str | None, ...]]:
+def waits_told(results: RecordedRun, number: int, count: int) -> list[tuple[str | None, ...]]:
     """What `b` says, pressed so often in the lane of a rank: (name, "nothing" where nothing waits, which one,
     of how many, of what, its length).
     """
@@ -202,8 +200,8 @@ def waits_told(results: MeasuredResults, number: int, count: int) -> list[tuple[
     model.go_to(LaneKey((), number))
     said: list[tuple[str | None, ...]] = []
     for _ in range(count):
-        longest_wait(model, everywhere=False)
-        index = model.current.content.at(model.cursor_ns)
+        go_to_longest_wait(model, everywhere=False)
+        index = model.current.content.find_span(model.cursor_ns)
         assert index is not None
         item = model.current.spans.op[index]
         name = results.run.ranks[number].ops.name[item] if item >= 0 else "gap"
@@ -224,10 +222,10 @@ def test_the_longest_wait_is_that_of_the_details() -> None:
     ]
     model = TimelineModel(slow())
     model.go_to(LaneKey((), 1))
-    longest_wait(model, everywhere=True)
+    go_to_longest_wait(model, everywhere=True)
     assert figures(model.notice) == ["1", "20.000 ms"]
     assert " all lanes, " in model.notice
-    assert (model.current.number, model.cursor_ns) == (0, 10 * MS)
+    assert (model.current.track_id, model.cursor_ns) == (0, 10 * MS)
 
 
 def test_an_operation_waits_as_long_as_all_of_it_does() -> None:
@@ -239,7 +237,7 @@ def test_an_operation_waits_as_long_as_all_of_it_does() -> None:
         )
         return op(rank, "forward_step", 0, 60, subs=subs)
 
-    results = MeasuredResults(run_of(step(0) + step(1), 2, tp=2))
+    results = RecordedRun(run_of(step(0) + step(1), 2, tp=2))
     assert waits_told(results, 0, 1) == [("forward_step", None, None, "1", "wait", "11.000 ms")]
 
 
@@ -252,7 +250,7 @@ def test_of_a_real_run_waits_inside_operations_are_found() -> None:
 
 
 def test_a_receive_of_which_no_send_is_known_counts_in_whole() -> None:
-    ((name, nothing, which, _, what, length),) = waits_told(MeasuredResults(seed()), 0, 1)
+    ((name, nothing, which, _, what, length),) = waits_told(RecordedRun(seed()), 0, 1)
     assert (name, nothing, which, what, length) == ("recv_forward", None, None, "wait", "629.8 ms")
 
 
@@ -260,7 +258,7 @@ def test_a_receive_of_which_no_send_is_known_counts_in_whole() -> None:
 @given(_LAYOUTS, st.integers(0, 10**6))
 def test_what_b_walks_through_is_all_that_a_rank_waits_and_idles(layout: Layout, number: int) -> None:
     steps = actions(layout, Random(number))
-    results = MeasuredResults(made_run(trace_text(layout, steps, simulated(steps, Factors())), layout))
+    results = RecordedRun(made_run(trace_text(layout, steps, simulated(steps, Factors())), layout))
     model = TimelineModel(results)
     everywhere = []
     for rank, account in enumerate(results.accounts):
@@ -286,25 +284,25 @@ def test_a_range_has_the_accounts_and_sums_to_its_length(
     layout: Layout, number: int, percents: tuple[int, int]
 ) -> None:
     steps = actions(layout, Random(number))
-    results = MeasuredResults(made_run(trace_text(layout, steps, simulated(steps, Factors())), layout))
+    results = RecordedRun(made_run(trace_text(layout, steps, simulated(steps, Factors())), layout))
     lanes = results.lanes
     first, last = (results.step_time_ns * one // 100 for one in sorted(percents))
     together: dict[str, int] = {}
     for rank in range(len(results.accounts)):
         found = lanes.figures(rank, first, last)
-        assert sum(one.ns for one in found.of) == last - first == found.room_ns
-        for one in found.of:
+        assert sum(one.ns for one in found.figures) == last - first == found.full_ns
+        for one in found.figures:
             together[one.words] = together.get(one.words, 0) + one.ns
         whole = lanes.figures(rank, 0, results.step_time_ns)
-        waits = {one.words: one.ns for one in whole.of if one.words in ("wait", "bubble")}
+        waits = {one.words: one.ns for one in whole.figures if one.words in ("wait", "bubble")}
         account = results.accounts[rank]
         assert waits == {name: account.ns(name) for name in ("wait", "bubble") if account.ns(name)}
-    assert {one.words: one.ns for one in lanes.figures(None, first, last).of} == together
+    assert {one.words: one.ns for one in lanes.figures(None, first, last).figures} == together
 
 
 def test_the_range_of_an_operation_says_what_of_it_is_waiting() -> None:
     found = slow().lanes.figures(0, 10 * MS, 35 * MS)
-    assert [(one.words, one.short, one.kind, one.ns) for one in found.of] == [
+    assert [(one.words, one.short, one.kind, one.ns) for one in found.figures] == [
         ("exposed dp", "exp dp", "dp", 5 * MS),
         ("wait", "wait", "wait", 20 * MS),
     ]

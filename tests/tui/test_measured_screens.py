@@ -12,7 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from simcore.diagnostics import InputError
 from simcore.measured import MeasuredRun
-from simcore.runs.measured import MeasuredResults
+from simcore.runs.measured import RecordedRun
 from simcore.sources.inputs import open_input, read_input
 from tests.analysis.test_beside import made_simulation, two_stage_trace
 from tests.command_line.running import ROOT
@@ -27,7 +27,7 @@ from tui.frame import ASCII, BLOCKS, text_of
 from tui.session import Session
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.lanes import LaneSource
-from tui.timeline.margins import details
+from tui.timeline.margins import cursor_lines
 from tui.timeline.model import TimelineModel
 
 SEED = "004_megatron_rank7_trace.txt"
@@ -89,7 +89,7 @@ FRAMES = {
 def app_on(make_app: MakeApp, run: MeasuredRun, **keywords: object) -> WltuiApp:
     """An app on a measured run, with the environment that `make_app` sets."""
     make_app()
-    return WltuiApp(Session(MeasuredResults(run)), **{"first": "timeline", **keywords})  # type: ignore[arg-type]
+    return WltuiApp(Session(RecordedRun(run)), **{"first": "timeline", **keywords})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("size", SIZES, ids=["120x36", "80x24"])
@@ -121,8 +121,8 @@ async def test_a_measured_run_without_colour_is_drawn_as_before(
 
 @pytest.mark.parametrize("run", RUNS)
 def test_lanes_lie_in_the_step_and_cells_add_up(run: str) -> None:
-    source = LaneSource(MeasuredResults(RUNS[run]()))
-    for number in range(source.groups):
+    source = LaneSource(RecordedRun(RUNS[run]()))
+    for number in range(source.track_count):
         for lane in (source.lane(number), *source.streams(number)):
             spans = lane.spans
             assert list(spans.start) == sorted(spans.start)
@@ -131,16 +131,16 @@ def test_lanes_lie_in_the_step_and_cells_add_up(run: str) -> None:
             for column, found in enumerate(lane.content.shares.cells(edges)):
                 assert found == naive_cell(lane, edges[column], edges[column + 1])  # type: ignore[arg-type]
             for index, start in enumerate(spans.start):
-                assert lane.content.at(start) is not None
-                assert spans.start[lane.content.at(start) or 0] == start or index
+                assert lane.content.find_span(start) is not None
+                assert spans.start[lane.content.find_span(start) or 0] == start or index
 
 
 def said(run: MeasuredRun, lane: int, time_ns: int, *, wide: bool = True) -> list[str]:
     """The lines at a time of a lane of the first rank, unfolded."""
-    model = TimelineModel(MeasuredResults(run))
+    model = TimelineModel(RecordedRun(run))
     model.toggle_fold()
     model.lane, model.cursor_ns = lane, time_ns
-    return [line_text(line) for line in details(model, 120, wide)]
+    return [line_text(line) for line in cursor_lines(model, 120, wide)]
 
 
 def test_the_lines_at_the_cursor_say_what_the_file_says() -> None:
@@ -180,13 +180,13 @@ def test_what_has_no_length_says_why() -> None:
 
 
 def test_ranks_before_their_start_and_after_their_end_say_so() -> None:
-    model = TimelineModel(MeasuredResults(four_ranks()))
+    model = TimelineModel(RecordedRun(four_ranks()))
     model.lane, model.cursor_ns = 5, 0
-    line = line_text(details(model, 120, True)[0])
+    line = line_text(cursor_lines(model, 120, True)[0])
     assert line.startswith("not running yet, ")
     assert line.endswith(" forward_step   rank 3, stage 1")
     model.lane, model.cursor_ns = 1, model.window.step_ns - 1
-    line = line_text(details(model, 120, True)[0])
+    line = line_text(cursor_lines(model, 120, True)[0])
     assert line.startswith("over, ")
     assert line.endswith(" optimizer_step   rank 0, stage 0")
 
@@ -200,7 +200,7 @@ def test_text_of_a_trace_is_safe_and_has_one_cell_a_character(width: int) -> Non
             dtype=HOSTILE, subs=(Sub(name=HOSTILE, collective=HOSTILE, group=HOSTILE),))  # fmt: skip
     run = made(op.line())
     for glyphs in (BLOCKS, ASCII):
-        model = TimelineModel(MeasuredResults(run))
+        model = TimelineModel(RecordedRun(run))
         model.toggle_fold()
         for lane in range(len(model.lanes)):
             model.lane = lane
@@ -212,7 +212,7 @@ def test_text_of_a_trace_is_safe_and_has_one_cell_a_character(width: int) -> Non
 
 @pytest.mark.parametrize("run", RUNS)
 def test_every_key_of_the_timeline_works_on_a_measured_run(run: str) -> None:
-    model = TimelineModel(MeasuredResults(RUNS[run]()))
+    model = TimelineModel(RecordedRun(RUNS[run]()))
     drawing = TimelineFrame(BLOCKS, colour=False)
     for _ in range(3):
         for act in (
@@ -239,7 +239,7 @@ async def test_a_trace_beside_a_simulated_run_is_drawn_as_before(
     make_app: MakeApp, snapshot: SnapshotAssertion, keys: tuple[str, ...], size: tuple[int, int]
 ) -> None:
     make_app()
-    session = Session(MeasuredResults(two_stage_trace(45).run))
+    session = Session(RecordedRun(two_stage_trace(45).run))
     session.against = made_simulation(Layout(1, 1, 2, 1))
     app = WltuiApp(session, first="compare")
     text = await frame_after(app, size, keys)

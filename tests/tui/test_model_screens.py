@@ -8,7 +8,7 @@ from syrupy.assertion import SnapshotAssertion
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
 from simcore.parameters import Parameters
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from tests.tui.conftest import MakeApp
 from tests.tui.screen_reading import press, run_over, screen_rows
@@ -33,9 +33,9 @@ FRAMES = {
 }
 
 
-def llama(limit: str) -> Results:
-    opened = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).opened()
-    return Results(simulate(opened, Parameters(gpu="h100", world=16, tp=2, pp=2, global_batch=64,
+def llama(limit: str) -> SimulatedRun:
+    opened = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).empty_workload()
+    return SimulatedRun(simulate(opened, Parameters(gpu="h100", world=16, tp=2, pp=2, global_batch=64,
                                                memory_limit=limit)))  # fmt: skip
 
 

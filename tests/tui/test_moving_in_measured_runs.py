@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 
 from simcore.measured import MeasuredRun
-from simcore.runs.measured import MeasuredResults
+from simcore.runs.measured import RecordedRun
 from tests.analysis.test_measured_ranges import seed
 from tests.tui.made_runs import line_text
 from tui.frame import BLOCKS, text_of
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.jumps import (
     NOTHING_WAITS_ANYWHERE,
+    extend_range,
     first_match,
-    longest_wait,
+    go_to_longest_wait,
     next_match,
     set_mark,
     step_pass,
-    take_more,
 )
-from tui.timeline.margins import full_details
+from tui.timeline.margins import make_details
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
 from tui.timeline.search import Search
@@ -32,7 +32,7 @@ def run() -> MeasuredRun:
 
 def names(text: str) -> set[str]:
     """The operations that a query finds in the rank's own lane."""
-    model = TimelineModel(MeasuredResults(run()))
+    model = TimelineModel(RecordedRun(run()))
     lane, ops = model.current, run().ranks[0].ops
     flags = lane.matches(parse_query(text))
     items = (item for item, flag in zip(lane.spans.op, flags, strict=True) if flag)
@@ -60,18 +60,18 @@ def test_words_mean_operations(text: str, found: set[str]) -> None:
 
 
 def test_a_search_finds_sub_operations_where_no_operation_matches() -> None:
-    model = TimelineModel(MeasuredResults(run()))
+    model = TimelineModel(RecordedRun(run()))
     found = Search(model.source, parse_query("linear"), model.unfolded)
     while not found.advance(1.0):
         pass
     if found.count:
-        assert found.beyond
+        assert found.searches_folded
         first_match(model, found)
         assert model.current.stream is not None
 
 
 def test_a_rank_that_is_not_there_is_said() -> None:
-    model = TimelineModel(MeasuredResults(run()))
+    model = TimelineModel(RecordedRun(run()))
     problems = {"37": "rank 37 is not in this run", "stage 9": "no rank of stage 9 is in this run"}
     for text, problem in problems.items():
         assert Search(model.source, parse_query(text), model.unfolded).problem == problem
@@ -81,7 +81,7 @@ def test_a_rank_that_is_not_there_is_said() -> None:
 
 
 def test_passes_are_the_steps_of_micro_batches() -> None:
-    model = TimelineModel(MeasuredResults(run()))
+    model = TimelineModel(RecordedRun(run()))
     model.move_to(0)
     step_pass(model, 1)
     assert model.notice.startswith("forward_step of micro-batch 0 (1st of 1), ")
@@ -90,12 +90,12 @@ def test_passes_are_the_steps_of_micro_batches() -> None:
 
 
 def test_waits_are_gaps_and_receives() -> None:
-    model = TimelineModel(MeasuredResults(run()))
-    longest_wait(model, everywhere=False)
-    index = model.current.content.at(model.cursor_ns)
+    model = TimelineModel(RecordedRun(run()))
+    go_to_longest_wait(model, everywhere=False)
+    index = model.current.content.find_span(model.cursor_ns)
     assert index is not None
     first = model.current.spans.end[index] - model.current.spans.start[index]
-    longest_wait(model, everywhere=True)
+    go_to_longest_wait(model, everywhere=True)
     assert "longest of " in model.notice
     waits = model.source.of.waits(0)
     lengths = [-wait.minus_ns for wait in waits]
@@ -104,9 +104,9 @@ def test_waits_are_gaps_and_receives() -> None:
 
 
 def test_a_range_has_the_categories_of_the_trace() -> None:
-    model = TimelineModel(MeasuredResults(run()))
-    take_more(model)
-    take_more(model)
+    model = TimelineModel(RecordedRun(run()))
+    extend_range(model)
+    extend_range(model)
     set_mark(model)
     text = text_of(TimelineFrame(BLOCKS, colour=True).draw(model, 120, 33))
     assert "── Range " in text
@@ -115,24 +115,24 @@ def test_a_range_has_the_categories_of_the_trace() -> None:
 
 
 def test_all_details_have_what_the_file_says() -> None:
-    model = TimelineModel(MeasuredResults(run()))
+    model = TimelineModel(RecordedRun(run()))
     model.move_to(run().ranks[0].ops.start[0])
-    lines = [line_text(line) for line in full_details(model)(120)]
+    lines = [line_text(line) for line in make_details(model)(120)]
     assert any("83.9 MB = [2048, 2, 5120] float32" in line for line in lines)
     assert any(line.startswith("  line            1 of ") for line in lines)
     assert any("waiting included" in line for line in lines)
     for index in range(len(model.current.spans.start)):
         model.move_to(model.current.spans.start[index])
-        assert full_details(model)(80)
+        assert make_details(model)(80)
 
 
 def test_the_filter_leaves_matching_operations() -> None:
-    model = TimelineModel(MeasuredResults(run()))
+    model = TimelineModel(RecordedRun(run()))
     model.filter.set(parse_query("backward"))
-    assert len(model.shown(model.current).spans.start) == 1
+    assert len(model.visible_content(model.current).spans.start) == 1
     model.move_to(0)
     model.step_span(1)
-    index = model.current.content.at(model.cursor_ns)
+    index = model.current.content.find_span(model.cursor_ns)
     assert index is not None
     assert run().ranks[0].ops.name[model.current.spans.op[index]] == "backward_step"
 
@@ -140,29 +140,29 @@ def test_the_filter_leaves_matching_operations() -> None:
 def test_a_plan_without_times_has_ranges_in_places() -> None:
     from tests.tui.test_measured_screens import RUNS
 
-    model = TimelineModel(MeasuredResults(RUNS["plan"]()))
-    take_more(model)
-    assert model.selection.fixed is not None
+    model = TimelineModel(RecordedRun(RUNS["plan"]()))
+    extend_range(model)
+    assert model.selection.fixed_range is not None
     text = text_of(TimelineFrame(BLOCKS, colour=True).draw(model, 120, 33))
     assert "── Range place " in text
-    longest_wait(model, everywhere=True)
+    go_to_longest_wait(model, everywhere=True)
     assert model.notice == NOTHING_WAITS_ANYWHERE
     step_pass(model, 1)
-    assert full_details(model)(80)
+    assert make_details(model)(80)
 
 
 def test_a_word_that_nothing_in_the_run_is_is_looked_for_in_its_names() -> None:
-    model = TimelineModel(MeasuredResults(run()))
+    model = TimelineModel(RecordedRun(run()))
     for text, meant in (("ep", 1), ("ep_all", 1), ("all", 2), ("forward", 2)):
         model.filter.set(parse_query(text))
-        left = model.shown(model.current).spans
+        left = model.visible_content(model.current).spans
         found = Search(model.source, parse_query(text), model.unfolded)
         while not found.advance(1.0):
             pass
-        of_lane = sum(one.matches for one in found.found if one.lane.key == model.current.key)
+        of_lane = sum(one.matches for one in found.matched_lanes if one.lane.key == model.current.key)
         assert of_lane == len(left.start)
         if meant:
             assert len(left.start) == meant, text
     # Of a group of ranks that is there, and only named otherwise elsewhere.
     model.filter.set(parse_query("tp"))
-    assert not len(model.shown(model.current).spans.start)
+    assert not len(model.visible_content(model.current).spans.start)

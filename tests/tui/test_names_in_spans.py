@@ -5,26 +5,26 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from tests.strategies import layer, make_workload
 from tests.tui.made_runs import lane_of, line_text, many_layers, run, seed, small, window_of
 from tui.frame import ASCII, BLOCKS
-from tui.timeline.drawing import drawn_lane
+from tui.timeline.drawing import draw_lane
 from tui.timeline.lanes import Lane
 from tui.timeline.window import Window
 
 FILLS = set(ASCII.fills.values()) | {ASCII.busy, ASCII.partly}
 
 
-def three_layers(*names: str) -> Results:
+def three_layers(*names: str) -> SimulatedRun:
     """Three layers of 1 us each on one rank, forward only."""
     return run(make_workload([layer(name, 1000) for name in names], tp=1, pp=1, all_gpus=1))
 
 
-def drawn(results: Results, columns: int, *, colour: bool = True) -> str:
+def drawn(results: SimulatedRun, columns: int, *, colour: bool = True) -> str:
     """The class lane over the whole step, ASCII."""
     window = Window.whole(results.simulation.step_time_ns)
-    return line_text(drawn_lane(lane_of(results, 0), window, columns, ASCII, colour).line)
+    return line_text(draw_lane(lane_of(results, 0), window, columns, ASCII, colour).line)
 
 
 def test_a_name_stands_at_the_left_end_of_its_span() -> None:
@@ -71,7 +71,7 @@ def test_a_name_is_safe_and_has_one_cell_a_character() -> None:
 def labels_in(lane: Lane, window: Window) -> list[tuple[int, int, str]]:
     """(start, end, name) of the spans in view, the name as the file has it."""
     simulation = lane.of.results.simulation
-    ops = simulation.timeline.stage_program(lane.number).ops
+    ops = simulation.timeline.stage_program(lane.track_id).ops
     found = []
     for index, op in enumerate(lane.spans.op):
         start, end = lane.spans.start[index], lane.spans.end[index]
@@ -96,7 +96,7 @@ def test_names_never_leave_their_span(stretch: tuple[Window, int], colour: bool)
     for number in (0, 1):
         for stream in (None, "compute", "tp", "dp"):
             lane = lane_of(small(), number, stream)
-            text = line_text(drawn_lane(lane, window, columns, ASCII, colour).line)
+            text = line_text(draw_lane(lane, window, columns, ASCII, colour).line)
             covered = set()
             for start, end, name in labels_in(lane, window):
                 left = max(window.column(max(start, window.first_ns), columns), 0)
@@ -115,7 +115,7 @@ def test_names_of_seed_002_zoomed_in_are_those_of_the_file() -> None:
     index = 40
     start = lane.spans.start[index]
     window = window_of(seed(), start, 30_000_000)
-    text = line_text(drawn_lane(lane, window, 96, BLOCKS, colour=True).line)
+    text = line_text(draw_lane(lane, window, 96, BLOCKS, colour=True).line)
     ops = seed().simulation.timeline.stage_program(5).ops
     name = seed().simulation.workload.name[ops.row[lane.spans.op[index]]]
     assert text.startswith(f" {name[:5]}")

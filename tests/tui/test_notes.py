@@ -308,7 +308,7 @@ async def test_a_file_that_is_gone_or_another_one_now_is_said(make_app: MakeApp,
 def shown(path: Path, line: int, column: int | None, width: int) -> list[str]:
     source = SourceLines(str(path), line, stamp_of(str(path)))
     assert not source.problem
-    return [text_of([one]) for one in source.drawn(column, width, BLOCKS)]
+    return [text_of([one]) for one in source.draw(column, width, BLOCKS)]
 
 
 @given(

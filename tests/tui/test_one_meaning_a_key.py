@@ -18,8 +18,8 @@ from tests.tui.pseudo_terminal import ROOT
 from tests.tui.screen_reading import press, screen_rows
 from tests.tui.test_keymap import read
 from tui.app import WltuiApp
-from tui.help import FIRST, grouped
-from tui.keys import actions
+from tui.help import FIRST, group_actions
+from tui.keys import list_actions
 from tui.keys.keymap import OLD_MAP
 from tui.screens import SCREENS, all_bindings, load
 from tui.why.view import WhyView
@@ -67,15 +67,15 @@ def test_the_page_of_keys_has_every_letter_that_there_is() -> None:
 
 
 def test_no_key_of_a_screen_takes_one_of_everywhere_from_it() -> None:
-    always = {key for one in actions(WltuiApp.BINDINGS, {}) for key in one.keys}
+    always = {key for one in list_actions(WltuiApp.BINDINGS, {}) for key in one.keys}
     for name, bindings in all_bindings().items():
-        own = {key for one in actions(bindings, {}) for key in one.keys}
+        own = {key for one in list_actions(bindings, {}) for key in one.keys}
         assert not own & always, name
 
 
 def test_digits_open_screens_wherever_one_is() -> None:
     for name, bindings in all_bindings().items():
-        for one in actions(bindings, {}):
+        for one in list_actions(bindings, {}):
             assert not set(one.keys) & set("1234567"), (name, one.id)
 
 
@@ -113,8 +113,8 @@ async def test_keys_of_the_old_map_work_and_stand_in_the_last_row(make_app: Make
 
 @pytest.mark.parametrize("name", list(SCREENS))
 def test_the_help_has_every_action_once_the_eight_first_ones_in_front(name: str) -> None:
-    found = actions(load(name).BINDINGS, {})
-    groups = grouped(name, found)
+    found = list_actions(load(name).BINDINGS, {})
+    groups = group_actions(name, found)
     listed = [one for _, members in groups for one in members]
     assert sorted(one.id for one in listed) == sorted(one.id for one in found)
     assert groups[0][0] == FIRST

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcore.parameters import Parameters
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from tests.program.test_op_table_step import DP, GPT, PP, RING, TP
 from tests.tui.screen_reading import press, run_over, screen_rows
@@ -24,7 +24,7 @@ WORDS = {
 
 async def screen(table: str, *keys: str) -> str:
     """The screen after some keys."""
-    session = Session(Results(simulate(read(table), Parameters(dim=RING))))
+    session = Session(SimulatedRun(simulate(read(table), Parameters(dim=RING))))
     app = WltuiApp(session, first="timeline")
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, *keys)

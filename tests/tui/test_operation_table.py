@@ -18,7 +18,7 @@ from simcore.measured import MeasuredRun
 from simcore.measured.columns import MEASURED
 from simcore.replay.operations import Operations
 from simcore.replay.parameters import Scales
-from simcore.runs.measured import MeasuredResults
+from simcore.runs.measured import RecordedRun
 from simcore.trace.layers import LayerUse
 from simcore.units import duration
 from tests.measured.made_steps import Layout, made_run, run_apart
@@ -41,11 +41,11 @@ from tui.timeline.view import TimelineView
 TOGETHER, EACH = False, True
 
 
-def table(results: MeasuredResults, each: bool = TOGETHER) -> OpTable:
+def table(results: RecordedRun, each: bool = TOGETHER) -> OpTable:
     return OpTable(Operations(results), each)
 
 
-def with_path(results: MeasuredResults, each: bool = TOGETHER) -> OpTable:
+def with_path(results: RecordedRun, each: bool = TOGETHER) -> OpTable:
     found = table(results, each)
     found.find_path(lambda: False)
     return found
@@ -59,7 +59,7 @@ def names(found: OpTable) -> list[str]:
     return [one.title for one in operations_of(found)]
 
 
-def view_on(results: MeasuredResults) -> LayersView:
+def view_on(results: RecordedRun) -> LayersView:
     """The screen, not on any terminal."""
     return LayersView(Session(results), ascii_only=False)
 
@@ -169,7 +169,7 @@ def longest(run: MeasuredRun, one: LayerUse) -> int:
             lengths += [
                 ops.end[op] - ops.start[op]
                 for op, name in enumerate(ops.name)
-                if name == one.name and ops.known[op] == MEASURED
+                if name == one.name and ops.timing[op] == MEASURED
             ]
         else:
             lengths += [
@@ -186,9 +186,9 @@ def test_the_place_of_an_operation_is_its_longest_run(layout: Layout, seed: int,
     results = made_step(layout, seed)
     found = table(results, each)
     for line in range(len(found.lines)):
-        one, place = found.of_line(line), found.place(line)
+        one, place = found.of_line(line), found.find_selection(line)
         assert place is not None
-        assert place.number in one.runs.ranks
+        assert place.track_id in one.runs.ranks
         assert place.end_ns - place.start_ns == max(longest(results.run, one), 1)
 
 
@@ -206,14 +206,14 @@ async def test_enter_leads_to_the_longest_run_and_escape_back_to_the_table(
             before, at = screen_rows(app), view.line
             found = view.table
             assert isinstance(found, OpTable)
-            one, place = found.of_line(at), found.place(at)
+            one, place = found.of_line(at), found.find_selection(at)
             assert place is not None
             await press(pilot, "enter")
             timeline = app.current_view
             assert isinstance(timeline, TimelineView)
             model = timeline.model
-            assert model.current.key.number == place.number
-            index = model.current.content.at(model.cursor_ns)
+            assert model.current.key.track_id == place.track_id
+            index = model.current.content.find_span(model.cursor_ns)
             spans = model.current.spans
             assert index is not None
             assert place.start_ns <= model.cursor_ns < place.end_ns
@@ -292,7 +292,7 @@ def test_the_columns_fit_the_screen_and_the_texts_their_columns(width: int, each
         for one in columns:
             assert len(texts[one.heading]) <= one.size or one.heading == "operation"
     view = view_on(four())
-    view._take(view.table.apart(each))
+    view._replace_table(view.table.apart(each))
     for height in (5, 21, 47):
         lines = text_of(view.frame(width, height)).split("\n")
         assert sum(line.startswith(">") for line in lines) == 1
@@ -312,7 +312,7 @@ def test_headings_say_what_their_figures_are_of() -> None:
         assert rule[:end].endswith(of), name
     said(lines[:1], "max:", "rank", "most")
     # Where each rank has its own lines a figure is that rank's.
-    view._take(view.table.apart(EACH))
+    view._replace_table(view.table.apart(EACH))
     lines = text_of(view.frame(120, 30)).split("\n")
     assert "max" not in lines[0] + lines[2]
 
@@ -326,7 +326,7 @@ def test_a_wide_screen_has_all_columns() -> None:
 
 def test_where_nobody_is_seen_to_wait_no_column_says_how_long() -> None:
     layout = Layout(2, 1, 2, 2)
-    apart = MeasuredResults(run_apart(text_of_step(layout, 1), layout))
+    apart = RecordedRun(run_apart(text_of_step(layout, 1), layout))
     assert {"waits ms", "algbw"}.isdisjoint(one.heading for one in table(apart).columns_for(220))
     assert {"waits ms", "algbw"} <= {one.heading for one in table(four()).columns_for(220)}
 
@@ -343,7 +343,7 @@ def test_what_is_said_of_an_operation_is_what_its_line_shows() -> None:
         assert text.startswith(f"{one.runs.count} runs on {len(one.runs.ranks)} ranks (")
         assert "critical path" in text
         if found.texts(line).get("algbw"):
-            assert f"algbw {Operations(results).moved(one).algbw:.1f} GB/s" in text
+            assert f"algbw {Operations(results).find_transfers(one).algbw:.1f} GB/s" in text
         if one.runs.times_mean is not None:
             assert f"{one.runs.times_mean:.2f} times the mean" in text
         # 2.18 times the mean was read as that of the line above, which has waits.
@@ -354,7 +354,7 @@ def test_what_is_said_of_an_operation_is_what_its_line_shows() -> None:
 def test_without_a_partner_it_is_said_what_is_not_known() -> None:
     subs = tuple(Sub("1030.00", "20.00", name) for name in ("linear", "linear_async"))
     run = made_run(Op(timestamp="1060", duration="60", subs=subs).line(0), Layout(2, 1, 1, 1))
-    found = with_path(MeasuredResults(run))
+    found = with_path(RecordedRun(run))
     told = {one.key[1]: " ".join(words for words, _ in found.origin(line, 200)[1])
             for line, one in enumerate(operations_of(found))}  # fmt: skip
     assert "no partner" in told["linear"]
@@ -372,7 +372,7 @@ def test_who_holds_the_longest_run_is_named() -> None:
     text = Op(timestamp="1060", duration="60", subs=(early,)).line(0) + "\n"
     text += Op(timestamp="1060", duration="60", subs=(late,)).line(1) + "\n"
     run = made_run(text, Layout(2, 1, 1, 1))
-    found = table(MeasuredResults(run))
+    found = table(RecordedRun(run))
     line = names(found).index("linear in forward_step")
     text = " ".join(words for words, _ in found.origin(line, 200)[1])
     assert re.search(r" slowest 20\.000 ms \(rank 0, micro-batch 0\), .* 19\.900 ms for rank 1\b", text)
@@ -440,8 +440,8 @@ async def test_the_table_follows_a_replay_and_stays_as_it_was(make_app: MakeApp)
 def test_names_of_a_trace_are_safe_and_have_one_cell_a_character(nasty: str, ascii_only: bool) -> None:
     run = named(nasty)
     for each in (TOGETHER, EACH):
-        view = LayersView(Session(MeasuredResults(run)), ascii_only=ascii_only)
-        view._take(view.table.apart(each))
+        view = LayersView(Session(RecordedRun(run)), ascii_only=ascii_only)
+        view._replace_table(view.table.apart(each))
         for line in range(len(view.table.lines)):
             view.line = line
             for width in (80, 200):
@@ -469,7 +469,7 @@ async def test_markup_in_a_name_is_no_markup(make_app: MakeApp) -> None:
 def test_only_the_lines_in_view_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     results = made_step(Layout(4, 4, 2, 2))
     view = view_on(results)
-    view._take(view.table.apart(EACH))
+    view._replace_table(view.table.apart(EACH))
     assert len(view.table.lines) > 250
     asked: list[int] = []
     whole = OpTable.texts

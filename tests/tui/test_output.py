@@ -12,7 +12,7 @@ from threading import Thread
 
 import pytest
 
-from tui.terminal.driver import Output, SentPicture
+from tui.terminal.driver import Output, PictureOutput
 
 
 class Watched:
@@ -71,7 +71,7 @@ def test_a_long_text_is_written_as_it_is_taken_and_then_said_to_be(terminal: Wat
 
 
 def test_a_picture_that_nobody_takes_can_be_dropped_and_what_follows_is_written(terminal: Watched) -> None:
-    thread = terminal.send(SentPicture("x" * 200_000), SentPicture("y" * 200_000), "restored")
+    thread = terminal.send(PictureOutput("x" * 200_000), PictureOutput("y" * 200_000), "restored")
     terminal.wait_for_a_beginning()
     terminal.output.drop_pictures()
     begun = b""

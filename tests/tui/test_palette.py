@@ -9,7 +9,7 @@ from textual.binding import Binding
 from textual.events import Key
 
 from simcore.parameters import Parameters
-from simcore.runs.measured import measured_results
+from simcore.runs.measured import run_recording
 from simcore.units import duration
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import four_stages, small
@@ -17,40 +17,40 @@ from tests.tui.pseudo_terminal import SEED, Terminal, wltui
 from tests.tui.screen_reading import press, run_over, screen_rows, wait_until
 from tests.tui.test_measured_screens import four_ranks
 from tui.app import WltuiApp
-from tui.keys import KeyAction, actions
-from tui.palette import NONE_MATCHES, Palette, elsewhere, matching
+from tui.keys import KeyAction, list_actions
+from tui.palette import NONE_MATCHES, Palette, list_other_screens, rank_matches
 from tui.parameters.view import ParametersView
 from tui.screens import SCREENS, all_bindings, load
-from tui.things import Things, nearness
+from tui.search_index import SearchIndex, nearness
 from tui.timeline.view import TimelineView
 
-TIMELINE = actions(TimelineView.BINDINGS, {})
+TIMELINE = list_actions(TimelineView.BINDINGS, {})
 
 
 @pytest.mark.parametrize("name", list(all_bindings()))
 def test_every_action_of_every_screen_is_found_by_its_own_words(name: str) -> None:
-    found = actions([*all_bindings()[name], *WltuiApp.BINDINGS], {})
-    assert matching(found, "") == found
+    found = list_actions([*all_bindings()[name], *WltuiApp.BINDINGS], {})
+    assert rank_matches(found, "") == found
     for one in found:
-        assert one in matching(found, one.words), one
-        assert one in matching(found, one.id), one
-        assert matching(found, one.id)[0].id == one.id
+        assert one in rank_matches(found, one.words), one
+        assert one in rank_matches(found, one.id), one
+        assert rank_matches(found, one.id)[0].id == one.id
 
 
 def test_a_part_of_the_words_is_enough() -> None:
-    assert matching(TIMELINE, "zoom o")[0].id == "timeline.zoom-out"
-    assert matching(TIMELINE, "NEXT SPAN")[0].id == "timeline.next-span"
-    assert matching(TIMELINE, "xyzzy") == []
+    assert rank_matches(TIMELINE, "zoom o")[0].id == "timeline.zoom-out"
+    assert rank_matches(TIMELINE, "NEXT SPAN")[0].id == "timeline.next-span"
+    assert rank_matches(TIMELINE, "xyzzy") == []
 
 
 @pytest.mark.parametrize("name", list(all_bindings()))
 def test_no_stray_letters_quit(name: str) -> None:
-    found = actions([*all_bindings()[name], *WltuiApp.BINDINGS], {})
+    found = list_actions([*all_bindings()[name], *WltuiApp.BINDINGS], {})
     for typed in ("u", "i", "t", "it", "ui", "e", "ev", "ver", "where", "app"):
-        matched = matching(found, typed)
+        matched = rank_matches(found, typed)
         ends = [one.words == "quit" for one in matched]
         assert ends == sorted(ends), typed
-    assert matching(found, "q")[0].words == matching(found, "QUI")[0].words == "quit"
+    assert rank_matches(found, "q")[0].words == rank_matches(found, "QUI")[0].words == "quit"
 
 
 async def test_colon_and_ctrl_p_open_it_enter_does_the_chosen_action(make_app: MakeApp) -> None:
@@ -89,17 +89,19 @@ async def test_screens_open_from_it_and_their_actions_are_in_it(make_app: MakeAp
 def test_the_actions_of_other_screens_are_in_it_once() -> None:
     views = {name: load(name) for name in SCREENS}
     assert len(views) == 8
-    every = {one.id for view in views.values() for one in actions(view.BINDINGS, {})}
+    every = {one.id for view in views.values() for one in list_actions(view.BINDINGS, {})}
     for name, view in views.items():
-        here = [*actions(view.BINDINGS, {}), *actions(WltuiApp.BINDINGS, {})]
-        others = elsewhere(name, here, {})
+        here = [*list_actions(view.BINDINGS, {}), *list_actions(WltuiApp.BINDINGS, {})]
+        others = list_other_screens(name, here, {})
         assert all(one.screen and one.screen != name for one in others)
         ids = [one.id for one in others]
         assert len(ids) == len(set(ids))
         said = {one.words for one in here}
         left = every - {one.id for one in here} - set(ids)
         for id in left:
-            where = [one for some in views.values() for one in actions(some.BINDINGS, {}) if one.id == id]
+            where = [
+                one for some in views.values() for one in list_actions(some.BINDINGS, {}) if one.id == id
+            ]
             assert said & {one.words for one in where}, f"{id} in {name}"
 
 
@@ -107,26 +109,26 @@ def test_the_actions_of_other_screens_are_in_it_once() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(SCREENS))
 def test_the_actions_of_other_screens_are_found_by_their_words_and_first_by_their_ids(name: str) -> None:
-    here = [*actions(load(name).BINDINGS, {}), *actions(WltuiApp.BINDINGS, {})]
-    others = elsewhere(name, here, {})
+    here = [*list_actions(load(name).BINDINGS, {}), *list_actions(WltuiApp.BINDINGS, {})]
+    others = list_other_screens(name, here, {})
     for one in others:
         # Whether one is found is asked of it alone; which comes first, of all.
-        assert matching([one], one.words) == [one]
-        assert matching([*here, *others], one.id)[0] == one
+        assert rank_matches([one], one.words) == [one]
+        assert rank_matches([*here, *others], one.id)[0] == one
 
 
 def test_words_of_the_open_screen_come_before_those_of_others() -> None:
-    here = [*TIMELINE, *actions(WltuiApp.BINDINGS, {})]
-    found = [*here, *elsewhere("timeline", here, {})]
+    here = [*TIMELINE, *list_actions(WltuiApp.BINDINGS, {})]
+    found = [*here, *list_other_screens("timeline", here, {})]
     for typed in ("zoom", "next", "sort", "search", "lane"):
         having = [
             (nearness(one, typed), bool(one.screen))
-            for one in matching(found, typed)
+            for one in rank_matches(found, typed)
             if typed in one.words.lower() and not one.id.startswith("screen.")
         ]
         assert having == sorted(having), typed
     # What only another screen says as it was typed is not behind letters that happen to be in order.
-    assert matching(found, "undo")[0].screen == "parameters"
+    assert rank_matches(found, "undo")[0].screen == "parameters"
 
 
 async def test_an_action_of_another_screen_opens_it_first(make_app: MakeApp) -> None:
@@ -145,9 +147,9 @@ async def test_an_action_of_another_screen_opens_it_first(make_app: MakeApp) -> 
 async def test_every_action_of_another_screen_can_be_done_from_here(make_app: MakeApp) -> None:
     # A small run: what is exported, simulated and searched on the way takes its time on no list.
     app = make_app(small(), first="notes")
-    here = [*actions(load("notes").BINDINGS, {}), *actions(WltuiApp.BINDINGS, {})]
+    here = [*list_actions(load("notes").BINDINGS, {}), *list_actions(WltuiApp.BINDINGS, {})]
     async with app.run_test(size=(80, 24)) as pilot:
-        for one in elsewhere("notes", here, {}):
+        for one in list_other_screens("notes", here, {}):
             await app.action_open("notes")
             await app.do(one)
             # What jumps goes on to another screen; none does nothing here.
@@ -270,7 +272,7 @@ async def test_it_finds_parameters_with_values_layers_ranks_stages_runs_and_file
             assert app.screen_name == screen, typed
             if screen == "timeline":
                 assert isinstance(app.current_view, TimelineView)
-                assert app.current_view.model.current.number == (2 if "rank" in typed else 3)
+                assert app.current_view.model.current.track_id == (2 if "rank" in typed else 3)
         assert app.session.current.parameters.schedule == "gpipe"
         await press(pilot, "colon", *"run", "space", "1")
         words = f"run 1: --pp 4 --microbatches 4, {duration(four_stages().step_time_ns)}"
@@ -280,10 +282,10 @@ async def test_it_finds_parameters_with_values_layers_ranks_stages_runs_and_file
 async def test_a_figure_behind_the_words_of_a_parameter_is_its_value(make_app: MakeApp) -> None:
     app = make_app(four_stages(), first="notes")
     async with app.run_test(size=(120, 36)) as pilot:
-        things = Things(app)
+        things = SearchIndex(app)
 
         def found(typed: str) -> list[str]:
-            listed = matching(things.found(typed), typed)
+            listed = rank_matches(things.find(typed), typed)
             return [one.id for one in listed if one.words.startswith(f"parameter {one.id}, now ")]
 
         await press(pilot, "colon", *[key_of_char(char) for char in "microbatches 32"])
@@ -300,13 +302,13 @@ async def test_a_figure_behind_the_words_of_a_parameter_is_its_value(make_app: M
 
 
 async def test_of_the_factors_of_a_trace_the_one_that_is_named_whole_is_found(make_app: MakeApp) -> None:
-    app = make_app(measured_results(four_ranks(), Parameters()))
+    app = make_app(run_recording(four_ranks(), Parameters()))
     async with app.run_test(size=(120, 36)):
-        things = Things(app)
-        found = [one.id for one in things.found("rank 3 0.5") if one.id.endswith(" 0.5")]
+        things = SearchIndex(app)
+        found = [one.id for one in things.find("rank 3 0.5") if one.id.endswith(" 0.5")]
         assert found == ["rank 3 0.5"]
         # A rank, and no value of the fields of ranks.
-        assert not any(one.id.startswith("rank 0") and one.id.endswith("3") for one in things.found("rank 3"))
+        assert not any(one.id.startswith("rank 0") and one.id.endswith("3") for one in things.find("rank 3"))
 
 
 def key_of_char(char: str) -> str:
@@ -316,7 +318,7 @@ def key_of_char(char: str) -> str:
 def test_whole_words_come_before_beginnings_and_those_before_fragments() -> None:
     words = ("the lanes of a file", "profile of the run", "file: its notes", "a filed note")
     found = [KeyAction(f"a.{number}", text, (), "") for number, text in enumerate(words)]
-    assert [one.words for one in matching(found, "file")] == [words[0], words[2], words[3], words[1]]
+    assert [one.words for one in rank_matches(found, "file")] == [words[0], words[2], words[3], words[1]]
 
 
 async def test_nothing_is_listed_for_a_rank_or_stage_that_is_not_there(make_app: MakeApp) -> None:

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from simcore.asked.choices import choices
 from simcore.cluster import ALGORITHM_NAMES
 from simcore.diagnostics import UsageError
+from simcore.parameter_values.choices import choices
 from simcore.parameters import Parameters
 from simcore.records import asdict
 from simcore.simulation import Simulation
 from simcore.workload import open_workload
 from tests.tui.made_runs import run, seed, two_stages
 from tests.tui.pseudo_terminal import ROOT
-from tui.parameters.basis import Basis, basis_of
 from tui.parameters.fields import FormField, fields_for, scrubbed_figure
+from tui.parameters.form_context import FormContext, make_draft_context
 
 BUSBW = f"busbw:{Path(__file__).parents[1] / 'networks' / 'simai' / 'busbw_fixed.yaml'}"
 DIMS = ("switch:2:4:50", "ring:4:2:300")
@@ -33,12 +33,12 @@ def field_named(label: str, simulation: Simulation) -> FormField:
     return next(field for field in fields_for(simulation) if field.label == label)
 
 
-def drafted(near: Basis, **values: Any) -> Basis:
+def drafted(near: FormContext, **values: Any) -> FormContext:
     """A draft with other values than those of the run near it."""
-    return basis_of(near.setup.changed(**values), near)
+    return make_draft_context(near.setup.with_changes(**values), near)
 
 
-def changed(basis: Basis, values: dict[str, Any]) -> dict[str, object]:
+def changed(basis: FormContext, values: dict[str, Any]) -> dict[str, object]:
     """What these values differ in from those that are there."""
     there = basis.setup.parameters
     return {name: value for name, value in values.items() if value != getattr(there, name)}

@@ -12,14 +12,14 @@ from msgspec import structs
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.records import asdict, replace
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from tests.tui.made_runs import run, seed, two_stages
 from tests.tui.test_parameter_fields import drafted
-from tui.commands.arguments import Parser, add_parameters, parameters_from
+from tui.commands.arguments import Parser, add_parameters, parse_parameters
 from tui.frame import text_of
-from tui.parameters.basis import basis_of
 from tui.parameters.fields import fields_for
+from tui.parameters.form_context import make_draft_context
 from tui.parameters.view import ParametersView
 from tui.session import Session
 
@@ -28,7 +28,7 @@ def parsed(words: list[str]) -> Parameters:
     """What the command line makes of flags."""
     parser = Parser(prog="wltui")
     add_parameters(parser)
-    return parameters_from(parser.parse_args(words))
+    return parse_parameters(parser.parse_args(words))
 
 
 TEXTS = st.sampled_from(
@@ -40,7 +40,7 @@ MOVES = st.tuples(st.integers(0, 30), st.sampled_from(["-", "+", "--", "++"]) | 
 def apply(session: Session, number: int, move: str) -> Parameters:
     """One change of one field. Raises `UsageError`."""
     simulation = session.current.simulation
-    basis = basis_of(simulation.setup.under(session.draft), simulation)
+    basis = make_draft_context(simulation.setup.with_parameters(session.draft), simulation)
     fields = fields_for(simulation)
     field = fields[number % len(fields)]
     if move in ("-", "+", "--", "++"):
@@ -63,10 +63,10 @@ def test_any_changes_give_a_run_or_a_complaint_and_flags_that_give_it_again(
             continue
         assume((draft.world or 0) <= 64 and (draft.microbatches or 0) <= 64)
         if draft != session.draft:
-            session.edit(session.opened.setup.under(draft))
+            session.edit(session.opened.setup.with_parameters(draft))
         assert parsed(draft.as_flags()) == draft
         try:
-            session.current = Results(simulate(workload, draft))
+            session.current = SimulatedRun(simulate(workload, draft))
             view.show(session.current)
         except (UsageError, InputError) as refused:
             session.error = str(refused)
@@ -84,7 +84,7 @@ def test_a_value_scrubbed_for_long_is_still_one_that_the_command_line_takes(dire
         try:
             for _ in range(60):
                 scrubbed = field.scrubbed(basis, direction, large=True)
-                basis = drafted(simulation, **asdict(basis.setup.changed(**scrubbed).parameters))
+                basis = drafted(simulation, **asdict(basis.setup.with_changes(**scrubbed).parameters))
         except UsageError:
             pass
         parameters = basis.setup.parameters
@@ -139,7 +139,9 @@ def test_the_field_of_the_cursor_is_on_the_screen(width: int, height: int) -> No
 def test_a_changed_value_is_marked_with_what_it_was() -> None:
     view = view_of_seed()
     view.session.edit(
-        view.session.opened.setup.under(Parameters(tp=4, dim=("switch:8:900:500", "switch:128:50:1000")))
+        view.session.opened.setup.with_parameters(
+            Parameters(tp=4, dim=("switch:8:900:500", "switch:128:50:1000"))
+        )
     )
     rows = text_of(view.frame(120, 33)).split("\n")
     changed = [row[1:67].rstrip() for row in rows if row[2:3] == "*"]
@@ -177,7 +179,7 @@ def test_what_a_value_was_is_shown_whole(
 ) -> None:
     results = run(two_stages(), **opened)
     view = ParametersView(Session(results), ascii_only=False)
-    view.session.edit(view.session.opened.setup.under(Parameters(**draft)))  # type: ignore[arg-type]
+    view.session.edit(view.session.opened.setup.with_parameters(Parameters(**draft)))  # type: ignore[arg-type]
     field = next(one for one in view.form.fields if one.label == label)
     was = field.text(results.simulation)
     row = next(row for row in text_of(view.frame(120, 36)).split("\n") if f"* {label} " in row)

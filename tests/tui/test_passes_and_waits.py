@@ -14,16 +14,16 @@ from tui.timeline.jumps import (
     NO_PASSES,
     NOTHING_WAITS,
     NOTHING_WAITS_ANYWHERE,
-    longest_wait,
+    go_to_longest_wait,
     step_pass,
 )
-from tui.timeline.margins import details, full_details
+from tui.timeline.margins import cursor_lines, make_details
 from tui.timeline.model import TimelineModel
 
 
 def said(model: TimelineModel, wide: bool = True) -> list[str]:
     """The lines at the cursor."""
-    return [line_text(line) for line in details(model, 120 if wide else 80, wide)]
+    return [line_text(line) for line in cursor_lines(model, 120 if wide else 80, wide)]
 
 
 def test_micro_batches_are_counted_from_0_and_said_from_1() -> None:
@@ -87,8 +87,8 @@ def test_a_wait_says_which_rank_of_its_group_comes_last() -> None:
     results = run(seed_workload(), slow_rank=("37=1.3",))
     model = TimelineModel(results)
     reveal(model.arrangement, 36)
-    accounts = results.accounts[model.current.number]
-    waits = [wait.span for wait in results.lanes.waits(model.current.number)]
+    accounts = results.accounts[model.current.track_id]
+    waits = [wait.span for wait in results.lanes.waits(model.current.track_id)]
     longest = next(one for one in waits if accounts.account[one] == WAIT)
     model.move_to(accounts.edge[longest])
     assert "for rank 37 = stage 0, dp 4, tp 5: the last of 8 to come" in said(model)
@@ -100,8 +100,8 @@ def test_the_longest_wait_comes_first_and_then_the_next() -> None:
     model.lane = 5
     lengths = []
     for _ in range(5):
-        longest_wait(model, everywhere=False)
-        index = model.current.content.at(model.cursor_ns)
+        go_to_longest_wait(model, everywhere=False)
+        index = model.current.content.find_span(model.cursor_ns)
         assert index is not None
         lengths.append(accounts.edge[index + 1] - accounts.edge[index])
     assert lengths == sorted(lengths, reverse=True)
@@ -110,18 +110,18 @@ def test_the_longest_wait_comes_first_and_then_the_next() -> None:
     assert model.notice.startswith(f"5th longest of {len(bubbles)} waits ")
     assert " this lane, " in model.notice
     model.move_cursor(1)
-    longest_wait(model, everywhere=False)
+    go_to_longest_wait(model, everywhere=False)
     assert model.notice.startswith("longest of ")
 
 
 def test_the_longest_wait_of_all_lanes_is_the_first_stages_bubble_and_idle_ends_come_last() -> None:
     model = TimelineModel(seed())
-    longest_wait(model, everywhere=True)
+    go_to_longest_wait(model, everywhere=True)
     assert model.current.title.split() == ["stage", "0"]
     assert said(model)[0].startswith("bubble")
     idle = [False]
     for _ in range(len(seed().lanes.all_waits()) - 1):
-        longest_wait(model, everywhere=True)
+        go_to_longest_wait(model, everywhere=True)
         idle.append(said(model)[0].startswith("idle, the step of these ranks is over"))
     assert idle == sorted(idle)
     assert idle.count(True) == 15
@@ -131,7 +131,7 @@ def test_after_the_last_wait_the_longest_comes_again() -> None:
     model = TimelineModel(small())
     count = len(small().lanes.waits(0))
     for _ in range(count + 1):
-        longest_wait(model, everywhere=False)
+        go_to_longest_wait(model, everywhere=False)
     assert model.notice.startswith(f"longest of {count} wait")
 
 
@@ -139,15 +139,15 @@ def test_from_a_stream_the_wait_is_on_the_lane_of_its_ranks() -> None:
     model = TimelineModel(seed())
     model.toggle_fold()
     model.move_lane(2)
-    longest_wait(model, everywhere=False)
-    assert (model.current.number, model.current.stream) == (0, None)
+    go_to_longest_wait(model, everywhere=False)
+    assert (model.current.track_id, model.current.stream) == (0, None)
 
 
 def test_where_nothing_waits_it_is_said() -> None:
     model = TimelineModel(lonely())
-    longest_wait(model, everywhere=False)
+    go_to_longest_wait(model, everywhere=False)
     assert model.notice == NOTHING_WAITS
-    longest_wait(model, everywhere=True)
+    go_to_longest_wait(model, everywhere=True)
     assert model.notice == NOTHING_WAITS_ANYWHERE
     model = TimelineModel(run(seed_workload(), schedule="layer-loop"))
     step_pass(model, 1)
@@ -159,7 +159,7 @@ def test_all_details_have_members_volume_bandwidths_and_the_line_of_the_file() -
     model.toggle_fold()
     model.move_lane(2)
     model.step_span(1)
-    lines = [line_text(line) for line in full_details(model)(120)]
+    lines = [line_text(line) for line in make_details(model)(120)]
     assert any(line.startswith("  members         tp group of 8 ranks: 0-7") for line in lines)
     volume = next(line for line in lines if line.startswith("  volume"))
     # An all-gather moves 7/8 of its buffer over each rank's link.
@@ -167,7 +167,7 @@ def test_all_details_have_members_volume_bandwidths_and_the_line_of_the_file() -
     assert any(line.startswith("  row             ") and "line " in line for line in lines)
     assert any(line.startswith("  takes           ") for line in lines)
     assert max(map(len, lines)) <= 120
-    narrow = [line_text(line) for line in full_details(model)(60)]
+    narrow = [line_text(line) for line in make_details(model)(60)]
     assert max(map(len, narrow[1:])) <= 60
 
 
@@ -177,7 +177,7 @@ def test_the_longest_label_of_the_details_stands_apart_from_its_words(kind: str)
     model = TimelineModel(run(make_workload(rows, tp=2, pp=1, all_gpus=2), slow_rank=("1=1.5",)))
     model.move_to(6000)
     model.selection.fix(0, 7000)
-    lines = [line_text(line) for line in full_details(model)(120)]
+    lines = [line_text(line) for line in make_details(model)(120)]
     label = {"ALLREDUCE": "all-reduce itself", "REDUCESCATTER": "reduce-scatter itself"}[kind]
     column = 2 + len(label) + 2
     itself = next(line for line in lines if line.startswith(f"  {label}"))

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcore.render.report.pages import run_page
-from simcore.runs.measured import MeasuredResults
-from simcore.trace.critical_path import by_rank
-from simcore.trace.run import legs_of
+from simcore.runs.measured import RecordedRun
+from simcore.trace.critical_path import sum_by_rank
+from simcore.trace.run import merged_segments_of
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import (
     all_lanes,
@@ -30,7 +30,7 @@ from tests.tui.test_measured_screens import seed as measured_seed
 from tui.frame import ASCII, BLOCKS
 from tui.timeline import jumps
 from tui.timeline.critical import OFF_PATH, TRACE, PathLanes
-from tui.timeline.drawing import drawn_lane
+from tui.timeline.drawing import draw_lane
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.groups import GroupLane
 from tui.timeline.lanes import LaneKey
@@ -60,7 +60,7 @@ def test_a_column_is_on_the_path_where_a_segment_of_the_lane_is_in_it(
             any(start < right and end > left for start, end, whose, _, _ in segments if whose == number)
             for left, right in pairwise(edges)
         ]
-        assert list(path.columns(lane_of(seed(), number), edges)) == expected
+        assert list(path.path_columns(lane_of(seed(), number), edges)) == expected
 
 
 def test_every_lane_shows_its_own_segments_and_together_they_cover_the_step() -> None:
@@ -68,7 +68,7 @@ def test_every_lane_shows_its_own_segments_and_together_they_cover_the_step() ->
         model = TimelineModel(results)
         assert model.path is not None
         path, shown = results.critical_path, 0
-        for number in model.source.numbers:
+        for number in model.source.track_ids:
             lane = model.source.lane(number)
             starts, ends = model.path.stretches(lane)
             own = [index for index in range(len(path)) if path.track[index] == number]
@@ -83,11 +83,11 @@ def test_ranks_that_are_one_lane_and_ranks_apart_have_their_part() -> None:
     results = run(two_stages(), dim=("switch:2:4:50", "switch:4:2:300"), no_fold=True)
     model = TimelineModel(results)
     assert model.path is not None
-    stretches = [model.path.stretches(model.source.lane(number)) for number in model.source.numbers]
+    stretches = [model.path.stretches(model.source.lane(number)) for number in model.source.track_ids]
     assert sum(sum(ends) - sum(starts) for starts, ends in stretches) == results.step_time_ns
-    on_rank = by_rank(results.critical_path)
+    on_rank = sum_by_rank(results.critical_path)
     assert len(on_rank) > 1
-    for number in model.source.numbers:
+    for number in model.source.track_ids:
         for rank in model.source.of.track(number).ranks:
             starts, ends = model.path.stretches(model.source.lane(number, rank))
             assert sum(ends) - sum(starts) == on_rank.get(rank, 0)
@@ -103,12 +103,12 @@ def test_by_colour_the_path_alone_has_any_and_without_it_other_glyphs(glyphs: ob
     model = TimelineModel(results)
     assert model.path is not None
     step = results.step_time_ns
-    window = Window.whole(step).moved(step * share // 8, step // 8, 96)
+    window = Window.whole(step).moved_to(step * share // 8, step // 8, 96)
     edges = window.edges(96)
     for lane in all_lanes(results):
-        flags = model.path.columns(lane, edges)
-        plain = drawn_lane(lane, window, 96, letters, True).line
-        colours = drawn_lane(lane, window, 96, letters, True, model.path).line
+        flags = model.path.path_columns(lane, edges)
+        plain = draw_lane(lane, window, 96, letters, True).line
+        colours = draw_lane(lane, window, 96, letters, True, model.path).line
         roles = [role for text, role in colours for _ in text]
         before = [role for text, role in plain for _ in text]
         for column, on_path in enumerate(flags):
@@ -116,8 +116,8 @@ def test_by_colour_the_path_alone_has_any_and_without_it_other_glyphs(glyphs: ob
                 assert roles[column] in (before[column], TRACE)
             else:
                 assert roles[column].split(" ")[0] == OFF_PATH
-        mono = line_text(drawn_lane(lane, window, 96, letters, False).line)
-        marked = line_text(drawn_lane(lane, window, 96, letters, False, model.path).line)
+        mono = line_text(draw_lane(lane, window, 96, letters, False).line)
+        marked = line_text(draw_lane(lane, window, 96, letters, False, model.path).line)
         changed = [column for column in range(96) if mono[column] != marked[column]]
         assert all(flags[column] for column in changed if mono[column] not in "[]")
         if any(flags) and lane.stream is None:
@@ -130,9 +130,9 @@ def test_the_path_can_be_seen_at_the_begin_of_each_of_its_segments() -> None:
     assert model.path is not None
     path = results.critical_path
     for index in range(len(path)):
-        window = window_of(results, 0, results.step_time_ns).moved(path.edge[index] - 50, 100, 50)
+        window = window_of(results, 0, results.step_time_ns).moved_to(path.edge[index] - 50, 100, 50)
         lane = model.source.lane(path.track[index])
-        assert model.path.columns(lane, window.edges(50))[window.column(path.edge[index], 50)]
+        assert model.path.path_columns(lane, window.edges(50))[window.column(path.edge[index], 50)]
 
 
 def rows_of(model: TimelineModel, width: int, height: int, colour: bool = False) -> list[str]:
@@ -171,20 +171,20 @@ def test_a_heading_shows_what_is_below_it() -> None:
     assert headings
     for lane in headings:
         assert isinstance(lane, GroupLane)
-        below = [model.path.stretches(model.source.lane(number)) for number in lane.numbers]
+        below = [model.path.stretches(model.source.lane(number)) for number in lane.track_ids]
         starts, ends = model.path.stretches(lane)
         assert sum(ends) - sum(starts) == sum(sum(over) - sum(begin) for begin, over in below)
 
 
 def test_a_measured_run_has_a_path_too_and_is_walked_along() -> None:
-    results = MeasuredResults(four_ranks())
+    results = RecordedRun(four_ranks())
     model = TimelineModel(results)
     assert model.path is not None
-    stretches = [model.path.stretches(model.source.lane(number)) for number in model.source.numbers]
+    stretches = [model.path.stretches(model.source.lane(number)) for number in model.source.track_ids]
     assert sum(sum(ends) - sum(starts) for starts, ends in stretches) == model.source.length
     model.jump_to(0)
     jumps.step_critical(model, 1)
-    legs, segments = len(legs_of(results)), len(results.critical_path)
+    legs, segments = len(merged_segments_of(results)), len(results.critical_path)
     assert legs < segments
     assert model.notice.startswith(f"path segment 2 of {legs} (joined from {segments}): ")
     # The report counts the segments, too.
@@ -193,11 +193,11 @@ def test_a_measured_run_has_a_path_too_and_is_walked_along() -> None:
     jumps.step_critical(model, -1)
     jumps.step_critical(model, -1)
     assert model.notice == jumps.PATH_BEGINS
-    assert TimelineModel(MeasuredResults(measured_seed())).path is not None
+    assert TimelineModel(RecordedRun(measured_seed())).path is not None
 
 
 def test_ranks_without_a_common_time_have_no_path() -> None:
-    model = TimelineModel(MeasuredResults(four_ranks(50)))
+    model = TimelineModel(RecordedRun(four_ranks(50)))
     jumps.toggle_path(model)
     assert model.notice == jumps.NO_PATH
     assert not model.shows_path

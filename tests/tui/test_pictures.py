@@ -25,7 +25,7 @@ from tests.tui.screen_reading import press, resize, run_over
 from tests.tui.terminal_cells import Cell, differences, seen_cells
 from tui.app import WltuiApp
 from tui.session import Session
-from tui.terminal.display import CellApp, CellGrid, Display, changes
+from tui.terminal.display import CellApp, CellGrid, Display, grid_changes
 
 KEYS = (
     *"wsadADhjklgGfuv0.,123456!?nxmtcyeporz[]C", "space", "enter", "escape", "pagedown", "pageup",
@@ -150,10 +150,10 @@ def test_an_update_of_parts_is_read_as_textual_would_paint_it(update: ChopsUpdat
     app = CellApp()
     line = Line()
     display = Display(app)
-    display._take(update)
-    cells = display._wanted
+    display._apply_update(update)
+    cells = display._target
     line.resize(*cells.size)
-    line.write_picture(changes(CellGrid(*cells.size), cells))
+    line.write_picture(grid_changes(CellGrid(*cells.size), cells))
     screen = pyte.Screen(*cells.size)
     pyte.Stream(screen).feed("\x1b[?7l" + update.render_segments(app.console))
     assert differences(seen_cells(line.screen), seen_cells(screen)) == []

@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 from syrupy.assertion import SnapshotAssertion
 
 from simcore.parameters import Parameters
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from tests.engine.policy_cases import PolicyCase, policy_cases
 from tests.tui.conftest import MakeApp
@@ -16,7 +16,7 @@ from tests.tui.screen_reading import press, run_over
 from tests.tui.test_parameter_form import open_field
 from tests.tui.test_text_frames import frame_after
 from tests.workload.texts import read
-from tui.timeline.margins import details
+from tui.timeline.margins import cursor_lines
 from tui.timeline.model import TimelineModel
 
 TEXT = """HYBRID_CUSTOMIZED
@@ -27,16 +27,16 @@ mlp_2 -1 4000 ALLTOALL 32768 6000 ALLTOALL 32768 5000 ALLREDUCE 2097152 0 DATA
 """
 
 
-def opened(**parameters: object) -> Results:
+def opened(**parameters: object) -> SimulatedRun:
     workload = read(TEXT, "customized.txt")
     dims = {"dim": ("ring:4:400:500", "switch:4:50:2000"), "splits": 4, "passes": 2}
-    return Results(simulate(workload, Parameters(**(dims | parameters))))  # type: ignore[arg-type]
+    return SimulatedRun(simulate(workload, Parameters(**(dims | parameters))))  # type: ignore[arg-type]
 
 
 @settings(max_examples=60)
 @given(policy_cases(faults=True))
 def test_what_overlaps_on_a_lane_counts_once(case: PolicyCase) -> None:
-    results = Results(case.simulated())
+    results = SimulatedRun(case.simulated())
     assume(results.simulation.step_time_ns)  # in a step of 0 ns nothing runs
     check_lanes(results)
 
@@ -46,13 +46,13 @@ def test_collectives_that_overlap_on_a_lane_count_once() -> None:
     text = "DATA\n3\n" + "".join(f"l{row} -1 9 NONE 0 9 NONE 0 9 ALLREDUCE 900000 1\n" for row in range(3))
     workload = read(text, "data.txt")
     dim = ("ring:4:50:500", "switch:4:50:2000")
-    results = Results(simulate(workload, Parameters(dim=dim, splits=2)))
+    results = SimulatedRun(simulate(workload, Parameters(dim=dim, splits=2)))
     spans = next(lane for lane in all_lanes(results) if lane.stream == "all").spans
     assert any(end > start for end, start in zip(spans.end, spans.start[1:], strict=False))
     check_lanes(results)
 
 
-def check_lanes(results: Results) -> None:
+def check_lanes(results: SimulatedRun) -> None:
     """Shares of time are those of the spans, and what runs is found."""
     step = results.simulation.step_time_ns
     for lane in all_lanes(results):
@@ -63,7 +63,7 @@ def check_lanes(results: Results) -> None:
         spans = lane.spans
         assert list(spans.start) == sorted(spans.start)
         for index in range(len(spans.start)):
-            found = lane.content.at(spans.start[index])
+            found = lane.content.find_span(spans.start[index])
             assert found is not None
             assert spans.start[found] <= spans.start[index] < spans.end[found]
 
@@ -106,4 +106,4 @@ def test_a_state_change_is_told_from_the_end_of_the_step() -> None:
     accounts = model.results.accounts[0]
     idle = [index for index, account in enumerate(accounts.op) if account == -1]
     model.cursor_ns = accounts.edge[idle[0]]
-    assert details(model, 110, True)[0][0][0] == "idle, ASTRA-sim 1.0 changes its state"
+    assert cursor_lines(model, 110, True)[0][0][0] == "idle, ASTRA-sim 1.0 changes its state"

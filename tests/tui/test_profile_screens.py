@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from syrupy.assertion import SnapshotAssertion
 
 from simcore.measured import MeasuredRun
-from simcore.runs.measured import MeasuredResults
+from simcore.runs.measured import RecordedRun
 from tests.kineto.test_host_lane import events
 from tests.kineto.test_layers import run_of
 from tests.tui.conftest import MakeApp
@@ -34,7 +34,7 @@ async def test_a_rank_unfolds_to_its_host(
     make_app: MakeApp, snapshot: SnapshotAssertion, tmp_path: Path, size: tuple[int, int], ascii_only: bool
 ) -> None:
     make_app()
-    app = WltuiApp(Session(MeasuredResults(profiled(tmp_path))), first="timeline", ascii_only=ascii_only)
+    app = WltuiApp(Session(RecordedRun(profiled(tmp_path))), first="timeline", ascii_only=ascii_only)
     # Down to the thread that launched, and to the operation in which it did.
     text = await frame_after(app, size, ("g", "j", "j", "j", "j", "comma"))
     assert not ascii_only or text.isascii()
@@ -44,7 +44,7 @@ async def test_a_rank_unfolds_to_its_host(
 
 async def test_the_launch_of_a_kernel_is_a_key_away(make_app: MakeApp, tmp_path: Path) -> None:
     make_app()
-    app = WltuiApp(Session(MeasuredResults(profiled(tmp_path))), first="timeline")
+    app = WltuiApp(Session(RecordedRun(profiled(tmp_path))), first="timeline")
     text = await frame_after(app, (120, 36), ("j", "j", "comma", "left_square_bracket"))
     assert "on host thread" in text
 
@@ -54,5 +54,5 @@ async def test_a_simulation_beside_a_profile_is_on_one_axis(
     make_app: MakeApp, snapshot: SnapshotAssertion, tmp_path: Path, size: tuple[int, int]
 ) -> None:
     make_app()
-    session = Session(MeasuredResults(profiled(tmp_path)), against=run(two_stages()))
+    session = Session(RecordedRun(profiled(tmp_path)), against=run(two_stages()))
     assert await frame_after(WltuiApp(session, first="compare"), size, ()) == snapshot

@@ -10,20 +10,20 @@ from simcore.sources.simulated import ACCOUNTS
 from simcore.units import percent
 from tests.tui.made_runs import drawn, line_text, lonely, seed, small
 from tui.frame import BLOCKS
-from tui.timeline.asking import MarksPanel
 from tui.timeline.jumps import (
     NO_FREE_LETTER,
     RANGE_BEGINS,
     THIS_SPAN,
+    extend_range,
     go_to_mark,
     set_mark,
     step_pass,
-    take_more,
     toggle_range,
 )
 from tui.timeline.lanes import LaneKey
-from tui.timeline.margins import full_details, mark_line, range_lines, range_title
+from tui.timeline.margins import make_details, mark_line, range_lines, range_title
 from tui.timeline.model import TimelineModel
+from tui.timeline.prompts import MarksPanel
 from tui.timeline.window import Marks, Selection
 
 STEP = seed().step_time_ns
@@ -66,23 +66,23 @@ def test_a_range_of_nothing_is_no_range_to_end(model: TimelineModel) -> None:
 def test_taking_more_goes_from_the_span_to_its_pass_to_the_step_and_round(model: TimelineModel) -> None:
     lane, index = model.current, model.span
     assert index is not None
-    take_more(model)
-    assert model.selection.fixed == (lane.spans.start[index], lane.spans.end[index])
+    extend_range(model)
+    assert model.selection.fixed_range == (lane.spans.start[index], lane.spans.end[index])
     assert model.notice == f"range: {THIS_SPAN}"
-    take_more(model)
+    extend_range(model)
     one = next(one for one in seed().passes(0) if one.start_ns <= model.cursor_ns < one.end_ns)
-    assert model.selection.fixed == (one.start_ns, one.end_ns)
+    assert model.selection.fixed_range == (one.start_ns, one.end_ns)
     assert model.notice == "range: backward of micro-batch 0 (1st of 16)"
-    take_more(model)
-    assert model.selection.fixed == (0, STEP)
-    take_more(model)
+    extend_range(model)
+    assert model.selection.fixed_range == (0, STEP)
+    extend_range(model)
     assert model.notice == f"range: {THIS_SPAN}"
 
 
 def test_between_passes_the_step_comes_after_the_span(model: TimelineModel) -> None:
     model.move_to(4 * 10**9)
-    take_more(model)
-    take_more(model)
+    extend_range(model)
+    extend_range(model)
     assert model.notice == "range: the whole step"
 
 
@@ -112,8 +112,8 @@ def test_the_figures_are_those_of_the_accounts(model: TimelineModel) -> None:
     assert lane.startswith(" stage 5")
     assert mean.startswith(" mean of all")
     for line, sums, room in (
-        (lane, seed().lanes.accounted.ranges.of_class(5, first, last), last - first),
-        (mean, seed().lanes.accounted.ranges.of_all(first, last), (last - first) * 1024),
+        (lane, seed().lanes.account_sums.ranges.of_class(5, first, last), last - first),
+        (mean, seed().lanes.account_sums.ranges.of_all(first, last), (last - first) * 1024),
     ):
         found = re.findall(r"([a-z _]+) ([0-9.]+) % ", line[13:])
         assert "input grad" in line
@@ -182,10 +182,10 @@ def test_a_mark_is_a_time_and_a_lane_and_one_comes_back_to_both(model: TimelineM
     model.move_lane(-7)
     model.toggle_fold()
     model.move_to(0)
-    model.lane = next(index for index, lane in enumerate(model.lanes) if lane.number == 5)
+    model.lane = next(index for index, lane in enumerate(model.lanes) if lane.track_id == 5)
     model.toggle_fold()
     go_to_mark(model, mark)
-    assert (model.current.title, model.current.number, model.cursor_ns) == ("tp x8", 5, time_ns)
+    assert (model.current.title, model.current.track_id, model.cursor_ns) == ("tp x8", 5, time_ns)
 
 
 def test_the_line_of_the_mark_has_the_distance_and_what_the_lane_does_between(model: TimelineModel) -> None:
@@ -207,7 +207,7 @@ def test_ranges_and_marks_keep_their_share_of_another_run() -> None:
     model.move_to(2500)
     set_mark(model)
     model.show(lonely(50))
-    assert model.selection.fixed == (10, 20)
+    assert model.selection.fixed_range == (10, 20)
     assert model.marks.all[0].time_ns == 25
     model.selection.start(30)
     model.show(lonely(5000))
@@ -216,7 +216,7 @@ def test_ranges_and_marks_keep_their_share_of_another_run() -> None:
 
 def test_a_range_has_its_table_among_the_details(model: TimelineModel) -> None:
     model.selection.fix(3 * 10**9, 8 * 10**9)
-    lines = [line_text(line) for line in full_details(model)(120)]
+    lines = [line_text(line) for line in make_details(model)(120)]
     assert "  range           3.000 000 000 s .. 8.000 000 000 s, 5.000 s" in lines
     bubble = next(line for line in lines if line.startswith("  bubble"))
     assert re.fullmatch(r"  bubble +4\.\d+ s +\d\d\.\d % +\d\.\d+ s +\d\d\.\d %", bubble)
@@ -235,7 +235,7 @@ def test_range_and_marks_fit_on_every_screen(width: int, height: int) -> None:
 def test_a_selection_of_an_empty_step_does_not_fail() -> None:
     model = TimelineModel(lonely(0))
     toggle_range(model)
-    take_more(model)
+    extend_range(model)
     set_mark(model)
     step_pass(model, 1)
     model.focus()
@@ -245,7 +245,7 @@ def test_a_selection_of_an_empty_step_does_not_fail() -> None:
 
 def marks_panel(model: TimelineModel) -> list[str]:
     """The lines of the list of marks, 120 cells wide."""
-    return [line_text(line).rstrip() for line in MarksPanel(model, BLOCKS)._make(120)]
+    return [line_text(line).rstrip() for line in MarksPanel(model, BLOCKS)._build_lines(120)]
 
 
 def test_the_list_of_marks_has_the_distances_and_what_is_done_in_between(model: TimelineModel) -> None:
@@ -259,9 +259,9 @@ def test_the_list_of_marks_has_the_distances_and_what_is_done_in_between(model: 
     assert text[1].startswith("> b ")
     assert text[1].endswith("7.000 s before the cursor")
     assert text[3] == "  From b, on stage 0:"
-    figures = model.source.of.figures(model.current.number, 3_100_000_000, 7_000_000_000)
-    (bubble,) = [one for one in figures.of if one.words == "bubble"]
-    assert bubble.ns == figures.room_ns
+    figures = model.source.of.figures(model.current.track_id, 3_100_000_000, 7_000_000_000)
+    (bubble,) = [one for one in figures.figures if one.words == "bubble"]
+    assert bubble.ns == figures.full_ns
     assert text[4].startswith("  b .. cursor    7.000 s  ")
     assert "bubble" in text[4]
     assert text[5] == "  b .. a         3.900 s  bubble 100.0 %"

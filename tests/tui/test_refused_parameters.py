@@ -72,7 +72,7 @@ async def test_another_draft_ends_what_was_said_of_the_one_before(make_app: Make
         await type_value(pilot, "0")
         assert view.refusal.words.endswith(NO_COUNT)
         # A what-if of another screen.
-        app.session.edit(app.session.opened.setup.under(Parameters(tp=3)))
+        app.session.edit(app.session.opened.setup.with_parameters(Parameters(tp=3)))
         app.runs.run_draft()  # type: ignore[attr-defined]
         await run_over(pilot)
         assert view.refusal.words.startswith("world 1024 is not a multiple of tp 3 x pp 16 = 48")
@@ -216,7 +216,7 @@ async def test_the_reason_is_beside_the_form_where_its_field_is_not_in_sight(mak
 def test_every_refusal_finds_its_field(parameters: dict[str, object], field: str) -> None:
     session = Session(seed())
     view = ParametersView(session, ascii_only=False)
-    session.edit(session.opened.setup.under(Parameters(**parameters)))  # type: ignore[arg-type]
+    session.edit(session.opened.setup.with_parameters(Parameters(**parameters)))  # type: ignore[arg-type]
     with pytest.raises((UsageError, InputError)) as refused:
         session.opened.with_parameters(session.draft)
     session.error = str(refused.value)

@@ -9,7 +9,7 @@ from simcore.parameters import Parameters
 from simcore.render.report.comparison import comparison_page
 from simcore.render.report.pages import run_page
 from simcore.replay.parameters import Scales
-from simcore.runs.measured import MeasuredResults
+from simcore.runs.measured import RecordedRun
 from simcore.words.measured_run import replay_words
 from tests.analysis.test_beside import beside
 from tests.measured.made_steps import Layout, run_apart
@@ -28,7 +28,7 @@ from tui.runs.runs import NO_OTHER_YET
 from tui.session import Session
 from tui.summary.frame import draw as draw_summary
 from tui.summary.model import SummaryModel
-from tui.why.frame import WhyModel, draw, knob_lines
+from tui.why.frame import WhyModel, draw, what_if_lines
 
 MANY = Scales(
     2.0, 0.5, 0.0, 1.5, ops={"forward_step": 0.9, "x\x1b[2J": 3.0}, kinds={"dp": 0.123456},
@@ -62,7 +62,7 @@ def test_as_many_changes_are_named_as_there_is_room_for(scales: Scales, words: s
 
 
 def test_row_1_names_what_a_replay_changes() -> None:
-    session = Session(MeasuredResults(slow_rank()))
+    session = Session(RecordedRun(slow_rank()))
     ranks = "2 ranks = tp 1 x dp 2 x pp 1"
 
     def facts(scales: Scales) -> list[list[str]]:
@@ -91,7 +91,7 @@ def test_row_1_names_what_a_replay_changes() -> None:
 
 
 def test_reports_name_what_a_replay_changes() -> None:
-    measured = MeasuredResults(slow_rank())
+    measured = RecordedRun(slow_rank())
     replay = measured.with_scales(Scales(compute=2.0, ranks={1: 0.5}))
     assert "  changed    compute x2, rank 1 x0.5 in time\n" in run_page(replay)
     assert "changed" not in run_page(measured)
@@ -100,7 +100,7 @@ def test_reports_name_what_a_replay_changes() -> None:
 
 
 def test_an_opened_replay_has_the_measured_run_beside_it() -> None:
-    measured = MeasuredResults(slow_rank())
+    measured = RecordedRun(slow_rank())
     session = Session(measured.with_scales(Scales(compute=2.0)))
     plain = session.other
     assert plain is not None
@@ -112,7 +112,7 @@ def test_an_opened_replay_has_the_measured_run_beside_it() -> None:
 
 
 def test_a_measured_run_that_is_shown_again_has_its_replay_beside_it() -> None:
-    session = Session(MeasuredResults(slow_rank()))
+    session = Session(RecordedRun(slow_rank()))
     assert Choice(session).pair is None
     replay = session.opened.with_scales(Scales(compute=2.0))
     session.show(replay)
@@ -126,11 +126,11 @@ async def test_a_replay_is_kept_named_and_compared_like_any_run(make_app: MakeAp
     app = app_on(make_app, slow_rank(), first="summary")
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "x")
-        assert app.said == NO_OTHER_YET
+        assert app.status_text == NO_OTHER_YET
         await press(pilot, "6")
         assert ONE_RUN in " ".join(screen_text(app).split())
         await press(pilot, "i")
-        assert app.said == NO_OTHER
+        assert app.status_text == NO_OTHER
         await press(pilot, "5", "greater_than_sign")
         await run_over(pilot)
         assert app.session.current.parameters == Parameters(compute_scale=2.0)
@@ -161,7 +161,7 @@ async def test_a_plan_has_nothing_to_compare(make_app: MakeApp) -> None:
 
 
 def test_of_many_ranks_those_whose_end_moves_most_are_shown_and_how_many_more() -> None:
-    opened = MeasuredResults(four_ranks())
+    opened = RecordedRun(four_ranks())
     now = opened.with_scales(Scales(ranks={3: 2.0}))
     lines = text_of(end_lines(opened, now, 3)).split("\n")
     assert lines[0].split() == ["rank", "end,", "opened", "end,", "now", "difference"]
@@ -174,7 +174,7 @@ def test_of_many_ranks_those_whose_end_moves_most_are_shown_and_how_many_more() 
 def test_the_what_if_tables_say_which_step_they_start_from(apart: bool) -> None:
     """Ranks that did not run together: the step is shown as measured, 96 ms, and changes start from 94 ms."""
     run = run_apart(SLOW_STAGE, Layout(1, 1, 2, 1)) if apart else run_of(SLOW_STAGE, 2, pp=2)
-    results = MeasuredResults(run)
+    results = RecordedRun(run)
     summary, why = SummaryModel(results), WhyModel(results)
     why.panel = WHAT_IF
     for model in (summary, why):
@@ -189,7 +189,7 @@ def test_the_what_if_tables_say_which_step_they_start_from(apart: bool) -> None:
         for page, title in zip(pages, (HELPS_MOST, "What if"), strict=True):
             assert (f"{title}, replayed from 94.000 ms" in page) is apart
             assert title in page
-    rows = [line_text(line) for line in knob_lines(why, 100, 40, "")]
+    rows = [line_text(line) for line in what_if_lines(why, 100, 40, "")]
     said(rows, "balanced stages")
     # A tenth less compute gains, where against 96 ms it would gain more than it does.
     (compute,) = [row for row in rows if "all compute" in row]

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcore.parameters import Given
+from simcore.parameters import RunInput
 from simcore.replay.parameters import Scales
-from simcore.runs.measured import MeasuredResults
+from simcore.runs.measured import RecordedRun
 from tests.analysis.test_beside import made_simulation
 from tests.command_line.running import ROOT
 from tests.measured.made_steps import Layout
@@ -18,9 +18,9 @@ from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, screen_rows
 from tests.tui.test_measured_screens import four_ranks
-from tui.commands.arguments import parameters_from
-from tui.commands.view import _opened, build_parser
-from tui.reproducing import LEFT_OUT, TITLE, Reproduced, reproduced, shell_lines
+from tui.commands.arguments import parse_parameters
+from tui.commands.view import _open_with_second, build_parser
+from tui.reproducing import LEFT_OUT, TITLE, CommandLine, build_command_line, shell_lines
 from tui.session import Session
 
 WORKLOAD = str(ROOT / "fixtures/002_gpt_1024npu.txt")
@@ -30,7 +30,7 @@ TRACE = str(ROOT / "fixtures/004_megatron_rank7_trace.txt")
 def opened(*words: str) -> Session:
     """What the screen opens with these words."""
     arguments = build_parser().parse_args(list(words))
-    return _opened(Given(arguments.file, parameters_from(arguments)), arguments)
+    return _open_with_second(RunInput(arguments.file, parse_parameters(arguments)), arguments)
 
 
 def steps(session: Session) -> tuple[int, int | None]:
@@ -57,7 +57,7 @@ def steps(session: Session) -> tuple[int, int | None]:
 )
 def test_the_command_opens_the_same_runs_again(words: tuple[str, ...]) -> None:
     first = opened(*words)
-    found = reproduced(first)
+    found = build_command_line(first)
     assert found.left_out == ""
     command, *again = shlex.split(found.command)
     assert command == "wltui"
@@ -69,14 +69,14 @@ def test_where_a_has_other_parameters_it_is_left_out_and_said() -> None:
     left_out = "--against is left out, A and B have different parameters"
     traces = opened(TRACE, "--against", TRACE)
     shown = traces.opened
-    assert isinstance(shown, MeasuredResults)
+    assert isinstance(shown, RecordedRun)
     traces.current = shown.with_scales(Scales(compute=2.0, stages={3: 0.5}))
-    assert reproduced(traces) == Reproduced(
+    assert build_command_line(traces) == CommandLine(
         f"wltui {TRACE} --compute-scale 2.0 --stage-scale 3=0.5", left_out
     )
     workloads = Session(seed(), against=seed())
     workloads.show(seed(tp=4))
-    assert reproduced(workloads) == Reproduced("wltui 002_gpt_1024npu.txt --tp 4", left_out)
+    assert build_command_line(workloads) == CommandLine("wltui 002_gpt_1024npu.txt --tp 4", left_out)
 
 
 async def test_the_key_copies_the_command_and_says_it(make_app: MakeApp) -> None:
@@ -84,12 +84,12 @@ async def test_the_key_copies_the_command_and_says_it(make_app: MakeApp) -> None
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.press("y")
         command = "wltui 002_gpt_1024npu.txt"
-        assert app.said == f"{LEFT_OUT}: {command}"
+        assert app.status_text == f"{LEFT_OUT}: {command}"
         assert app.clipboard == command
-    app = make_app(against=MeasuredResults(four_ranks()))
+    app = make_app(against=RecordedRun(four_ranks()))
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.press("y")
-        assert app.said == app.clipboard == "wltui 002_gpt_1024npu.txt --against trace.txt"
+        assert app.status_text == app.clipboard == "wltui 002_gpt_1024npu.txt --against trace.txt"
 
 
 def as_a_shell_reads(lines: list[str]) -> list[str]:

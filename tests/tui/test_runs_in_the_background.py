@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from simcore.diagnostics import Cancelled
 from simcore.parameters import Parameters
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.setup import Setup
 from simcore.simulation import simulate
 from tests.tui.conftest import MakeApp
@@ -32,7 +32,9 @@ class Gate:
         self.begun: list[Parameters] = []
         self.cancelled: list[Parameters] = []
 
-    def run(self, opened: Results, setup: Setup, cancelled: Callable[[], bool] = lambda: False) -> Results:
+    def run(
+        self, opened: SimulatedRun, setup: Setup, cancelled: Callable[[], bool] = lambda: False
+    ) -> SimulatedRun:
         """In place of `Results.rerun`."""
         parameters = setup.parameters
         self.begun.append(parameters)
@@ -41,14 +43,14 @@ class Gate:
                 self.cancelled.append(parameters)
                 raise Cancelled
         workload = opened.simulation.workload
-        return Results(simulate(workload, parameters, cancelled if self.obeys else lambda: False))
+        return SimulatedRun(simulate(workload, parameters, cancelled if self.obeys else lambda: False))
 
 
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     """A gate before every run of the app."""
     found = Gate()
-    monkeypatch.setattr(Results, "rerun", lambda *arguments: found.run(*arguments))
+    monkeypatch.setattr(SimulatedRun, "rerun", lambda *arguments: found.run(*arguments))
     yield found
     found.opened.set()
 
@@ -207,7 +209,7 @@ async def test_details_stay_those_of_their_span_when_another_run_comes(make_app:
         await press(pilot, "2", "tab", "G", "n")
         view = app.current_view
         assert isinstance(view, TimelineView)
-        app.session.edit(app.session.opened.setup.under(Parameters(world=16, pp=1)))
+        app.session.edit(app.session.opened.setup.with_parameters(Parameters(world=16, pp=1)))
         app.runs.run_draft()
         await wait_until(pilot, lambda: gate.begun)
         await press(pilot, "enter")
@@ -225,7 +227,7 @@ async def test_the_history_says_which_run_is_shown_when_another_comes_under_it(
 ) -> None:
     app = make_app()
     async with app.run_test(size=SIZE) as pilot:
-        app.session.edit(app.session.opened.setup.under(Parameters(microbatches=8)))
+        app.session.edit(app.session.opened.setup.with_parameters(Parameters(microbatches=8)))
         app.runs.run_draft()
         await wait_until(pilot, lambda: gate.begun)
         await press(pilot, "R")

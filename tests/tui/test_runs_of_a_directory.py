@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from simcore.parameters import Asked, Given, Parameters
-from simcore.runs import results_of
+from simcore.parameters import OpeningOptions, Parameters, RunInput
+from simcore.runs import open_run
 from simcore.sources import inputs
 from tests.measured.traces import step, write_set
 from tests.tui.conftest import MakeApp
@@ -50,9 +50,9 @@ def session_on(path: str) -> Session:
     """As the program opens it."""
 
     def read(label: str) -> Run:
-        return results_of(Given(inputs.open_input(path, Asked(label)), Parameters()))
+        return open_run(RunInput(inputs.open_input(path, OpeningOptions(label)), Parameters()))
 
-    return Session(results_of(Given(inputs.open_input(path), Parameters())), read)
+    return Session(open_run(RunInput(inputs.open_input(path), Parameters())), read)
 
 
 async def test_the_panel_reads_all_step_times_and_names_the_extremes(make_app: MakeApp, jobs: str) -> None:
@@ -107,7 +107,7 @@ async def test_a_replay_of_another_run_is_one_of_that_run(make_app: MakeApp, job
         assert (changed.setup.label, changed.parameters) == (STAMPS[1], Parameters(slow_rank=("1=0.5",)))
         assert changed.figures.kind == "replayed"
         await press(pilot, "r")
-        assert app.said == "kept as run 6: R has all runs, n there names one"
+        assert app.status_text == "kept as run 6: R has all runs, n there names one"
         await press(pilot, "u")
         await run_over(pilot)
         assert session.current is session.opened
@@ -124,7 +124,7 @@ async def test_the_panel_begins_at_the_run_that_a_draft_is_of(make_app: MakeApp,
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "G", "less_than_sign")
         await run_over(pilot)
-        assert app.session.kept(app.session.current) is None
+        assert app.session.find_in_history(app.session.current) is None
         await press(pilot, "R")
         assert [row.split()[0] for row in screen_rows(app)[2:4]] == [">", "2"]
 
@@ -146,7 +146,7 @@ async def test_a_run_that_cannot_be_read_says_so_and_the_others_are_read(
         await press(pilot, "j", "j", "j", "enter")
         await run_over(pilot)
         # It is said, and the draft of the run on the screen is not to blame.
-        assert "error trace-" in app.said
+        assert "error trace-" in app.status_text
         assert session.error == ""
         assert session.current is session.opened
 

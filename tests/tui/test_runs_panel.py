@@ -7,9 +7,9 @@ from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 
 from simcore.parameters import Parameters
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
-from simcore.units import signed
+from simcore.units import signed_duration
 from simcore.workload import open_workload
 from tests.says import said
 from tests.tui.conftest import MakeApp
@@ -19,9 +19,9 @@ from tests.tui.test_parameter_form import open_field
 from tui.app import WltuiApp
 from tui.compare.view import CompareView
 from tui.frame import text_of
-from tui.runs.panel import HOW_TO_KEEP, MARK_FIRST, OPENED_STAYS, _told_and_flags
-from tui.session import KeptRun, Session
-from tui.state.stored import StoredRun
+from tui.runs.panel import HOW_TO_KEEP, MARK_FIRST, OPENED_STAYS, _facts_and_flags
+from tui.session import HistoryRun, Session
+from tui.state.session_content import StoredRun
 
 SIZES = [(120, 36), (80, 24)]
 
@@ -34,8 +34,8 @@ def session_of(app: WltuiApp) -> Session:
 def with_history(make_app: MakeApp) -> WltuiApp:
     """Seed 002 with two runs of an earlier session: one whose step time is known, one that has a name."""
     app = make_app()
-    session_of(app).recall(KeptRun(Parameters(schedule="zb-h1"), "", 10_700_000_000))
-    session_of(app).recall(KeptRun(Parameters(pp=8, comm_scale=0.5), "half the \x1b[31mtraffic"))
+    session_of(app).recall(HistoryRun(Parameters(schedule="zb-h1"), "", 10_700_000_000))
+    session_of(app).recall(HistoryRun(Parameters(pp=8, comm_scale=0.5), "half the \x1b[31mtraffic"))
     return app
 
 
@@ -77,7 +77,7 @@ async def test_on_80_columns_runs_that_differ_in_their_last_flag_are_told_apart(
     app = make_app()
     for gathers in (False, True):
         session_of(app).recall(
-            KeptRun(Parameters(schedule="interleaved", virtual_stages=8, overlap_grad_reduce=True,
+            HistoryRun(Parameters(schedule="interleaved", virtual_stages=8, overlap_grad_reduce=True,
                                overlap_param_gather=gathers), "", 8_700_000_000)
         )  # fmt: skip
     async with app.run_test(size=(80, 24)) as pilot:
@@ -88,7 +88,7 @@ async def test_on_80_columns_runs_that_differ_in_their_last_flag_are_told_apart(
         assert text.count(f"{flags} --overlap-param-gather") == 1
     # A tenth of what a command line may have is in three rows.
     many = " ".join(f"--slow-rank {rank}=1.5" for rank in range(40))
-    rows = [text_of([row]) for row in _told_and_flags("543.9 ms a micro-batch  ", many, 80)]
+    rows = [text_of([row]) for row in _facts_and_flags("543.9 ms a micro-batch  ", many, 80)]
     assert len(rows) == 3
     assert all(len(row) <= 80 for row in rows)
     assert rows[-1].endswith(" ...")
@@ -187,7 +187,7 @@ async def test_two_marked_runs_are_compared_the_first_as_a(make_app: MakeApp) ->
 async def test_a_run_that_cannot_be_simulated_is_said_and_stays_in_the_history(make_app: MakeApp) -> None:
     app = make_app()
     session = session_of(app)
-    session.recall(KeptRun(Parameters(tp=3)))
+    session.recall(HistoryRun(Parameters(tp=3)))
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "R", "j", "enter")
         await run_over(pilot)
@@ -198,7 +198,7 @@ async def test_a_run_that_cannot_be_simulated_is_said_and_stays_in_the_history(m
 
 def test_a_run_that_is_there_already_gets_the_name_of_its_like() -> None:
     session = Session(seed())
-    session.recall(KeptRun(Parameters(), "base"))
+    session.recall(HistoryRun(Parameters(), "base"))
     assert [(run.name, run.results) for run in session.history] == [("base", seed())]
 
 
@@ -247,7 +247,7 @@ async def test_x_goes_back_and_forth_between_a_draft_that_was_not_kept_and_the_r
 async def test_a_run_of_other_work_is_neither_a_gain_nor_a_loss(make_app: MakeApp) -> None:
     """The row on top said so; the list had `-2.914 ms (-1.7 %)`."""
     path = "fixtures/001_moe_128npu_with_mistakes.txt"
-    app = make_app(Results(simulate(open_workload(path), Parameters())), first=None)
+    app = make_app(SimulatedRun(simulate(open_workload(path), Parameters())), first=None)
     async with app.run_test(size=(80, 24)) as pilot:
         await run_over(pilot)
         await press(pilot, "t")
@@ -260,14 +260,14 @@ async def test_a_run_of_other_work_is_neither_a_gain_nor_a_loss(make_app: MakeAp
 async def test_what_runs_of_an_earlier_session_are_worth_goes_by_their_work(make_app: MakeApp) -> None:
     """After a restart the list had `-2.914 ms (-1.7 %)` of other work and `+79.578 ms` of twice the batch."""
     path = "fixtures/001_moe_128npu_with_mistakes.txt"
-    opened = Results(simulate(open_workload(path), Parameters()))
+    opened = SimulatedRun(simulate(open_workload(path), Parameters()))
     asked = [Parameters(microbatches=1), Parameters(microbatches=4), Parameters(without_lines=("82-83",)),
              Parameters(schedule="zb-h1")]  # fmt: skip
     runs = [opened.with_parameters(parameters) for parameters in asked]
     stored = [StoredRun(run.parameters, "", run.step_time_ns, work=run.shape.work) for run in runs]
     app = make_app(opened, first=None)
     for run in stored:
-        app.session.recall(KeptRun(run.parameters, "", run.step_ns, work=run.work))
+        app.session.recall(HistoryRun(run.parameters, "", run.step_ns, work=run.work))
     async with app.run_test(size=(80, 24)) as pilot:
         await run_over(pilot)
         await press(pilot, "R")
@@ -276,7 +276,7 @@ async def test_what_runs_of_an_earlier_session_are_worth_goes_by_their_work(make
             " 171.2 ms  -1.7 %, other work",
             " 253.7 ms  -27.1 % same work",
             " 189.1 ms  +8.6 %, other work",
-            f" 160.9 ms  {signed(runs[3].step_time_ns - opened.step_time_ns)} (-7.6 %)",
+            f" 160.9 ms  {signed_duration(runs[3].step_time_ns - opened.step_time_ns)} (-7.6 %)",
         ):
             assert any(row.endswith(words) for row in rows), (words, rows)
         assert [run.results is None for run in app.session.history] == [False, True, True, True, True]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from simcore.asked.parameters_file import read_parameters
-from simcore.parameters import Given, Parameters
-from simcore.runs import results_of
+from simcore.parameter_values.parameters_file import read_parameters
+from simcore.parameters import Parameters, RunInput
+from simcore.runs import open_run
 from simcore.sources import inputs
 from tests.tui.conftest import MakeApp
 from tests.tui.pseudo_terminal import ROOT
@@ -17,20 +17,20 @@ from tests.tui.screen_reading import press, run_over, screen_text
 from tui.app import WltuiApp
 from tui.session import Session
 from tui.state.files import session_path
-from tui.state.keeper import Keeper, keeper_of
+from tui.state.keeper import SessionFile, open_keeper
 
 SAVED = ROOT / "fixtures/saved"
 
 
-def left(name: str, saved: str, monkeypatch: pytest.MonkeyPatch, state: Path) -> tuple[Session, Keeper]:
+def left(name: str, saved: str, monkeypatch: pytest.MonkeyPatch, state: Path) -> tuple[Session, SessionFile]:
     """A fixture opened, with the session file that the version before has left of it."""
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
     path = str(ROOT / "fixtures" / name)
     place = Path(session_path(path))
     place.parent.mkdir(parents=True)
     shutil.copy(SAVED / saved, place)
-    session = Session(results_of(Given(inputs.open_input(path), Parameters())))
-    keeper = keeper_of(path, "", session, False)
+    session = Session(open_run(RunInput(inputs.open_input(path), Parameters())))
+    keeper = open_keeper(path, "", session, False)
     assert keeper is not None
     return session, keeper
 

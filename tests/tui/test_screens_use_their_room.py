@@ -13,8 +13,8 @@ import pytest
 
 from simcore.comparison import Comparison
 from simcore.parameters import Parameters
-from simcore.runs.measured import MeasuredResults
-from simcore.runs.simulated import Results
+from simcore.runs.measured import RecordedRun
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.units import duration
 from simcore.workload import open_workload
@@ -23,24 +23,24 @@ from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import drawn_summary, run, seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tests.tui.test_measured_screens import app_on, four_ranks
-from tui.compare.frame import _high
+from tui.compare.frame import _lane_height
 from tui.compare.model import CompareModel
-from tui.compare.source import Compared
+from tui.compare.source import ComparedLanes
 from tui.frame import BLOCKS, row_of, text_of
 from tui.layers.workload_table import WorkloadTable
 from tui.notes.view import NotesView
 from tui.summary.panels import step_lines
-from tui.summary.view import ALL_ALIKE, SummaryView
+from tui.summary.view import ALL_EQUAL, SummaryView
 from tui.timeline.model import TimelineModel
-from tui.timeline.saved import restore, saved
+from tui.timeline.saved import restore, save
 from tui.timeline.view import TimelineView
 
 DECIDES = "gradients after the last"
 
 
-def one_stage() -> Results:
+def one_stage() -> SimulatedRun:
     """Seed 000: one group of 128 equal ranks."""
-    return Results(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
+    return SimulatedRun(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
 
 
 def blanks(rows: list[str]) -> int:
@@ -98,16 +98,18 @@ async def test_few_lanes_beside_each_other_are_tall(make_app: MakeApp) -> None:
     ("rows", "pairs", "high"), [(12, 4, 1), (19, 4, 1), (20, 4, 2), (28, 4, 3), (90, 4, 3), (5, 4, 1)]
 )
 def test_lanes_grow_by_what_all_pairs_leave_free(rows: int, pairs: int, high: int) -> None:
-    results = Results(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
-    model = CompareModel(Compared(Comparison(results, results)))
+    results = SimulatedRun(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
+    model = CompareModel(ComparedLanes(Comparison(results, results)))
     model.is_new = False
     model.resize(80, rows)
     assert model.compared.pairs == pairs
-    assert _high(model, rows) == high
+    assert _lane_height(model, rows) == high
 
 
 async def test_rows_that_no_note_needs_have_the_lines_of_the_file(make_app: MakeApp) -> None:
-    mistakes = Results(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
+    mistakes = SimulatedRun(
+        simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters())
+    )
     for size, seen in (((200, 50), True), ((80, 52), True), ((80, 12), False)):
         app = make_app(mistakes, first="notes")
         async with app.run_test(size=size) as pilot:
@@ -138,7 +140,7 @@ async def test_rows_that_no_note_needs_have_the_lines_of_the_file(make_app: Make
 def test_the_step_has_the_memory_of_its_fullest_stage_where_it_is_known(
     name: str, gpu: str | None, words: str
 ) -> None:
-    results = Results(simulate(open_workload(f"fixtures/{name}.txt"), Parameters(gpu=gpu)))
+    results = SimulatedRun(simulate(open_workload(f"fixtures/{name}.txt"), Parameters(gpu=gpu)))
     text = text_of(step_lines(results, BLOCKS, 60, 8))
     assert words in text
     assert text.count("memory") == 1
@@ -155,7 +157,7 @@ async def test_a_map_of_one_cell_folds_away_and_its_key_says_why(make_app: MakeA
         assert "map" not in view.model.panels
         assert "─ Ranks ─" not in screen_text(app)
         await press(pilot, "i")
-        assert screen_rows(app)[-1].strip() == ALL_ALIKE
+        assert screen_rows(app)[-1].strip() == ALL_EQUAL
     app = make_app(first=None)
     async with app.run_test(size=(160, 45)) as pilot:
         await run_over(pilot)
@@ -188,7 +190,7 @@ async def test_many_lanes_stay_as_they_are_within_the_budget_of_a_pan(make_app: 
 
 
 async def test_a_few_lanes_show_their_streams_on_a_tall_screen(make_app: MakeApp) -> None:
-    results = Results(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
+    results = SimulatedRun(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
     app = make_app(results)
     async with app.run_test(size=(160, 45)) as pilot:
         view = app.current_view
@@ -202,7 +204,7 @@ async def test_a_few_lanes_show_their_streams_on_a_tall_screen(make_app: MakeApp
 def test_what_a_session_has_folded_stays_folded() -> None:
     kept = TimelineModel(one_stage())
     again = TimelineModel(one_stage())
-    restore(again, saved(kept))
+    restore(again, save(kept))
     again.unfold_first(40)
     assert len(again.lanes) == 1
 
@@ -292,7 +294,7 @@ def test_a_line_says_what_all_rows_of_its_layer_take() -> None:
     results = run(make_workload(rows, tp=1, ep=1, pp=1, all_gpus=1))
     table = WorkloadTable(results, False)
     words = [" ".join(text for text, _ in table.origin(line, 200)[1]) for line in range(len(table.lines))]
-    whole = next(place.words for place in results.figures.worst if place.what == "layer")
+    whole = next(place.words for place in results.figures.worst_findings if place.what == "layer")
     share = whole[whole.index("(") + 1 : whole.index(")")]
     of_rank = f"{whole.split(' (')[0]} on a rank"
     told = f"all 2 rows of mlp: {of_rank}, {share} of the step; this line has 1 of them"
@@ -302,7 +304,7 @@ def test_a_line_says_what_all_rows_of_its_layer_take() -> None:
 
 
 def test_no_words_of_a_place_are_cut_where_a_share_can_be_left_out() -> None:
-    text = drawn_summary(MeasuredResults(four_ranks()), 100, 27)
+    text = drawn_summary(RecordedRun(four_ranks()), 100, 27)
     assert "last to end: rank" in text or "ms: rank 3" in text
     rows = text.split("\n")
     places = [row.rpartition("││")[2] for row in rows if "││ wait " in row or "││ idle " in row]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from tests.says import said
 from tests.tui.made_runs import run, seed, seed_workload, small, two_stages
 from tui.frame import BLOCKS, text_of
@@ -21,17 +21,17 @@ from tui.timeline.jumps import (
     PAST_LANES,
     WAS_FOLDED,
     WAS_HIDDEN,
+    current_position,
+    extend_range,
     first_match,
-    longest_wait,
+    go_to_longest_wait,
     next_match,
-    place_of,
     return_to,
     set_mark,
     step_pass,
-    take_more,
 )
 from tui.timeline.lanes import LaneKey
-from tui.timeline.margins import full_details
+from tui.timeline.margins import make_details
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
 from tui.timeline.search import Match, Search
@@ -49,7 +49,7 @@ def in_order(found: Search) -> list[Match]:
     """All matches, by time and then by lane."""
     matches = [
         Match(one.lane.spans.start[index], place, index)
-        for place, one in enumerate(found.found)
+        for place, one in enumerate(found.matched_lanes)
         for index, flag in enumerate(one.flags)
         if flag
     ]
@@ -74,7 +74,7 @@ def test_next_walks_all_matches_in_the_order_of_time_and_begins_again(text: str)
         match, wrapped = step
         assert not wrapped
         walked.append(match[:2])
-        lane = found.found[match.lane].lane
+        lane = found.matched_lanes[match.lane].lane
         place = match.time_ns, lane.key
     assert walked == places
     again = found.next(*place, 1)
@@ -91,7 +91,7 @@ def test_before_is_the_other_way_of_next_from_any_place(text: str, share: int, l
     here = model.lanes[lane % len(model.unfolded)]
     time_ns = model.window.step_ns * share // 10**6
     place = here.key
-    order = [one.lane.key for one in found.found]
+    order = [one.lane.key for one in found.matched_lanes]
     position = (time_ns, order.index(place) if place in order else -1)
     matches = in_order(found)
     after = found.next(time_ns, place, 1)
@@ -158,13 +158,13 @@ def test_streams_are_looked_through_where_they_are_shown() -> None:
     model.toggle_fold()
     unfolded = search(model, "all-gather")
     assert unfolded.count > folded
-    assert {one.lane.stream for one in unfolded.found} >= {None, "tp"}
+    assert {one.lane.stream for one in unfolded.matched_lanes} >= {None, "tp"}
 
 
 def test_what_no_folded_lane_shows_is_found_in_its_streams() -> None:
     model = TimelineModel(small())
     found = search(model, "send")
-    assert found.beyond
+    assert found.searches_folded
     assert found.count > 0
     first_match(model, found)
     assert model.current.stream == "pp"
@@ -189,10 +189,10 @@ def test_what_is_not_there_is_said(text: str, problem: str) -> None:
 def test_no_match_is_no_place() -> None:
     model = TimelineModel(seed())
     model.search = search(model, "nowhere")
-    before = place_of(model)
+    before = current_position(model)
     next_match(model, 1)
     said([model.notice], "no match", "nowhere")
-    assert place_of(model) == before
+    assert current_position(model) == before
 
 
 def test_without_a_search_next_says_how_to_begin() -> None:
@@ -215,16 +215,16 @@ def test_a_search_in_pieces_finds_the_same() -> None:
 @given(st.sampled_from([*TEXTS, "send", "3", "stage 0"]), st.integers(0, 99))
 @settings(max_examples=40)
 def test_leaving_a_search_is_as_if_it_had_not_been(text: str, share: int) -> None:
-    results: Results = small()
+    results: SimulatedRun = small()
     model = TimelineModel(results)
     model.zoom(1, 3)
     model.move_to(model.window.step_ns * share // 99)
     model.move_lane(1)
     model.toggle_fold()
-    before, shown = place_of(model), [one.key for one in model.lanes]
+    before, shown = current_position(model), [one.key for one in model.lanes]
     first_match(model, search(model, text))
     return_to(model, before)
-    assert place_of(model) == before
+    assert current_position(model) == before
     assert [one.key for one in model.lanes] == shown
 
 
@@ -234,15 +234,15 @@ def test_each_rank_simulated_is_found_on_a_lane_of_its_own() -> None:
         found = search(model, f"{rank} bubble")
         assert first_match(model, found) is not None
         assert model.rank == rank
-        for move in (take_more, take_more, set_mark):
+        for move in (extend_range, extend_range, set_mark):
             move(model)
         step_pass(model, 1)
-        longest_wait(model, everywhere=False)
+        go_to_longest_wait(model, everywhere=False)
         assert model.rank == rank
-        longest_wait(model, everywhere=True)
+        go_to_longest_wait(model, everywhere=True)
         model.filter.set(parse_query(f"{rank}"))
         assert text_of(TimelineFrame(BLOCKS, colour=True).draw(model, 120, 33))
-        assert full_details(model)(120)
+        assert make_details(model)(120)
 
 
 def test_next_stops_only_at_what_the_filter_leaves_and_counts_that() -> None:

@@ -33,8 +33,8 @@ def test_there_is_nothing_to_undo_or_redo_at_first() -> None:
 
 def test_undo_takes_back_one_change_and_redo_makes_it_again() -> None:
     session = new_session()
-    session.edit(session.opened.setup.under(Parameters(tp=2)))
-    session.edit(session.opened.setup.under(Parameters(tp=4)))
+    session.edit(session.opened.setup.with_parameters(Parameters(tp=2)))
+    session.edit(session.opened.setup.with_parameters(Parameters(tp=4)))
     assert session.undo()
     assert session.draft == Parameters(tp=2)
     assert session.redo()
@@ -44,9 +44,9 @@ def test_undo_takes_back_one_change_and_redo_makes_it_again() -> None:
 
 def test_a_new_change_forgets_what_was_taken_back() -> None:
     session = new_session()
-    session.edit(session.opened.setup.under(Parameters(tp=2)))
+    session.edit(session.opened.setup.with_parameters(Parameters(tp=2)))
     session.undo()
-    session.edit(session.opened.setup.under(Parameters(pp=2)))
+    session.edit(session.opened.setup.with_parameters(Parameters(pp=2)))
     assert not session.redo()
     assert session.undo()
     assert session.draft == Parameters()
@@ -64,7 +64,7 @@ def test_any_edits_and_undos_behave_as_a_list_with_a_place_in_it(actions: list[i
             assert session.redo() == (place < len(drafts) - 1)
             place = min(place + 1, len(drafts) - 1)
         else:
-            session.edit(session.opened.setup.under(Parameters(tp=int(action))))
+            session.edit(session.opened.setup.with_parameters(Parameters(tp=int(action))))
             drafts = [*drafts[: place + 1], Parameters(tp=int(action))]
             place += 1
         assert session.draft == drafts[place]

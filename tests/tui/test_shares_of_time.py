@@ -7,9 +7,9 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
-from simcore.trace.shares import Shares, columns_of_spans
+from simcore.trace.shares import Shares, sum_span_columns
 from tests.strategies import Case, cases
 from tests.tui.made_runs import all_lanes, naive_cell
 
@@ -75,7 +75,7 @@ def single_files(draw: st.DrawFn) -> Spans:
 @given(single_files(), st.lists(st.integers(0, 90), min_size=2, max_size=12).map(sorted))
 def test_spans_of_one_file_are_added_up_as_their_prefix_sums_say(spans: Spans, edges: list[int]) -> None:
     start, end, category = zip(*spans, strict=True)
-    found = columns_of_spans(start, end, bytes(category), edges)
+    found = sum_span_columns(start, end, bytes(category), edges)
     assert found == Shares(spans).columns(edges)
     for one, column in found.items():
         assert column == [naive(spans, one, first, last) for first, last in pairwise(edges)]
@@ -86,7 +86,7 @@ def test_spans_of_one_file_are_added_up_as_their_prefix_sums_say(spans: Spans, e
 def test_a_lane_adds_up_alike_by_spans_and_by_prefix_sums(
     case: Case, columns: int, first: int, length: int
 ) -> None:
-    results = Results(simulate(*case))
+    results = SimulatedRun(simulate(*case))
     step = results.simulation.step_time_ns
     begin = step * first // 1000
     width = max(step * length // 1000, 1)
@@ -111,7 +111,7 @@ def test_times_beyond_64_bit_sums_of_one_span_are_exact() -> None:
 @settings(max_examples=40)
 @given(cases(12), st.integers(1, 40))
 def test_the_shares_of_every_lane_are_the_naive_sums_of_its_spans(case: Case, columns: int) -> None:
-    results = Results(simulate(*case))
+    results = SimulatedRun(simulate(*case))
     step = results.simulation.step_time_ns
     edges = [step * column // columns for column in range(columns + 1)]
     for lane in all_lanes(results):

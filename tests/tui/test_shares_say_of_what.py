@@ -7,13 +7,13 @@ from itertools import pairwise
 
 import pytest
 
-from simcore.analysis.blocks import rows_not_run
+from simcore.analysis.blocks import find_rows_not_run
 from simcore.parameters import Parameters
 from simcore.render.report.pages import run_page
-from simcore.runs.measured import measured_results
-from simcore.runs.simulated import Results
+from simcore.runs.measured import run_recording
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
-from simcore.trace.run import path_sums
+from simcore.trace.run import sum_path
 from simcore.workload import open_workload
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.tui.conftest import MakeApp
@@ -26,8 +26,8 @@ from tui.summary.view import SummaryView
 OLD, MOE = "fixtures/000_gpt13b_tp4_old_header.txt", "fixtures/001_moe_128npu_with_mistakes.txt"
 
 
-def results_of(path: str, **parameters: int | None) -> Results:
-    return Results(simulate(open_workload(path), Parameters(**parameters)))  # type: ignore[arg-type]
+def results_of(path: str, **parameters: int | None) -> SimulatedRun:
+    return SimulatedRun(simulate(open_workload(path), Parameters(**parameters)))  # type: ignore[arg-type]
 
 
 def test_late_gradients_and_the_rest_of_their_kind_are_what_the_path_has_of_it() -> None:
@@ -35,7 +35,7 @@ def test_late_gradients_and_the_rest_of_their_kind_are_what_the_path_has_of_it()
     results = results_of(OLD)
     (words,) = [one.text for one in results.sentences if one.rule == "network"]
     assert re.search(r": 32\.2 % dp gradients\b[^,]*, 7\.1 % tp, 0\.5 % other dp\.$", words)
-    on_path = dict(path_sums(results, "kind"))["dp"]
+    on_path = dict(sum_path(results, "kind"))["dp"]
     assert round(100 * on_path / results.step_time_ns, 1) == pytest.approx(32.2 + 0.5, abs=0.11)
     # Without late gradients all of a kind is called by its name.
     for one in results_of("fixtures/003_gpt2_large_op_table.txt").sentences:
@@ -74,7 +74,7 @@ def test_the_report_says_of_what_its_shares_are() -> None:
     assert "(step time now 430.4 ms, change: % of it)\n" in page
     assert ", 0 to 430.4 ms; % of that\n" in page
     # What is measured says it in each sentence.
-    assert "\nIn words\n" in run_page(measured_results(run_of(SLOW_RANK, 2), Parameters()))
+    assert "\nIn words\n" in run_page(run_recording(run_of(SLOW_RANK, 2), Parameters()))
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
@@ -141,7 +141,7 @@ def test_rows_of_blocks_that_do_not_run_are_counted_in_nothing() -> None:
     """With one micro-batch of the file's two, of 9 and 1 layers, 11 rows belong to none."""
     for microbatches, count, of_layer, here in ((None, 0, 63, 9), (1, 11, 56, 8)):
         results = results_of(MOE, microbatches=microbatches)
-        assert len(rows_not_run(results.simulation)) == count
+        assert len(find_rows_not_run(results.simulation)) == count
         view = view_of(results.simulation.workload, results)
         words = " ".join(text_of(view.frame(120, 37)).split())
         assert (f"98 rows, {count} not run, equal" in words) == (count > 0)

@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from simcore.runs.measured import MeasuredResults
-from simcore.runs.simulated import Results
+from simcore.runs.measured import RecordedRun
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.trace.lane_spans import KINDS, Content, Spans
 from tests.measured.made_steps import Factors, Layout, actions, made_run, simulated, trace_text
 from tests.strategies import Case, Cell, Row, cases, make_workload
 from tests.tui.made_runs import all_lanes, lane_of, line_text, run, seed
 from tui.frame import ASCII, BLOCKS, Glyphs
-from tui.timeline.drawing import Drawn, drawn_lane
-from tui.timeline.filtering import left_of
+from tui.timeline.drawing import LaneCells, draw_lane
+from tui.timeline.filtering import filter_content
 from tui.timeline.lanes import LaneSource, SpanLane
 from tui.timeline.window import Window
 
@@ -33,7 +33,7 @@ LOOKS = [(BLOCKS, True), (BLOCKS, False), (ASCII, True), (ASCII, False)]
 def ns_by_column(content: Content, edges: Sequence[int]) -> tuple[list[int], list[int]]:
     """(ns of what runs, ns of anything but idle) in each column, span by span; overlapping ones add up."""
     running, any_kind = [0] * (len(edges) - 1), [0] * (len(edges) - 1)
-    spans = content.drawn
+    spans = content.cell_spans
     for start, end, kind in zip(spans.start, spans.end, spans.category, strict=True):
         for column in range(len(edges) - 1):
             ns = max(min(end, edges[column + 1]) - max(start, edges[column]), 0)
@@ -42,7 +42,7 @@ def ns_by_column(content: Content, edges: Sequence[int]) -> tuple[list[int], lis
     return running, any_kind
 
 
-def in_names(drawn: Drawn, colour: bool) -> list[bool]:
+def in_names(drawn: LaneCells, colour: bool) -> list[bool]:
     """Of each cell whether the name of a span stands in it."""
     if colour:
         return [role.endswith(" reversed") for text, role in drawn.line for _ in text]
@@ -59,7 +59,7 @@ def check(lane: SpanLane, window: Window, columns: int, left: Content | None = N
     content, edges = left or lane.content, window.edges(columns)
     running, any_kind = ns_by_column(content, edges)
     for glyphs, colour in LOOKS:
-        drawn = drawn_lane(lane, window, columns, glyphs, colour, content=content)
+        drawn = draw_lane(lane, window, columns, glyphs, colour, content=content)
         text, named = line_text(drawn.line), in_names(drawn, colour)
         assert len(text) == columns
         for column, char in enumerate(text):
@@ -85,19 +85,19 @@ def stretches(draw: st.DrawFn, length: int) -> tuple[Window, int]:
     columns = draw(st.integers(1, 130))
     span = draw(st.just(step) | st.integers(1, step) | st.integers(1, max(step // 20, 1)))
     whole = Window.whole(step)
-    return whole.moved(draw(st.integers(0, step)), span, columns), columns
+    return whole.moved_to(draw(st.integers(0, step)), span, columns), columns
 
 
 @settings(max_examples=60)
 @given(st.data(), cases(8), st.sampled_from([1.0, 0.3, 0.02]))
 def test_no_cell_is_blank_in_which_something_runs(data: st.DataObject, case: Case, scale: float) -> None:
-    results = Results(simulate(case.workload, replace(case.parameters, compute_scale=scale)))
+    results = SimulatedRun(simulate(case.workload, replace(case.parameters, compute_scale=scale)))
     window, columns = data.draw(stretches(results.simulation.step_time_ns))
     for lane in all_lanes(results):
         check(lane, window, columns)
         flags = data.draw(st.lists(st.booleans(), min_size=7, max_size=7))
         count = len(lane.spans.start)
-        left = left_of(lane.content, bytes(flags[index % 7] for index in range(count)))
+        left = filter_content(lane.content, bytes(flags[index % 7] for index in range(count)))
         check(lane, window, columns, left)
 
 
@@ -113,15 +113,15 @@ def test_no_cell_of_a_measured_run_is_blank_in_which_something_runs(
 ) -> None:
     steps = actions(layout, Random(number))
     run = made_run(trace_text(layout, steps, simulated(steps, Factors())), layout)
-    source = LaneSource(MeasuredResults(run))
+    source = LaneSource(RecordedRun(run))
     window, columns = data.draw(stretches(source.length))
-    for rank in source.numbers:
+    for rank in source.track_ids:
         for lane in (source.lane(rank), *source.streams(rank)):
             check(lane, window, columns)
 
 
 @cache
-def sparse() -> Results:
+def sparse() -> SimulatedRun:
     """400 layers of short compute, each behind a long collective: no cell of compute is half full."""
     cell = Cell(20_000, "ALLREDUCE", "tp", 67_108_864)
     rows = [Row(f"layer_{number}", cell, cell, Cell(20_000)) for number in range(400)]
@@ -132,7 +132,7 @@ def sparse() -> Results:
 def test_a_lane_without_a_cell_that_is_half_full_has_a_trace_in_each(columns: int) -> None:
     whole = Window.whole(sparse().simulation.step_time_ns)
     for glyphs, colour in LOOKS:
-        drawn = drawn_lane(lane_of(sparse(), 0, "compute"), whole, columns, glyphs, colour)
+        drawn = draw_lane(lane_of(sparse(), 0, "compute"), whole, columns, glyphs, colour)
         assert line_text(drawn.line) == glyphs.partly * columns
         # All of it in few segments, as the same cells would be if they were full.
         assert len(drawn.line) <= 2
@@ -152,7 +152,7 @@ def test_traces_beside_each_other_and_at_every_zoom() -> None:
 class MadeLane(SpanLane):
     """Spans one behind the other, (length, index into KINDS), None for a time without one."""
 
-    number = 0
+    track_id = 0
 
     def __init__(self, stream: str | None, parts: Sequence[tuple[int, int | None]]) -> None:
         self.stream = stream
@@ -201,13 +201,13 @@ def test_of_lanes_with_gaps_many_are_crowded() -> None:
     kinds = [KINDS.index("fwd"), KINDS.index("bwd")]
     parts = [part for number in range(90) for part in ((3, kinds[number % 2]), (17, None), (20, None))]
     lane = MadeLane("compute", parts)
-    drawn = drawn_lane(lane, Window.whole(lane.length), 180, BLOCKS, colour=True)
+    drawn = draw_lane(lane, Window.whole(lane.length), 180, BLOCKS, colour=True)
     assert drawn.crowded
     assert line_text(drawn.line) == f"{BLOCKS.heat[2]} " * 90
 
 
 def test_the_last_cell_before_a_rank_is_idle_shows_what_ends_in_it() -> None:
     parts = [(41, KINDS.index("fwd")), (59, KINDS.index("idle"))]
-    assert line_text(drawn_lane(MadeLane(None, parts), Window.whole(100), 10, ASCII, True).line) == (
+    assert line_text(draw_lane(MadeLane(None, parts), Window.whole(100), 10, ASCII, True).line) == (
         f"{ASCII.fills['fwd'] * 4}{ASCII.partly}     "
     )

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from syrupy.assertion import SnapshotAssertion
 
 from simcore.measured import MeasuredRun
-from simcore.runs.measured import MeasuredResults
+from simcore.runs.measured import RecordedRun
 from simcore.sources.inputs import open_input
 from tests.tui.conftest import MakeApp
 from tests.tui.test_text_frames import SIZES, frame_after
@@ -43,5 +43,5 @@ async def test_a_csv_of_spans_has_the_screens_of_a_run(
     make_app: MakeApp, snapshot: SnapshotAssertion, first: str, keys: tuple[str, ...], size: tuple[int, int]
 ) -> None:
     make_app()
-    app = WltuiApp(Session(MeasuredResults(two_ranks())), first=first)
+    app = WltuiApp(Session(RecordedRun(two_ranks())), first=first)
     assert await frame_after(app, size, keys) == snapshot

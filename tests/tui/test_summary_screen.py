@@ -10,9 +10,9 @@ from functools import cache
 import pytest
 
 from simcore.analysis.rank_map import MEASURES
-from simcore.diagnostics import Diagnostic, by_weight
+from simcore.diagnostics import Diagnostic, sort_by_weight
 from simcore.parameters import Parameters
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.setup import Setup
 from simcore.simulation import simulate
 from simcore.trace.findings import WhatIf
@@ -24,22 +24,22 @@ from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import ROOT, four_stages, layer, make_workload, plain, run, seed, seed_workload
 from tests.tui.pseudo_terminal import SEED, wltui
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
-from tui.change_words import change_words
+from tui.change_words import describe_change
 from tui.frame import ASCII, BLOCKS, Glyphs, text_of
 from tui.panels import WHAT_IF
-from tui.panels_view import NO_PLACE
+from tui.panels_view import NO_POSITION
 from tui.parameters.fields import fields_for
 from tui.runs.runs import STILL_RUNNING, TRIES_BEST
 from tui.session import Session
-from tui.summary.bars import StageBars, bars_of
-from tui.summary.beside import RankMap
+from tui.summary.bars import StageBars, make_bars
 from tui.summary.frame import draw
 from tui.summary.model import MAP, NOTES, STAGES, WORST, SummaryModel
-from tui.summary.panels import help_line, large, note_lines, step_lines, word_lines
+from tui.summary.panels import change_line, large_digits, note_lines, step_lines, word_lines
+from tui.summary.side_panels import RankMap
 from tui.summary.view import SummaryView
-from tui.summary.worst import _place_words, worst_lines
+from tui.summary.worst import _finding_text, worst_lines
 from tui.timeline.view import TimelineView
-from tui.why.frame import WhyModel, knob_lines
+from tui.why.frame import WhyModel, what_if_lines
 
 SIZES = [(120, 36), (80, 24)]
 
@@ -49,7 +49,7 @@ def model_of(**parameters: object) -> SummaryModel:
 
 
 @cache
-def slow_rank_37() -> Results:
+def slow_rank_37() -> SimulatedRun:
     """Seed 002 with a slow rank, and with 2 micro-batches, which are simulated sooner than its 16."""
     return run(seed_workload(), microbatches=2, slow_rank=("37=1.3",))
 
@@ -95,13 +95,13 @@ def test_stages_are_joined_where_there_is_no_room_for_each(rows: int, joined: in
 
 def test_every_measure_has_its_turn_in_the_map() -> None:
     model = model_of()
-    assert isinstance(model.beside, RankMap)
+    assert isinstance(model.side_panel, RankMap)
     seen = []
     for _ in MEASURES:
-        seen.append(model.beside.measure)
-        model.next_beside()
+        seen.append(model.side_panel.measure)
+        model.next_side_panel()
     assert seen == list(MEASURES)
-    assert model.beside.measure == seen[0]
+    assert model.side_panel.measure == seen[0]
 
 
 def test_enter_leads_to_the_place_under_the_cursor() -> None:
@@ -114,8 +114,8 @@ def test_enter_leads_to_the_place_under_the_cursor() -> None:
     assert model.target() == (7, 0, step, None)
     model.panel = WORST
     model.move(1, 0)
-    bubble = seed().figures.worst[1]
-    assert model.target() == (bubble.number, bubble.start_ns, bubble.end_ns, None)
+    bubble = seed().figures.worst_findings[1]
+    assert model.target() == (bubble.track_id, bubble.start_ns, bubble.end_ns, None)
     model.panel = NOTES
     assert model.target() is None
 
@@ -162,21 +162,23 @@ async def test_enter_on_the_worst_link_shows_what_is_longest_on_it(make_app: Mak
         await press(pilot, "enter")
         view = app.current_view
         assert isinstance(view, TimelineView)
-        link = seed().figures.worst[-1]
-        assert view.model.current.number == link.number == 1
+        link = seed().figures.worst_findings[-1]
+        assert view.model.current.track_id == link.track_id == 1
         assert link.start_ns <= view.model.cursor_ns < link.end_ns
         assert "reduce-scatter (dp) of grad_param_comm" in screen_text(app)
 
 
 @pytest.mark.parametrize("width", [30, 46])
 def test_a_cut_place_keeps_its_figure(width: int) -> None:
-    for line, place in zip(worst_lines(model_of(), width, 9, False), seed().figures.worst, strict=True):
+    for line, place in zip(
+        worst_lines(model_of(), width, 9, False), seed().figures.worst_findings, strict=True
+    ):
         assert duration(place.ns) in text_of([line])
 
 
 @pytest.mark.parametrize("ns", [0, 1, 999, 1000, 14_774_124_906, 10**15, 123_456])
 def test_every_step_time_can_be_written_large(ns: int) -> None:
-    rows = large(duration(ns))
+    rows = large_digits(duration(ns))
     assert len(rows) == 3
     assert rows[2].endswith(duration(ns).split()[1])
 
@@ -212,9 +214,9 @@ async def test_enter_shows_the_longest_bubble_in_the_timeline(make_app: MakeApp)
         assert app.screen_name == "timeline"
         view = app.current_view
         assert isinstance(view, TimelineView)
-        bubble = seed().figures.worst[1]
+        bubble = seed().figures.worst_findings[1]
         assert bubble.start_ns <= view.model.cursor_ns < bubble.end_ns
-        assert view.model.current.number == bubble.number
+        assert view.model.current.track_id == bubble.track_id
         assert view.model.window.first_ns <= bubble.start_ns
         assert bubble.end_ns <= view.model.window.last_ns
         said(screen_rows(app), "bubble", "waits for", "gradient")
@@ -280,7 +282,7 @@ async def test_t_on_a_row_of_sensitivity_shows_the_run_that_was_computed(
 def test_a_dimension_is_called_as_on_the_screen_of_parameters() -> None:
     form = {field.label for field in fields_for(seed().simulation)}
     for number, dimension in enumerate(seed().simulation.cluster.dims):
-        words = change_words(WhatIf(f"dimension {number} bandwidth", 1, 1), seed().simulation.cluster.dims)
+        words = describe_change(WhatIf(f"dimension {number} bandwidth", 1, 1), seed().simulation.cluster.dims)
         assert words.startswith(f"dim {number} bandwidth {dimension.bandwidth:g} -> ")
         assert " ".join(words.split()[:3]) in {" ".join(label.split()) for label in form}
 
@@ -289,13 +291,13 @@ def test_ten_per_cent_less_time_is_called_that_wherever_it_stands() -> None:
     knob, dims = WhatIf("compute fwd", 1, 1), seed().simulation.cluster.dims
     model = WhyModel(seed())
     model.knobs = [knob]
-    heading = "".join(text for text, _ in knob_lines(model, 110, 10, "")[0])
-    line = "".join(text for text, _ in help_line(knob, dims, 2, 50, False))
+    heading = "".join(text for text, _ in what_if_lines(model, 110, 10, "")[0])
+    line = "".join(text for text, _ in change_line(knob, dims, 2, 50, False))
     assert line.startswith(" compute fwd, 10 % less time ")
     assert "10 % less time on " in heading
     # Of a bandwidth it is 1 / 0.9 of it: 50 GB/s between the servers of the default cluster.
     bandwidth = WhatIf("dimension 1 bandwidth", 1, 1)
-    assert change_words(bandwidth, dims) == "dim 1 bandwidth 50 -> 55.6 GB/s"
+    assert describe_change(bandwidth, dims) == "dim 1 bandwidth 50 -> 55.6 GB/s"
 
 
 async def test_t_while_a_run_is_simulated_leaves_it_alone_and_says_so(
@@ -306,13 +308,13 @@ async def test_t_while_a_run_is_simulated_leaves_it_alone_and_says_so(
     assert isinstance(session, Session)
     go_on = threading.Event()
 
-    def waits(opened: Results, setup: Setup, cancelled: Callable[[], bool]) -> Results:
+    def waits(opened: SimulatedRun, setup: Setup, cancelled: Callable[[], bool]) -> SimulatedRun:
         assert go_on.wait(20)
-        return Results(simulate(setup.opened, setup.parameters, cancelled))
+        return SimulatedRun(simulate(setup.opened, setup.parameters, cancelled))
 
     async with app.run_test(size=(120, 36)) as pilot:
         await wait_until(pilot, lambda: "2.229 s" in screen_text(app))
-        monkeypatch.setattr(Results, "rerun", waits)
+        monkeypatch.setattr(SimulatedRun, "rerun", waits)
         await press(pilot, "t")
         draft = session.draft
         await press(pilot, "tab", "tab", "tab", "j", "j", "t")
@@ -328,13 +330,15 @@ async def test_t_while_a_run_is_simulated_leaves_it_alone_and_says_so(
 async def test_t_before_the_table_is_there_tries_the_best_change_once_it_is(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, room: str, then: str
 ) -> None:
-    go_on, find = threading.Event(), Results.what_if
+    go_on, find = threading.Event(), SimulatedRun.what_if
 
-    def held(run: Results, progress: Callable[[int, int], None], cancelled: Callable[[], bool]) -> object:
+    def held(
+        run: SimulatedRun, progress: Callable[[int, int], None], cancelled: Callable[[], bool]
+    ) -> object:
         go_on.wait(20)
         return find(run, progress, cancelled)
 
-    monkeypatch.setattr(Results, "what_if", held)
+    monkeypatch.setattr(SimulatedRun, "what_if", held)
     app = make_app(four_stages(), first=None)
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, room, *(["tab"] if room == "4" else []), "t")
@@ -355,7 +359,7 @@ async def test_enter_on_a_change_says_that_it_is_nowhere_in_the_timeline(make_ap
     app = make_app(first=None)
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "tab", "tab", "tab", "enter")
-        assert screen_rows(app)[-1].strip() == NO_PLACE
+        assert screen_rows(app)[-1].strip() == NO_POSITION
         assert app.screen_name == "summary"
 
 
@@ -421,21 +425,21 @@ def test_of_ranks_of_a_row_that_lie_far_apart_the_range_is_there_and_no_mean() -
     slow = seed(slow_rank=("37=1.3",))
     shares = [whole_percent(account_ns(slow, [track])["bubble"], slow.step_time_ns * len(track.ranks))
               for track in slow.tracks if track.stage == 0]  # fmt: skip
-    bars = bars_of(slow)
+    bars = make_bars(slow)
     row = bars.ranges[0]
     assert row["bubble"] == (min(shares), max(shares))
     assert set(row) == {"compute", "wait", "bubble"}
     for width, there in ((80, True), (200, True), (50, False)):
         lines = text_of(bars.lines(width, 0, BLOCKS, False)).split("\n")
         assert ("48-63" in lines[1].split()) == there
-    assert not any(bars_of(seed()).ranges)
-    assert not any(bars_of(run(seed_workload(), jitter=0.02, no_fold=True, microbatches=1)).ranges[:1])
+    assert not any(make_bars(seed()).ranges)
+    assert not any(make_bars(run(seed_workload(), jitter=0.02, no_fold=True, microbatches=1)).ranges[:1])
 
 
 def test_rows_of_several_stages_are_said_to_be_means() -> None:
     for height, joined in ((21, True), (60, False)):
         frame = text_of(draw(SummaryModel(seed()), 80, height, BLOCKS, ""))
-        assert (f"{StageBars.joined}mean" in frame) == joined
+        assert (f"{StageBars.mean_title}mean" in frame) == joined
         assert (StageBars.title in frame) == (not joined)
 
 
@@ -468,51 +472,57 @@ def test_a_sentence_that_decides_loses_its_explanation_before_its_place() -> Non
 
 def test_the_busiest_link_is_a_sentence_whose_figure_and_place_are_never_cut() -> None:
     """`busy 346.8 ms: dim 1 stages 1-14, most dp` said little to a newcomer."""
-    words = seed().figures.worst[-1].words
+    words = seed().figures.worst_findings[-1].words
     # By its number a newcomer did not know whether dim 1 is inside the nodes.
     assert words == "busy 346.8 ms (2.3 %) on dim 1 (50 GB/s) of stages 1-14, most with dp"
-    assert _place_words(words, 70) == words
-    assert _place_words(words, 60) == "busy 346.8 ms (2.3 %) on dim 1 of stages 1-14, most with dp"
-    assert _place_words(words, 51) == "busy 346.8 ms (2.3 %) on dim 1 of stages 1-14"
-    assert _place_words(words, 42) == "busy 346.8 ms on dim 1 of stages 1-14"
-    slowed = four_stages(slow_link=("0:37=0.1",)).figures.worst[-1].words
-    assert _place_words(slowed, 50).endswith("on dim 0 of rank 37, slowed to 0.1")
+    assert _finding_text(words, 70) == words
+    assert _finding_text(words, 60) == "busy 346.8 ms (2.3 %) on dim 1 of stages 1-14, most with dp"
+    assert _finding_text(words, 51) == "busy 346.8 ms (2.3 %) on dim 1 of stages 1-14"
+    assert _finding_text(words, 42) == "busy 346.8 ms on dim 1 of stages 1-14"
+    slowed = four_stages(slow_link=("0:37=0.1",)).figures.worst_findings[-1].words
+    assert _finding_text(slowed, 50).endswith("on dim 0 of rank 37, slowed to 0.1")
 
 
 def test_one_stretch_stays_one_where_there_is_little_room() -> None:
     """`bubble 4.096 s` seemed to contradict the 6.987 s in all of the words."""
     words = "4.096 s (27.7 %) at a stretch: stage 0, from 3.064 s"
-    assert seed().figures.worst[1].words == words
-    assert _place_words(words, len(words)) == words
+    assert seed().figures.worst_findings[1].words == words
+    assert _finding_text(words, len(words)) == words
     # The title is of shares: they stay before where the stretch begins.
-    assert _place_words(words, 47) == "4.096 s (27.7 %) at a stretch: stage 0"
-    assert _place_words(words, 36) == "4.096 s at a stretch: stage 0"
-    assert _place_words(words, 28) == "longest 4.096 s: stage 0"
+    assert _finding_text(words, 47) == "4.096 s (27.7 %) at a stretch: stage 0"
+    assert _finding_text(words, 36) == "4.096 s at a stretch: stage 0"
+    assert _finding_text(words, 28) == "longest 4.096 s: stage 0"
     # What is not one stretch of several is not called so.
-    assert _place_words("busy 346.8 ms (2.3 %) on dim 1", 24) == "busy 346.8 ms on dim 1"
+    assert _finding_text("busy 346.8 ms (2.3 %) on dim 1", 24) == "busy 346.8 ms on dim 1"
     waited = "3.077 s (79.8 %) at a stretch: rank 0 in recv_backward"
-    assert _place_words(waited, 40) == "longest 3.077 s: rank 0 in recv_backward"
-    assert _place_words(waited, 38) == "longest 3.077 s: rank 0, recv_backward"
-    assert _place_words(waited, 36) == "max 3.077 s: rank 0, recv_backward"
+    assert _finding_text(waited, 40) == "longest 3.077 s: rank 0 in recv_backward"
+    assert _finding_text(waited, 38) == "longest 3.077 s: rank 0, recv_backward"
+    assert _finding_text(waited, 36) == "max 3.077 s: rank 0, recv_backward"
     grouped = "1.291 s (33.5 %) at a stretch: rank 6 in ep_allreduce (embedding)"
-    assert _place_words(grouped, 36) == "max 1.291 s: rank 6, ep_allreduce"
+    assert _finding_text(grouped, 36) == "max 1.291 s: rank 6, ep_allreduce"
 
 
 def test_the_share_of_a_place_goes_after_how_its_layer_is_counted() -> None:
     words = "31.125 ms (17.9 %) with communication: mlp_moelayer"
-    assert _place_words(words, 60) == words
-    assert _place_words(words, 42) == "31.125 ms (17.9 %): mlp_moelayer"
-    assert _place_words(words, 25) == "31.125 ms: mlp_moelayer"
+    assert _finding_text(words, 60) == words
+    assert _finding_text(words, 42) == "31.125 ms (17.9 %): mlp_moelayer"
+    assert _finding_text(words, 25) == "31.125 ms: mlp_moelayer"
     # Which collectives a layer waits for stands in its row of screen 3.
-    words = seed().figures.worst[3].words
+    words = seed().figures.worst_findings[3].words
     assert words == "228.3 ms (1.5 %): grad_param_comm, dp reduce-scatter"
-    assert _place_words(words, 42) == "228.3 ms (1.5 %): grad_param_comm"
+    assert _finding_text(words, 42) == "228.3 ms (1.5 %): grad_param_comm"
 
 
 def test_of_worst_places_without_room_those_with_a_cause_stay() -> None:
     """At 80x24 a newcomer did not find which layer is to blame: two rows had the end and the bubble."""
     model = model_of()
-    assert [place.what for place in seed().figures.worst] == ["end", "bubble", "layer", "exposed", "link"]
+    assert [place.what for place in seed().figures.worst_findings] == [
+        "end",
+        "bubble",
+        "layer",
+        "exposed",
+        "link",
+    ]
     told = [text_of([line]).split()[0] for line in worst_lines(model, 80, 2, False)]
     assert told == ["bubble", "layer"]
     # Under a cursor they stand in their order.
@@ -574,7 +584,7 @@ def test_with_room_a_note_is_told_whole_and_not_in_brief() -> None:
 
 @pytest.mark.parametrize("name", ["001_moe_128npu_with_mistakes.txt", "002_gpt_1024npu.txt"])
 def test_every_assumption_of_a_seed_fits_a_row_of_the_panel(name: str) -> None:
-    diagnostics = by_weight(run(open_workload(str(ROOT / "fixtures" / name))).diagnostics)
+    diagnostics = sort_by_weight(run(open_workload(str(ROOT / "fixtures" / name))).diagnostics)
     lines = plain(note_lines(diagnostics, 0, 46, len(diagnostics), False)).splitlines()
     assert len(lines) == len(diagnostics) >= 8
     assumed = [line for line in lines if line.startswith(" assumed ")]

@@ -52,9 +52,9 @@ def test_points_come_in_and_esc_stops(tmp_path: Path, columns: int, rows: int) -
         terminal.press("q")
         assert terminal.wait_for_end() == 0
     reader = ResultsReader(path)
-    points = reader.new()
-    assert reader.left == 0
-    assert len({point.number for point in points}) == len(points) > 0
+    points = reader.read_new()
+    assert reader.unread_bytes == 0
+    assert len({point.index for point in points}) == len(points) > 0
 
 
 @pytest.mark.sampled(2)
@@ -76,8 +76,8 @@ def test_no_process_is_left_and_every_line_is_whole(tmp_path: Path, how: str | s
             time.sleep(0.05)
         assert _alive(session) == []
     reader = ResultsReader(path)
-    assert len(reader.new()) > 0
-    assert reader.left == 0
+    assert len(reader.read_new()) > 0
+    assert reader.unread_bytes == 0
 
 
 def test_the_first_points_of_layouts_are_there_before_all_were_looked_at(tmp_path: Path) -> None:

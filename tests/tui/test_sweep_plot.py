@@ -8,19 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcore.records import replace
-from simcore.sweeping.front import Rule
+from simcore.sweeping.pareto_front import Rule
 from simcore.sweeping.point import Point
 from tests.sweep.made import made_point
 from tui.frame import ASCII, BLOCKS, text_of, width_of
-from tui.sweep.found import ShownSweep
-from tui.sweep.frame import _PLACE, planes, plot
+from tui.sweep.frame import _INDEX_AXIS, planes, plot
+from tui.sweep.sweep_result import SweepResult
 
 _WIDTH, _HEIGHT = 60, 15
 
 
-def found_of(points: list[Point]) -> ShownSweep:
-    found = ShownSweep("x", Rule(("time", "memory")))
-    found.take(points)
+def found_of(points: list[Point]) -> SweepResult:
+    found = SweepResult("x", Rule(("time", "memory")))
+    found.add_points(points)
     return found
 
 
@@ -86,7 +86,7 @@ def test_planes_are_those_in_which_points_differ() -> None:
     points = [made_point(0, 10, 10), made_point(1, 12, 20)]
     words = [(up.words, right.words) for up, right in planes(points)]
     assert words == [("step time", "memory")]
-    priced = [replace(one, tokens_per_s=5.0 + one.number, cost=1.0, gpus=8 + one.number) for one in points]
+    priced = [replace(one, tokens_per_s=5.0 + one.index, cost=1.0, gpus=8 + one.index) for one in points]
     words = [(up.words, right.words) for up, right in planes(priced)]
     assert words == [
         ("step time", "memory"), ("tokens/s", "memory"), ("step time", "GPUs"), ("tokens/s", "GPUs"),
@@ -94,14 +94,14 @@ def test_planes_are_those_in_which_points_differ() -> None:
     ]  # fmt: skip
     # Of different work a step time says nothing, and where nothing else differs the points lie in a row.
     works = [
-        replace(one, work=2 + 2 * one.number, memory_peak_bytes=None, layout={"microbatches": 1 + one.number})
+        replace(one, work=2 + 2 * one.index, memory_peak_bytes=None, layout={"microbatches": 1 + one.index})
         for one in points
     ]
     assert [(up.words, right.words) for up, right in planes(works)] == [
-        ("time of a micro-batch", _PLACE.words)
+        ("time of a micro-batch", _INDEX_AXIS.words)
     ]
     # With unequal replicas too, all of their micro-batches count.
-    unequal = [replace(one, work=1 + one.number) for one in works]
+    unequal = [replace(one, work=1 + one.index) for one in works]
     unequal[0] = replace(unequal[0], work=7)
     assert [up.words for up, _ in planes(unequal)] == ["micro-batches/s of all replicas"]
 

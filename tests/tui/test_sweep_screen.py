@@ -14,12 +14,12 @@ from textual.pilot import Pilot
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.records import replace
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.sources.inputs import open_model
 from simcore.sweeping.engines import HereEngine
 from simcore.sweeping.evaluating import candidate_of
-from simcore.sweeping.front import Rule
+from simcore.sweeping.pareto_front import Rule
 from simcore.sweeping.point import Point
 from simcore.sweeping.results_file import ResultsReader, write_all
 from simcore.sweeping.running import Sweep
@@ -31,8 +31,8 @@ from tests.tui.pseudo_terminal import ROOT
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
 from tui.app import WltuiApp
 from tui.cli import main as wltui_main
-from tui.sweep.found import FILE, ShownSweep
-from tui.sweep.opening import OTHER_STEP, run_of
+from tui.sweep.opening import OTHER_STEP, open_fastest
+from tui.sweep.sweep_result import FILE, SweepResult
 from tui.sweep.view import SweepView
 
 SIZES = [(80, 24), (120, 36), (200, 50)]
@@ -61,17 +61,17 @@ def _with(point: Point, **values: Any) -> Point:
     return replace(point, **values)
 
 
-def found_of(given: list[Point], title: str = "results.jsonl") -> ShownSweep:
+def found_of(given: list[Point], title: str = "results.jsonl") -> SweepResult:
     """A sweep of a file."""
-    found = ShownSweep(title, Rule(), FILE, ("--model", "llama-3-8b"))
-    found.take(given)
+    found = SweepResult(title, Rule(), FILE, ("--model", "llama-3-8b"))
+    found.add_points(given)
     return found
 
 
 def app_of(make_app: MakeApp, given: list[Point] | None = None, **keywords: Any) -> WltuiApp:
     """An app on screen 7 over points."""
     app = make_app(first="sweep", **keywords)
-    app.sweeping.found = found_of(points() if given is None else given)
+    app.sweeping.result = found_of(points() if given is None else given)
     return app
 
 
@@ -138,8 +138,8 @@ async def test_points_that_fit_come_fastest_first_and_u_shows_the_others(make_ap
         await press(pilot, "U")
         table = view_of(app).table
         assert len(table.lines) == len(points())
-        assert figures(app.said) == [str(len(points()) - len(shown))]
-        assert "are shown" in app.said
+        assert figures(app.status_text) == [str(len(points()) - len(shown))]
+        assert "are shown" in app.status_text
         await press(pilot, "G")
         assert "not simulated: cannot be: tp 3 does not fit 4" in screen_text(app)
         await press(pilot, "U")
@@ -151,14 +151,14 @@ async def test_a_column_sorts_both_ways_and_the_cursor_stays_on_its_point(make_a
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "j", "j", *"llll", "o")
         view = view_of(app)
-        here = view.table.point(view.line).number
+        here = view.table.point(view.line).index
         sizes = [view.table.point(line).memory_peak_bytes for line in range(len(view.table.lines))]
         assert view.table.key == "memory"
         assert sizes == sorted(sizes)  # type: ignore[type-var]
         await press(pilot, "o")
         sizes = [view.table.point(line).memory_peak_bytes for line in range(len(view.table.lines))]
         assert sizes == sorted(sizes, reverse=True)  # type: ignore[type-var]
-        assert view.table.point(view.line).number == here
+        assert view.table.point(view.line).index == here
         await press(pilot, "O")
         assert view.table.key == ""
 
@@ -180,9 +180,9 @@ async def test_a_filter_takes_words_and_conditions(make_app: MakeApp, typed: str
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "backslash", *(_key(one) for one in typed), "enter")
         table = view_of(app).table
-        shown = {table.point(line).number for line in range(len(table.lines))}
-        assert shown == {one.number for one in points() if one.is_run and one.fits and wanted(one)}
-        assert 0 < len(shown) < len(app.sweeping.found.outcome.front.points)  # type: ignore[union-attr]
+        shown = {table.point(line).index for line in range(len(table.lines))}
+        assert shown == {one.index for one in points() if one.is_run and one.fits and wanted(one)}
+        assert 0 < len(shown) < len(app.sweeping.result.outcome.front.points)  # type: ignore[union-attr]
         await press(pilot, "escape")
         assert table.typed == ""
 
@@ -209,7 +209,7 @@ async def test_find_goes_to_the_next_point_that_has_the_words(make_app: MakeApp)
         for _ in range(3):
             point = view.table.point(view.line)
             assert point.layout["pp"] == 8
-            seen.add(point.number)
+            seen.add(point.index)
             await press(pilot, "n")
         assert len(seen) == 3
 
@@ -227,8 +227,8 @@ def swept(*axes: str, **fixed: Any) -> list[Point]:
 def swept_app(make_app: MakeApp, given: list[Point] | None = None) -> WltuiApp:
     """An app over a small sweep of a model."""
     workload = open_model("llama-3-8b")
-    app = make_app(Results(simulate(workload, Parameters(world=16, global_batch=32))), first="sweep")
-    app.sweeping.found = found_of(swept() if given is None else given)
+    app = make_app(SimulatedRun(simulate(workload, Parameters(world=16, global_batch=32))), first="sweep")
+    app.sweeping.result = found_of(swept() if given is None else given)
     return app
 
 
@@ -247,7 +247,7 @@ async def test_enter_opens_the_timeline_of_the_point(make_app: MakeApp) -> None:
         assert app.screen_name == "timeline"
         assert app.session.current.step_time_ns == point.step_time_ns
         assert app.session.current.parameters == candidate_of(point).parameters
-        assert app.said.startswith(f"point {point.number}; 7 ")
+        assert app.status_text.startswith(f"point {point.index}; 7 ")
         assert len(app.session.history) == 1
 
 
@@ -268,7 +268,7 @@ async def test_six_compares_the_marked_point_with_that_at_the_cursor(make_app: M
         table = view_of(app).table
         a, b = table.point(1), table.point(2)
         await press(pilot, "j", "m")
-        assert app.said == f"A is point {a.number}: 6 compares"
+        assert app.status_text == f"A is point {a.index}: 6 compares"
         await press(pilot, "j", "6")
         await _over(pilot, app)
         await wait_until(pilot, lambda: app.screen_name == "compare")
@@ -307,7 +307,7 @@ async def test_a_point_that_cannot_be_says_why_and_opens_nothing(make_app: MakeA
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "U", "G", "enter")
         assert app.screen_name == "sweep"
-        assert "was not run: cannot be: " in app.said
+        assert "was not run: cannot be: " in app.status_text
         await press(pilot, "t")
         assert len(app.session.history) == 1
 
@@ -318,7 +318,7 @@ async def test_a_step_that_is_another_one_now_is_said(make_app: MakeApp) -> None
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "enter")
         await _over(pilot, app)
-        assert app.said == OTHER_STEP
+        assert app.status_text == OTHER_STEP
 
 
 # -- a sweep that runs -------------------------------------------------------------------
@@ -326,16 +326,18 @@ async def test_a_step_that_is_another_one_now_is_said(make_app: MakeApp) -> None
 
 async def test_a_sweep_of_what_is_open_is_typed_and_fills_the_screen(make_app: MakeApp) -> None:
     workload = open_model("llama-3-8b")
-    app = make_app(Results(simulate(workload, Parameters(world=16, global_batch=32, tp=2))))
+    app = make_app(SimulatedRun(simulate(workload, Parameters(world=16, global_batch=32, tp=2))))
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "7", "enter")
         assert "--layouts" in screen_text(app)
         await press(pilot, *["backspace"] * 12, *map(_key, "--vary pp=1,2"), "enter")
-        await wait_until(pilot, lambda: app.sweeping.found is not None and not app.sweeping.found.goes_on)
-        found = app.sweeping.found
+        await wait_until(
+            pilot, lambda: app.sweeping.result is not None and not app.sweeping.result.is_running
+        )
+        found = app.sweeping.result
         assert found is not None
         assert found.state == "done", found.error
-        assert [one.layout["pp"] for one in sorted(found.points, key=lambda one: one.number)] == [1, 2]
+        assert [one.layout["pp"] for one in sorted(found.points, key=lambda one: one.index)] == [1, 2]
         # What was not typed is as in the run.
         assert {one.layout["tp"] for one in found.points} == {2}
         assert "2 points in" in screen_text(app)
@@ -348,26 +350,28 @@ async def test_words_that_are_none_are_said_on_the_screen(make_app: MakeApp) -> 
     app = make_app()
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "7", "enter", *map(_key, "--vary nonsense=1"), "enter")
-        await wait_until(pilot, lambda: app.sweeping.found is not None and not app.sweeping.found.goes_on)
+        await wait_until(
+            pilot, lambda: app.sweeping.result is not None and not app.sweeping.result.is_running
+        )
         assert "no parameter nonsense" in screen_text(app)
 
 
 async def test_esc_stops_a_sweep_and_what_has_come_stays(make_app: MakeApp, tmp_path: Path) -> None:
     workload = open_model("llama-3-8b")
-    app = make_app(Results(simulate(workload, Parameters(world=64, global_batch=512))), first="sweep")
+    app = make_app(SimulatedRun(simulate(workload, Parameters(world=64, global_batch=512))), first="sweep")
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "enter", *map(_key, "--layouts --exhaustive"), "enter")
-        await wait_until(pilot, lambda: len(app.sweeping.found.points) > 3)  # type: ignore[union-attr]
+        await wait_until(pilot, lambda: len(app.sweeping.result.points) > 3)  # type: ignore[union-attr]
         await press(pilot, "escape")
-        await wait_until(pilot, lambda: not app.sweeping.found.goes_on)  # type: ignore[union-attr]
-        found = app.sweeping.found
+        await wait_until(pilot, lambda: not app.sweeping.result.is_running)  # type: ignore[union-attr]
+        found = app.sweeping.result
         assert found is not None
         assert found.state == "stopped"
         assert "stopped after" in screen_text(app)
         path = tmp_path / "r.jsonl"
         await press(pilot, "S", *["backspace"] * 20, *map(_key, str(path)), "enter")
         await wait_until(pilot, lambda: path.exists())
-        assert len(ResultsReader(str(path)).new()) == len(found.points)
+        assert len(ResultsReader(str(path)).read_new()) == len(found.points)
         await press(pilot, "escape")
         assert app.screen_name == "timeline"
 
@@ -379,9 +383,9 @@ def test_a_file_opens_with_its_fastest_point(tmp_path: Path) -> None:
     path = str(tmp_path / "r.jsonl")
     given = swept()
     write_all(path, given, False)
-    found = found_of(ResultsReader(path).new())
+    found = found_of(ResultsReader(path).read_new())
     fastest = min(given, key=lambda one: one.step_time_ns or 0)
-    assert run_of(found, path).step_time_ns == fastest.step_time_ns
+    assert open_fastest(found, path).step_time_ns == fastest.step_time_ns
     assert found.opened == ("--model", "llama-3-8b")
 
 
@@ -391,13 +395,13 @@ async def test_points_that_somebody_else_writes_come_in(make_app: MakeApp, tmp_p
     write_all(str(path), given[:2], False)
     reader = ResultsReader(str(path))
     app = swept_app(make_app)
-    app.sweeping.follow(found_of(reader.new()), reader)
+    app.sweeping.follow(found_of(reader.read_new()), reader)
     async with app.run_test(size=(120, 36)) as pilot:
         assert "2 points, 2 simulated" in screen_text(app)
-        here = view_of(app).table.point(0).number
+        here = view_of(app).table.point(0).index
         write_all(str(path), given, True)
         await wait_until(pilot, lambda: f"{len(given)} points" in screen_text(app))
-        assert here in {one.number for one in given[:2]}
+        assert here in {one.index for one in given[:2]}
 
 
 async def test_where_the_cursor_was_and_how_it_was_sorted_comes_back(make_app: MakeApp) -> None:
@@ -408,14 +412,14 @@ async def test_where_the_cursor_was_and_how_it_was_sorted_comes_back(make_app: M
         await press(pilot, *"jjj", *"llll", "o", "i", "U")
         kept = view_of(app).saved()
         assert kept is not None
-        number = view_of(app).table.point(view_of(app).line).number
+        number = view_of(app).table.point(view_of(app).line).index
     again = app_of(make_app)
     async with again.run_test(size=(120, 36)) as pilot:
         view = view_of(again)
         view.restore(SavedSweep.read(kept.as_json(), "sweep"), True)
         await press(pilot, "l")
         assert view.saved() == kept
-        assert view.table.point(view.line).number == number
+        assert view.table.point(view.line).index == number
 
 
 # -- files that are not as they should be ------------------------------------------------
@@ -432,7 +436,7 @@ def test_a_command_that_does_not_run_its_point_is_refused(tmp_path: Path) -> Non
     for command in ("rm -rf /", "wltui report", "wltui report a b c", "wltui report --model x --tp 64", "'"):
         path = _lines(tmp_path, [_with(first, command=command)])
         with pytest.raises(UsageError, match="found command"):
-            run_of(found_of(ResultsReader(path).new()), path)
+            open_fastest(found_of(ResultsReader(path).read_new()), path)
 
 
 @pytest.mark.parametrize(
@@ -448,7 +452,7 @@ async def test_parameters_that_cannot_be_are_said(
     app = swept_app(make_app, [_with(swept("tp=1")[0], parameters=parameters)])
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "enter")
-        assert said in app.said
+        assert said in app.status_text
         await press(pilot, "y")
         assert app.screen_name == "sweep"
 
@@ -458,14 +462,14 @@ async def test_text_of_a_file_never_reaches_the_terminal_raw(make_app: MakeApp) 
     points_ = [_with(one, layout={**one.layout, "schedule": evil, evil: evil}) for one in points()]
     points_.append(_with(points()[-1], skipped=f"cannot be: {evil}"))
     app = app_of(make_app, points_)
-    app.sweeping.found.title = evil  # type: ignore[union-attr]
+    app.sweeping.result.title = evil  # type: ignore[union-attr]
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "U", "G")
         text = screen_text(app)
         assert not any(sign in text for sign in "\x1b\x07中")
         assert "[bold]" in text
         await press(pilot, "enter")
-        assert "\x1b" not in app.said
+        assert "\x1b" not in app.status_text
 
 
 def test_an_input_that_is_beside_the_results_is_found_and_one_that_is_nowhere_is_said(
@@ -481,13 +485,13 @@ def test_an_input_that_is_beside_the_results_is_found_and_one_that_is_nowhere_is
     assert wltui_main(words) == 0
     monkeypatch.chdir(elsewhere)
     path = str(home / "r.jsonl")
-    found = found_of(ResultsReader(path).new())
-    run = run_of(found, path)
+    found = found_of(ResultsReader(path).read_new())
+    run = open_fastest(found, path)
     assert found.opened == (str(home / "w.txt"),)
     assert run.step_time_ns == min(one.step_time_ns or 0 for one in found.points)
     (home / "w.txt").unlink()
     with pytest.raises(InputError, match="the input of the sweep is not there"):
-        run_of(found_of(ResultsReader(path).new()), path)
+        open_fastest(found_of(ResultsReader(path).read_new()), path)
 
 
 def test_a_file_of_results_opens_by_its_content_and_prints_without_a_terminal(
@@ -508,7 +512,7 @@ def test_a_file_of_results_opens_by_its_content_and_prints_without_a_terminal(
 async def test_the_name_of_what_is_open_is_never_shown_raw(make_app: MakeApp) -> None:
     evil = "\x1b[2J\x07中.txt"
     workload = replace(seed().simulation.workload, path=f"/x/{evil}")
-    app = make_app(Results(simulate(workload, Parameters())), first="sweep")
+    app = make_app(SimulatedRun(simulate(workload, Parameters())), first="sweep")
     async with app.run_test(size=(120, 36)):
         assert "wltui sweep" in screen_text(app)
         assert not any(sign in screen_text(app) for sign in "\x1b\x07中")

@@ -84,7 +84,7 @@ KEYS = st.sampled_from(
         act("toggle_fold"),
         act("toggle_fold"),
         *(act("step_span", direction) for direction in (1, -1)),
-        *(act(name) for name in ("focus", "show_all", "back", "forward", "focus_span", "leave")),
+        *(act(name) for name in ("focus", "show_all", "back", "forward", "focus_span", "clear_last")),
         act("center", 3),
         act("go_to", LaneKey((), 0)),
         act("go_to", LaneKey((), 1, 5, "compute")),
@@ -94,11 +94,11 @@ KEYS = st.sampled_from(
             jump(move, *arguments)
             for move, *arguments in (
                 (jumps.toggle_range,),
-                (jumps.take_more,),
+                (jumps.extend_range,),
                 (jumps.step_pass, 1),
                 (jumps.step_pass, -1),
-                (jumps.longest_wait, True),
-                (jumps.longest_wait, False),
+                (jumps.go_to_longest_wait, True),
+                (jumps.go_to_longest_wait, False),
                 (jumps.set_mark,),
                 (jumps.next_match, 1),
                 (jumps.next_match, -1),
@@ -138,10 +138,10 @@ def check(model: TimelineModel) -> None:
 
 def check_lanes(model: TimelineModel) -> None:
     """One lane a class, in order, the streams of the unfolded ones below theirs; all of this run."""
-    classes = [lane.number for lane in model.lanes if lane.stream is None and lane.key.rank == ALL]
+    classes = [lane.track_id for lane in model.lanes if lane.stream is None and lane.key.rank == ALL]
     assert classes == list(range(len(model.results.simulation.timeline.classes)))
-    assert {lane.number for lane in model.lanes if lane.stream is not None} == model.unfolded
-    assert [lane.number for lane in model.lanes] == sorted(lane.number for lane in model.lanes)
+    assert {lane.track_id for lane in model.lanes if lane.stream is not None} == model.unfolded
+    assert [lane.track_id for lane in model.lanes] == sorted(lane.track_id for lane in model.lanes)
     assert all(lane.of.results is model.results for lane in model.lanes)
 
 
@@ -189,7 +189,7 @@ def test_back_undoes_every_change_of_the_view(actions: list[Action]) -> None:
             "move_cursor",
             "step_span",
             "forward",
-            "leave",
+            "clear_last",
             "step_pass",
             "longest_wait",
             "match",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from tests.strategies import Cell, Row, layer, make_workload
 from tests.tui.made_runs import line_text, lonely, run, seed, small, some_runs
 from tui.frame import ASCII, BLOCKS, Glyphs, text_of, width_of
@@ -20,7 +20,7 @@ SIZES = [(120, 33), (80, 21)]
 
 
 def drawn(
-    results: Results, width: int, height: int, *, unfold: bool = False, colour: bool = True
+    results: SimulatedRun, width: int, height: int, *, unfold: bool = False, colour: bool = True
 ) -> list[str]:
     """The rows of a frame over the whole step."""
     model = TimelineModel(results)
@@ -31,7 +31,7 @@ def drawn(
     return text_of(TimelineFrame(BLOCKS, colour).draw(model, width, height)).split("\n")
 
 
-def zoomed(results: Results, zooms: int, share: int, unfolded: bool) -> TimelineModel:
+def zoomed(results: SimulatedRun, zooms: int, share: int, unfolded: bool) -> TimelineModel:
     """A model anywhere in a run."""
     model = TimelineModel(results)
     model.cursor_ns = (model.window.step_ns - 1) * share // 1000
@@ -54,7 +54,7 @@ def zoomed(results: Results, zooms: int, share: int, unfolded: bool) -> Timeline
     st.sampled_from([BLOCKS, ASCII]),
 )
 def test_every_line_is_exactly_as_wide_as_the_screen_and_there_are_as_many_as_it_has_rows(
-    results: Results,
+    results: SimulatedRun,
     width: int,
     height: int,
     zooms: int,
@@ -157,7 +157,9 @@ def test_the_ruler_marks_the_column_of_the_cursor_and_its_lane_is_reversed_there
     assert line_text(lines[3]).count("┃") == 1
     cells = [role for text, role in lines[4] for _ in text]
     row = model.arrangement.rows[0]
-    plain = [role for text, role in TimelineFrame(BLOCKS, True)._lane(model, row, 1, 23, 1)[0] for _ in text]
+    plain = [
+        role for text, role in TimelineFrame(BLOCKS, True)._lane_lines(model, row, 1, 23, 1)[0] for _ in text
+    ]
     assert [index for index in range(120) if cells[index] != plain[index]][-1] == column
 
 
@@ -187,7 +189,7 @@ def computing(lane: object, first: int, last: int, names: tuple[str, ...]) -> in
     """ns of compute of a class in a stretch, from its accounts."""
     from simcore.sources.simulated import ACCOUNTS
 
-    accounts = lane.of.results.accounts[lane.number]  # type: ignore[attr-defined]
+    accounts = lane.of.results.accounts[lane.track_id]  # type: ignore[attr-defined]
     return sum(
         max(min(accounts.edge[index + 1], last) - max(accounts.edge[index], first), 0)
         for index, account in enumerate(accounts.account)

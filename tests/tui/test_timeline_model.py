@@ -178,7 +178,7 @@ def test_a_pan_that_cannot_move_leaves_the_cursor_where_it_is() -> None:
 
 def test_focus_fits_the_span_at_the_cursor_and_again_the_whole_step(model: TimelineModel) -> None:
     lane = model.current
-    index = lane.content.at(model.cursor_ns)
+    index = lane.content.find_span(model.cursor_ns)
     assert index is not None
     start, end = lane.spans.start[index], lane.spans.end[index]
     model.focus()
@@ -194,9 +194,9 @@ def test_focus_where_nothing_runs_shows_the_whole_step() -> None:
     model = zoomed_model(2)
     model.toggle_fold()
     model.move_lane(3)
-    assert model.current.content.at(0) is None
+    assert model.current.content.find_span(0) is None
     model.cursor_ns = model.window.first_ns
-    while model.current.content.at(model.cursor_ns) is not None:
+    while model.current.content.find_span(model.cursor_ns) is not None:
         model.move_cursor(1)
     model.focus()
     assert model.window == Window.whole(model.window.step_ns)
@@ -212,7 +212,7 @@ def test_show_all_shows_the_whole_step_and_keeps_the_cursor() -> None:
 
 def test_the_next_span_begins_where_this_one_ends(model: TimelineModel) -> None:
     lane = model.current
-    index = lane.content.at(model.cursor_ns)
+    index = lane.content.find_span(model.cursor_ns)
     assert index is not None
     model.step_span(1)
     assert model.cursor_ns == lane.spans.start[index + 1]
@@ -227,7 +227,7 @@ def test_the_next_span_is_brought_into_view() -> None:
     for _ in range(300):
         model.step_span(1)
         assert model.window.first_ns <= model.cursor_ns < model.window.last_ns
-    assert model.current.content.at(model.cursor_ns) == len(model.current.spans.start) - 1
+    assert model.current.content.find_span(model.cursor_ns) == len(model.current.spans.start) - 1
     for _ in range(300):
         model.step_span(-1)
     assert model.cursor_ns == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from simcore.parameters import Parameters
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp
@@ -172,7 +172,7 @@ async def test_with_a_change_marked_the_tour_says_that_t_tries_this_one(make_app
 
 async def test_where_the_first_change_fixes_the_file_the_tour_and_the_keys_say_so(make_app: MakeApp) -> None:
     """A newcomer pressed `t` for the first change that gains, and had the file fixed."""
-    app = make_app(Results(simulate(open_workload(MISTAKES), Parameters())), first=None)
+    app = make_app(SimulatedRun(simulate(open_workload(MISTAKES), Parameters())), first=None)
     app.tour = Tour()
     async with app.run_test(size=(80, 24)) as pilot:
         await run_over(pilot)

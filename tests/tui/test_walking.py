@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from simcore.trace.findings import Step
-from simcore.trace.run import legs_of
+from simcore.trace.run import merged_segments_of
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import lonely, seed
 from tests.tui.screen_reading import press, screen_text
@@ -55,16 +55,16 @@ def test_the_way_back_leads_to_where_it_began() -> None:
     jumps.follow(model, -1)
     assert here(model)[1] == start
     found = steps_from(model, model.current, model.span or 0, 1)
-    assert any(step.number == 3 and step.start_ns == start for step in found)
+    assert any(step.track_id == 3 and step.start_ns == start for step in found)
 
 
 def test_the_critical_path_is_walked_from_its_begin_to_its_end() -> None:
     model = TimelineModel(seed())
     model.jump_to(0)
-    legs, segments = legs_of(seed()), len(seed().critical_path)
+    legs, segments = merged_segments_of(seed()), len(seed().critical_path)
     for number, leg in enumerate(legs[1:], start=2):
         jumps.step_critical(model, 1)
-        assert (model.cursor_ns, model.current.number) == (leg.start_ns, leg.number)
+        assert (model.cursor_ns, model.current.track_id) == (leg.start_ns, leg.track_id)
         assert f"path segment {number} of {len(legs)} (joined from {segments}): " in model.notice
     assert legs[-1].reason in model.notice
     for leg in reversed(legs[:-1]):
@@ -91,7 +91,7 @@ def _all_steps(model: TimelineModel, number: int) -> list[Step]:
 
 
 def steps_from(model: TimelineModel, lane: SpanLane, index: int, direction: int) -> Sequence[Step]:
-    return model.source.of.words.walk(lane.number, lane.stream, index, None, direction)
+    return model.source.of.words.find_steps(lane.track_id, lane.stream, index, None, direction)
 
 
 def test_a_step_of_one_op_waited_for_nothing() -> None:
@@ -108,7 +108,7 @@ async def test_the_keys_and_the_details_say_what_was_waited_for(make_app: MakeAp
         assert isinstance(view, TimelineView)
         await press(pilot, "b", "left_square_bracket")
         assert "waited for transfer, rank 64 of stage 1" in screen_text(app)
-        assert view.model.current.number == 1
+        assert view.model.current.track_id == 1
         await press(pilot, "right_square_bracket")
         assert "holds back" in screen_text(app)
         await press(pilot, "c", "C", "enter")

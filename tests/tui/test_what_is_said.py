@@ -21,9 +21,9 @@ async def test_a_letter_that_is_typed_is_a_key_that_does_something(make_app: Mak
     app = make_app()
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "/")
-        app.said = "nothing found"
+        app.status_text = "nothing found"
         await press(pilot, "Q")
-        assert app.said == ""
+        assert app.status_text == ""
 
 
 async def test_what_is_said_of_a_restored_session_stays_for_two_keys_or_until_the_screen_is_left(
@@ -31,7 +31,9 @@ async def test_what_is_said_of_a_restored_session_stays_for_two_keys_or_until_th
 ) -> None:
     for keys in (("j", "k", "j"), ("j", "1")):
         app = make_app()
-        app.said = app._notice = "restored: run 2 of 2; x shows run 1, as opened; --no-session starts fresh"
+        app.status_text = app._notice = (
+            "restored: run 2 of 2; x shows run 1, as opened; --no-session starts fresh"
+        )
         app._unread_keys = 2
         async with app.run_test(size=(120, 36)) as pilot:
             for key in keys:

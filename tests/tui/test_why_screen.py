@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcore.trace.run import legs_of, longest_of_part
+from simcore.trace.run import find_longest_of_part, merged_segments_of
 from tests.says import said
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import lonely, seed
@@ -13,7 +13,7 @@ from tui.panels import NO_TIME, WHAT_IF
 from tui.timeline.lanes import ALL, LaneKey
 from tui.timeline.model import TimelineModel
 from tui.timeline.view import TimelineView
-from tui.why.frame import LEGS, PANELS, SUMS, WhyModel, _all_sums, leg_lines
+from tui.why.frame import PANELS, SEGMENTS, SUMS, WhyModel, _sum_tables, segment_lines
 from tui.why.view import WhyView
 
 
@@ -34,15 +34,15 @@ def test_the_cursor_stays_among_the_rows() -> None:
         model.move(10**6)
         model.move(-(10**6))
         assert model.row(panel) == 0
-    model.panel = LEGS
+    model.panel = SEGMENTS
     model.move(10**6)
     assert model.target() == (0, 14_662_100_800, 14_774_124_906, None)
 
 
 def test_a_step_of_one_op_has_a_path_of_one_leg() -> None:
     model = WhyModel(lonely())
-    assert len(model.legs) == 1
-    assert WhyModel(lonely(0)).legs == []
+    assert len(model.merged_segments) == 1
+    assert WhyModel(lonely(0)).merged_segments == []
     assert WhyModel(lonely(0)).target() is None
 
 
@@ -52,10 +52,10 @@ async def test_enter_on_a_leg_shows_it_in_the_timeline(make_app: MakeApp) -> Non
         await press(pilot, "4", "shift+tab", *"jj", "enter")
         view = app.current_view
         assert isinstance(view, TimelineView)
-        leg = legs_of(seed())[2]
+        leg = merged_segments_of(seed())[2]
         assert (leg.rank, leg.what) == (64, "forward")
         assert leg.start_ns <= view.model.cursor_ns < leg.end_ns
-        assert view.model.current.number == 1
+        assert view.model.current.track_id == 1
 
 
 @pytest.mark.parametrize(
@@ -75,18 +75,18 @@ def test_every_leg_and_sum_of_one_op_leads_to_the_span_of_this_op(parameters: di
         target = model.target()
         assert target is not None
         timeline.show_stretch(*target)
-        assert timeline.current.number == target.number
+        assert timeline.current.track_id == target.track_id
         return None if timeline.span is None else timeline.current.spans.op[timeline.span]
 
-    model.panel = LEGS
-    for index, leg in enumerate(model.legs):
+    model.panel = SEGMENTS
+    for index, leg in enumerate(model.merged_segments):
         if leg.last == leg.first + 1:
-            model.place(LEGS, index)
+            model.set_cursor(SEGMENTS, index)
             assert spans_at_target() == path.span[leg.first]
     model.panel = SUMS
     for index, (part, _) in enumerate(model.sums()):
-        model.place(SUMS, index)
-        found = longest_of_part(results, "kind", part)
+        model.set_cursor(SUMS, index)
+        found = find_longest_of_part(results, "kind", part)
         assert found is not None
         assert spans_at_target() == path.span[path.at(found[1])]
 
@@ -94,10 +94,10 @@ def test_every_leg_and_sum_of_one_op_leads_to_the_span_of_this_op(parameters: di
 @pytest.mark.parametrize("width", [80, 98, 106, 118, 198])
 def test_a_gap_is_left_between_what_a_leg_is_and_why_it_is_not_earlier(width: int) -> None:
     for model, batch in ((WhyModel(seed(microbatches=128)), "127"), (WhyModel(seed()), "15")):
-        model.panel = LEGS
+        model.panel = SEGMENTS
         model.move(10**6)
         head, *lines = [
-            "".join(text for text, _ in line).ljust(width) for line in leg_lines(model, width, 200)
+            "".join(text for text, _ in line).ljust(width) for line in segment_lines(model, width, 200)
         ]
         column = head.index(" not earlier")
         assert {line[column] for line in lines} == {" "}
@@ -110,7 +110,7 @@ async def test_enter_on_a_transfer_puts_the_cursor_on_it(make_app: MakeApp) -> N
     app = make_app()
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "4", "shift+tab", "j", "enter")
-        leg = legs_of(seed())[1]
+        leg = merged_segments_of(seed())[1]
         assert (leg.what, leg.microbatch, leg.rank) == ("pp", 0, 0)
         view = app.current_view
         assert isinstance(view, TimelineView)
@@ -128,12 +128,12 @@ async def test_enter_on_a_sum_shows_its_longest_segment_in_the_timeline(
         view = app.current_view
         assert isinstance(view, WhyView)
         await press(pilot, *"j" * [what for what, _ in view.model.sums()].index(part), "enter")
-        found = longest_of_part(seed(), view.model.grouping, part)
+        found = find_longest_of_part(seed(), view.model.grouping, part)
         assert found is not None
         number, start, end, _ = found
         timeline = app.current_view
         assert isinstance(timeline, TimelineView)
-        assert timeline.model.current.number == number == (number if rank_class is None else rank_class)
+        assert timeline.model.current.track_id == number == (number if rank_class is None else rank_class)
         assert start <= timeline.model.cursor_ns < end
         await press(pilot, "escape")
         assert app.screen_name == "why", "it comes back"
@@ -196,7 +196,7 @@ async def test_the_last_row_names_the_keys_of_the_panel_that_is_seen(make_app: M
         expected = {
             SUMS: " Tab panel  jk row  Enter go there  i other sums  2 timeline ",
             WHAT_IF: " Tab panel  jk row  t try it  2 timeline  o longest first ",
-            LEGS: " Tab panel  jk row  Enter go there  2 timeline  o longest first ",
+            SEGMENTS: " Tab panel  jk row  Enter go there  2 timeline  o longest first ",
         }
         await press(pilot, "4")
         await run_over(pilot)
@@ -254,7 +254,7 @@ def test_rows_that_the_sums_leave_free_have_other_sums_and_say_how_many_are_ther
     chosen, layers = model.sums(), model.sums("layer")
 
     def panel(rows: int) -> list[str]:
-        return ["".join(text for text, _ in line) for line in _all_sums(model, 60, rows)]
+        return ["".join(text for text, _ in line) for line in _sum_tables(model, 60, rows)]
 
     assert len(panel(len(chosen) + 1)) == len(chosen) + 1
     # A blank row, a heading and three layers.
@@ -287,16 +287,18 @@ async def test_o_lists_the_legs_the_longest_first_and_back(make_app: MakeApp) ->
         view = app.current_view
         assert isinstance(view, WhyView)
         # The longest one is what was asked for.
-        assert view.model.row(LEGS) == 0
-        lengths = [leg.ns for leg in view.model.listed]
+        assert view.model.row(SEGMENTS) == 0
+        lengths = [leg.ns for leg in view.model.ordered_segments]
         assert lengths == sorted(lengths, reverse=True)
-        assert {leg.first for leg in view.model.listed} == {leg.first for leg in view.model.legs}
+        assert {leg.first for leg in view.model.ordered_segments} == {
+            leg.first for leg in view.model.merged_segments
+        }
         assert "segment by segment, longest first" in screen_text(app)
-        chosen = view.model.listed[0]
+        chosen = view.model.ordered_segments[0]
         await press(pilot, "o")
         # The cursor stays on its leg.
-        assert view.model.listed[view.model.row(LEGS)] == chosen
-        assert view.model.listed == view.model.legs
+        assert view.model.ordered_segments[view.model.row(SEGMENTS)] == chosen
+        assert view.model.ordered_segments == view.model.merged_segments
         await press(pilot, "enter")
         timeline = app.current_view
         assert isinstance(timeline, TimelineView)

@@ -93,7 +93,7 @@ def test_a_moved_window_stays_inside_the_step(
     view: tuple[Window, int, int], first_ns: int, span_ns: int
 ) -> None:
     window, columns, _ = view
-    moved = window.moved(first_ns, span_ns, columns)
+    moved = window.moved_to(first_ns, span_ns, columns)
     assert moved.step_ns == window.step_ns
     assert is_inside(moved, columns)
 

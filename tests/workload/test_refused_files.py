@@ -18,7 +18,7 @@ import pytest
 
 from simcore.diagnostics import InputError
 from simcore.measured import MeasuredRun
-from simcore.parameters import Asked
+from simcore.parameters import OpeningOptions
 from simcore.sources.checking import check_file_of
 from simcore.sources.inputs import open_input, read_input
 from tests.says import figures
@@ -65,7 +65,7 @@ def test_a_file_is_named_with_the_way_on_through_every_door(name: str, tmp_path:
     said = refusal(path.read_bytes())
     assert said.startswith("unsupported-format: found a"), said
     assert all(word in said for word in SAID[name]), said
-    for door in (lambda: open_input(str(path)), lambda: open_input(str(path), Asked(ranks="0"))):
+    for door in (lambda: open_input(str(path)), lambda: open_input(str(path), OpeningOptions(ranks="0"))):
         with pytest.raises(InputError) as caught:
             door()
         assert [f"{one.code}: {one.message}" for one in caught.value.diagnostics] == [said]

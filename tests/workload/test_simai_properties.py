@@ -102,7 +102,7 @@ def outcome(data: bytes) -> object:
     try:
         return read(data)
     except InputError as error:
-        return error.found
+        return error.all_diagnostics
 
 
 @settings(max_examples=300)

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from simcore.parameters import Parameters
-from simcore.recovery.rescale import rescaled
-from simcore.runs.simulated import Results
+from simcore.recovery.rescale import rescale_rows
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.units import change_percent, duration
 from simcore.workload import Workload, open_workload
-from simcore.workload.model import AskedDegrees
+from simcore.workload.model import DegreeParameters
 from simcore.workload.traffic import (
     backward_unsent,
     forward_senders,
@@ -37,7 +37,7 @@ def of_aicb(*rows: Row) -> Workload:
 def test_the_notes_of_a_run_have_what_check_says_of_its_rows() -> None:
     """`... is not the cause` stood on seed 002 without a word of what its file does not send."""
     for path, codes in ((SEED_000, {"backward-unsent", "all-parameters"}), (SEED_002, {"backward-unsent"})):
-        results = Results(simulate(open_workload(path), Parameters()))
+        results = SimulatedRun(simulate(open_workload(path), Parameters()))
         notes = [note for note in results.diagnostics if note.code in ("backward-unsent", "all-parameters")]
         assert {note.code for note in notes} == codes
         assert all(note.weight == "warning" for note in notes)
@@ -86,7 +86,7 @@ def test_what_is_not_sent_backward_has_its_step_once_it_is_weighed() -> None:
     """+1.5 % of seed 000 and +1.0 % of seed 002: by runs of files that send it."""
     for path, pair in ((SEED_000, "ALLREDUCE"), (SEED_002, "REDUCESCATTER")):
         workload = open_workload(path)
-        results = Results(simulate(workload, Parameters()))
+        results = SimulatedRun(simulate(workload, Parameters()))
         sent = with_backward_sent(workload)
         assert sent is not None
         assert not backward_unsent(sent)
@@ -96,7 +96,7 @@ def test_what_is_not_sent_backward_has_its_step_once_it_is_weighed() -> None:
         change = change_percent(results.step_time_ns, other)
         for all_of_them in (None, False, True):
             if all_of_them is not None:
-                results.weigh_assumptions(all_of_them=all_of_them)
+                results.weigh_assumptions(include_all=all_of_them)
             (note,) = [one for one in results.diagnostics if one.code == "backward-unsent"]
             words = f": with it the step would be {duration(other)} ({change})"
             # JSON has the others alone.
@@ -107,7 +107,7 @@ def test_what_is_not_sent_backward_has_its_step_once_it_is_weighed() -> None:
 
 def test_what_all_reduces_all_parameters_says_what_the_step_is_without_it() -> None:
     workload = open_workload(SEED_000)
-    results = Results(simulate(workload, Parameters()))
+    results = SimulatedRun(simulate(workload, Parameters()))
     less = without_reduced_parameters(workload)
     assert less is not None
     other = simulate(less, Parameters(world=128)).step_time_ns
@@ -125,7 +125,7 @@ def test_what_all_reduces_all_parameters_says_what_the_step_is_without_it() -> N
 def test_a_transfer_that_is_no_activation_has_the_step_with_one() -> None:
     """-3.4 % of seed 001: a newcomer asked whether it spoils the answer."""
     workload = open_workload("fixtures/001_moe_128npu_with_mistakes.txt")
-    results = Results(simulate(workload, Parameters()))
+    results = SimulatedRun(simulate(workload, Parameters()))
     less = without_stated_transfers(workload)
     assert less is not None
     notes = simulate(less, Parameters()).diagnostics
@@ -139,7 +139,7 @@ def test_a_transfer_that_is_no_activation_has_the_step_with_one() -> None:
     assert without_stated_transfers(open_workload(SEED_002)) is None
 
 
-def at_stake(results: Results, code: str) -> str:
+def at_stake(results: SimulatedRun, code: str) -> str:
     """What the note of a run says behind its last colon."""
     (message,) = [one.message for one in results.diagnostics if one.code == code]
     return message.rpartition(": ")[2]
@@ -151,7 +151,7 @@ def test_in_the_queues_of_astra_sim_the_other_step_is_that_of_a_file_edited_by_h
 ) -> None:
     """The run began with the file's cells, so nothing was taken away: `without it the step takes as long`."""
     parameters = Parameters(dialect="astra-sim-1", passes=passes)
-    results = Results(simulate(open_workload(SEED_000), parameters))
+    results = SimulatedRun(simulate(open_workload(SEED_000), parameters))
     lines = Path(SEED_000).read_text("utf-8").splitlines()
     (layernorm,) = [number for number, line in enumerate(lines) if line.startswith("layernorm")]
     less = [line.replace("6477578240", "0") if at == layernorm else line for at, line in enumerate(lines)]
@@ -183,8 +183,8 @@ def test_of_rows_made_anew_the_other_step_is_that_of_their_file_edited_by_hand(t
     """The rows were made once more, with what was to be taken away."""
     workload = open_workload(str(shared_folder("golden/aicb") / "006_gpt_13B_tp8_pp1_ep1_w32_plain.txt"))
     parameters = Parameters(rescale="on", tp=4, pp=2)
-    results = Results(simulate(workload, parameters))
-    made = rescaled(workload, parameters.part(AskedDegrees), parameters.microbatches)
+    results = SimulatedRun(simulate(workload, parameters))
+    made = rescale_rows(workload, parameters.part(DegreeParameters), parameters.microbatches)
     assert made is not None
     lines = made.text.splitlines()
     (layernorm,) = [number for number, line in enumerate(lines) if line.startswith("layernorm")]

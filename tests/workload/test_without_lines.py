@@ -21,11 +21,11 @@ from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.render.export import Request
 from simcore.render.export.simai import export
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.setup import Setup
 from simcore.simulation import simulate
 from simcore.sweeping.step_time import StepTimes
-from simcore.trace.figures import is_other_work, per_work
+from simcore.trace.figures import compare_by_work, is_other_work
 from simcore.workload import Workload, open_workload
 from simcore.workload.without_lines import line_range, without_lines
 from tests.findings import facts
@@ -74,7 +74,7 @@ def test_the_step_is_that_of_the_edited_file(
     assert found.step_time_ns == expected.step_time_ns
     assert found.layout == expected.layout
     assert found.workload.name == expected.workload.name
-    assert StepTimes().of(Setup(workload, asked)).step_time_ns == expected.step_time_ns
+    assert StepTimes().find_step_time(Setup(workload, asked)).step_time_ns == expected.step_time_ns
 
 
 def test_another_run_begins_with_the_whole_file() -> None:
@@ -109,27 +109,27 @@ def test_a_row_keeps_its_own_policy() -> None:
 
 def test_it_is_never_the_same_work() -> None:
     for path in FILES:
-        whole = Results(simulate(open_workload(path), Parameters()))
+        whole = SimulatedRun(simulate(open_workload(path), Parameters()))
         less = whole.with_parameters(Parameters(without_lines=("10-12",)))
         assert is_other_work(whole.shape, less.shape)
-        assert per_work(whole.shape, less.shape) is None
+        assert compare_by_work(whole.shape, less.shape) is None
         twice = less.with_parameters(replace(less.simulation.parameters, compute_scale=2.0))
         assert not is_other_work(less.shape, twice.shape)
 
 
 def test_a_comparison_says_which_lines() -> None:
-    whole = Results(simulate(open_workload(MISTAKES), Parameters()))
+    whole = SimulatedRun(simulate(open_workload(MISTAKES), Parameters()))
     less = whole.with_parameters(Parameters(without_lines=("10-12",)))
     comparison = Comparison(whole, less)
-    assert comparison.sides == ("no --without-lines", "--without-lines 10-12")
-    assert comparison.why.endswith("B runs without lines 10-12 of the file, A runs all lines")
-    assert "without-lines" not in Comparison(whole, whole.with_parameters(Parameters(splits=2))).sides[1]
+    assert comparison.side_texts == ("no --without-lines", "--without-lines 10-12")
+    assert comparison.why_text.endswith("B runs without lines 10-12 of the file, A runs all lines")
+    assert "without-lines" not in Comparison(whole, whole.with_parameters(Parameters(splits=2))).side_texts[1]
 
 
 def test_the_exported_file_is_the_mended_one() -> None:
     workload = open_workload(MISTAKES)
     found = export(Request(workload, Parameters(without_lines=("82-83",))))
-    mended = read(b"".join(found.pieces).decode())
+    mended = read(b"".join(found.chunks).decode())
     assert (len(mended), mended.declared_rows) == (96, 96)
     expected = simulate(workload, Parameters(without_lines=("82-83",)))
     assert simulate(mended, Parameters()).step_time_ns == expected.step_time_ns

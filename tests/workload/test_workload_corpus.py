@@ -9,7 +9,7 @@ import pytest
 
 from simcore.parameters import Parameters
 from simcore.render.report.pages import run_json, run_page
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 
@@ -152,7 +152,7 @@ def test_a_real_astra_sim_file_reads_runs_and_reports_within_two_seconds(name: s
         Parameters(dim=("ring:4:50:500", "switch:4:25:2000"), splits=4, passes=2),
         Parameters(dialect="simai"),
     ):
-        results = Results(simulate(workload, parameters))
+        results = SimulatedRun(simulate(workload, parameters))
         step = results.simulation.step_time_ns
         assert step > 0
         assert all(sum(accounts.total_ns) == step for accounts in results.accounts)

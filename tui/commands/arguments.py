@@ -6,15 +6,15 @@ import argparse
 import re
 from typing import TYPE_CHECKING, Any
 
-from simcore.asked.choices import help_of
-from simcore.diagnostics import UsageError, meant, printable
-from simcore.parameters import FLAGS, Asked, Flag, Parameters, parse_value
+from simcore.diagnostics import UsageError, did_you_mean, printable
+from simcore.parameter_values.choices import help_of
+from simcore.parameters import FLAGS, Flag, OpeningOptions, Parameters, parse_value
 from tui.commands.parser import Parser
 
 if TYPE_CHECKING:
     from simcore.ranks import RankSet
 
-__all__ = ["Parser", "add_parameters", "parameters_from", "states_parameters"]
+__all__ = ["Parser", "add_parameters", "parse_parameters", "states_parameters"]
 
 
 def add_parameters(parser: argparse.ArgumentParser, only: str | None = None) -> None:
@@ -48,13 +48,15 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def asked_of(arguments: argparse.Namespace, host: bool = False) -> Asked:
+def opening_options(arguments: argparse.Namespace, host: bool = False) -> OpeningOptions:
     """Which of a directory's measured runs is asked for, and what of it. host: see `Asked`."""
-    given = {name: getattr(arguments, name, None) for name in ("run", "step", "comm_names", "step_names")}
+    explicit_values = {
+        name: getattr(arguments, name, None) for name in ("run", "step", "comm_names", "step_names")
+    }
     # What `export` calls ranks are those that it writes.
     ranks = None if hasattr(arguments, "per_rank") else getattr(arguments, "ranks", None)
-    keep = not getattr(arguments, "no_cache", False)
-    return Asked(ranks=ranks, cache=keep, host=host, **given)
+    uses_cache = not getattr(arguments, "no_cache", False)
+    return OpeningOptions(ranks=ranks, cache=uses_cache, host=host, **explicit_values)
 
 
 def add_run(parser: argparse.ArgumentParser, ranks: bool = True) -> None:
@@ -103,7 +105,7 @@ def _check_word(flag: Flag, text: str) -> None:
     if flag.kind == "word" and flag.choices and text not in flag.choices:
         raise UsageError(
             f"{flag.option} {printable(text, 60)}: one of {', '.join(flag.choices)} is expected"
-            f"{meant(text, flag.choices)}"
+            f"{did_you_mean(text, flag.choices)}"
         )
 
 
@@ -113,7 +115,7 @@ def states_parameters(arguments: argparse.Namespace) -> bool:
     return any(getattr(arguments, name, None) not in (None, False) for name in fields)
 
 
-def parameters_from(arguments: argparse.Namespace) -> Parameters:
+def parse_parameters(arguments: argparse.Namespace) -> Parameters:
     """The parameters that were given, over those of `--params`.
 
     Raises `UsageError` for a value that cannot be, InputError for one of the file.
@@ -121,20 +123,20 @@ def parameters_from(arguments: argparse.Namespace) -> Parameters:
     values: dict[str, Any] = {}
     if getattr(arguments, "params", None) is not None:
         # Imported here: most runs have no such file.
-        from simcore.asked.parameters_file import read_parameters
+        from simcore.parameter_values.parameters_file import read_parameters
 
         values = read_parameters(arguments.params)
     for flag in FLAGS:
-        given = getattr(arguments, flag.field, None)
-        if given is None:
+        explicit_values = getattr(arguments, flag.field, None)
+        if explicit_values is None:
             continue
         if flag.kind == "switch":
-            values[flag.field] = given or values.get(flag.field, False)
+            values[flag.field] = explicit_values or values.get(flag.field, False)
         elif flag.kind == "words":
-            values[flag.field] = tuple(word for text in given for word in parse_value(flag, text))
+            values[flag.field] = tuple(word for text in explicit_values for word in parse_value(flag, text))
         else:
-            values[flag.field] = parse_value(flag, given)
-            _check_word(flag, given)
+            values[flag.field] = parse_value(flag, explicit_values)
+            _check_word(flag, explicit_values)
     return Parameters(**values)
 
 

@@ -6,15 +6,15 @@ import sys
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import UsageError, printable
-from simcore.parameters import Asked
+from simcore.parameters import OpeningOptions
 from tui.commands.arguments import (
     Parser,
     add_model,
     add_parameters,
     add_run,
-    asked_of,
-    parameters_from,
+    opening_options,
     parse_duration,
+    parse_parameters,
 )
 from tui.commands.opened import STANDARD_INPUT, open_input
 
@@ -77,8 +77,8 @@ def main(words: list[str]) -> int:
         from simcore.render.export.saving import check_file
 
         check_file(arguments.output, arguments.force)
-    parameters = parameters_from(arguments)
-    workload, measured = _inputs(arguments.workload, arguments.trace, asked_of(arguments))
+    parameters = parse_parameters(arguments)
+    workload, measured = _open_inputs(arguments.workload, arguments.trace, opening_options(arguments))
 
     from simcore.calibration import calibrate
     from simcore.setup import Setup
@@ -111,10 +111,10 @@ def _fit_one_step(arguments: argparse.Namespace) -> int:
     if arguments.trace is not None:
         raise UsageError("--measured-step stands instead of TRACE: give one of the two")
     measured_ns = parse_duration("--measured-step", arguments.measured_step)
-    parameters = parameters_from(arguments)
-    from simcore.sources.inputs import workload_of
+    parameters = parse_parameters(arguments)
+    from simcore.sources.inputs import require_workload
 
-    workload = workload_of(open_input(arguments.workload), "calibrate: WORKLOAD")
+    workload = require_workload(open_input(arguments.workload), "calibrate: WORKLOAD")
     from simcore.calibration.one_step import fit_step
     from simcore.setup import Setup
     from simcore.units import change_percent, duration
@@ -139,29 +139,31 @@ def _fit_one_step(arguments: argparse.Namespace) -> int:
         print(f"  compute scale {fit.scale:g}: {duration(after)} ({off_after} left)")
         print("One step decides one factor: whether compute or the network is off, a trace says.")
     if arguments.output is not None:
-        from simcore.asked.parameters_file import toml_of
+        from simcore.parameter_values.parameters_file import toml_of
         from simcore.render.export.saving import save
 
-        save(arguments.output, [toml_of(fit.after.parameters.stated_values()).encode()], arguments.force)
+        save(arguments.output, [toml_of(fit.after.parameters.explicit_values()).encode()], arguments.force)
     elif not arguments.json:
         print(f"--compute-scale {fit.scale:g} gives it; -o FILE saves it for --params FILE")
     return 0
 
 
-def _inputs(workload_path: str, trace_path: str, asked: Asked) -> tuple[Workload, MeasuredRun]:
+def _open_inputs(
+    workload_path: str, trace_path: str, options: OpeningOptions
+) -> tuple[Workload, MeasuredRun]:
     """What the two arguments name. Raises `UsageError` where one is the other's kind of file."""
-    from simcore.sources.inputs import measured_of, workload_of
+    from simcore.sources.inputs import require_measured_run, require_workload
 
-    workload = workload_of(open_input(workload_path), "calibrate: WORKLOAD")
-    return workload, measured_of(open_input(trace_path, asked), "calibrate: TRACE")
+    workload = require_workload(open_input(workload_path), "calibrate: WORKLOAD")
+    return workload, require_measured_run(open_input(trace_path, options), "calibrate: TRACE")
 
 
 def _save(calibration: Calibration, path: str, force: bool) -> None:
     """Raises `UsageError` where nothing was fitted, and what `save` raises."""
-    from simcore.asked.parameters_file import toml_of
+    from simcore.parameter_values.parameters_file import toml_of
     from simcore.render.export.saving import save
     from simcore.render.report.calibration import NOTHING_SAVED
 
     if not calibration.is_fitted:
         raise UsageError(f"--output {printable(path)}: {NOTHING_SAVED}")
-    save(path, [toml_of(calibration.after.parameters.stated_values()).encode()], force)
+    save(path, [toml_of(calibration.after.parameters.explicit_values()).encode()], force)

@@ -9,7 +9,7 @@ from simcore.diagnostics import UsageError
 from tui.commands.parser import Parser
 
 if TYPE_CHECKING:
-    from simcore.sources.checking import Checked
+    from simcore.sources.checking import FileCheck
 
 SCHEMA = "wltui.check/1"
 _INPUT_HAS_ERRORS = 1
@@ -44,7 +44,7 @@ def main(words: list[str]) -> int:
     paths: list[str] = arguments.files
     if paths.count(STANDARD_INPUT) > 1:
         raise UsageError("FILE -: standard input can be read once")
-    listed = []
+    file_values = []
     errors = 0
     for path in paths:
         if path != STANDARD_INPUT and is_schedule_file(path):
@@ -53,18 +53,18 @@ def main(words: list[str]) -> int:
             checked = check_file_of(partial(open_input, path))
         errors += checked.errors
         if arguments.json:
-            listed.append(_file(path, checked))
+            file_values.append(_file_values(path, checked))
             continue
         for diagnostic in checked.diagnostics:
             print(diagnostic.text())
     if arguments.json:
         from simcore.render.report.json_text import json_text
 
-        print(json_text({"schema": SCHEMA, "errors": errors, "files": listed}))
+        print(json_text({"schema": SCHEMA, "errors": errors, "files": file_values}))
     return _INPUT_HAS_ERRORS if errors else 0
 
 
-def _file(path: str, checked: Checked) -> dict[str, Any]:
+def _file_values(path: str, checked: FileCheck) -> dict[str, Any]:
     opened = checked.opened
     return {
         "file": path,

@@ -5,19 +5,19 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from simcore.cluster import AskedCluster, Cluster, GroupShape, choose_cluster, group_shape
+from simcore.cluster import Cluster, ClusterParameters, GroupShape, choose_cluster, group_shape
 from simcore.collectives import (
     NAMES,
-    Done,
+    CompletionTimes,
     algorithm_bandwidth,
     bus_bandwidth,
-    collective_done,
+    completion_times,
     explain_collective,
 )
-from simcore.diagnostics import UsageError, meant, printable
+from simcore.diagnostics import UsageError, did_you_mean, printable
 from simcore.ranks import RankSet
 from simcore.units import byte_size, duration, percent
-from tui.commands.arguments import Parser, add_parameters, parameters_from, parse_ranks, parse_sizes
+from tui.commands.arguments import Parser, add_parameters, parse_parameters, parse_ranks, parse_sizes
 
 if TYPE_CHECKING:
     from simcore.messages.network import LinkUse
@@ -62,45 +62,45 @@ def main(words: list[str]) -> int:
     if arguments.collective not in _COLLECTIVES:
         raise UsageError(
             f"COLLECTIVE {printable(arguments.collective, 60)}: one of {', '.join(_COLLECTIVES)} is expected"
-            f"{meant(arguments.collective, _COLLECTIVES)}"
+            f"{did_you_mean(arguments.collective, _COLLECTIVES)}"
         )
     if arguments.network not in (None, *_NETWORKS):
-        shown = printable(arguments.network, 60)
-        raise UsageError(f"--network {shown}: one of {', '.join(_NETWORKS)} is expected")
+        network_name = printable(arguments.network, 60)
+        raise UsageError(f"--network {network_name}: one of {', '.join(_NETWORKS)} is expected")
     collective = _COLLECTIVES[arguments.collective]
     sizes = parse_sizes("--size", arguments.size)
-    choice = choose_cluster(parameters_from(arguments).part(AskedCluster))
+    choice = choose_cluster(parse_parameters(arguments).part(ClusterParameters))
     if arguments.ranks is not None:
         ranks = parse_ranks("--ranks", arguments.ranks)
     else:
         ranks = RankSet.of(range(choice.npus or _inner_npus(choice.cluster(1))))
-    numbers = sorted(ranks)
-    cluster = choice.cluster(numbers[-1] + 1)
+    rank_ids = sorted(ranks)
+    cluster = choice.cluster(rank_ids[-1] + 1)
     for diagnostic in choice.diagnostics:
         print(diagnostic.text(), file=sys.stderr)
-    shape = group_shape(cluster, numbers)
-    if shape.flat:
-        dimension = f"dimension {shape.crossings[0].dimension}"
+    shape = group_shape(cluster, rank_ids)
+    if shape.is_flat:
+        dimension = f"dimension {shape.dimensions[0].dimension}"
         message = f"no grid of the dimensions, priced as one flat group on {dimension}, the slowest crossed"
         print(f"wltui: note --ranks: {message}", file=sys.stderr)
     links: list[LinkUse] | None = None
     if arguments.network == "links":
-        from simcore.messages.alone import collective_alone
+        from simcore.messages.alone import run_collective
 
-        alone = [collective_alone(cluster, numbers, collective, size) for size in sizes]
-        done = [Done(min(collective.ends), max(collective.ends)) for collective in alone]
+        alone = [run_collective(cluster, rank_ids, collective, size) for size in sizes]
+        size_times = [CompletionTimes(min(collective.ends), max(collective.ends)) for collective in alone]
         links = alone[-1].links
     else:
-        done = [collective_done(cluster, shape, collective, size) for size in sizes]
+        size_times = [completion_times(cluster, shape, collective, size) for size in sizes]
     if arguments.json:
-        _print_json(collective, ranks, sizes, done, ".." in arguments.size, links)
+        _print_json(collective, ranks, sizes, size_times, ".." in arguments.size, links)
     elif ".." in arguments.size:
-        print("\n".join(_table(cluster, shape, collective, ranks, sizes, done)))
+        print("\n".join(_format_table(cluster, shape, collective, ranks, sizes, size_times)))
     else:
-        origin = explain_collective(cluster, shape, collective, sizes[0]).splitlines()
+        explanation_lines = explain_collective(cluster, shape, collective, sizes[0]).splitlines()
         if links is not None:
-            origin = _links_text(links, done[0].last_ns)
-        print("\n".join(_text(collective, ranks, sizes[0], done[0], origin)))
+            explanation_lines = _links_text(links, size_times[0].last_ns)
+        print("\n".join(_format_one(collective, ranks, sizes[0], size_times[0], explanation_lines)))
     return 0
 
 
@@ -109,13 +109,15 @@ def _inner_npus(cluster: Cluster) -> int:
     return cluster.npus // cluster.dims[-1].size
 
 
-def _text(collective: str, ranks: RankSet, size: int, done: Done, origin: list[str]) -> list[str]:
+def _format_one(
+    collective: str, ranks: RankSet, size: int, times: CompletionTimes, origin: list[str]
+) -> list[str]:
     lines = [
-        f"{NAMES[collective]} of {size} B over {_ranks(ranks)}: {duration(done.last_ns)}",
-        f"  last rank done   {done.last_ns} ns",
-        f"  first rank done  {done.first_ns} ns",
-        f"  algbw            {algorithm_bandwidth(size, done.last_ns):.2f} GB/s",
-        f"  busbw            {bus_bandwidth(collective, len(ranks), size, done.last_ns):.2f} GB/s",
+        f"{NAMES[collective]} of {size} B over {_format_ranks(ranks)}: {duration(times.last_ns)}",
+        f"  last rank done   {times.last_ns} ns",
+        f"  first rank done  {times.first_ns} ns",
+        f"  algbw            {algorithm_bandwidth(size, times.last_ns):.2f} GB/s",
+        f"  busbw            {bus_bandwidth(collective, len(ranks), size, times.last_ns):.2f} GB/s",
         "",
     ]
     return [*lines, *origin]
@@ -123,29 +125,34 @@ def _text(collective: str, ranks: RankSet, size: int, done: Done, origin: list[s
 
 def _links_text(links: list[LinkUse], step_ns: int) -> list[str]:
     """What the links carried, the busiest first."""
-    from simcore.messages.network import link_words
+    from simcore.messages.network import link_text
 
     order = sorted(links, key=lambda link: (-link.busy_ns, link.dimension, link.source, link.target))
     lines = [f"{len(links)} links, message by message, first come first served:"]
     lines += [
-        f"  dimension {link.dimension}, {link_words(link.source, link.target)}: {link.messages} messages, "
+        f"  dimension {link.dimension}, {link_text(link.source, link.target)}: {link.messages} messages, "
         f"{byte_size(link.bytes)}, busy {percent(link.busy_ns, step_ns)} %, queued {duration(link.queued_ns)}"
         for link in order[:_MOST_LINKS]
     ]
     return lines + ([f"  and {len(links) - _MOST_LINKS} more"] if len(links) > _MOST_LINKS else [])
 
 
-def _table(
-    cluster: Cluster, shape: GroupShape, collective: str, ranks: RankSet, sizes: list[int], done: list[Done]
+def _format_table(
+    cluster: Cluster,
+    shape: GroupShape,
+    collective: str,
+    ranks: RankSet,
+    sizes: list[int],
+    size_times: list[CompletionTimes],
 ) -> list[str]:
     """Sizes and bandwidths in the columns and units of nccl-tests (its doc/PERFORMANCE.md)."""
     dims = " x ".join(dimension.text() for dimension in cluster.dims)
     lines = [
-        f"# {NAMES[collective]} over {_ranks(ranks)} on {dims}",
+        f"# {NAMES[collective]} over {_format_ranks(ranks)} on {dims}",
         f"#{'size':>18} {'time':>14} {'algbw':>9} {'busbw':>9}",
         f"#{'(B)':>18} {'(us)':>14} {'(GB/s)':>9} {'(GB/s)':>9}",
     ]
-    for size, (_, ns) in zip(sizes, done, strict=True):
+    for size, (_, ns) in zip(sizes, size_times, strict=True):
         algbw = algorithm_bandwidth(size, ns)
         busbw = bus_bandwidth(collective, len(ranks), size, ns)
         lines.append(f" {size:>18} {ns / 1000:>14.2f} {algbw:>9.2f} {busbw:>9.2f}")
@@ -157,7 +164,7 @@ def _print_json(
     collective: str,
     ranks: RankSet,
     sizes: list[int],
-    done: list[Done],
+    size_times: list[CompletionTimes],
     is_range: bool,
     links: list[LinkUse] | None,
 ) -> None:
@@ -172,15 +179,15 @@ def _print_json(
             "algbw_gbps": algorithm_bandwidth(size, times.last_ns),
             "busbw_gbps": bus_bandwidth(collective, len(ranks), size, times.last_ns),
         }
-        for size, times in zip(sizes, done, strict=True)
+        for size, times in zip(sizes, size_times, strict=True)
     ]
     head = {"schema": SCHEMA, "collective": NAMES[collective], "rank_list": ranks.text()}
-    whole = {**head, "sizes": rows} if is_range else {**head, **rows[0]}
+    values = {**head, "sizes": rows} if is_range else {**head, **rows[0]}
     if links is not None and not is_range:
-        whole["links"] = [link._asdict() for link in links]
-    print(json_text(whole))
+        values["links"] = [link._asdict() for link in links]
+    print(json_text(values))
 
 
-def _ranks(ranks: RankSet) -> str:
+def _format_ranks(ranks: RankSet) -> str:
     count = len(ranks)
     return f"{count} rank{'' if count == 1 else 's'} ({printable(ranks.text(), 60)})"

@@ -7,17 +7,17 @@ import sys
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import UsageError, printable
-from simcore.parameters import FLAGS, Given
+from simcore.parameters import FLAGS, RunInput
 from simcore.records import replace
-from simcore.runs import results_of
+from simcore.runs import open_run
 from simcore.units import plain_number
-from tui.commands.arguments import Parser, add_parameters, add_profile, asked_of, parameters_from
-from tui.commands.opened import open_input, own_of, say_warnings
+from tui.commands.arguments import Parser, add_parameters, add_profile, opening_options, parse_parameters
+from tui.commands.opened import open_input, print_warnings, select_parameters
 
 if TYPE_CHECKING:
     import argparse
 
-    from simcore.parameters import Asked
+    from simcore.parameters import OpeningOptions
 
 _SLOWER = 1
 _RANK_DIGITS = 7
@@ -79,8 +79,8 @@ def build_parser() -> Parser:
 
 def main(words: list[str]) -> int:
     """Print the comparison. Exit status 0, or 1 when B is slower than allowed; errors raise."""
-    arguments = build_parser().parse_args(joined(words))
-    ranks = _ranks(arguments)
+    arguments = build_parser().parse_args(attach_with_words(words))
+    ranks = _parse_ranks(arguments)
     same_files = arguments.other is None and arguments.run2 is None and arguments.step2 is None
     of_one_run = same_files and arguments.with_words is None
     if of_one_run and arguments.rank2 is None:
@@ -89,38 +89,44 @@ def main(words: list[str]) -> int:
         )
     if arguments.file == arguments.other == "-":
         raise UsageError("FILE -: standard input can be read once")
-    limit = _percentage(arguments.fail_if_slower)
-    if of_one_run and limit is not None:
+    slower_limit = _parse_percentage(arguments.fail_if_slower)
+    if of_one_run and slower_limit is not None:
         raise UsageError("--fail-if-slower: found two ranks of one run, expected two runs")
-    parameters = parameters_from(arguments)
+    parameters = parse_parameters(arguments)
     # Looked at before a file is opened: what is wrong with it needs none.
-    given_over(Given(None, parameters), arguments.with_words)
+    override_parameters(RunInput(None, parameters), arguments.with_words)
 
-    first = open_input(arguments.file, asked_of(arguments))
-    second = first if same_files else open_input(arguments.other or arguments.file, _asked_of_b(arguments))
-    mine = own_of(Given(first, parameters), second)
-    theirs = given_over(own_of(Given(second, parameters), first), arguments.with_words)
+    first = open_input(arguments.file, opening_options(arguments))
+    second = (
+        first
+        if same_files
+        else open_input(arguments.other or arguments.file, _opening_options_of_b(arguments))
+    )
+    input_a = select_parameters(RunInput(first, parameters), second)
+    input_b = override_parameters(
+        select_parameters(RunInput(second, parameters), first), arguments.with_words
+    )
     try:
-        changed = results_of(theirs)
+        run_b = open_run(input_b)
     except UsageError as error:
-        if arguments.with_words is None or _fails(mine):
+        if arguments.with_words is None or _fails(input_a):
             raise
         raise UsageError(f"--with: {error}") from None
-    a = changed if of_one_run else results_of(mine)
+    a = run_b if of_one_run else open_run(input_a)
     from simcore.comparison import Comparison
     from simcore.render.report.comparison import comparison_json, comparison_page, slower_words
 
-    comparison = Comparison(a, changed, ranks)
-    say_warnings(first, second)
+    comparison = Comparison(a, run_b, ranks)
+    print_warnings(first, second)
     if arguments.json:
         from simcore.render.report.json_text import json_text
 
         print(json_text(comparison_json(comparison)))
     else:
         print(comparison_page(comparison, arguments.all), end="")
-    if limit is None:
+    if slower_limit is None:
         return 0
-    slower = slower_words(a.step_time_ns, changed.step_time_ns, limit)
+    slower = slower_words(a.step_time_ns, run_b.step_time_ns, slower_limit)
     if slower is None:
         return 0
     sys.stdout.flush()
@@ -128,73 +134,73 @@ def main(words: list[str]) -> int:
     return _SLOWER
 
 
-def _asked_of_b(arguments: argparse.Namespace) -> Asked:
+def _opening_options_of_b(arguments: argparse.Namespace) -> OpeningOptions:
     """Which of a directory's runs B is: of A's directory another step of the same run, else another run."""
-    asked = asked_of(arguments)
+    options = opening_options(arguments)
     run = arguments.run2
     if run is None and arguments.other is None:
         run = arguments.run
-    return replace(asked, run=run, step=arguments.step2 or asked.step)
+    return replace(options, run=run, step=arguments.step2 or options.step)
 
 
-def _ranks(arguments: argparse.Namespace) -> tuple[int, int] | None:
+def _parse_ranks(arguments: argparse.Namespace) -> tuple[int, int] | None:
     """The ranks of A and of B that are asked for, None where none are. Raises `UsageError`."""
     if arguments.rank is None and arguments.rank2 is None:
         return None
     if arguments.rank is None:
         raise UsageError(f"--rank2 {printable(arguments.rank2, 60)}: --rank, the rank of A, is expected too")
-    rank = _rank("--rank", arguments.rank)
-    return rank, rank if arguments.rank2 is None else _rank("--rank2", arguments.rank2)
+    rank = _parse_rank("--rank", arguments.rank)
+    return rank, rank if arguments.rank2 is None else _parse_rank("--rank2", arguments.rank2)
 
 
-def _rank(option: str, text: str) -> int:
+def _parse_rank(option: str, text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > _RANK_DIGITS:
         raise UsageError(f"{option} {printable(text, 60)}: one rank is expected, for example 7")
     return int(text)
 
 
-def joined(words: list[str]) -> list[str]:
+def attach_with_words(words: list[str]) -> list[str]:
     """`--with` and what is behind it as one word: argparse would take `--overlap-grad-reduce` for a flag."""
-    joined: list[str] = []
+    attached: list[str] = []
     for word in words:
-        if joined and joined[-1] == "--with":
-            joined[-1] = f"--with={word}"
+        if attached and attached[-1] == "--with":
+            attached[-1] = f"--with={word}"
         else:
-            joined.append(word)
-    return joined
+            attached.append(word)
+    return attached
 
 
-def _fails(given: Given) -> bool:
+def _fails(run_input: RunInput) -> bool:
     """Whether the run of A fails by itself, so that --with is not to blame."""
     try:
-        results_of(given)
+        open_run(run_input)
     except UsageError:
         return True
     return False
 
 
-def given_over(given: Given, text: str | None) -> Given:
+def override_parameters(run_input: RunInput, text: str | None) -> RunInput:
     """The same and, over its parameters, those of `text`. Raises `UsageError` that names --with."""
     if text is None:
-        return given
+        return run_input
     parser = Parser(prog="wltui compare", add_help=False)
     add_parameters(parser)
     try:
         words = parser.parse_args(shlex.split(text))
-        changes = parameters_from(words)
+        changes = parse_parameters(words)
     except ValueError as error:
         raise UsageError(f"--with {printable(text, 60)}: {str(error).lower()}") from None
     except UsageError as error:
         raise UsageError(f"--with: {error}") from None
     values = {flag.field: getattr(changes, flag.field) for flag in FLAGS if _is_given(words, flag.field)}
-    return given.changed(**values)
+    return run_input.with_changes(**values)
 
 
 def _is_given(arguments: object, field: str) -> bool:
     return getattr(arguments, field, None) not in (None, False)
 
 
-def _percentage(text: str | None) -> float | None:
+def _parse_percentage(text: str | None) -> float | None:
     """`2%` or `2` as a number of percent. Raises `UsageError`."""
     if text is None:
         return None

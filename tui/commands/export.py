@@ -10,19 +10,19 @@ from types import FrameType
 from typing import TYPE_CHECKING, TextIO
 
 from simcore.diagnostics import UsageError, printable
-from simcore.parameters import Given
+from simcore.parameters import RunInput
 from simcore.records import replace
-from simcore.render.export import FORMATS, Export, Progress, Request, check_output, format_named, write
-from simcore.runs import results_of
+from simcore.render.export import FORMATS, Export, Progress, Request, check_output, find_format, write
+from simcore.runs import open_run
 from tui.commands.arguments import (
     Parser,
     add_model,
     add_parameters,
     add_run,
-    parameters_from,
+    parse_parameters,
     parse_ranks,
 )
-from tui.commands.opened import is_results, open_given, open_input, own_of
+from tui.commands.opened import is_results, open_from_arguments, open_input, select_parameters
 
 if TYPE_CHECKING:
     import argparse
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from simcore.workload import Workload
 
 # What takes less is over before it could be read.
-_FIRST_AFTER_S = 0.3
-_EVERY_S = 0.1
+_FIRST_DELAY_S = 0.3
+_INTERVAL_S = 0.1
 _CLEAR = "\r\x1b[K"
 
 
@@ -45,36 +45,36 @@ class ProgressLine:
         self.what = what
         self.progress = progress
         self.stream = sys.stderr if stream is None else stream
-        self.shown = False
-        self.next = time.monotonic() + _FIRST_AFTER_S
-        self.active = progress is not None and self.stream is not None and self.stream.isatty()
+        self.is_visible = False
+        self.next_at = time.monotonic() + _FIRST_DELAY_S
+        self.is_active = progress is not None and self.stream is not None and self.stream.isatty()
 
-    def watch(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+    def watch(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """The same pieces; the line goes on as they are taken."""
-        if not self.active:
-            yield from pieces
+        if not self.is_active:
+            yield from chunks
             return
-        for piece in pieces:
-            yield piece
-            if time.monotonic() >= self.next:
+        for chunk in chunks:
+            yield chunk
+            if time.monotonic() >= self.next_at:
                 self._show()
 
     def _show(self) -> None:
         progress = self.progress
         if progress is None:
             return
-        share = 100 * progress.done // progress.total if progress.total else 0
+        share = 100 * progress.written_count // progress.total if progress.total else 0
         self.stream.write(f"{_CLEAR}{self.what}  {min(share, 100)} %")
         self.stream.flush()
-        self.shown = True
-        self.next = time.monotonic() + _EVERY_S
+        self.is_visible = True
+        self.next_at = time.monotonic() + _INTERVAL_S
 
     def clear(self) -> None:
         """Takes the line away."""
-        if self.shown:
+        if self.is_visible:
             self.stream.write(_CLEAR)
             self.stream.flush()
-            self.shown = False
+            self.is_visible = False
 
 
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -84,7 +84,7 @@ _ALL = "all"
 
 def build_parser() -> Parser:
     """The words that `wltui export` takes."""
-    names = ", ".join(f"{known.name} ({known.help})" for known in FORMATS)
+    names = ", ".join(f"{export_format.name} ({export_format.help})" for export_format in FORMATS)
     parser = Parser(
         prog="wltui export",
         description="Write a run for other programs or for people without wltui: its timeline (chrome, csv), "
@@ -131,26 +131,26 @@ def main(words: list[str]) -> int:
     """Write a workload or a timeline. Exit status 0; errors raise."""
     if "--with" in words:
         # Loaded here: most exports are of one run.
-        from tui.commands.compare import joined
+        from tui.commands.compare import attach_with_words
 
-        words = joined(words)
+        words = attach_with_words(words)
     arguments = build_parser().parse_args(words)
-    chosen = format_named(arguments.format, "--format")
-    _check_output(arguments.output, arguments.per_rank or chosen.is_folder, arguments.force)
+    export_format = find_format(arguments.format, "--format")
+    _check_output(arguments.output, arguments.per_rank or export_format.is_folder, arguments.force)
     every_rank = arguments.ranks == _ALL
     ranks = None if every_rank or arguments.ranks is None else parse_ranks("--ranks", arguments.ranks)
-    parameters = parameters_from(arguments)
+    parameters = parse_parameters(arguments)
     if arguments.file is not None and is_results(arguments.file):
-        _write(_of_sweep(chosen, arguments), arguments.output, arguments.force)
+        _write(_export_sweep(export_format, arguments), arguments.output, arguments.force)
         return 0
-    if chosen.has_two:
-        opened, request = _with_second(arguments)
+    if export_format.has_two:
+        opened, request = _request_with_second(arguments)
         request = replace(request, ranks=ranks, every_rank=every_rank)
     else:
         _refuse_second(arguments)
-        opened = open_given(arguments)
+        opened = open_from_arguments(arguments)
         request = Request(opened, parameters, ranks, every_rank, arguments.per_rank)
-    export = chosen.requested(request)
+    export = export_format.build_export(request)
     _write(export, arguments.output, arguments.force)
     # Behind the file: an error in writing it is the first that is said, and the last.
     for diagnostic in (*opened.diagnostics, *export.diagnostics):
@@ -158,48 +158,48 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def _of_sweep(chosen: ExportFormat, arguments: argparse.Namespace) -> Export:
+def _export_sweep(export_format: ExportFormat, arguments: argparse.Namespace) -> Export:
     """The page of a sweep's results. Raises `UsageError` for what is asked of runs alone."""
-    if not chosen.has_two:
+    if not export_format.has_two:
         refused = f"FILE {printable(arguments.file, 60)}: found results of a sweep"
         raise UsageError(f"{refused}: --format html makes a page of them, wltui sweep --csv a table")
     _refuse_second(arguments)
     # Loaded here: runs have other pages.
     from simcore.sweeping.html_page import sweep_document
-    from tui.commands.sweep import outcome_of
+    from tui.commands.sweep import read_outcome
 
-    outcome = outcome_of(arguments.file)
+    outcome = read_outcome(arguments.file)
     page = sweep_document(outcome, arguments.file).encode("utf-8", "backslashreplace")
     return Export([page], "page of a sweep", ())
 
 
-def _with_second(
+def _request_with_second(
     arguments: argparse.Namespace,
 ) -> tuple[Workload | MeasuredRun | ExecutionSet, Request]:
     """(what was opened, the request for a page of its run, beside that of --against or --with)."""
     # Loaded here: the other formats have no runs.
     from simcore.comparison import Comparison
-    from tui.commands.compare import given_over
+    from tui.commands.compare import override_parameters
 
     if arguments.per_rank:
         raise UsageError("--per-rank: a page has all its ranks; --ranks says whose lanes it has")
-    given = Given(open_given(arguments), parameters_from(arguments))
+    run_input = RunInput(open_from_arguments(arguments), parse_parameters(arguments))
     if arguments.against is None:
-        run = results_of(given_over(given, arguments.with_words))
-        against = None if arguments.with_words is None else results_of(given)
+        run = open_run(override_parameters(run_input, arguments.with_words))
+        against = None if arguments.with_words is None else open_run(run_input)
     else:
         other = open_input(arguments.against)
-        run = results_of(given_over(own_of(given, other), arguments.with_words))
-        against = results_of(own_of(Given(other, given.parameters), given.opened))
+        run = open_run(override_parameters(select_parameters(run_input, other), arguments.with_words))
+        against = open_run(select_parameters(RunInput(other, run_input.parameters), run_input.opened))
     if against is not None:
         # Whether they can be compared at all is found out before anything is written.
         Comparison(against, run)
-    return given.opened, Request(given.opened, given.parameters, run=run, against=against)
+    return run_input.opened, Request(run_input.opened, run_input.parameters, run=run, against=against)
 
 
 def _refuse_second(arguments: argparse.Namespace) -> None:
-    for flag, given in (("--against", arguments.against), ("--with", arguments.with_words)):
-        if given is not None:
+    for flag, value in (("--against", arguments.against), ("--with", arguments.with_words)):
+        if value is not None:
             raise UsageError(f"{flag}: found no place for a second run: --format html has one, of runs")
 
 
@@ -214,39 +214,40 @@ def _check_output(output: str, is_folder: bool, force: bool) -> None:
 def _write(export: Export, output: str, force: bool) -> None:
     line = ProgressLine(f"export to {printable(output, 60)}", export.progress)
     # Whoever ends a long export must not leave half of it behind.
-    for number in _ENDING_SIGNALS:
-        signal.signal(number, _leave)
+    for ending in _ENDING_SIGNALS:
+        signal.signal(ending, _exit_on_signal)
     try:
         if output == _STANDARD_OUTPUT:
-            pieces = export.pieces
+            chunks = export.chunks
             if export.as_read and sys.stdout.isatty():
                 # All of them first: a terminal gets what is safe, or nothing.
-                pieces = list(pieces)
-                _check_safe(b"".join(pieces).decode("utf-8", "surrogateescape"))
-            for piece in line.watch(pieces):
-                sys.stdout.buffer.write(piece)
+                chunks = list(chunks)
+                _check_safe(b"".join(chunks).decode("utf-8", "surrogateescape"))
+            for chunk in line.watch(chunks):
+                sys.stdout.buffer.write(chunk)
             return
-        written = write(export, output, force, line.watch)
+        summary = write(export, output, force, line.watch)
     finally:
         line.clear()
-    print(f"{printable(output)}: {written}")
+    print(f"{printable(output)}: {summary}")
 
 
 def _check_safe(text: str) -> None:
     """Raises `UsageError` for the first cell of a text that a terminal would not just show."""
-    for number, line in enumerate(text.split("\n"), 1):
+    for line_number, line in enumerate(text.split("\n"), 1):
         for cell in line.split("\t"):
             if printable(cell, len(cell)) != cell:
                 raise UsageError(
-                    f"--output -: line {number} would have '{printable(cell, 60)}' as it is, which must not "
+                    f"--output -: line {line_number} would have '{printable(cell, 60)}' as it is, which "
+                    "must not "
                     "reach a terminal: name a file to write"
                 )
 
 
-def _leave(number: int, _: FrameType | None) -> None:
+def _exit_on_signal(signal_number: int, _: FrameType | None) -> None:
     """Ends the command as the signal would have, but by way of everything that tidies up."""
     # Nor must a second signal, of someone impatient, interrupt the tidying. Not SIG_IGN: Python
     # complains of a signal that came before it.
     for ending in _ENDING_SIGNALS:
         signal.signal(ending, lambda *_: None)
-    raise SystemExit(128 + number)
+    raise SystemExit(128 + signal_number)

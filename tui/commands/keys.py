@@ -21,8 +21,8 @@ def main(words: list[str]) -> int:
     """Print the keys as they are now, the user's keymap included. Exit status 0; errors raise."""
     build_parser().parse_args(words)
     from tui.app import WltuiApp
-    from tui.keys import actions
-    from tui.keys.keymap import FIXED, keymap_path, read_keymap
+    from tui.keys import list_actions
+    from tui.keys.keymap import QUIT_ID, keymap_path, read_keymap
     from tui.screens import all_bindings
 
     screens = all_bindings()
@@ -33,14 +33,16 @@ def main(words: list[str]) -> int:
     if keymap.lost:
         print(f"# {keymap.lost}")
     tables: dict[str, list[str]] = {}
-    for action in actions([action for some in (*screens.values(), everywhere) for action in some], keymap):
-        if action.id == FIXED:
+    for action in list_actions(
+        [action for some in (*screens.values(), everywhere) for action in some], keymap
+    ):
+        if action.id == QUIT_ID:
             continue
         table, _, name = action.id.partition(".")
         keys = ", ".join(json.dumps(key, ensure_ascii=False) for key in action.keys)
         line = f"{name} = [{keys}]"
         lines = tables.setdefault(table, [])
-        if not any(known.startswith(f"{name} = ") for known in lines):
+        if not any(printed.startswith(f"{name} = ") for printed in lines):
             lines.append(f"{line:<40} # {action.words}")
     for table, lines in tables.items():
         print("", f"[{table}]", *lines, sep="\n")

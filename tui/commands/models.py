@@ -35,7 +35,7 @@ def main(words: list[str]) -> int:
     """List models, or print or save one. Exit status 0; errors raise."""
     arguments = build_parser().parse_args(words)
     if arguments.source is not None:
-        return _from_file(arguments.source, arguments)
+        return _print_recovered(arguments.source, arguments)
     from simcore.model.opening import MODELS, find_model
     from simcore.model.toml_file import model_toml
 
@@ -45,8 +45,8 @@ def main(words: list[str]) -> int:
     if arguments.model is not None:
         model, diagnostics = find_model(arguments.model)
         models = [model]
-        for said in diagnostics:
-            print(said.text(), file=sys.stderr)
+        for diagnostic in diagnostics:
+            print(diagnostic.text(), file=sys.stderr)
     if arguments.save is not None:
         from simcore.render.export import save
 
@@ -57,12 +57,12 @@ def main(words: list[str]) -> int:
         from simcore.records import asdict
         from simcore.render.report.json_text import json_text
 
-        listed = [
+        model_values = [
             {**asdict(model), "moe": model.moe and asdict(model.moe), "mla": model.mla and asdict(model.mla),
              "parameters": model.parameters, "active_parameters": model.active_parameters}
             for model in models
         ]  # fmt: skip
-        print(json_text({"schema": "wltui.models/1", "models": listed}))
+        print(json_text({"schema": "wltui.models/1", "models": model_values}))
         return 0
     print(f"{'model':<18} {'parameters':>12} {'active':>9} {'layers':>7} {'hidden':>7} {'heads':>6}  experts")
     for model in models:
@@ -77,13 +77,13 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def _from_file(path: str, arguments: Namespace) -> int:
+def _print_recovered(path: str, arguments: Namespace) -> int:
     """Print, or save, the model behind a workload file."""
     from simcore.model.toml_file import model_toml
     from simcore.recovery import recover
     from simcore.recovery.odd import oddities
-    from simcore.recovery.recovered import layout_words
-    from simcore.units import digits
+    from simcore.recovery.recovered_model import layout_words
+    from simcore.units import group_digits
     from simcore.workload.opening import open_workload, read_file
 
     if arguments.model is not None:
@@ -113,12 +113,13 @@ def _from_file(path: str, arguments: Namespace) -> int:
     print(recovered.line())
     if recovered.config is None:
         return 0
-    rows = digits(len(workload))
+    rows = group_digits(len(workload))
     if recovered.exact:
         print(f"{rows} of {rows} rows, their cells and the header are as AICB writes them")
     else:
         print(
-            f"{digits(len(workload) - recovered.differing)} of {rows} rows have AICB's names, types and bytes"
+            f"{group_digits(len(workload) - recovered.differing)} of {rows} rows have AICB's names, "
+            "types and bytes"
         )
     for line in recovered.ambiguities():
         print(f"  {line}")

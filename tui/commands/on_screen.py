@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tui.app import WltuiApp
     from tui.keys.keymap import UserKeys
     from tui.session import Session
-    from tui.state.keeper import Keeper
+    from tui.state.keeper import SessionFile
 
 # Open at once at the most, besides the standard three: an event loop and its wakers, and a file or two.
 FILES_OF_SNAPSHOT, FILES_OF_SCREEN = 4, 8
@@ -26,7 +26,7 @@ _CANNOT_DRAW = ("", "dumb", "unknown")
 def show(
     session: Session,
     first: str | None = None,
-    keeper: Keeper | None = None,
+    keeper: SessionFile | None = None,
     *,
     ascii_only: bool = False,
     mouse: bool = True,
@@ -40,7 +40,7 @@ def show(
         # Empty means unset (no-color.org); Textual takes it for set.
         del os.environ["NO_COLOR"]
     ascii_only = ascii_only or not _speaks_utf8(sys.stdout.encoding)
-    keymap = own_keymap()
+    keymap = read_user_keymap()
     if first is None and keeper is not None and keeper.screen in SCREENS:
         first = keeper.screen
     tour = None
@@ -53,7 +53,7 @@ def show(
         tour = first_tour()
     app = WltuiApp(session, ascii_only=ascii_only, keymap=keymap, first=first, keeper=keeper, tour=tour)
     if keymap.lost:
-        app.said = f"{keymap.lost}; {app.said}" if app.said else keymap.lost
+        app.status_text = f"{keymap.lost}; {app.status_text}" if app.status_text else keymap.lost
     if begin is not None:
         begin(app)
     app.driver_class = TerminalDriver
@@ -80,9 +80,9 @@ def _speaks_utf8(encoding: str | None, environ: Mapping[str, str] = os.environ) 
         return False
     if environ.get("LC_ALL"):
         return environ["LC_ALL"] not in _PLAIN_LOCALES
-    chosen = environ.get("LC_CTYPE", "")
-    if chosen and chosen != "C.UTF-8":
-        return chosen not in _PLAIN_LOCALES
+    ctype = environ.get("LC_CTYPE", "")
+    if ctype and ctype != "C.UTF-8":
+        return ctype not in _PLAIN_LOCALES
     return environ.get("LANG", "") not in _PLAIN_LOCALES
 
 
@@ -109,7 +109,7 @@ def check_open_files(what: str, count: int = FILES_OF_SCREEN) -> None:
             os.close(descriptor)
 
 
-def own_keymap() -> UserKeys:
+def read_user_keymap() -> UserKeys:
     """The user's own keys. The screens are only loaded to check a file that is there."""
     from tui.keys.keymap import UserKeys, keymap_path, read_keymap
 

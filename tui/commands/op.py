@@ -6,13 +6,13 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from simcore.diagnostics import UsageError, meant, printable
+from simcore.diagnostics import UsageError, did_you_mean, printable
 from simcore.model.operations.alone import EXPECTED, KINDS, PRECISIONS, parse_whole, price_file, price_sizes
 from simcore.names import GPU_NAMES
 from tui.commands.parser import Parser
 
 if TYPE_CHECKING:
-    from simcore.model.operations.alone import Priced
+    from simcore.model.operations.alone import OperationTimes
 
 SCHEMA = "wltui.op/1"
 _DEFAULT_PRECISION = "bf16"
@@ -62,9 +62,9 @@ def build_parser() -> Parser:
         "(to 16); of a file's rows, where it has no column of it",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help=f"the figures as JSON (schema {SCHEMA})")
-    for known in KINDS.values():
-        group = parser.add_argument_group(f"sizes of {known.plural}")
-        for name in known.columns:
+    for kind in KINDS.values():
+        group = parser.add_argument_group(f"sizes of {kind.plural}")
+        for name in kind.columns:
             group.add_argument(_option(name), dest=name, metavar="N", help=_SIZES[name])
     return parser
 
@@ -75,36 +75,37 @@ def main(words: list[str]) -> int:
     kind = arguments.operation
     if kind not in KINDS:
         raise UsageError(
-            f"OPERATION {printable(kind, 60)}: one of {', '.join(KINDS)} is expected{meant(kind, KINDS)}"
+            f"OPERATION {printable(kind, 60)}: one of {', '.join(KINDS)} is "
+            f"expected{did_you_mean(kind, KINDS)}"
         )
     if arguments.precision not in (None, *PRECISIONS):
         raise UsageError(
             f"--precision {printable(arguments.precision, 40)}: one of {', '.join(PRECISIONS)} is expected"
-            f"{meant(arguments.precision, PRECISIONS)}"
+            f"{did_you_mean(arguments.precision, PRECISIONS)}"
         )
-    given = {name: text for name in _SIZES if (text := getattr(arguments, name)) is not None}
+    size_texts = {name: text for name in _SIZES if (text := getattr(arguments, name)) is not None}
     # Imported here: --help needs no GPU.
     from simcore.model.gpu import find_gpu
 
     if arguments.file is None:
-        sizes = _sizes(kind, given)
-        priced = price_sizes(find_gpu(arguments.gpu), kind, arguments.precision or _DEFAULT_PRECISION, sizes)
-    elif given:
+        sizes = _parse_sizes(kind, size_texts)
+        times = price_sizes(find_gpu(arguments.gpu), kind, arguments.precision or _DEFAULT_PRECISION, sizes)
+    elif size_texts:
         raise UsageError(
-            f"{', '.join(map(_option, given))}: the rows of --from have their own, give one of the two"
+            f"{', '.join(map(_option, size_texts))}: the rows of --from have their own, give one of the two"
         )
     else:
-        priced = price_file(find_gpu(arguments.gpu), kind, arguments.file, arguments.precision)
+        times = price_file(find_gpu(arguments.gpu), kind, arguments.file, arguments.precision)
     if arguments.json:
-        from simcore.render.report.json_text import json_pieces
+        from simcore.render.report.json_text import json_chunks
 
-        head = {"schema": SCHEMA, "operation": kind, "gpu": priced.gpu.name}
-        sys.stdout.writelines(json_pieces({**head, "operations": priced.rows()}))
+        head = {"schema": SCHEMA, "operation": kind, "gpu": times.gpu.name}
+        sys.stdout.writelines(json_chunks({**head, "operations": times.rows()}))
         print()
     elif arguments.file is None:
-        print("\n".join(_text(priced)))
+        print("\n".join(_format_one(times)))
     else:
-        sys.stdout.writelines(f"{line}\n" for line in _table(priced))
+        sys.stdout.writelines(f"{line}\n" for line in _format_table(times))
     return 0
 
 
@@ -112,18 +113,20 @@ def _option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _sizes(kind: str, given: dict[str, str]) -> dict[str, int]:
+def _parse_sizes(kind: str, texts: dict[str, str]) -> dict[str, int]:
     """The sizes of one operation. Raises `UsageError` for one that is missing, of others, or no number."""
-    known = KINDS[kind]
-    expected = ", ".join(map(_option, known.columns))
-    others = [_option(name) for name in given if name not in known.columns]
+    kind_sizes = KINDS[kind]
+    expected = ", ".join(map(_option, kind_sizes.columns))
+    others = [_option(name) for name in texts if name not in kind_sizes.columns]
     if others:
         raise UsageError(f"{', '.join(others)}: no size of {kind}, which has {expected}")
-    missing = [_option(name) for name in known.columns if name not in given and name not in known.optional]
+    missing = [
+        _option(name) for name in kind_sizes.columns if name not in texts and name not in kind_sizes.optional
+    ]
     if missing:
         raise UsageError(f"{kind}: {', '.join(missing)} expected, or --from FILE (see wltui op --help)")
     sizes = {}
-    for name, text in given.items():
+    for name, text in texts.items():
         size = parse_whole(text)
         if size is None:
             raise UsageError(f"{_option(name)} {printable(text, 60)}: {EXPECTED} is expected")
@@ -131,26 +134,26 @@ def _sizes(kind: str, given: dict[str, str]) -> dict[str, int]:
     return sizes
 
 
-def _text(priced: Priced) -> list[str]:
+def _format_one(times: OperationTimes) -> list[str]:
     from simcore.units import duration
 
-    (row,) = priced.rows()
-    precision, gpu = row["precision"], priced.gpu
-    sizes = ", ".join(f"{name.replace('_', ' ')} {row[name]}" for name in priced.sizes)
+    (row,) = times.rows()
+    precision, gpu = row["precision"], times.gpu
+    sizes = ", ".join(f"{name.replace('_', ' ')} {row[name]}" for name in times.sizes)
     return [
-        f"{priced.kind}, {sizes}, in {precision} on {printable(gpu.name, 40)}: {duration(row['ns'])}",
+        f"{times.kind}, {sizes}, in {precision} on {printable(gpu.name, 40)}: {duration(row['ns'])}",
         f"  bound by  {row['bound']}",
         f"  reaches   {row['tflops']:.1f} TFLOP/s",
         f"  of peak   {100 * row['share_of_peak']:.1f} % of {gpu.peak_of(precision):g} TFLOP/s",
     ]
 
 
-def _table(priced: Priced) -> Iterator[str]:
-    yield f"# {priced.kind} on {printable(priced.gpu.name, 40)}"
-    widths = {name: max(len(name), len(str(max(sizes)))) for name, sizes in priced.sizes.items()}
+def _format_table(times: OperationTimes) -> Iterator[str]:
+    yield f"# {times.kind} on {printable(times.gpu.name, 40)}"
+    widths = {name: max(len(name), len(str(max(sizes)))) for name, sizes in times.sizes.items()}
     names = " ".join(f"{name:>{width}}" for name, width in widths.items())
     yield f"{'precision':9} {names} {'us':>14} {'TFLOP/s':>8} {'% of peak':>9}  bound"
-    for row in priced.rows():
+    for row in times.rows():
         sizes = " ".join(f"{row[name]:>{width}}" for name, width in widths.items())
         yield (
             f"{row['precision']:9} {sizes} {row['ns'] / 1000:>14.3f} {row['tflops']:>8.1f} "

@@ -7,46 +7,46 @@ import sys
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import UsageError, printable
-from simcore.parameters import Given, Parameters
+from simcore.parameters import Parameters, RunInput
 
 if TYPE_CHECKING:
     import argparse
 
     from simcore.chakra import ExecutionSet
     from simcore.measured import MeasuredRun
-    from simcore.parameters import Asked
+    from simcore.parameters import OpeningOptions
     from simcore.workload import Workload
 
 
-def own_of(given: Given, other: Workload | MeasuredRun | ExecutionSet) -> Given:
+def select_parameters(run_input: RunInput, other: Workload | MeasuredRun | ExecutionSet) -> RunInput:
     """What was opened, with what of the parameters is for it: a trace beside a workload is as measured."""
     from simcore.workload import Workload
 
-    measured_alone = not isinstance(given.opened, Workload) and isinstance(other, Workload)
-    return given.under(Parameters()) if measured_alone else given
+    measured_alone = not isinstance(run_input.opened, Workload) and isinstance(other, Workload)
+    return run_input.with_parameters(Parameters()) if measured_alone else run_input
 
 
-def say_warnings(*opened: Workload | MeasuredRun | ExecutionSet) -> None:
+def print_warnings(*opened: Workload | MeasuredRun | ExecutionSet) -> None:
     """The warnings of traces on standard error, each once: a page or JSON of figures is taken for granted."""
     import sys
 
     from simcore.workload import Workload
 
-    said = dict.fromkeys(
+    texts = dict.fromkeys(
         diagnostic.text()
         for run in opened
         if not isinstance(run, Workload)
         for diagnostic in run.diagnostics
         if diagnostic.severity != "note"
     )
-    for text in said:
+    for text in texts:
         print(text, file=sys.stderr)
 
 
 STANDARD_INPUT = "-"
 
 
-def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun | ExecutionSet:
+def open_input(path: str, options: OpeningOptions | None = None) -> Workload | MeasuredRun | ExecutionSet:
     """The workload or measured run at `path`. asked: which of a directory's measured runs, and what of it.
 
     Raises: InputError when it cannot be read, UsageError when there is no such run to choose.
@@ -55,8 +55,8 @@ def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun 
     from simcore.sources import inputs
 
     if path == STANDARD_INPUT:
-        return inputs.read_input(sys.stdin.buffer if sys.stdin is not None else None, asked)
-    return inputs.open_input(path, asked)
+        return inputs.read_input(sys.stdin.buffer if sys.stdin is not None else None, options)
+    return inputs.open_input(path, options)
 
 
 def is_results(path: str) -> bool:
@@ -71,19 +71,21 @@ def is_results(path: str) -> bool:
         return False
 
 
-def open_given(arguments: argparse.Namespace, host: bool = False) -> Workload | MeasuredRun | ExecutionSet:
+def open_from_arguments(
+    arguments: argparse.Namespace, host: bool = False
+) -> Workload | MeasuredRun | ExecutionSet:
     """What a command's FILE, or its --model, or AICB's arguments alone name. host: see `Asked`.
 
     Raises as `open_input` does, and `UsageError` where two of them are given or none.
     """
     # Not before: `check` has no parameters, and pays for none.
-    from tui.commands.arguments import asked_of
+    from tui.commands.arguments import opening_options
 
     if arguments.model is None and arguments.file is not None:
-        return open_input(arguments.file, asked_of(arguments, host))
-    given = arguments.file if arguments.model is not None else None
-    if given is not None:
-        raise UsageError(f"--model beside FILE {printable(given, 60)}: give one of the two")
+        return open_input(arguments.file, opening_options(arguments, host))
+    file = arguments.file if arguments.model is not None else None
+    if file is not None:
+        raise UsageError(f"--model beside FILE {printable(file, 60)}: give one of the two")
     if arguments.model is None and arguments.aicb_args is None:
         raise UsageError("the following arguments are required: FILE, or --model NAME|FILE")
     if arguments.run is not None:

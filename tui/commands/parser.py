@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from simcore.diagnostics import UsageError, meant, printable
+from simcore.diagnostics import UsageError, did_you_mean, printable
 
 
 class Parser(argparse.ArgumentParser):
@@ -35,8 +35,8 @@ class Parser(argparse.ArgumentParser):
         # The options are listed below: their usage alone takes 29 lines of 80 columns.
         positionals = [action for action in self._actions if not action.option_strings]
         required = [action for action in self._actions if action.option_strings and action.required]
-        called = f"%(prog)s {_called(required)}[options]{_operands(positionals)}"
-        formatter.add_usage(called, [], [], "usage: ")
+        usage_line = f"%(prog)s {_required_text(required)}[options]{_operands(positionals)}"
+        formatter.add_usage(usage_line, [], [], "usage: ")
         for group in self._action_groups:
             formatter.start_section(group.title)
             formatter.add_text(group.description)
@@ -57,7 +57,7 @@ class Parser(argparse.ArgumentParser):
         if unknown.startswith("--"):
             # Without the dashes: they alone would make --help of --tp.
             options = [name[2:] for name in self._option_string_actions if name.startswith("--")]
-            near = meant(unknown[2:], options).replace("did you mean ", "did you mean --")
+            near = did_you_mean(unknown[2:], options).replace("did you mean ", "did you mean --")
         raise UsageError(f"{printable(message, 300)}{near} (see {self.prog} --help)")
 
     def _print_message(self, message: str, file: Any = None) -> None:
@@ -65,7 +65,7 @@ class Parser(argparse.ArgumentParser):
         (file or sys.stderr).write(message or "")
 
 
-def _called(required: Sequence[argparse.Action]) -> str:
+def _required_text(required: Sequence[argparse.Action]) -> str:
     return "".join(f"{action.option_strings[-1]} {action.metavar} " for action in required)
 
 
@@ -93,9 +93,9 @@ class _Help(argparse.HelpFormatter):
 
 def _columns() -> int:
     """COLUMNS, or else those of the terminal, or else 80: as `shutil.get_terminal_size`."""
-    stated = os.environ.get("COLUMNS", "")
-    if stated.isdecimal() and int(stated):
-        return int(stated)
+    from_environment = os.environ.get("COLUMNS", "")
+    if from_environment.isdecimal() and int(from_environment):
+        return int(from_environment)
     try:
         return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
     except (AttributeError, ValueError, OSError):

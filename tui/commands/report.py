@@ -6,15 +6,15 @@ import sys
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import UsageError, is_unicode
-from simcore.parameters import Given
+from simcore.parameters import RunInput
 from tui.commands.arguments import (
     Parser,
     add_model,
     add_parameters,
     add_run,
-    parameters_from,
+    parse_parameters,
 )
-from tui.commands.opened import open_given
+from tui.commands.opened import open_from_arguments
 
 if TYPE_CHECKING:
     from simcore.cluster.choice import ClusterChoice
@@ -59,31 +59,34 @@ def build_parser() -> Parser:
 def main(words: list[str]) -> int:
     """Print the report of a workload file or a measured run. Exit status 0; errors raise."""
     arguments = build_parser().parse_args(words)
-    for flag, given in (("--all-layers", arguments.all_layers), ("--explain", arguments.explain is not None)):
-        if given and arguments.json:
+    for flag, is_given in (
+        ("--all-layers", arguments.all_layers),
+        ("--explain", arguments.explain is not None),
+    ):
+        if is_given and arguments.json:
             raise UsageError(f"{flag} prints text; --json has the figures of all rows")
-    parameters = parameters_from(arguments)
+    parameters = parse_parameters(arguments)
     if arguments.explain is not None:
-        _print_explained(Given(open_given(arguments), parameters), arguments.explain)
+        _print_explanation(RunInput(open_from_arguments(arguments), parameters), arguments.explain)
         return 0
     print_report(
-        Given(open_given(arguments), parameters), arguments.json,
+        RunInput(open_from_arguments(arguments), parameters), arguments.json,
         what_if=arguments.what_if, every_layer=arguments.all_layers,
     )  # fmt: skip
     return 0
 
 
-def _print_explained(given: Given, asked: str) -> None:
-    from simcore.analysis.explain import explained
-    from simcore.runs.simulated import simulated_results
-    from simcore.sources.inputs import workload_of
+def _print_explanation(run_input: RunInput, row_name: str) -> None:
+    from simcore.analysis.explain import explain_rows
+    from simcore.runs.simulated import run_simulation
+    from simcore.sources.inputs import require_workload
 
-    workload_of(given.opened, "--explain:")
-    print("\n".join(explained(simulated_results(given), asked)))
+    require_workload(run_input.opened, "--explain:")
+    print("\n".join(explain_rows(run_simulation(run_input), row_name)))
 
 
 def print_report(
-    given: Given,
+    run_input: RunInput,
     as_json: bool = False,
     ascii_only: bool = False,
     what_if: bool = False,
@@ -94,36 +97,36 @@ def print_report(
     what_if: whether it is asked what would help.
     every_layer: all rows of the file in the layer table, in the page alone.
     """
-    from simcore.runs import results_of
+    from simcore.runs import open_run
 
-    cluster, given = _cluster_beside(given)
-    results = results_of(given)
+    cluster, run_input = _take_pricing_cluster(run_input)
+    results = open_run(run_input)
     if what_if:
         _find_what_if(results)
     # Not before: what cannot be read or simulated has no page.
     from simcore.render.report.pages import run_json, run_page
 
     if as_json:
-        from simcore.render.report.json_text import json_pieces
+        from simcore.render.report.json_text import json_chunks
 
-        sys.stdout.writelines(json_pieces(run_json(results, what_if, cluster)))
+        sys.stdout.writelines(json_chunks(run_json(results, what_if, cluster)))
         print()
         return
     ascii_only = ascii_only or not is_unicode(sys.stdout.encoding)
     print(run_page(results, ascii_only, what_if, every_layer, cluster), end="")
 
 
-def _cluster_beside(given: Given) -> tuple[tuple[str, ClusterChoice] | None, Given]:
+def _take_pricing_cluster(run_input: RunInput) -> tuple[tuple[str, ClusterChoice] | None, RunInput]:
     """(the cluster on which the collectives of a profiler's run are also priced, what is left without)."""
-    opened, name = given.opened, given.parameters.cluster
+    opened, name = run_input.opened, run_input.parameters.cluster
     if name is None:
-        return None, given
-    from simcore.cluster import AskedCluster, choose_cluster
+        return None, run_input
+    from simcore.cluster import ClusterParameters, choose_cluster
     from simcore.measured import MeasuredRun
 
     if not (isinstance(opened, MeasuredRun) and opened.of_devices):
-        return None, given
-    return (name, choose_cluster(AskedCluster(cluster=name))), given.changed(cluster=None)
+        return None, run_input
+    return (name, choose_cluster(ClusterParameters(cluster=name))), run_input.with_changes(cluster=None)
 
 
 def _find_what_if(results: Run) -> list[WhatIf]:
@@ -136,10 +139,10 @@ def _find_what_if(results: Run) -> list[WhatIf]:
         print(f"\r{' ' * 30}\r", end="", file=sys.stderr, flush=True)
 
 
-def _show_progress(done: int, total: int) -> None:
+def _show_progress(finished: int, total: int) -> None:
     """On a terminal's standard error, over itself."""
-    print(f"\rwhat-if {done} of {total}", end="", file=sys.stderr, flush=True)
+    print(f"\rwhat-if {finished} of {total}", end="", file=sys.stderr, flush=True)
 
 
-def _no_progress(done: int, total: int) -> None:
+def _no_progress(finished: int, total: int) -> None:
     """Nobody watches."""

@@ -12,7 +12,7 @@ from simcore.program.schedules import SCHEDULES
 from tui.commands.parser import Parser
 
 if TYPE_CHECKING:
-    from simcore.render.report.schedule_picture import Picture, PictureAsked, UnitTimes
+    from simcore.render.report.schedule_picture import Picture, PictureOptions, UnitTimes
 
 SCHEMA = "wltui.schedule/1"
 _NAMES = ", ".join(name for name, schedule in SCHEDULES.items() if schedule.pipelined)
@@ -69,29 +69,33 @@ def main(words: list[str]) -> int:
     """Draw schedules. Exit status 0; errors raise."""
     arguments = build_parser().parse_args(words)
     # Not before: --help must answer at once.
-    from simcore.render.report.schedule_picture import PictureAsked, picture_of
+    from simcore.render.report.schedule_picture import PictureOptions, picture_of
 
     names = [*arguments.schedules, *filter(None, (arguments.compare or "").split(","))]
     if not names:
         raise UsageError(f"NAME|FILE: one of {_NAMES} is expected, or a schedule file")
     if arguments.json and arguments.svg:
         raise UsageError("--json and --svg: one of them is expected")
-    times = _times(arguments.times)
-    asked = [
-        PictureAsked(
+    times = _parse_times(arguments.times)
+    picture_options = [
+        PictureOptions(
             name,
-            _count("--stages", arguments.stages, _MOST_STAGES),
-            _count("--microbatches", arguments.microbatches, _MOST_COUNT),
-            _count("--virtual-stages", arguments.virtual_stages, _MOST_STAGES),
+            _parse_count("--stages", arguments.stages, _MOST_STAGES),
+            _parse_count("--microbatches", arguments.microbatches, _MOST_COUNT),
+            _parse_count("--virtual-stages", arguments.virtual_stages, _MOST_STAGES),
             times,
-            _count("--steps", arguments.steps, 100) or 1,
+            _parse_count("--steps", arguments.steps, 100) or 1,
             arguments.overlap_fwd_bwd,
         )
         for name in dict.fromkeys(names)
     ]
-    width = _width(arguments.width)
-    pictures = [picture_of(asked[0])]
-    pictures += _beside(asked, pictures[0]) if arguments.equal_memory else map(picture_of, asked[1:])
+    width = _parse_width(arguments.width)
+    pictures = [picture_of(picture_options[0])]
+    pictures += (
+        _pictures_at_equal_memory(picture_options, pictures[0])
+        if arguments.equal_memory
+        else map(picture_of, picture_options[1:])
+    )
     if arguments.json:
         from simcore.render.report.json_text import json_text
         from simcore.render.report.schedule_picture import pictures_json
@@ -107,16 +111,16 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def _beside(asked: list[PictureAsked], first: Picture) -> list[Picture]:
+def _pictures_at_equal_memory(picture_options: list[PictureOptions], first: Picture) -> list[Picture]:
     """The others with the memory of the first."""
-    from simcore.render.report.schedule_picture import at_equal_memory, picture_of
+    from simcore.render.report.schedule_picture import find_equal_memory, picture_of
 
     pictures = []
-    for picture_asked in asked[1:]:
-        fitting = at_equal_memory(picture_asked, first.held, first.microbatches)
+    for options in picture_options[1:]:
+        fitting = find_equal_memory(options, first.in_flight, first.microbatches)
         if fitting is None:
             raise UsageError(
-                f"--equal-memory: {printable(picture_asked.schedule, 60)} holds more than the {first.held:g} "
+                f"--equal-memory: {printable(options.schedule, 60)} holds more than the {first.in_flight:g} "
                 f"micro-batches of {printable(first.name, 60)}, however small its own are: without the "
                 "flag it would fit"
             )
@@ -136,7 +140,7 @@ def _write_svg(pictures: list[Picture], output: str, force: bool) -> None:
     print(f"{printable(output, 60)}: {size} bytes", file=sys.stderr)
 
 
-def _count(option: str, text: str | None, most: int) -> int | None:
+def _parse_count(option: str, text: str | None, most: int) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdigit()) or len(text) > 9 or not 1 <= int(text) <= most:
@@ -144,7 +148,7 @@ def _count(option: str, text: str | None, most: int) -> int | None:
     return int(text)
 
 
-def _times(text: str | None) -> UnitTimes:
+def _parse_times(text: str | None) -> UnitTimes:
     from simcore.render.report.schedule_picture import UnitTimes
     from simcore.units import plain_number
 
@@ -158,7 +162,7 @@ def _times(text: str | None) -> UnitTimes:
     return UnitTimes(*(float(value or 0) for value in values))
 
 
-def _width(text: str | None) -> int:
+def _parse_width(text: str | None) -> int:
     if text is not None:
         if not (text.isascii() and text.isdigit()) or not _LEAST_WIDTH <= int(text[:9]) <= _MOST_WIDTH:
             raise UsageError(

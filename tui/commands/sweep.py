@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from simcore.diagnostics import Cancelled, UsageError, printable
 from simcore.units import plain_number, plural
-from tui.commands.arguments import Parser, add_model, add_parameters, parameters_from
+from tui.commands.arguments import Parser, add_model, add_parameters, parse_parameters
 from tui.commands.opened import STANDARD_INPUT
 
 if TYPE_CHECKING:
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
     from simcore.parameters import Parameters
     from simcore.sweeping.evaluating import Evaluator
-    from simcore.sweeping.front import Rule
     from simcore.sweeping.outcome import Outcome
+    from simcore.sweeping.pareto_front import Rule
     from simcore.sweeping.point import Point
     from simcore.sweeping.results_file import ResultsReader
-    from simcore.sweeping.running import AskedSweep, Shard, SweepProgress
-    from simcore.sweeping.space import Space, VariedParameter
-    from tui.sweep.found import ShownSweep
+    from simcore.sweeping.running import Shard, SweepOptions, SweepProgress
+    from simcore.sweeping.space import Space, SweptParameter
+    from tui.sweep.sweep_result import SweepResult
 
 _DESCRIPTION = (
     "Simulate many runs, each with other parameters, and say which are worth running: the fastest, those "
@@ -52,9 +52,9 @@ it is certain that they are not among the best; --exhaustive simulates all. Ever
 (schema wltui.sweep/1) with the command that runs it; a sweep that was stopped goes on with --resume, and
 `wltui FILE` says again what came out."""
 # s between two words on how far it is.
-_SAID_EVERY = 0.5
+_UPDATE_INTERVAL_S = 0.5
 # The same where they do not stand over each other: in a log.
-_LINE_EVERY = 10.0
+_LOG_INTERVAL_S = 10.0
 # What of parameters may be several, beside --vary.
 LISTED = ("world", "gpu", "cluster")
 
@@ -165,77 +165,77 @@ def main(words: list[str]) -> int:
     if arguments.resume and arguments.output is None:
         raise UsageError("--resume: -o FILE names the results to go on with")
     if arguments.screen:
-        return _on_screen(arguments)
-    return _sweep(arguments, _prepared(arguments))
+        return _run_on_screen(arguments)
+    return _run_sweep(arguments, _build_sweep(arguments))
 
 
-def prepared(words: list[str]) -> AskedSweep:
+def build_sweep(words: list[str]) -> SweepOptions:
     """The sweep that such words ask for. Raises `UsageError` for what asks for no points."""
     arguments = build_parser().parse_args(words)
-    for option, given in (("--merge", arguments.merge), ("--json", arguments.json), ("--csv", arguments.csv)):
-        if given:
+    for option, value in (("--merge", arguments.merge), ("--json", arguments.json), ("--csv", arguments.csv)):
+        if value:
             raise UsageError(f"{option} is of the command line: wltui sweep {option} ...")
-    return _prepared(arguments)
+    return _build_sweep(arguments)
 
 
-def _prepared(arguments: argparse.Namespace) -> AskedSweep:
-    from simcore.sweeping.running import AskedSweep
+def _build_sweep(arguments: argparse.Namespace) -> SweepOptions:
+    from simcore.sweeping.running import SweepOptions
 
-    listed = [_listed(arguments, field) for field in LISTED]
-    parameters = parameters_from(arguments)
-    space = _space(arguments, parameters, [axis for axis in listed if axis is not None])
-    rule, prunes = _rule(arguments)
-    jobs = _count("--jobs", arguments.jobs, 4096)
+    list_axes = [_take_list_axis(arguments, field) for field in LISTED]
+    parameters = parse_parameters(arguments)
+    space = _build_space(arguments, parameters, [axis for axis in list_axes if axis is not None])
+    rule, prunes = _build_rule(arguments)
+    jobs = _parse_count("--jobs", arguments.jobs, 4096)
     if jobs and arguments.engine is not None:
         raise UsageError("--jobs are processes here: give it or --engine")
-    shard = _shard(arguments.shard)
-    evaluator = _evaluator(arguments, space, (rule, prunes))
-    return AskedSweep(
+    shard = _parse_shard(arguments.shard)
+    evaluator = _build_evaluator(arguments, space, (rule, prunes))
+    return SweepOptions(
         evaluator, _title(arguments), rule, prunes, jobs, arguments.engine, shard, arguments.output,
-        arguments.resume, _seconds(arguments.time_limit),
+        arguments.resume, _parse_seconds(arguments.time_limit),
     )  # fmt: skip
 
 
-def _on_screen(arguments: argparse.Namespace) -> int:
+def _run_on_screen(arguments: argparse.Namespace) -> int:
     """The sweep on screen 7, while it runs."""
     from tui.commands.on_screen import check_open_files, is_terminal, show
 
-    for option, given in (("--json", arguments.json), ("--csv", arguments.csv)):
-        if given:
+    for option, value in (("--json", arguments.json), ("--csv", arguments.csv)):
+        if value:
             raise UsageError(f"{option} beside --screen: give one of the two")
     if not is_terminal():
-        return _sweep(arguments, _prepared(arguments))
+        return _run_sweep(arguments, _build_sweep(arguments))
     check_open_files("the screen")
     from tui.session import Session
     from tui.sweep.opening import first_run
 
-    asked = _prepared(arguments)
-    if asked.output is not None:
+    options = _build_sweep(arguments)
+    if options.output is not None:
         # What cannot be written is a line on the terminal, not a screen that goes away.
         from simcore.sweeping.results_file import ResultsFile
 
-        ResultsFile(asked.output, asked.evaluator.definition.sweep, asked.resume).close()
-    session = Session(first_run(asked.evaluator))
-    return show(session, first="sweep", begin=lambda app: app.sweeping.first(asked.title, lambda: asked))
+        ResultsFile(options.output, options.evaluator.definition.sweep, options.resume).close()
+    session = Session(first_run(options.evaluator))
+    return show(session, first="sweep", begin=lambda app: app.sweeping.first(options.title, lambda: options))
 
 
-def _sweep(arguments: argparse.Namespace, asked: AskedSweep) -> int:
+def _run_sweep(arguments: argparse.Namespace, options: SweepOptions) -> int:
     from simcore.sweeping.engines import be_nice
     from simcore.sweeping.outcome import Outcome
-    from simcore.sweeping.pages import open_from, rest_lines
+    from simcore.sweeping.pages import open_from, remaining_lines
     from simcore.sweeping.results_file import opened_words
-    from simcore.sweeping.running import opened_sweep
-    from tui.sweep.opening import assumed_of
+    from simcore.sweeping.running import open_sweep
+    from tui.sweep.opening import list_assumptions
 
-    sweep = opened_sweep(asked)
-    if words := opened_words(sweep.file, asked.resume):
+    sweep = open_sweep(options)
+    if words := opened_words(sweep.file, options.resume):
         print(f"wltui: {words}", file=sys.stderr)
     be_nice()
-    outcome = Outcome(asked.rule)
-    said = _Said(sweep.progress, asked.prunes)
-    page = _csv_page(asked.evaluator) if arguments.csv else None
+    outcome = Outcome(options.rule)
+    progress_line = _ProgressLine(sweep.progress, options.prunes)
+    page = _csv_page(options.evaluator) if arguments.csv else None
     before = signal.signal(signal.SIGTERM, _interrupt)
-    stopped = over = False
+    is_stopped = is_over = False
     try:
         if page is not None:
             print(page.head(), end="")
@@ -243,34 +243,34 @@ def _sweep(arguments: argparse.Namespace, asked: AskedSweep) -> int:
             outcome.add(point)
             if page is not None:
                 print(page.line(point), end="")
-            said.say(outcome)
+            progress_line.update(outcome)
     except KeyboardInterrupt:
-        stopped = True
+        is_stopped = True
     except Cancelled:
-        over = True
+        is_over = True
     finally:
         # Twice would leave processes behind.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         sweep.close()
-        said.end()
+        progress_line.clear()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, before)
-    if stopped or over:
-        kept = ""
+    if is_stopped or is_over:
+        resume_text = ""
         if arguments.output is not None:
-            kept = f"; {printable(arguments.output)} keeps them, and --resume goes on"
-        why = f"the time limit of {printable(arguments.time_limit, 20)} is over" if over else "stopped"
-        print(f"wltui: {why} after {plural(outcome.total, 'point')}{kept}", file=sys.stderr)
+            resume_text = f"; {printable(arguments.output)} keeps them, and --resume goes on"
+        why = f"the time limit of {printable(arguments.time_limit, 20)} is over" if is_over else "stopped"
+        print(f"wltui: {why} after {plural(outcome.total, 'point')}{resume_text}", file=sys.stderr)
     if page is None:
         # The page of a part looks like one of the whole.
-        title, rest = asked.title, []
-        if stopped or over:
-            title = f"{asked.title}, stopped before the end"
-            outcome.open_from = open_from(sweep.progress, asked.prunes)
-            rest = rest_lines(outcome, sweep.progress, asked.prunes)
-        outcome.assumed = assumed_of(outcome, "", asked.evaluator.workload)
+        title, rest = options.title, []
+        if is_stopped or is_over:
+            title = f"{options.title}, stopped before the end"
+            outcome.open_from = open_from(sweep.progress, options.prunes)
+            rest = remaining_lines(outcome, sweep.progress, options.prunes)
+        outcome.assumed = list_assumptions(outcome, "", options.evaluator.workload)
         _print(arguments, outcome, title, sweep.progress.excluded, rest)
-    return 130 if stopped else 0
+    return 130 if is_stopped else 0
 
 
 def _print(
@@ -286,16 +286,16 @@ def _print(
     print(text_page(outcome, title, excluded, rest), end="")
 
 
-def outcome_of(path: str) -> Outcome:
+def read_outcome(path: str) -> Outcome:
     """What came out of a sweep, of its file of results; a last line that is half written is said."""
     from simcore.sweeping.results_file import dropped_words
-    from tui.sweep.opening import assumed_of
+    from tui.sweep.opening import list_assumptions
 
     shown_sweep, reader = read_results(path)
-    if reader.left:
-        print(f"wltui: {dropped_words(path, reader.left)}", file=sys.stderr)
+    if reader.unread_bytes:
+        print(f"wltui: {dropped_words(path, reader.unread_bytes)}", file=sys.stderr)
     outcome = shown_sweep.outcome
-    outcome.assumed = assumed_of(outcome, path)
+    outcome.assumed = list_assumptions(outcome, path)
     return outcome
 
 
@@ -303,40 +303,40 @@ def print_results(path: str) -> None:
     """What a file of results says, as the sweep said it: without a terminal, `wltui results.jsonl`."""
     from simcore.sweeping.pages import text_page
 
-    print(text_page(outcome_of(path), printable(path)), end="")
+    print(text_page(read_outcome(path), printable(path)), end="")
 
 
-def read_results(path: str) -> tuple[ShownSweep, ResultsReader]:
+def read_results(path: str) -> tuple[SweepResult, ResultsReader]:
     """The points of a file of results, and what reads those that still come in."""
     from simcore.sweeping.results_file import ResultsReader
-    from tui.sweep.found import FILE, ShownSweep
+    from tui.sweep.sweep_result import FILE, SweepResult
 
     reader = ResultsReader(path)
-    points = reader.new()
-    shown_sweep = ShownSweep(printable(os.path.basename(path)), _rule_of(points), FILE)
-    shown_sweep.take(points)
+    points = reader.read_new()
+    shown_sweep = SweepResult(printable(os.path.basename(path)), _rule_of(points), FILE)
+    shown_sweep.add_points(points)
     return shown_sweep, reader
 
 
 def _merge(arguments: argparse.Namespace) -> int:
     from simcore.sweeping.outcome import Outcome
-    from simcore.sweeping.results_file import merged, write_all
-    from simcore.sweeping.running import as_one
-    from tui.sweep.opening import assumed_of
+    from simcore.sweeping.results_file import merge_files, write_all
+    from simcore.sweeping.running import merge_shards
+    from tui.sweep.opening import list_assumptions
 
-    points = as_one(merged(arguments.merge))
+    points = merge_shards(merge_files(arguments.merge))
     if arguments.output is not None:
         size = write_all(arguments.output, points, arguments.force)
         print(f"{printable(arguments.output)}: {plural(len(points), 'point')}, {size} B", file=sys.stderr)
     outcome = Outcome(_rule_of(points), points)
-    outcome.assumed = assumed_of(outcome, arguments.merge[0])
+    outcome.assumed = list_assumptions(outcome, arguments.merge[0])
     _print(arguments, outcome, f"{len(arguments.merge)} files")
     return 0
 
 
 def _rule_of(points: list[Point]) -> Rule:
     """The rule of points that were read: that by which they were left out, else what is looked for anyway."""
-    from simcore.sweeping.front import Rule, objectives_of, rule_of
+    from simcore.sweeping.pareto_front import Rule, objectives_of, rule_of
 
     if points and points[0].rule:
         return rule_of(points[0].rule)
@@ -347,44 +347,48 @@ def _rule_of(points: list[Point]) -> Rule:
 # -- arguments ---------------------------------------------------------------------------
 
 
-def _listed(arguments: argparse.Namespace, field: str) -> VariedParameter | None:
+def _take_list_axis(arguments: argparse.Namespace, field: str) -> SweptParameter | None:
     """The axis of a parameter that was given several values, which is taken from the arguments."""
-    from simcore.sweeping.space import listed
+    from simcore.sweeping.space import axis_of_list
 
-    axis = listed(getattr(arguments, field), field)
+    axis = axis_of_list(getattr(arguments, field), field)
     if axis is not None:
         setattr(arguments, field, None)
     return axis
 
 
-def _space(arguments: argparse.Namespace, parameters: Parameters, listed: list[VariedParameter]) -> Space:
-    from simcore.sweeping.space import Space, axis_of, conditions
+def _build_space(
+    arguments: argparse.Namespace, parameters: Parameters, list_axes: list[SweptParameter]
+) -> Space:
+    from simcore.sweeping.space import Space, parse_axis, parse_conditions
 
-    axes = [*listed, *(axis_of(text) for text in arguments.vary)]
+    axes = [*list_axes, *(parse_axis(text) for text in arguments.vary)]
     if not axes and not arguments.layouts:
         raise UsageError("nothing varies: --vary NAME=VALUES, or --layouts of a model (wltui sweep --help)")
-    return Space(parameters, tuple(axes), conditions(arguments.where), arguments.layouts)
+    return Space(parameters, tuple(axes), parse_conditions(arguments.where), arguments.layouts)
 
 
-def _rule(arguments: argparse.Namespace) -> tuple[Rule, bool]:
+def _build_rule(arguments: argparse.Namespace) -> tuple[Rule, bool]:
     """What is looked for, and whether points are left out by it."""
-    from simcore.sweeping.front import DEFAULT_TOP, Rule, objectives_of
-    from simcore.sweeping.space import KNOWN
+    from simcore.sweeping.pareto_front import DEFAULT_TOP, Rule, objectives_of
+    from simcore.sweeping.space import VALUE_NAMES
 
     if arguments.prune and arguments.exhaustive:
         raise UsageError("--prune beside --exhaustive: give one of the two")
-    price = _price(arguments)
+    price = _parse_price(arguments)
     by = (arguments.by or "").removeprefix("--").replace("-", "_")
-    if by and by not in KNOWN:
-        from simcore.diagnostics import meant
+    if by and by not in VALUE_NAMES:
+        from simcore.diagnostics import did_you_mean
 
-        raise UsageError(f"--by {printable(arguments.by, 40)}: no parameter of this name{meant(by, KNOWN)}")
-    top = _count("--top", arguments.top, 1_000_000) or DEFAULT_TOP
+        raise UsageError(
+            f"--by {printable(arguments.by, 40)}: no parameter of this name{did_you_mean(by, VALUE_NAMES)}"
+        )
+    top = _parse_count("--top", arguments.top, 1_000_000) or DEFAULT_TOP
     rule = Rule(objectives_of(arguments.front, price), top, by)
     return rule, arguments.prune or (arguments.layouts and not arguments.exhaustive)
 
 
-def _price(arguments: argparse.Namespace) -> float | None:
+def _parse_price(arguments: argparse.Namespace) -> float | None:
     if arguments.price is None:
         return None
     price = plain_number(arguments.price)
@@ -393,7 +397,7 @@ def _price(arguments: argparse.Namespace) -> float | None:
     return price
 
 
-def _count(option: str, text: str | None, most: int) -> int | None:
+def _parse_count(option: str, text: str | None, most: int) -> int | None:
     if text is None:
         return None
     if not text.isascii() or not text.isdigit() or len(text) > 9 or not 1 <= int(text) <= most:
@@ -404,7 +408,7 @@ def _count(option: str, text: str | None, most: int) -> int | None:
 _SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 
 
-def _seconds(text: str | None) -> float | None:
+def _parse_seconds(text: str | None) -> float | None:
     """The seconds of `90s`, `2m`, `1.5h`."""
     if text is None:
         return None
@@ -415,7 +419,7 @@ def _seconds(text: str | None) -> float | None:
     return value * unit
 
 
-def _shard(text: str | None) -> Shard:
+def _parse_shard(text: str | None) -> Shard:
     from simcore.sweeping.running import Shard
 
     if text is None:
@@ -427,20 +431,20 @@ def _shard(text: str | None) -> Shard:
     return Shard(int(index), int(count))
 
 
-def _evaluator(arguments: argparse.Namespace, space: Space, rule: tuple[Rule, bool]) -> Evaluator:
+def _build_evaluator(arguments: argparse.Namespace, space: Space, rule: tuple[Rule, bool]) -> Evaluator:
     """What runs the points of the input. Raises as opening it does."""
-    from simcore.sweeping.evaluating import evaluator_of
-    from tui.commands.opened import open_given
+    from simcore.sweeping.evaluating import build_evaluator
+    from tui.commands.opened import open_from_arguments
 
     if arguments.file == STANDARD_INPUT:
         raise UsageError("FILE -: each point names its file in its command: a file is expected")
     arguments.run = None
-    source = open_given(arguments)
-    looked_for, prunes = rule
+    source = open_from_arguments(arguments)
+    sought, prunes = rule
     name = arguments.file if arguments.model is None else arguments.model
     opened = () if name is None else (name,) if arguments.model is None else ("--model", name)
-    rule_words = looked_for.text if prunes else ""
-    return evaluator_of(source, opened, space, _price(arguments), rule_words)
+    rule_words = sought.text if prunes else ""
+    return build_evaluator(source, opened, space, _parse_price(arguments), rule_words)
 
 
 def _title(arguments: argparse.Namespace) -> str:
@@ -453,34 +457,34 @@ def _csv_page(evaluator: Evaluator) -> Any:
     return CsvPage([*dict.fromkeys([*CSV_LAYOUT, *evaluator.definition.space.varied])])
 
 
-def _interrupt(number: int, frame: object) -> NoReturn:
+def _interrupt(signal_number: int, frame: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-class _Said:
+class _ProgressLine:
     """On standard error how far a sweep is: on a terminal over itself, else a line now and then."""
 
     def __init__(self, progress: SweepProgress, prunes: bool) -> None:
-        from tui.sweep.found import Pace
+        from tui.sweep.sweep_result import Pace
 
         self._progress = progress
         self._pace = Pace(progress, prunes)
         self._last = time.monotonic()
-        self._counted = False
+        self._has_shown_count = False
         self._shows = sys.stderr is not None and sys.stderr.isatty()
 
-    def say(self, outcome: Outcome) -> None:
+    def update(self, outcome: Outcome) -> None:
         """Says it, if it is time to."""
         now = time.monotonic()
-        if not self._counted and self._progress.candidates is not None:
-            self._counted = True
+        if not self._has_shown_count and self._progress.candidates is not None:
+            self._has_shown_count = True
             if self._progress.total is None:
                 words = f"wltui: {plural(self._progress.candidates, 'layout')} to look at"
                 print(f"{words}; those that can be among the best are simulated", file=sys.stderr, flush=True)
-        if now - self._last < (_SAID_EVERY if self._shows else _LINE_EVERY):
+        if now - self._last < (_UPDATE_INTERVAL_S if self._shows else _LOG_INTERVAL_S):
             return
         self._last = now
-        words = self._pace.words()
+        words = self._pace.describe()
         best = outcome.front.best
         if best:
             from simcore.units import duration
@@ -491,7 +495,7 @@ class _Said:
         else:
             print(f"wltui: {words}", file=sys.stderr, flush=True)
 
-    def end(self) -> None:
+    def clear(self) -> None:
         """Nothing of it stays."""
         if self._shows:
             print(f"\r{' ' * 78}\r", end="", file=sys.stderr, flush=True)

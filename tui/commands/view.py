@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simcore.diagnostics import InputError, UsageError, is_unicode, meant, printable
-from simcore.parameters import Asked, Given, Parameters
+from simcore.diagnostics import InputError, UsageError, did_you_mean, is_unicode, printable
+from simcore.parameters import OpeningOptions, Parameters, RunInput
 from simcore.records import replace
 from tui.cli import INPUT_HAS_ERRORS, print_version
 from tui.commands.arguments import (
@@ -17,12 +17,12 @@ from tui.commands.arguments import (
     add_model,
     add_parameters,
     add_run,
-    asked_of,
-    parameters_from,
+    opening_options,
+    parse_parameters,
     states_parameters,
 )
-from tui.commands.on_screen import FILES_OF_SNAPSHOT, check_open_files, is_terminal, own_keymap, show
-from tui.commands.opened import STANDARD_INPUT, is_results, open_given, open_input
+from tui.commands.on_screen import FILES_OF_SNAPSHOT, check_open_files, is_terminal, read_user_keymap, show
+from tui.commands.opened import STANDARD_INPUT, is_results, open_from_arguments, open_input
 from tui.screens import SCREENS
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from tui.app import WltuiApp
     from tui.session import Run, Session
-    from tui.state.keeper import Keeper
+    from tui.state.keeper import SessionFile
 
 
 _DESCRIPTION = (
@@ -63,47 +63,51 @@ _COMMANDS = (
 )
 
 
-def _session(path: str, given: Given, asked: Asked) -> Session:
+def _open_session(path: str, run_input: RunInput, options: OpeningOptions) -> Session:
     """The session over a workload, simulated, or over a measured run, replayed if that is asked for."""
-    from simcore.runs import results_of
+    from simcore.runs import open_run
     from tui.session import Session
 
     def read(label: str) -> Run:
-        return results_of(Given(open_input(path, replace(asked, run=label, step=None)), Parameters()))
+        return open_run(RunInput(open_input(path, replace(options, run=label, step=None)), Parameters()))
 
-    return Session(results_of(given), read)
+    return Session(open_run(run_input), read)
 
 
-def _opened(given: Given, arguments: argparse.Namespace) -> Session:
+def _open_with_second(run_input: RunInput, arguments: argparse.Namespace) -> Session:
     """The session, with the run of `--against` beside it. given: the path with the parameters."""
-    path, parameters = given.opened, given.parameters
+    path, parameters = run_input.opened, run_input.parameters
     if arguments.against is None:
-        return _session(path, Given(open_given(arguments, True), parameters), asked_of(arguments, True))
+        return _open_session(
+            path, RunInput(open_from_arguments(arguments, True), parameters), opening_options(arguments, True)
+        )
     from simcore.comparison import Comparison
-    from simcore.runs import results_of
-    from tui.commands.opened import own_of
+    from simcore.runs import open_run
+    from tui.commands.opened import select_parameters
 
-    mine, other = open_given(arguments, True), open_input(arguments.against)
-    session = _session(path, own_of(Given(mine, parameters), other), asked_of(arguments, True))
-    against = results_of(own_of(Given(other, parameters), mine))
+    first_input, other = open_from_arguments(arguments, True), open_input(arguments.against)
+    session = _open_session(
+        path, select_parameters(RunInput(first_input, parameters), other), opening_options(arguments, True)
+    )
+    against = open_run(select_parameters(RunInput(other, parameters), first_input))
     # What cannot be compared is a line on the terminal, not a screen without a comparison.
     Comparison(against, session.current)
     session.against = against
     return session
 
 
-def _print_compared(given: Given, arguments: argparse.Namespace) -> None:
+def _print_comparison(run_input: RunInput, arguments: argparse.Namespace) -> None:
     """The page of `wltui compare`, where there is no terminal."""
     from simcore.comparison import Comparison
     from simcore.render.report.comparison import comparison_page
-    from simcore.runs import results_of
-    from tui.commands.opened import own_of, say_warnings
+    from simcore.runs import open_run
+    from tui.commands.opened import print_warnings, select_parameters
 
-    mine, other = open_given(arguments, True), open_input(arguments.against)
-    a = results_of(own_of(Given(other, given.parameters), mine))
-    b = results_of(own_of(Given(mine, given.parameters), other))
+    first_input, other = open_from_arguments(arguments, True), open_input(arguments.against)
+    a = open_run(select_parameters(RunInput(other, run_input.parameters), first_input))
+    b = open_run(select_parameters(RunInput(first_input, run_input.parameters), other))
     comparison = Comparison(a, b)
-    say_warnings(other, mine)
+    print_warnings(other, first_input)
     print(comparison_page(comparison, False), end="")
 
 
@@ -151,34 +155,34 @@ def build_parser() -> Parser:
 def main(words: list[str]) -> int:
     """Open the screen on a workload file. Exit status 0; errors raise."""
     parser = build_parser()
-    arguments, left = parser.parse_known_args(words)
+    arguments, unparsed = parser.parse_known_args(words)
     if arguments.version:
         return print_version(words)
-    if left and arguments.file is not None and not left[0].startswith("-"):
-        both = f"{printable(arguments.file, 60)} {printable(left[0], 60)}"
+    if unparsed and arguments.file is not None and not unparsed[0].startswith("-"):
+        both = f"{printable(arguments.file, 60)} {printable(unparsed[0], 60)}"
         raise UsageError(f"found two files, expected one: wltui compare {both} holds them beside each other")
-    if left:
-        parser.error(f"unrecognized arguments: {' '.join(left)}")
-    first = _first(arguments)
-    parameters = parameters_from(arguments)
+    if unparsed:
+        parser.error(f"unrecognized arguments: {' '.join(unparsed)}")
+    first = _first_screen(arguments)
+    parameters = parse_parameters(arguments)
     if arguments.file is None and arguments.model is None and arguments.aicb_args is None:
         arguments.file = example_path()
     path = arguments.file or arguments.model or "AICB arguments"
     if is_results(path):
-        return _results(path, arguments)
+        return _show_results(path, arguments)
     if arguments.snapshot is not None:
-        _print_snapshot(Given(path, parameters), arguments)
+        _print_snapshot(RunInput(path, parameters), arguments)
         return 0
-    for flag, given in (("--size", arguments.size), ("--svg", arguments.svg)):
-        if given:
+    for flag, value in (("--size", arguments.size), ("--svg", arguments.svg)):
+        if value:
             raise UsageError(f"{flag} is of --snapshot KEYS")
     if not is_terminal():
         if arguments.against is not None:
-            _print_compared(Given(path, parameters), arguments)
+            _print_comparison(RunInput(path, parameters), arguments)
             return 0
         from tui.commands.report import print_report
 
-        print_report(Given(open_given(arguments), parameters), ascii_only=arguments.ascii)
+        print_report(RunInput(open_from_arguments(arguments), parameters), ascii_only=arguments.ascii)
         return 0
 
     if path == STANDARD_INPUT:
@@ -187,19 +191,19 @@ def main(words: list[str]) -> int:
         )
     check_open_files("the screen")
     # The file first: an error in it is a line on the terminal, not on a screen that goes away.
-    session = _opened(Given(path, parameters), arguments)
+    session = _open_with_second(RunInput(path, parameters), arguments)
 
     keeper = None if arguments.no_session else _keeper(path, arguments, session)
     return show(session, first, keeper, ascii_only=arguments.ascii, mouse=not arguments.no_mouse)
 
 
-def _results(path: str, arguments: argparse.Namespace) -> int:
+def _show_results(path: str, arguments: argparse.Namespace) -> int:
     """A file of results: on screen 7; without a terminal, its page."""
     from tui.commands.sweep import print_results, read_results
 
-    for option, given in (("--against", arguments.against is not None),
+    for option, is_given in (("--against", arguments.against is not None),
                           ("parameters", states_parameters(arguments))):  # fmt: skip
-        if given:
+        if is_given:
             raise UsageError(f"{option}: found results of a sweep, {printable(path)}, which have their own")
     if arguments.snapshot is None and not is_terminal():
         print_results(path)
@@ -209,11 +213,11 @@ def _results(path: str, arguments: argparse.Namespace) -> int:
     else:
         _begin_snapshot()
     from tui.session import Session
-    from tui.sweep.opening import run_of
+    from tui.sweep.opening import open_fastest
 
     shown_sweep, reader = read_results(path)
     try:
-        session = Session(run_of(shown_sweep, path))
+        session = Session(open_fastest(shown_sweep, path))
     except (InputError, UsageError) as error:
         # The table without its timelines is worth more than none.
         print_results(path)
@@ -223,24 +227,24 @@ def _results(path: str, arguments: argparse.Namespace) -> int:
     def begin(app: WltuiApp) -> None:
         app.sweeping.follow(shown_sweep, reader)
 
-    first = _first(arguments)
+    first = _first_screen(arguments)
     if arguments.snapshot is not None:
         _print_screen(session, arguments, first or "sweep", begin)
         return 0
     keeper = None
     if not arguments.no_session:
-        from tui.state.keeper import keeper_of
+        from tui.state.keeper import open_keeper
 
-        keeper = keeper_of(path, "", session, False)
+        keeper = open_keeper(path, "", session, False)
     first = first or (keeper.screen if keeper is not None and keeper.screen in SCREENS else None) or "sweep"
     return show(session, first, keeper, ascii_only=arguments.ascii, mouse=not arguments.no_mouse, begin=begin)
 
 
-def _keeper(path: str, arguments: argparse.Namespace, session: Session) -> Keeper | None:
+def _keeper(path: str, arguments: argparse.Namespace, session: Session) -> SessionFile | None:
     """The session of what is open, restored."""
-    from tui.state.keeper import keeper_of
+    from tui.state.keeper import open_keeper
 
-    return keeper_of(path, session.opened.setup.stamp or "", session, states_parameters(arguments))
+    return open_keeper(path, session.opened.setup.stamp or "", session, states_parameters(arguments))
 
 
 def _begin_snapshot() -> None:
@@ -251,16 +255,16 @@ def _begin_snapshot() -> None:
     os.environ["TEXTUAL_COLOR_SYSTEM"] = "256"
 
 
-def _print_snapshot(given: Given, arguments: argparse.Namespace) -> None:
+def _print_snapshot(run_input: RunInput, arguments: argparse.Namespace) -> None:
     """Print the screen as it is after the keys of `--snapshot`."""
     _begin_snapshot()
-    from tui.snapshot import keys_in, size_in
+    from tui.snapshot import parse_keys, parse_size
 
     # What they cannot be is said before anything is opened.
-    keys_in(arguments.snapshot)
+    parse_keys(arguments.snapshot)
     if arguments.size:
-        size_in(arguments.size)
-    _print_screen(_opened(given, arguments), arguments, _first(arguments))
+        parse_size(arguments.size)
+    _print_screen(_open_with_second(run_input, arguments), arguments, _first_screen(arguments))
 
 
 def _print_screen(
@@ -270,23 +274,23 @@ def _print_screen(
     begin: Callable[[WltuiApp], None] | None = None,
 ) -> None:
     from tui.app import WltuiApp
-    from tui.snapshot import DEFAULT_SIZE, keys_in, size_in, snapshot
+    from tui.snapshot import DEFAULT_SIZE, parse_keys, parse_size, take_snapshot
 
-    keys = keys_in(arguments.snapshot)
-    size = size_in(arguments.size) if arguments.size else DEFAULT_SIZE
+    keys = parse_keys(arguments.snapshot)
+    size = parse_size(arguments.size) if arguments.size else DEFAULT_SIZE
     ascii_only = arguments.ascii or not is_unicode(sys.stdout.encoding)
-    app = WltuiApp(session, ascii_only=ascii_only, keymap=own_keymap(), first=first)
+    app = WltuiApp(session, ascii_only=ascii_only, keymap=read_user_keymap(), first=first)
     if begin is not None:
         begin(app)
-    print(snapshot(app, keys, size, arguments.svg), end="" if not arguments.svg else "\n")
+    print(take_snapshot(app, keys, size, arguments.svg), end="" if not arguments.svg else "\n")
 
 
-def _first(arguments: argparse.Namespace) -> str | None:
+def _first_screen(arguments: argparse.Namespace) -> str | None:
     """The screen to begin with. Raises `UsageError` for one that there is not."""
     if arguments.screen is not None and arguments.screen not in SCREENS:
         raise UsageError(
             f"--screen: found {printable(arguments.screen, 40)}, expected {', '.join(SCREENS)}"
-            f"{meant(arguments.screen, SCREENS)}"
+            f"{did_you_mean(arguments.screen, SCREENS)}"
         )
     first: str | None = arguments.screen
     return "compare" if first is None and arguments.against is not None else first

@@ -26,7 +26,7 @@ from tui.frame import Glyphs, Line, cells, page_of, rule, wrapped
 
 if TYPE_CHECKING:
     from simcore.measured import MeasuredRun
-    from simcore.runs.simulated import Results
+    from simcore.runs.simulated import SimulatedRun
     from tui.runs.runs import RunsHost
 
 
@@ -34,7 +34,7 @@ _OPEN_BOTH = "To fit a workload to a trace open both: wltui WORKLOAD --against D
 NOT_YET = "nothing is fitted yet: F fits the workload to the trace beside it"
 WAIT = "nothing is fitted yet: wait for it, or stop it (Esc)"
 NOTHING_TO_TRY = "nothing could be fitted, so there is nothing to try"
-TRIED = "the run on the screen has these parameters already"
+ALREADY_TRIED = "the run on the screen has these parameters already"
 STOPPED = "the calibration was stopped; F starts it again"
 _FIRST_NAME = "fitted.toml"
 _HINTS = (("t", "try it"), ("S", "save"), ("jk", "scroll"), ("Esc", "back"))
@@ -50,15 +50,15 @@ class Calibrating:
         self.is_open = False
         self._top = 0
         # The run, and its calibration or why there is none.
-        self._found: tuple[Results, Calibration | str] | None = None
+        self._result: tuple[SimulatedRun, Calibration | str] | None = None
         # What `t` tried: its run is on the screen with other parameters than were fitted.
-        self._tried: Calibration | None = None
+        self._tried_calibration: Calibration | None = None
         # Which calibration was saved last, and where; the path is offered again.
         self._saved: tuple[Calibration, str] | None = None
         self._path = _FIRST_NAME
 
     @property
-    def _pair(self) -> tuple[Results, MeasuredRun] | None:
+    def _pair(self) -> tuple[SimulatedRun, MeasuredRun] | None:
         """The simulated run and the trace, whichever of them is on the screen; None of two of a kind."""
         session = self._app.session
         for simulated, trace in permutations((session.current, session.against)):
@@ -68,31 +68,31 @@ class Calibrating:
                 and has_rows(simulated)
                 and trace.recording is not None
             ):
-                return cast("Results", simulated), cast("MeasuredRun", trace.setup.source)
+                return cast("SimulatedRun", simulated), cast("MeasuredRun", trace.setup.source)
         return None
 
     @property
-    def can(self) -> bool:
+    def can_calibrate(self) -> bool:
         """Whether a workload and a trace are open beside each other."""
         return self._pair is not None
 
     @property
     def hints(self) -> tuple[tuple[str, str], ...]:
         """What the last row says of the keys of the panel."""
-        if self._here is None:
+        if self._current is None:
             return _RUNNING_HINTS
-        return _REFUSED_HINTS if isinstance(self._here, str) else _HINTS
+        return _REFUSED_HINTS if isinstance(self._current, str) else _HINTS
 
     @property
-    def _here(self) -> Calibration | str | None:
+    def _current(self) -> Calibration | str | None:
         """What was found for the run on the screen; None while it is not there."""
-        last = self._found
+        last = self._result
         pair = self._pair
         return last[1] if last is not None and pair is not None and last[0] is pair[0] else None
 
     def open(self) -> None:
         """Open the panel, or say what is to be opened before."""
-        if self.can:
+        if self.can_calibrate:
             self.is_open, self._top = True, 0
         else:
             self._app.say(_OPEN_BOTH)
@@ -100,11 +100,11 @@ class Calibrating:
     def leave(self) -> None:
         """Close the panel; a calibration that is under way is stopped."""
         self.is_open = False
-        if self._here is None:
+        if self._current is None:
             self._app.calibrations.stop()
             self._app.say(STOPPED)
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Look for the calibration of the simulated run, once."""
         pair = self._pair
         assert pair is not None  # else the panel is not open
@@ -119,8 +119,8 @@ class Calibrating:
             except (UsageError, InputError) as error:
                 return str(error)
 
-        calibration = self._app.calibrations.of(results, find)
-        self._found = None if calibration is None else (results, calibration)
+        calibration = self._app.calibrations.request(results, find)
+        self._result = None if calibration is None else (results, calibration)
 
     def scroll(self, by: int) -> None:
         """Other lines of the panel."""
@@ -128,7 +128,7 @@ class Calibrating:
 
     def draw(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
         """The lines of the panel."""
-        calibration = self._here
+        calibration = self._current
         paths = [run.path for run in self._pair or ()]
         names = [cells(path.rstrip("/").rsplit("/", 1)[-1], 30) for path in paths]
         title = rule(f"Calibrate {names[0]} to {names[1]}", width, glyphs)
@@ -139,25 +139,25 @@ class Calibrating:
 
         saved = self._saved[1] if self._saved is not None and self._saved[0] is calibration else None
         lines = calibration_lines(calibration, saved, width, glyphs)
-        self._top, shown = page_of(
+        self._top, visible_lines = page_of(
             lines, self._top, height - 1, lambda below: rule(f"{below} more: j", width, glyphs)
         )
-        return [title, *shown]
+        return [title, *visible_lines]
 
     @property
-    def _tried_here(self) -> Calibration | None:
+    def _calibration_on_screen(self) -> Calibration | None:
         """The calibration whose parameters the simulated run has, where none is asked for of that run."""
-        pair, tried = self._pair, self._tried
-        if tried is None or self.is_open or self._here is not None or pair is None:
+        pair, calibration = self._pair, self._tried_calibration
+        if calibration is None or self.is_open or self._current is not None or pair is None:
             return None
-        return tried if pair[0].parameters == tried.after.parameters else None
+        return calibration if pair[0].parameters == calibration.after.parameters else None
 
-    def _fitted(self, otherwise: str) -> Calibration | None:
+    def _fit_or_explain(self, otherwise: str) -> Calibration | None:
         """The calibration of the simulated run; None where there is none or it has fitted nothing, which
         is said.
         """
-        calibration = self._here
-        if not self.can:
+        calibration = self._current
+        if not self.can_calibrate:
             self.open()
         elif calibration is None:
             self._app.say(WAIT if self.is_open else NOT_YET)
@@ -169,22 +169,22 @@ class Calibrating:
 
     def try_it(self) -> None:
         """The fitted parameters become those of the simulated run: on the screen, or beside it."""
-        calibration = self._fitted(NOTHING_TO_TRY)
+        calibration = self._fit_or_explain(NOTHING_TO_TRY)
         if calibration is None:
             return
         app, pair = self._app, self._pair
-        beside = pair is not None and pair[0] is app.session.against
-        try_them = app.runs.try_beside if beside else app.runs.try_run
+        is_second = pair is not None and pair[0] is app.session.against
+        try_them = app.runs.try_second if is_second else app.runs.try_run
         if calibration.after.parameters == calibration.before.parameters:
-            app.say(TRIED)
+            app.say(ALREADY_TRIED)
         elif try_them(calibration.after.setup):
-            self.is_open, self._tried = False, calibration
+            self.is_open, self._tried_calibration = False, calibration
 
     def save(self) -> None:
         """Ask for a file, and write the fitted parameters to it: also while their run is on the screen."""
         from simcore.render.report.calibration import NOTHING_SAVED
 
-        calibration = self._tried_here or self._fitted(NOTHING_SAVED)
+        calibration = self._calibration_on_screen or self._fit_or_explain(NOTHING_SAVED)
         if calibration is not None:
             question = FileQuestion(
                 self._app, lambda path, force: self._write(calibration, path, force), self._app.say
@@ -192,10 +192,10 @@ class Calibrating:
             question.ask("save the fitted parameters as", self._path)
 
     def _write(self, calibration: Calibration, path: str, force: bool) -> str:
-        from simcore.asked.parameters_file import toml_of
+        from simcore.parameter_values.parameters_file import toml_of
         from simcore.render.export.saving import save
 
-        save(path, [toml_of(calibration.after.parameters.stated_values()).encode()], force)
+        save(path, [toml_of(calibration.after.parameters.explicit_values()).encode()], force)
         self._path, self._saved = path, (calibration, path)
         self._app.redraw_current()
         return f"saved: {cells(path, 200)}"
@@ -204,7 +204,7 @@ class Calibrating:
 # Lines are indented by a cell, and end a cell before the edge.
 _MARGIN = 2
 # Of a command with the path of a workload.
-_MOST = 5000
+_MAX_CELLS = 5000
 
 
 def calibration_lines(calibration: Calibration, saved: str | None, width: int, glyphs: Glyphs) -> list[Line]:
@@ -215,28 +215,32 @@ def calibration_lines(calibration: Calibration, saved: str | None, width: int, g
         return [rule(title, width, glyphs), *_lines(lines, role)]
 
     head, *kinds = kind_lines(calibration, room)
-    doubts = [piece for warning in warnings(calibration) for piece in _wrapped(warning, room)]
-    ranks, rest = rank_lines(calibration, room), rest_lines(calibration, room)
-    steps = [piece for line in step_lines(calibration) for piece in _wrapped(line, room)]
-    file = [piece for line in saved_lines(calibration, saved, "S") for piece in _wrapped(line, room)]
+    doubts = [row for warning in warnings(calibration) for row in _wrap_line(warning, room)]
+    ranks, remaining_lines = rank_lines(calibration, room), rest_lines(calibration, room)
+    steps = [row for line in step_lines(calibration) for row in _wrap_line(line, room)]
+    file = [row for line in saved_lines(calibration, saved, "S") for row in _wrap_line(line, room)]
     lines = [
         *_lines(steps, "bright"),
         *part(fitted_title(calibration), fitted_lines(calibration, room)),
         *part(kinds_title(calibration), [head], "dim"),
         *_lines(kinds, ""),
     ]
-    if ranks or rest or doubts:
-        lines += [*part("Left out of the fit", ranks, "warn"), *_lines(doubts, "warn"), *_lines(rest, "")]
+    if ranks or remaining_lines or doubts:
+        lines += [
+            *part("Left out of the fit", ranks, "warn"),
+            *_lines(doubts, "warn"),
+            *_lines(remaining_lines, ""),
+        ]
     return [*lines, *(part("Parameters", file) if calibration.is_fitted else [])]
 
 
 def _lines(lines: list[str], role: str) -> list[Line]:
-    return [[(f" {cells(line, _MOST)}", role)] for line in lines]
+    return [[(f" {cells(line, _MAX_CELLS)}", role)] for line in lines]
 
 
-def _wrapped(text: str, width: int) -> list[str]:
+def _wrap_line(text: str, width: int) -> list[str]:
     """A line in as many as it takes, what follows further in; a share stays with its sign."""
     indent = " " * (len(text) - len(text.lstrip()) + 2)
-    held = text.replace(" %", "\u00a0%")
-    lines = textwrap.wrap(held, width, subsequent_indent=indent, break_on_hyphens=False)
+    unbroken = text.replace(" %", "\u00a0%")
+    lines = textwrap.wrap(unbroken, width, subsequent_indent=indent, break_on_hyphens=False)
     return [line.replace("\u00a0", " ") for line in lines]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from simcore.records import NamedTuple
 from simcore.trace.run import as_read
 from tui.frame import cells
-from tui.session import KeptRun, Run, Session
+from tui.session import HistoryRun, Run, Session
 
 
 class RunChoice(NamedTuple):
@@ -31,80 +31,86 @@ class Choice:
         session = self._session
         run_choices = [] if session.against is None else [RunChoice("against", session.against)]
         history = enumerate(session.history, 1)
-        run_choices += [_kept(number, run, run.results) for number, run in history if run.results is not None]
+        run_choices += [
+            _history_choice(run_number, run, run.results)
+            for run_number, run in history
+            if run.results is not None
+        ]
         # What was chosen stays, also where it gave way to others in the history.
-        for chosen in (self._a, self._b):
-            if chosen is not None and all(
-                not _same(chosen, run_choice.results) for run_choice in run_choices
+        for selected in (self._a, self._b):
+            if selected is not None and all(
+                not _is_same_run(selected, run_choice.results) for run_choice in run_choices
             ):
-                run_choices.append(RunChoice("chosen", chosen))
+                run_choices.append(RunChoice("chosen", selected))
         # What `x` shows may be a change that was not kept.
         if session.other is not None and all(
-            not _same(session.other, run_choice.results) for run_choice in run_choices
+            not _is_same_run(session.other, run_choice.results) for run_choice in run_choices
         ):
-            both = session.kept(session.current) is None
-            run_choices.append(RunChoice("before" if both else "draft", session.other))
+            is_draft = session.find_in_history(session.current) is None
+            run_choices.append(RunChoice("before" if is_draft else "draft", session.other))
         return run_choices
 
     def _current(self) -> RunChoice:
         """The run on the screen."""
         session = self._session
-        there = session.kept(session.current)
-        if there is None:
+        history_run = session.find_in_history(session.current)
+        if history_run is None:
             return RunChoice("draft", session.current)
-        return _kept(session.history.index(there) + 1, there, session.current)
+        return _history_choice(session.history.index(history_run) + 1, history_run, session.current)
 
     @property
     def pair(self) -> tuple[RunChoice, RunChoice] | None:
         """A and B; None where there is one run alone."""
         session = self._session
-        if session.beside is not None:
+        if session.compared_run is not None:
             # Chosen in the list of runs, to stand beside the one on the screen.
-            self._a, self._b, session.beside = session.beside, None, None
+            self._a, self._b, session.compared_run = session.compared_run, None, None
             self._last = None
         candidates, current = self._candidates(), self._current()
-        pair = self._as_before(candidates, current) or self._chosen(candidates, current)
+        pair = self._previous_pair(candidates, current) or self._select_pair(candidates, current)
         self._last = None if pair is None else (pair[0].results, pair[1].results)
         return pair
 
-    def _as_before(
+    def _previous_pair(
         self, candidates: list[RunChoice], current: RunChoice
     ) -> tuple[RunChoice, RunChoice] | None:
         """The pair that was shown last, where the run on the screen is its A now."""
-        if self._last is None or self._b is not None or not _same(self._last[0], current.results):
+        if self._last is None or self._b is not None or not _is_same_run(self._last[0], current.results):
             return None
         b = next((candidate for candidate in candidates if candidate.results is self._last[1]), None)
         return None if b is None else (current, b)
 
-    def _chosen(self, candidates: list[RunChoice], current: RunChoice) -> tuple[RunChoice, RunChoice] | None:
+    def _select_pair(
+        self, candidates: list[RunChoice], current: RunChoice
+    ) -> tuple[RunChoice, RunChoice] | None:
         """What was chosen; else the run on the screen and another, the earlier one of them A."""
         b = next((candidate for candidate in candidates if candidate.results is self._b), current)
-        others = [candidate for candidate in candidates if not _same(candidate.results, b.results)]
+        others = [candidate for candidate in candidates if not _is_same_run(candidate.results, b.results)]
         if not others:
             return None
         # Where none was chosen: what was opened beside it, else another run of the same files.
         source, against = b.results.setup.source, self._session.against
-        alike = [
+        same_source = [
             run_choice
             for run_choice in others
             if run_choice.results is against or run_choice.results.setup.source is source
         ]
         a = next((run_choice for run_choice in others if run_choice.results is self._a), None)
         if a is None:
-            a = (alike or others)[0]
-            if self._b is None and self._place(b.results) < self._place(a.results):
+            a = (same_source or others)[0]
+            if self._b is None and self._sort_index(b.results) < self._sort_index(a.results):
                 a, b = b, a
         return a, b
 
-    def _place(self, run: Run) -> int:
+    def _sort_index(self, run: Run) -> int:
         """Which runs come first as A: what was opened beside, what was measured, then those kept."""
         session = self._session
         if run is session.against:
             return -2
         if run is as_read(session.opened) and run is not session.opened:
             return -1
-        kept = session.kept(run)
-        return len(session.history) if kept is None else session.history.index(kept)
+        history_run = session.find_in_history(run)
+        return len(session.history) if history_run is None else session.history.index(history_run)
 
     def next_a(self) -> bool:
         """Another run as A; False where there is no other."""
@@ -114,11 +120,11 @@ class Choice:
         others = [
             candidate.results
             for candidate in self._candidates()
-            if not _same(candidate.results, pair[1].results)
+            if not _is_same_run(candidate.results, pair[1].results)
         ]
-        here = [_same(run, pair[0].results) for run in others].index(True)
-        self._a = others[(here + 1) % len(others)]
-        if not _same(pair[1].results, self._current().results):
+        index = [_is_same_run(run, pair[0].results) for run in others].index(True)
+        self._a = others[(index + 1) % len(others)]
+        if not _is_same_run(pair[1].results, self._current().results):
             self._b = pair[1].results
         return len(others) > 1
 
@@ -129,21 +135,23 @@ class Choice:
             return False
         current = self._current().results
         others = [
-            candidate.results for candidate in self._candidates() if not _same(candidate.results, current)
+            candidate.results
+            for candidate in self._candidates()
+            if not _is_same_run(candidate.results, current)
         ]
         options: list[Run | None] = [None, *others]
-        here = [option is not None and _same(option, pair[1].results) for option in options]
-        index = here.index(True) if True in here else 0
+        is_current_b = [option is not None and _is_same_run(option, pair[1].results) for option in options]
+        index = is_current_b.index(True) if True in is_current_b else 0
         self._b = options[(index + 1) % len(options)]
         self._a = self._a or pair[0].results
         return self.pair is not None
 
 
-def _kept(number: int, run: KeptRun, results: Run) -> RunChoice:
+def _history_choice(run_number: int, run: HistoryRun, results: Run) -> RunChoice:
     """A run of the history, by the user's name where it has one."""
-    return RunChoice(cells(run.name, 20) if run.name else f"run {number}", results)
+    return RunChoice(cells(run.name, 20) if run.name else f"run {run_number}", results)
 
 
-def _same(a: Run, b: Run) -> bool:
+def _is_same_run(a: Run, b: Run) -> bool:
     """Whether two runs are of one input with the same parameters."""
     return a is b or (a.setup.source is b.setup.source and a.parameters == b.parameters)

@@ -9,16 +9,16 @@ import re
 from bisect import bisect_right
 
 from simcore.comparison import AccountChange
-from simcore.trace.figures import is_other_work, microbatch_ns, per_work
-from simcore.trace.lane_spans import COMPUTING, clock
-from simcore.units import column_unit, difference, duration, plural, signed, whole_percent
+from simcore.trace.figures import compare_by_work, is_other_work, microbatch_ns
+from simcore.trace.lane_spans import COMPUTING, format_clock
+from simcore.units import column_unit, difference, duration, plural, signed_duration, whole_percent
 from tui.change_words import flags_in
-from tui.compare.model import A_ALONE, B_ALONE, BOTH, MOVERS, PAIRS, CompareModel
-from tui.compare.source import Compared
+from tui.compare.model import A_ALONE, B_ALONE, BOTH, DIFFERENCES, PAIRS, CompareModel
+from tui.compare.source import ComparedLanes
 from tui.frame import Glyphs, Line, end_cut, row_of, rule, shortened, shorter_sentences, width_of, wrapped
-from tui.panels import beside, box
-from tui.timeline.drawing import drawn_lane, kinds_of
-from tui.timeline.lanes import SpanLane, busy_words
+from tui.panels import box, join_panels
+from tui.timeline.drawing import draw_lane, majority_kinds
+from tui.timeline.lanes import SpanLane, format_share
 from tui.timeline.margins import legend, ticks
 
 # A notice may take two lines of a panel with so many rows.
@@ -29,56 +29,56 @@ _AND_MORE, _STAGE = re.compile(r"^(rank \d+) and (\d+) more\b"), re.compile(r"^s
 _GAINS = ("forward", "backward", "input grad", "weight grad", "optimizer", "recompute")
 
 
-def panels(
+def draw_panels(
     model: CompareModel, width: int, height: int, glyphs: Glyphs, is_found: bool, wide: bool
 ) -> list[Line]:
     """Both beside each other where they fit, else that with the focus. is_found: what takes long is there."""
     if not wide:
-        return _one(model, width, height, glyphs, is_found)
+        return _one_panel(model, width, height, glyphs, is_found)
     left = width * 42 // 100
     rows = height - 2
-    there, hidden = _accounts(model, left - 2, rows, 1)
+    account_lines, hidden = _account_lines(model, left - 2, rows, 1)
     if hidden:
-        there.insert(-1, [(f" {hidden} more that change less", "dim")])
-    accounts = box(model.compared.accounts_title, "A   B   B - A", there, left, height, glyphs)
-    table = _movers(model, width - left - 2, rows, is_found)
-    focused = model.panel == MOVERS
-    title = f"What differs most{_place(model, is_found)}"
-    return beside(accounts, box(title, "Enter goes there", table, width - left, height, glyphs, focused))
+        account_lines.insert(-1, [(f" {hidden} more that change less", "dim")])
+    accounts = box(model.compared.accounts_title, "A   B   B - A", account_lines, left, height, glyphs)
+    table = _difference_lines(model, width - left - 2, rows, is_found)
+    focused = model.panel == DIFFERENCES
+    title = f"What differs most{_position_text(model, is_found)}"
+    return join_panels(accounts, box(title, "Enter goes there", table, width - left, height, glyphs, focused))
 
 
-def _one(model: CompareModel, width: int, height: int, glyphs: Glyphs, is_found: bool) -> list[Line]:
-    if model.panel == MOVERS:
-        table = _movers(model, width, height - 1, is_found)
-        title = f"What differs most{_place(model, is_found)}, Enter goes there, Tab: accounts"
+def _one_panel(model: CompareModel, width: int, height: int, glyphs: Glyphs, is_found: bool) -> list[Line]:
+    if model.panel == DIFFERENCES:
+        table = _difference_lines(model, width, height - 1, is_found)
+        title = f"What differs most{_position_text(model, is_found)}, Enter goes there, Tab: accounts"
         return [rule(title, width, glyphs), *table]
-    accounts, hidden = _accounts(model, width, height - 1, 0)
+    accounts, hidden = _account_lines(model, width, height - 1, 0)
     more = f" ({hidden} more change less)" if hidden else ""
     return [rule(f"{model.compared.accounts_title}{more}, Tab: what differs", width, glyphs), *accounts]
 
 
-def _place(model: CompareModel, is_found: bool) -> str:
+def _position_text(model: CompareModel, is_found: bool) -> str:
     """`, 3 of 20`: which of the rows the cursor is on."""
-    count = len(model.compared.rows) if is_found and model.panel == MOVERS else 0
-    return f", {model.mover + 1} of {count}" if count else ""
+    count = len(model.compared.rows) if is_found and model.panel == DIFFERENCES else 0
+    return f", {model.difference_index + 1} of {count}" if count else ""
 
 
-def _accounts(model: CompareModel, width: int, rows: int, told: int) -> tuple[list[Line], int]:
+def _account_lines(model: CompareModel, width: int, rows: int, reserved_rows: int) -> tuple[list[Line], int]:
     """The accounts that are there, those that change most where not all fit, the step below; how many
     are left out. told: rows that are kept free to say so.
     """
     steps = model.compared.steps
     unit_ns, unit = column_unit(max(steps))
-    there = list(model.compared.accounts)
+    changes = list(model.compared.accounts)
     hidden = 0
-    if len(there) > rows - 1:
-        kept = sorted(there, key=lambda change: -abs(change.ns))[: max(rows - 1 - told, 0)]
-        hidden = len(there) - len(kept)
-        there = [change for change in there if change in kept]
-    most = max([abs(change.ns) for change in there] + [1])
+    if len(changes) > rows - 1:
+        largest = sorted(changes, key=lambda change: -abs(change.ns))[: max(rows - 1 - reserved_rows, 0)]
+        hidden = len(changes) - len(largest)
+        changes = [change for change in changes if change in largest]
+    most = max([abs(change.ns) for change in changes] + [1])
     bar = max(width - 49, 0)
     lines: list[Line] = []
-    for change in [*there, AccountChange("step", *steps)]:
+    for change in [*changes, AccountChange("step", *steps)]:
         name = f"{change.name}, {unit}" if change.name == "step" else change.name
         figures = f" {name:<17}{change.a_ns / unit_ns:>9.3f}{change.b_ns / unit_ns:>9.3f}"
         diff = f"{change.ns / unit_ns:>+10.3f} " if change.ns else f"{'=':>10} "
@@ -88,30 +88,35 @@ def _accounts(model: CompareModel, width: int, rows: int, told: int) -> tuple[li
     return lines, hidden
 
 
-def _movers(model: CompareModel, width: int, rows: int, is_found: bool) -> list[Line]:
+def _difference_lines(model: CompareModel, width: int, rows: int, is_found: bool) -> list[Line]:
     if not is_found:
         return [[(" comparing op by op", "dim")]]
     compared = model.compared
-    same = wrapped(f"unchanged: {', '.join(compared.unchanged)}", width - 1) if compared.unchanged else []
-    same += wrapped(compared.pieces_words, width - 1) if compared.pieces_words else []
-    told = [line for notice in compared.notices for line in _notice_lines(notice, width - 1, rows)]
-    notices = [*((notice, "dim") for notice in same), *((notice, "warn") for notice in told)]
+    unchanged_lines = (
+        wrapped(f"unchanged: {', '.join(compared.unchanged)}", width - 1) if compared.unchanged else []
+    )
+    unchanged_lines += wrapped(compared.splits_text, width - 1) if compared.splits_text else []
+    notice_lines = [line for notice in compared.notices for line in _notice_lines(notice, width - 1, rows)]
+    notices = [
+        *((notice, "dim") for notice in unchanged_lines),
+        *((notice, "warn") for notice in notice_lines),
+    ]
     room = max(rows - len(notices), 1)
-    first = max(0, min(model.mover - room + 1, len(compared.rows) - room))
+    first = max(0, min(model.difference_index - room + 1, len(compared.rows) - room))
     # Figures have the cells that they need, and what they are of has the others.
-    told_of = [
-        (row.measure, duration(row.a_ns), duration(row.b_ns), signed(row.b_ns - row.a_ns))
+    row_cells = [
+        (row.measure, duration(row.a_ns), duration(row.b_ns), signed_duration(row.b_ns - row.a_ns))
         for row in compared.rows
     ]
-    sizes = [max(map(len, column)) for column in zip(*told_of, strict=True)]
+    sizes = [max(map(len, column)) for column in zip(*row_cells, strict=True)]
     size = max(width - sum(sizes) - 6, _LEAST_NAME)
     lines: list[Line] = []
     for index, row in list(enumerate(compared.rows))[first : first + room]:
-        at = model.panel == MOVERS and index == model.mover
-        measure, *figures = told_of[index]
-        text = f"{'>' if at else ' '}{_short_name(row.words, size):<{size}} {measure:<{sizes[0]}}"
+        is_at_cursor = model.panel == DIFFERENCES and index == model.difference_index
+        measure, *figures = row_cells[index]
+        text = f"{'>' if is_at_cursor else ' '}{_short_name(row.words, size):<{size}} {measure:<{sizes[0]}}"
         text += "".join(f" {figure:>{cells}}" for figure, cells in zip(figures, sizes[1:], strict=True))
-        lines.append([(text, "accent" if at else "")])
+        lines.append([(text, "accent" if is_at_cursor else "")])
     if not compared.rows:
         lines.append([(" nothing differs", "dim")])
     return lines + [shortened([(f" {notice}", role)], width) for notice, role in notices]
@@ -136,27 +141,29 @@ def _notice_lines(notice: str, width: int, rows: int) -> list[str]:
 
 
 # Where only A computes, only B, or both something else: the mark, its role, and the tint of the lane.
-ONLY_A, ONLY_B, MOVED, SAME = "A", "B", "~", " "
-ROLES = {ONLY_A: "only-a", ONLY_B: "only-b", MOVED: "moved", SAME: ""}
+ONLY_A, ONLY_B, SHIFTED, SAME = "A", "B", "~", " "
+ROLES = {ONLY_A: "only-a", ONLY_B: "only-b", SHIFTED: "moved", SAME: ""}
 
 
-def marks(model: CompareModel, pair: int, lanes: tuple[SpanLane, SpanLane]) -> str:
+def difference_marks(model: CompareModel, pair: int, lanes: tuple[SpanLane, SpanLane]) -> str:
     """A mark for each column. `~`: both compute, but of another kind, or what A does there moved."""
     kinds = []
     for side, lane in enumerate(lanes):
-        edges = model.shifted(side).edges(model.columns)
-        kinds.append(kinds_of(lane.content.column_sums(edges), model.columns))
-    moved = [alike for alike in model.compared.known_alike(pair) if model.has_moved(alike)]
-    starts = [alike.a_start_ns for alike in moved]
-    edges = model.shifted(0).edges(model.columns)
+        edges = model.side_window(side).edges(model.columns)
+        kinds.append(majority_kinds(lane.content.column_sums(edges), model.columns))
+    shifted_spans = [
+        span_pair for span_pair in model.compared.cached_span_pairs(pair) if model.is_shifted(span_pair)
+    ]
+    starts = [span_pair.a_start_ns for span_pair in shifted_spans]
+    edges = model.side_window(0).edges(model.columns)
     letters = []
     for column, (of_a, of_b) in enumerate(zip(*kinds, strict=True)):
         computes = of_a in COMPUTING, of_b in COMPUTING
         if computes == (True, True):
             middle = (edges[column] + edges[column + 1]) // 2
             index = bisect_right(starts, middle) - 1
-            has_moved = index >= 0 and moved[index].a_end_ns > middle
-            letters.append(MOVED if of_a != of_b or has_moved else SAME)
+            is_span_shifted = index >= 0 and shifted_spans[index].a_end_ns > middle
+            letters.append(SHIFTED if of_a != of_b or is_span_shifted else SAME)
         elif computes == (False, False):
             letters.append(SAME)
         else:
@@ -164,7 +171,7 @@ def marks(model: CompareModel, pair: int, lanes: tuple[SpanLane, SpanLane]) -> s
     return "".join(letters)
 
 
-def marked(letters: str) -> Line:
+def merge_marks(letters: str) -> Line:
     """The marks as a line of their own."""
     line: Line = []
     for mark in letters:
@@ -176,30 +183,30 @@ def marked(letters: str) -> Line:
     return line
 
 
-def tinted(line: Line, letters: str, mark: str) -> Line:
+def tint_columns(line: Line, letters: str, mark: str) -> Line:
     """A lane's cells with a tint behind those whose column has the mark."""
     tint = f"{ROLES[mark]}-tint"
     cells: Line = []
     column = 0
     for text, role in line:
         for char in text:
-            own = f"{role} on {tint}" if letters[column] == mark and " " not in role else role
+            cell_role = f"{role} on {tint}" if letters[column] == mark and " " not in role else role
             column += 1
-            if cells and cells[-1][1] == own:
-                cells[-1] = (cells[-1][0] + char, own)
+            if cells and cells[-1][1] == cell_role:
+                cells[-1] = (cells[-1][0] + char, cell_role)
             else:
-                cells.append((char, own))
+                cells.append((char, cell_role))
     return cells
 
 
-def reversed_at(line: Line, column: int) -> Line:
+def reverse_cell(line: Line, column: int) -> Line:
     """A lane's cells with that of the cursor reversed."""
     cells: Line = []
     for text, role in line:
         if 0 <= column < len(text):
             plain = role.removesuffix(" reversed")
-            turned = plain if role != plain else f"{role} reversed"
-            cells += [(text[:column], role), (text[column], turned), (text[column + 1 :], role)]
+            inverse = plain if role != plain else f"{role} reversed"
+            cells += [(text[:column], role), (text[column], inverse), (text[column + 1 :], role)]
         else:
             cells.append((text, role))
         column -= len(text)
@@ -218,14 +225,14 @@ _TALLER = 2
 _WHY_LINES = 5
 # Characters of a reason that say something: `Why: bubble` alone does not.
 _LEAST_WHY = 20
-_ANY = 1000
-_MARKS = ((ONLY_A, "A busy"), (ONLY_B, "B busy"), (MOVED, "moved"))
+_UNLIMITED = 1000
+_MARKS = ((ONLY_A, "A busy"), (ONLY_B, "B busy"), (SHIFTED, "moved"))
 # Where the words of the legend have no room: all that is drawn is named before any of it in full.
 _SHORT_WORDS = {
     "forward": "fwd", "backward": "bwd", "optimizer": "opt", "communication": "comm", "exposed": "comm",
     "recompute": "again",
 }  # fmt: skip
-_SHORT_MARKS = ((ONLY_A, ""), (ONLY_B, "only"), (MOVED, "moved"))
+_SHORT_MARKS = ((ONLY_A, ""), (ONLY_B, "only"), (SHIFTED, "moved"))
 
 
 def draw(
@@ -235,82 +242,88 @@ def draw(
     """The lines of the screen. names: of the two runs. is_found: whether what takes long is found; until then
     nothing is said of single ops.
     """
-    lines = _head(model, names, width, height, is_found)
+    lines = _head_lines(model, names, width, height, is_found)
     wide = width >= _WIDE
     rows = _LEAST_LOWER
     if height >= _TALL:
         # The accounts, the step below them, and the frame.
         rows = max(_LOWER, min(len(model.compared.accounts) + 3, height - _UPPER))
-    told = _told(model, wide)
+    cursor_lines = _cursor_lines(model, wide)
     left = 23 if wide else 13
-    around = len(lines) + len(told) + 4
+    around = len(lines) + len(cursor_lines) + 4
     room = height - around - rows
     model.resize(max(width - left - 1, 1), max(room, 1))
     if is_found and height >= _TALL:
         # What the lanes leave free goes to what differs.
         spare = room - sum(map(model.height, range(min(model.compared.pairs, room))))
         rows += max(min(spare, len(model.compared.rows) + _AROUND_ROWS - rows), 0)
-    lower = panels(model, width, rows, glyphs, is_found, wide and height >= _TALL)[:rows]
+    lower = draw_panels(model, width, rows, glyphs, is_found, wide and height >= _TALL)[:rows]
     room = height - around - len(lower)
     model.resize(max(width - left - 1, 1), max(room, 1))
     lines += _ruler(model, left, glyphs)
-    pairs = model.in_view()
-    high = _high(model, room)
-    drawn = [line for pair in pairs for line in _pair(model, pair, left, glyphs, colour, high)]
-    drawn = drawn[: max(room, 1)]
-    lines += [*drawn, *([[]] * max(room - len(drawn), 0))]
-    below = model.compared.pairs - model.top - len(pairs)
-    parts = [f"{below} more {'pair' if below == 1 else 'pairs'} below"] if below else []
-    parts += [] if model.shown == BOTH else [f"{model.shown} shown"]
-    parts.append("ends aligned" if model.ends else "starts aligned")
-    parts += _alone(model, width - len(", ".join(parts)) - 6)
+    pairs = model.visible_pairs()
+    high = _lane_height(model, room)
+    pair_lines = [line for pair in pairs for line in _pair_lines(model, pair, left, glyphs, colour, high)]
+    pair_lines = pair_lines[: max(room, 1)]
+    lines += [*pair_lines, *([[]] * max(room - len(pair_lines), 0))]
+    pairs_below = model.compared.pairs - model.top - len(pairs)
+    parts = [f"{pairs_below} more {'pair' if pairs_below == 1 else 'pairs'} below"] if pairs_below else []
+    parts += [] if model.visible_sides == BOTH else [f"{model.visible_sides} shown"]
+    parts.append("ends aligned" if model.aligns_ends else "starts aligned")
+    parts += _alone_texts(model, width - len(", ".join(parts)) - 6)
     title, cost = ", ".join(parts), model.compared.cost if is_found and not (wide and height >= _TALL) else ""
     # A large screen has it among the notices, beside the accounts.
     title += f"; {cost}" if cost and len(title) + len(cost) + 6 <= width else ""
     lines.append(rule(title, width, glyphs))
-    bottom = [_legend(model, glyphs, width, colour), *told]
+    bottom = [_legend_line(model, glyphs, width, colour), *cursor_lines]
     return [*lines, *lower, *bottom][:height]
 
 
-def _alone(model: CompareModel, room: int) -> list[str]:
+def _alone_texts(model: CompareModel, room: int) -> list[str]:
     """How many lanes of A and of B are in no pair, and which, where `room` cells are enough to say it."""
     lanes_alone = [("AB"[side], names) for side, names in enumerate(model.compared.alone) if names]
-    whole = [
+    full_texts = [
         f"{plural(len(names), 'lane')} of {side} alone: {names[0]}"
         + (f" to {names[-1]}" if len(names) > 1 else "")
         for side, names in lanes_alone
     ]
-    if len(", ".join(whole)) <= room:
-        return whole
+    if len(", ".join(full_texts)) <= room:
+        return full_texts
     return [f"{plural(len(names), 'lane')} of {side} alone" for side, names in lanes_alone]
 
 
-def _head(model: CompareModel, names: tuple[str, str], width: int, height: int, is_found: bool) -> list[Line]:
+def _head_lines(
+    model: CompareModel, names: tuple[str, str], width: int, height: int, is_found: bool
+) -> list[Line]:
     compared = model.compared
     lines: list[Line] = []
     longest = max(map(len, names))
     a, b = compared.runs
-    took = microbatch_ns(a.shape), microbatch_ns(b.shape)
+    microbatch_times = microbatch_ns(a.shape), microbatch_ns(b.shape)
     # Of unequal ones a mean says little.
-    has_mean = width >= _WIDE and a.shape.microbatches_alike and b.shape.microbatches_alike
-    each = [f"{duration(ns)}/mb" if ns and has_mean else "" for ns in took]
+    has_mean = width >= _WIDE and a.shape.has_equal_microbatches and b.shape.has_equal_microbatches
+    microbatch_texts = [f"{duration(ns)}/mb" if ns and has_mean else "" for ns in microbatch_times]
     # Of one micro-batch alone the step time says it.
-    size = max(map(len, each)) + 2 if all(each) and took != compared.steps else 0
+    size = (
+        max(map(len, microbatch_texts)) + 2
+        if all(microbatch_texts) and microbatch_times != compared.steps
+        else 0
+    )
     sides = flags_in(compared.sides, width - (longest + 2 if longest else 0) - size - 15)
     for side, (name, step, words) in enumerate(zip(names, compared.steps, sides, strict=True)):
         role = ROLES["AB"[side]]
-        who = f"{name:<{longest}}  " if longest else ""
+        name_text = f"{name:<{longest}}  " if longest else ""
         lines.append(
             [
                 (f" {'AB'[side]}  ", role),
-                (who, ""),
+                (name_text, ""),
                 (f"{duration(step):<10}", "bright"),
-                (f" {each[side] if size else '':<{size}}", ""),
+                (f" {microbatch_texts[side] if size else '':<{size}}", ""),
                 (words, ""),
             ]
         )
     if not compared.of_one_step:
-        lines.append(_steps(compared, width, is_found))
+        lines.append(_step_line(compared, width, is_found))
     if is_found and compared.is_other_model and compared.notices:
         # Before the figures of two models are held against each other.
         lines.insert(0, [(f" {compared.notices[0]}", "warn")])
@@ -319,42 +332,45 @@ def _head(model: CompareModel, names: tuple[str, str], width: int, height: int, 
     else:
         words = compared.why if compared.of_one_step else f"Why: {compared.why}."
     most = 2 if not compared.of_one_step else _WHY_LINES if height >= _TALL else 3
-    return [shortened(line, width) for line in [*lines, *_why(words, width, most)]]
+    return [shortened(line, width) for line in [*lines, *_why_lines(words, width, most)]]
 
 
-def _steps(compared: Compared, width: int, is_found: bool) -> Line:
+def _step_line(compared: ComparedLanes, width: int, is_found: bool) -> Line:
     """B - A, and what was matched."""
     a, b = compared.runs
-    by_work = per_work(a.shape, b.shape)
+    by_work = compare_by_work(a.shape, b.shape)
     steps = difference(*compared.steps)
     # More micro-batches in a step are more work, and no loss.
     steps = steps if by_work is None else f"{by_work.words}; step {steps}"
     steps += ", not the same work" if is_other_work(a.shape, b.shape) else ""
-    matched = _in_clauses(f"; {compared.matched}", width - len(" B - A  " + steps)) if is_found else ""
-    longer_ns = compared.steps[1] - compared.steps[0] if by_work is None else by_work.alike_ns - by_work.a_ns
+    matched_text = (
+        _fit_clauses(f"; {compared.matching_text}", width - len(" B - A  " + steps)) if is_found else ""
+    )
+    longer_ns = (
+        compared.steps[1] - compared.steps[0] if by_work is None else by_work.same_work_ns - by_work.a_ns
+    )
     role = "worse" if longer_ns > 0 else "better" if longer_ns < 0 else "dim"
     if compared.is_other_model or is_other_work(a.shape, b.shape):
         role = "warn"
-    return [(" B - A  ", "dim"), (steps, role), (matched, "dim")]
+    return [(" B - A  ", "dim"), (steps, role), (matched_text, "dim")]
 
 
-def _why(words: str, width: int, most: int) -> list[Line]:
+def _why_lines(words: str, width: int, most: int) -> list[Line]:
     """Why B - A in `most` lines: whole sentences before half of one."""
     without, _, bracket = words.rpartition(" (")
     # What it is and its cause before more of it in brackets.
     forms = [words, *([f"{without}."] if bracket.endswith(").") else [])]
     forms += shorter_sentences(words, _LEAST_WHY)
-    told = next((form for form in forms if len(wrapped(form, width - 8)) <= most), words)
+    text = next((form for form in forms if len(wrapped(form, width - 8)) <= most), words)
     why = [
-        (f" {line}" if not number else f"      {line}")
-        for number, line in enumerate(wrapped(told, width - 8))
+        (f" {line}" if not index else f"      {line}") for index, line in enumerate(wrapped(text, width - 8))
     ]
     if len(why) > most:
         why[most - 1] += " ..."
     return [[(line, "")] for line in why[:most]]
 
 
-def _in_clauses(text: str, room: int) -> str:
+def _fit_clauses(text: str, room: int) -> str:
     """As many clauses of a text as `room` cells take: a figure that is cut would be another one."""
     while len(text) > room and text:
         text = text.rpartition(", ")[0]
@@ -378,29 +394,29 @@ def _ruler(model: CompareModel, left: int, glyphs: Glyphs) -> list[Line]:
     ]  # fmt: skip
 
 
-def _high(model: CompareModel, room: int) -> int:
+def _lane_height(model: CompareModel, room: int) -> int:
     """Lines of a lane: taller ones take what all pairs leave free."""
-    pairs = range(model.compared.pairs) if len(model.in_view()) == model.compared.pairs else ()
+    pairs = range(model.compared.pairs) if len(model.visible_pairs()) == model.compared.pairs else ()
     used = sum(map(model.height, pairs))
     # Of two lanes beside each other the marks have a third line.
-    lanes = used * 2 // 3 if model.shown == BOTH else used
+    lanes = used * 2 // 3 if model.visible_sides == BOTH else used
     return 1 + min((room - used) // lanes, _TALLER) if lanes else 1
 
 
 def _lane_rows(
     lane: SpanLane, model: CompareModel, side: int, label: Line, glyphs: Glyphs, colour: bool, high: int,
-    at: bool, mark: str = "", differ: str = "",
+    is_at_cursor: bool, mark: str = "", differ: str = "",
 ) -> list[Line]:  # fmt: skip
     """A lane in `high` lines, its label before the last. at: whether the cursor is on its pair. mark: what
     tints columns of `differ`.
     """
-    drawn = drawn_lane(lane, model.shifted(side), model.columns, glyphs, colour, tall=high > 1)
-    rows = [row_of(drawn.plain, above, high, drawn.crowded) for above in range(high - 1, 0, -1)]
-    rows.append(row_of(drawn.line, 0, high, drawn.crowded) if high > 1 else drawn.line)
+    lane_cells = draw_lane(lane, model.side_window(side), model.columns, glyphs, colour, tall=high > 1)
+    rows = [row_of(lane_cells.plain, above, high, lane_cells.crowded) for above in range(high - 1, 0, -1)]
+    rows.append(row_of(lane_cells.line, 0, high, lane_cells.crowded) if high > 1 else lane_cells.line)
     if mark:
-        rows = [tinted(row, differ, mark) for row in rows]
-    if at:
-        rows = [reversed_at(row, model.cursor_column) for row in rows]
+        rows = [tint_columns(row, differ, mark) for row in rows]
+    if is_at_cursor:
+        rows = [reverse_cell(row, model.cursor_column) for row in rows]
     blank: Line = [(" " * width_of(label), "")]
     return [
         [*(label if index == len(rows) - 1 else blank), (glyphs.vertical, "dim"), *row]
@@ -408,46 +424,48 @@ def _lane_rows(
     ]
 
 
-def _pair(model: CompareModel, pair: int, left: int, glyphs: Glyphs, colour: bool, high: int) -> list[Line]:
+def _pair_lines(
+    model: CompareModel, pair: int, left: int, glyphs: Glyphs, colour: bool, high: int
+) -> list[Line]:
     """The lanes of a pair that are shown, how much of the step they compute, and where they differ."""
-    at = model.panel == PAIRS and pair == model.pair
+    is_at_cursor = model.panel == PAIRS and pair == model.pair
     lanes = model.compared.lanes(pair)
     busy_ns, steps = model.compared.busy_ns(pair), model.compared.steps
-    more = whole_percent(busy_ns[1], steps[1]) - whole_percent(busy_ns[0], steps[0])
-    differ = marks(model, pair, lanes) if model.shown == BOTH else ""
+    busy_change = whole_percent(busy_ns[1], steps[1]) - whole_percent(busy_ns[0], steps[0])
+    differ = difference_marks(model, pair, lanes) if model.visible_sides == BOTH else ""
     lines: list[Line] = []
     for side, lane in enumerate(lanes):
-        if model.shown == (B_ALONE, A_ALONE)[side]:
+        if model.visible_sides == (B_ALONE, A_ALONE)[side]:
             continue
-        first = not lines
-        mark = ">" if at and first else " "
-        name = model.compared.where(pair)
+        is_first = not lines
+        mark = ">" if is_at_cursor and is_first else " "
+        name = model.compared.pair_name(pair)
         name = name.replace("stage ", "").replace("rank ", "") if left < 20 else name
         # Of a measured lane it is the number of its stage; beside it stands what a lane is called.
         stage = "" if not lane.count.isdigit() else "stage " if left > 20 else "s "
-        title = f"{mark} {name}" if first else f"   {stage}{lane.count}"
-        busy = f"{'AB'[side]}{busy_words(busy_ns[side], steps[side]):>5}"
-        diff = f"{more:+4}" if side and more else "    "
+        title = f"{mark} {name}" if is_first else f"   {stage}{lane.count}"
+        busy = f"{'AB'[side]}{format_share(busy_ns[side], steps[side]):>5}"
+        diff = f"{busy_change:+4}" if side and busy_change else "    "
         tail = busy + (diff if left > 20 else "")
         room = left - len(tail) - 1
-        if len(title) > room and first:
+        if len(title) > room and is_first:
             title = f"{mark} {name.replace('rank ', '')}"
         if len(title) > room:
             # A number that is cut is another number.
-            title = end_cut(f"{mark}{name}" if first else lane.count.rjust(room), room)
+            title = end_cut(f"{mark}{name}" if is_first else lane.count.rjust(room), room)
         label = f"{title:<{left - len(tail)}}{tail}"
         tint = "AB"[side] if differ and colour else ""
-        named: Line = [(label, "accent" if at else "")]
-        lines += _lane_rows(lane, model, side, named, glyphs, colour, high, at, tint, differ)
+        styled_label: Line = [(label, "accent" if is_at_cursor else "")]
+        lines += _lane_rows(lane, model, side, styled_label, glyphs, colour, high, is_at_cursor, tint, differ)
     if differ:
-        lines.append([(" " * left, ""), (glyphs.vertical, "dim"), *marked(differ)])
+        lines.append([(" " * left, ""), (glyphs.vertical, "dim"), *merge_marks(differ)])
     if pair in model.unfolded:
         for streams in model.compared.streams(pair):
-            lines += _streams(model, pair, streams, left, glyphs, colour, high)
+            lines += _stream_lines(model, pair, streams, left, glyphs, colour, high)
     return lines
 
 
-def _streams(
+def _stream_lines(
     model: CompareModel,
     pair: int,
     lanes: tuple[SpanLane, SpanLane],
@@ -459,43 +477,45 @@ def _streams(
     """One stream of a pair in both runs, below its name."""
     lines: list[Line] = []
     for side, lane in enumerate(lanes):
-        if model.shown == (B_ALONE, A_ALONE)[side]:
+        if model.visible_sides == (B_ALONE, A_ALONE)[side]:
             continue
         title = (lane.title if left > 20 else lane.short_title) if not lines else ""
         tail = f"{'AB'[side]}{lane.busy:>5}" + ("    " if left > 20 else "")
         label = f"     {title}"[: left - len(tail) - 1].ljust(left - len(tail)) + tail
         at = model.panel == PAIRS and pair == model.pair
         lines += _lane_rows(lane, model, side, [(label, "dim")], glyphs, colour, high, at)
-    return [*lines, [(" " * left, ""), (glyphs.vertical, "dim")]] if model.shown == BOTH else lines
+    return [*lines, [(" " * left, ""), (glyphs.vertical, "dim")]] if model.visible_sides == BOTH else lines
 
 
-def _legend(model: CompareModel, glyphs: Glyphs, width: int, colour: bool) -> Line:
+def _legend_line(model: CompareModel, glyphs: Glyphs, width: int, colour: bool) -> Line:
     """What the marks mean, then what the cells do: each kind of communication where there is room."""
     wide = width >= _WIDE
     line: Line = []
-    for mark, meaning in (_MARKS if wide else _SHORT_MARKS) if model.shown == BOTH else ():
+    for mark, meaning in (_MARKS if wide else _SHORT_MARKS) if model.visible_sides == BOTH else ():
         line += [(f" {mark}", ROLES[mark]), (f" {meaning} " if meaning else "", "")]
     room = width - width_of(line)
     kinds = list(model.compared.legend)
     short = [kind._replace(words=_SHORT_WORDS.get(kind.words.split()[0], kind.words)) for kind in kinds]
-    for entries, named in ((kinds, True), (kinds, False), (short, False)):
+    for entries, names_kinds in ((kinds, True), (kinds, False), (short, False)):
         # What is blank needs no words.
-        drawn = [entry for entry in entries if entry.fill != "idle"]
-        whole = width_of(legend(drawn, glyphs, _ANY, colour, False, False, wide=named))
-        if whole < room and (wide or not named):
+        visible = [entry for entry in entries if entry.fill != "idle"]
+        full_width = width_of(legend(visible, glyphs, _UNLIMITED, colour, False, False, wide=names_kinds))
+        if full_width < room and (wide or not names_kinds):
             break
-    return [*line, *legend(entries, glyphs, room, colour, False, False, wide=named)]
+    return [*line, *legend(entries, glyphs, room, colour, False, False, wide=names_kinds)]
 
 
-def _told(model: CompareModel, wide: bool) -> list[Line]:
+def _cursor_lines(model: CompareModel, wide: bool) -> list[Line]:
     """What A and B do at the cursor: one line where there is room for both."""
-    head = f" {clock(model.cursor_ns)}, {model.compared.where(model.pair)}"
-    said: list[Line] = []
-    for side, shown in ((0, A_ALONE), (1, B_ALONE)):
-        if model.shown in (BOTH, shown):
-            words = model.compared.told(model.pair, side, model.cursor_ns - model.later(side))
-            said.append([(f"   {'AB'[side]} ", ROLES["AB"[side]]), (words, "")])
+    head = f" {format_clock(model.cursor_ns)}, {model.compared.pair_name(model.pair)}"
+    side_lines: list[Line] = []
+    for side, alone in ((0, A_ALONE), (1, B_ALONE)):
+        if model.visible_sides in (BOTH, alone):
+            words = model.compared.describe_lane(model.pair, side, model.cursor_ns - model.start_offset(side))
+            side_lines.append([(f"   {'AB'[side]} ", ROLES["AB"[side]]), (words, "")])
     if wide:
-        return [[(head, "bright"), *(piece for line in said for piece in line)]]
+        return [[(head, "bright"), *(styled for line in side_lines for styled in line)]]
     head = f" {duration(model.cursor_ns)}"
-    return [[(head if not number else " " * len(head), "bright"), *line] for number, line in enumerate(said)]
+    return [
+        [(head if not index else " " * len(head), "bright"), *line] for index, line in enumerate(side_lines)
+    ]

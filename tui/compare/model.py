@@ -5,15 +5,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from simcore.comparison import Alike
-from tui.compare.source import Compared
+from simcore.comparison import SpanPair
+from tui.compare.source import ComparedLanes
 from tui.timeline.window import Window
 
-PAIRS, MOVERS = "pairs", "movers"
+PAIRS, DIFFERENCES = "pairs", "movers"
 BOTH, A_ALONE, B_ALONE = "A and B", "A alone", "B alone"
-_SHOWN = (BOTH, A_ALONE, B_ALONE)
+_LANE_CHOICES = (BOTH, A_ALONE, B_ALONE)
 # What moved by more than this share of step A is a difference to stop at: 1 / 100.
-_MOVED = 100
+_SHIFT_DIVISOR = 100
 
 
 @dataclass(slots=True)
@@ -27,32 +27,34 @@ class CompareModel:
     what differs most.
     """
 
-    compared: Compared
+    compared: ComparedLanes
     window: Window = field(init=False)
     pair: int = 0
     top: int = 0
     cursor_ns: int = 0
-    ends: bool = False
-    shown: str = BOTH
+    aligns_ends: bool = False
+    visible_sides: str = BOTH
     columns: int = 80
     lines: int = 15
     unfolded: set[int] = field(default_factory=set)
     is_new: bool = True
     panel: str = PAIRS
-    mover: int = 0
+    difference_index: int = 0
 
     def __post_init__(self) -> None:
         self.window = Window.whole(max(self.compared.steps))
         self.cursor_ns = self.window.span_ns // 2
 
-    def later(self, side: int) -> int:
+    def start_offset(self, side: int) -> int:
         """How much later than its step begins run A (0) or B (1) lies on the axis, ns."""
         steps = self.compared.steps
-        return max(steps) - steps[side] if self.ends else 0
+        return max(steps) - steps[side] if self.aligns_ends else 0
 
-    def shifted(self, side: int) -> Window:
+    def side_window(self, side: int) -> Window:
         """The window on the axis of run A (0) or B (1): the longer step lies as it is."""
-        return Window(self.window.first_ns - self.later(side), self.window.span_ns, self.window.step_ns)
+        return Window(
+            self.window.first_ns - self.start_offset(side), self.window.span_ns, self.window.step_ns
+        )
 
     @property
     def cursor_column(self) -> int:
@@ -64,28 +66,28 @@ class CompareModel:
         self.columns, self.lines = max(columns, 1), max(lines, 1)
         if self.is_new:
             self.is_new = False
-            left = self.lines - sum(map(self.height, range(min(self.compared.pairs, self.lines))))
-            for pair in range(self.compared.pairs if left > 0 else 0):
-                left -= self._each * len(self.compared.streams(pair))
-                if left < 0:
+            free_lines = self.lines - sum(map(self.height, range(min(self.compared.pairs, self.lines))))
+            for pair in range(self.compared.pairs if free_lines > 0 else 0):
+                free_lines -= self._lines_per_lane * len(self.compared.streams(pair))
+                if free_lines < 0:
                     break
                 self.unfolded.add(pair)
         self._keep_in_view()
 
     @property
-    def _each(self) -> int:
+    def _lines_per_lane(self) -> int:
         """Lines of two lanes beside each other: A, B and what differs, or one of them alone."""
-        return 3 if self.shown == BOTH else 1
+        return 3 if self.visible_sides == BOTH else 1
 
     def height(self, pair: int) -> int:
         """Lines of a pair with its streams."""
         streams = len(self.compared.streams(pair)) if pair in self.unfolded else 0
-        return self._each * (1 + streams)
+        return self._lines_per_lane * (1 + streams)
 
-    def in_view(self) -> range:
+    def visible_pairs(self) -> range:
         """The pairs from `top` on that the lane area has room for, one at least."""
-        left, last = self.lines, self.top
-        while last < self.compared.pairs and (left := left - self.height(last)) >= 0:
+        free_lines, last = self.lines, self.top
+        while last < self.compared.pairs and (free_lines := free_lines - self.height(last)) >= 0:
             last += 1
         return range(self.top, max(last, min(self.top + 1, self.compared.pairs)))
 
@@ -96,23 +98,23 @@ class CompareModel:
 
     def _keep_in_view(self) -> None:
         self.top = min(self.top, self.pair)
-        while self.pair not in self.in_view():
+        while self.pair not in self.visible_pairs():
             self.top += 1
         # No blank lines below the last pair while there are some above.
-        while self.top and len(self.in_view()) + self.top == self.compared.pairs:
-            used = sum(map(self.height, self.in_view())) + self.height(self.top - 1)
+        while self.top and len(self.visible_pairs()) + self.top == self.compared.pairs:
+            used = sum(map(self.height, self.visible_pairs())) + self.height(self.top - 1)
             if used > self.lines:
                 break
             self.top -= 1
 
     def next_panel(self) -> None:
         """The focus to the movers, or back to the lanes."""
-        self.panel = MOVERS if self.panel == PAIRS else PAIRS
+        self.panel = DIFFERENCES if self.panel == PAIRS else PAIRS
 
     def move(self, by: int) -> None:
         """The cursor `by` pairs, or movers, down."""
-        if self.panel == MOVERS:
-            self.mover = max(0, min(self.mover + by, len(self.compared.rows) - 1))
+        if self.panel == DIFFERENCES:
+            self.difference_index = max(0, min(self.difference_index + by, len(self.compared.rows) - 1))
             return
         self.pair = max(0, min(self.pair + by, self.compared.pairs - 1))
         self._keep_in_view()
@@ -125,18 +127,18 @@ class CompareModel:
         self.cursor_ns = max(0, min(time_ns, self.window.step_ns - 1))
         if not self.window.first_ns <= self.cursor_ns < self.window.last_ns:
             first = self.cursor_ns - self.window.span_ns // 2
-            self.window = self.window.moved(first, self.window.span_ns, self.columns)
+            self.window = self.window.moved_to(first, self.window.span_ns, self.columns)
 
     def at_cursor(self, side: int) -> tuple[int, int, int]:
         """The number of the lane of A (0) or B (1) under the cursor, and from when to when what it does there
         lasts, ns of its step; of a gap, as much as is seen.
         """
         lane = self.compared.lanes(self.pair)[side]
-        time_ns = max(0, min(self.cursor_ns - self.later(side), self.compared.steps[side] - 1))
-        index = lane.content.at(time_ns)
+        time_ns = max(0, min(self.cursor_ns - self.start_offset(side), self.compared.steps[side] - 1))
+        index = lane.content.find_span(time_ns)
         if index is None:
-            return lane.number, time_ns - self.window.span_ns // 3, time_ns + self.window.span_ns // 3
-        return lane.number, lane.spans.start[index], lane.spans.end[index]
+            return lane.track_id, time_ns - self.window.span_ns // 3, time_ns + self.window.span_ns // 3
+        return lane.track_id, lane.spans.start[index], lane.spans.end[index]
 
     def zoom(self, numerator: int, denominator: int) -> None:
         """Both runs at once, the cursor staying in its column."""
@@ -154,48 +156,54 @@ class CompareModel:
 
     def toggle_ends(self) -> None:
         """Lay the ends on each other, or the starts again."""
-        self.ends = not self.ends
+        self.aligns_ends = not self.aligns_ends
 
-    def next_shown(self) -> None:
+    def next_sides(self) -> None:
         """The lanes of both runs, of A alone, of B alone."""
-        self.shown = _SHOWN[(_SHOWN.index(self.shown) + 1) % len(_SHOWN)]
+        self.visible_sides = _LANE_CHOICES[(_LANE_CHOICES.index(self.visible_sides) + 1) % len(_LANE_CHOICES)]
 
     # -- what moved ------------------------------------------------------------------
 
-    def has_moved(self, alike: Alike) -> bool:
+    def is_shifted(self, span_pair: SpanPair) -> bool:
         """Whether, as the runs lie now, it starts more than 1 % of step A elsewhere."""
-        by = alike.b_start_ns + self.later(1) - alike.a_start_ns - self.later(0)
-        return abs(by) * _MOVED > self.compared.steps[0]
+        shift_ns = span_pair.b_start_ns + self.start_offset(1) - span_pair.a_start_ns - self.start_offset(0)
+        return abs(shift_ns) * _SHIFT_DIVISOR > self.compared.steps[0]
 
-    def go_to_moved(self, direction: int) -> str:
+    def go_to_shifted(self, direction: int) -> str:
         """The cursor to the next (1) or previous (-1) op of the pair that moved, at its start in A: what
         there is to say of it.
         """
-        later = self.later(0)
-        moved = [alike for alike in self.compared.alike(self.pair) if self.has_moved(alike)]
-        here = self.cursor_ns - later
-        further = [
-            alike
-            for alike in moved
-            if (alike.a_start_ns > here if direction > 0 else alike.a_start_ns < here)
+        offset_ns = self.start_offset(0)
+        shifted_pairs = [
+            span_pair for span_pair in self.compared.span_pairs(self.pair) if self.is_shifted(span_pair)
         ]
-        if not further:
+        run_cursor_ns = self.cursor_ns - offset_ns
+        candidates = [
+            span_pair
+            for span_pair in shifted_pairs
+            if (
+                span_pair.a_start_ns > run_cursor_ns
+                if direction > 0
+                else span_pair.a_start_ns < run_cursor_ns
+            )
+        ]
+        if not candidates:
             return (
                 f"nothing {'behind' if direction > 0 else 'before'} the cursor moved by over 1 % of the step"
             )
-        alike = further[0] if direction > 0 else further[-1]
+        span_pair = candidates[0] if direction > 0 else candidates[-1]
         self.panel = PAIRS
-        self._go(alike.a_start_ns + later)
-        number = bisect_right([other.a_start_ns for other in moved], alike.a_start_ns)
-        return f"{number} of {len(moved)} that moved by over 1 % of the step on this lane"
+        self._go(span_pair.a_start_ns + offset_ns)
+        ordinal = bisect_right([other.a_start_ns for other in shifted_pairs], span_pair.a_start_ns)
+        return f"{ordinal} of {len(shifted_pairs)} that moved by over 1 % of the step on this lane"
 
-    def go_to_mover(self) -> None:
+    def go_to_difference(self) -> None:
         """The cursor to where the mover begins in A, on the pair that it is of."""
         rows = self.compared.rows
         if not rows:
             return
-        row = rows[self.mover]
+        row = rows[self.difference_index]
         self.panel, self.pair = PAIRS, row.pair
         self._keep_in_view()
         if row.at_ns is not None:
-            self._go(row.at_ns + self.later(0))
+            self._go(row.at_ns + self.start_offset(0))

@@ -33,13 +33,13 @@ class DifferenceRow(NamedTuple):
 
 def op_rows(ops: OpChanges, order: Sequence[int]) -> list[DifferenceRow]:
     """The ops that differ most. order: of the pairs on the screen."""
-    places = [ops.pairs[number].first for number in order]
+    pair_positions = [ops.pairs[pair_index].first for pair_index in order]
     return [
         DifferenceRow(
-            op_words(ops, mover), mover.measure, mover.a_ns, mover.b_ns, places.index(mover.place),
+            op_words(ops, mover), mover.measure, mover.a_ns, mover.b_ns, pair_positions.index(mover.position),
             mover.a_start_ns,
         )
-        for mover in ops.movers
+        for mover in ops.op_changes
     ]  # fmt: skip
 
 
@@ -47,15 +47,15 @@ def kind_rows(comparison: Comparison, pairs: Sequence[LanePair]) -> list[Differe
     """The kinds of time that differ most, and names. pairs: in the order of the screen."""
     stages, ranks = [pair.stage for pair in pairs], [pair.rank for pair in pairs]
     rows: list[DifferenceRow] = []
-    of_all: list[DifferenceRow] = []
-    for mover in comparison.movers[:_ROWS]:
+    mean_rows: list[DifferenceRow] = []
+    for mover in comparison.kind_changes[:_ROWS]:
         pair = stages.index(mover.stage) if mover.rank is None else ranks.index(mover.rank)
         words = f"{where_words(mover)}, {mover.change.name}"
         measure = "mean" if mover.rank is None else "sum"
         # The accounts have the mean of all ranks, too: behind the names it takes no room from them.
-        kinds = of_all if mover.rank is None and mover.stage is None else rows
+        kinds = mean_rows if mover.rank is None and mover.stage is None else rows
         kinds.append(DifferenceRow(words, measure, mover.change.a_ns, mover.change.b_ns, pair, None))
-    return [*rows, *name_rows(comparison, pairs, "sum ", {}), *of_all]
+    return [*rows, *name_rows(comparison, pairs, "sum ", {}), *mean_rows]
 
 
 def name_rows(
@@ -64,22 +64,24 @@ def name_rows(
     """What differs most by name, each with its calls in A and in B. measure: of what the times are. starts:
     where names begin in A, ns.
     """
-    moved = [change for change in comparison.by_name if change.name and (change.ns or change.more_calls)]
+    changes = [
+        change for change in comparison.name_changes if change.name and (change.ns or change.extra_calls)
+    ]
     rows = []
-    for change in moved[:_ROWS]:
-        calls = f"x{change.a.calls}" + (f"/{change.b.calls}" if change.more_calls else "")
+    for change in changes[:_ROWS]:
+        calls = f"x{change.a.calls}" + (f"/{change.b.calls}" if change.extra_calls else "")
         words = f"{change.account}: {short_name(change.name, _NAME)}"
-        pair, start = pairs.index(comparison.where_most(change)), starts.get(change.name)
+        pair, start = pairs.index(comparison.find_most_changed(change)), starts.get(change.name)
         rows.append(DifferenceRow(words, f"{measure}{calls}", change.a.ns, change.b.ns, pair, start))
     return rows
 
 
-def starts_of_names(run: Run, lane: SpanLane) -> dict[str, int]:
+def find_name_starts(run: Run, lane: SpanLane) -> dict[str, int]:
     """Where the longest span of each name of a lane begins, ns."""
     spans = lane.spans
     starts: dict[str, int] = {}
     for index in lane.content.by_length:
         if spans.op[index] >= 0:
-            name, _ = run.lanes.name(lane.number, spans.op[index])
+            name, _ = run.lanes.span_name(lane.track_id, spans.op[index])
             starts.setdefault(base_name(name), spans.start[index])
     return starts

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from simcore.comparison import AccountChange, Alike, Comparison, LanePair
-from simcore.comparison.op_words import cost_words, pieces_words, short_cost_words
+from simcore.comparison import AccountChange, Comparison, LanePair, SpanPair
+from simcore.comparison.op_words import cost_words, format_cost_short, splits_words
 from simcore.comparison.words import paired_words, run_words, side_facts, track_facts
 from simcore.trace.run import common_ns
 from simcore.trace.track import busy_ns
 from simcore.units import whole_percent
-from tui.compare.rows import DifferenceRow, kind_rows, name_rows, op_rows, starts_of_names
-from tui.compare.told import COMPUTE, told_op, told_span
+from tui.compare.cursor_text import COMPUTE, describe_op, describe_span
+from tui.compare.rows import DifferenceRow, find_name_starts, kind_rows, name_rows, op_rows
 from tui.frame import cells
 from tui.timeline.lanes import Kind, Lane, LaneSource, SpanLane
 
@@ -21,17 +21,17 @@ _MOST_OPS_AHEAD = 500_000
 _FILE, _EQUAL_RANKS = 40, 24
 
 
-class Compared:
+class ComparedLanes:
     """`Comparison` has all figures. Pairs of lanes are numbered by how much their busy share differs.
 
     runs: A and B, which may be one. of_one_step: whether two ranks of it are compared.
     """
 
     def __init__(self, comparison: Comparison) -> None:
-        self.comparison, self.of_one_step = comparison, comparison.of_one_run
+        self.comparison, self.of_one_step = comparison, comparison.is_of_one_run
         self.runs = comparison.a, comparison.b
         self._sources = LaneSource(comparison.a), LaneSource(comparison.b)
-        self._alike: dict[int, list[Alike]] = {}
+        self._span_pairs: dict[int, list[SpanPair]] = {}
 
     @property
     def steps(self) -> tuple[int, int]:
@@ -43,10 +43,10 @@ class Compared:
     def sides(self) -> tuple[str, str]:
         """What A and B are, in words."""
         if self.comparison.ops is not None:
-            return self.comparison.sides
-        return self._side(0), self._side(1)
+            return self.comparison.side_texts
+        return self._side_text(0), self._side_text(1)
 
-    def _side(self, side: int) -> str:
+    def _side_text(self, side: int) -> str:
         """What is not said by its name or by its step."""
         comparison, run = self.comparison, self.runs[side]
         if comparison.ranks is not None:
@@ -64,11 +64,11 @@ class Compared:
     @cached_property
     def _order(self) -> list[int]:
         """The pairs whose busy share changes by most percent first, equal ones as they are."""
-        changed = []
+        sort_keys = []
         for lane_pair in self.comparison.pairs:
             a, b = map(whole_percent, self._busy_ns(lane_pair), self.steps)
-            changed.append(-abs(b - a))
-        return sorted(range(self.pairs), key=changed.__getitem__)
+            sort_keys.append(-abs(b - a))
+        return sorted(range(self.pairs), key=sort_keys.__getitem__)
 
     def _pair(self, pair: int) -> LanePair:
         return self.comparison.pairs[self._order[pair]]
@@ -76,43 +76,45 @@ class Compared:
     @cached_property
     def alone(self) -> tuple[Sequence[str], Sequence[str]]:
         """The lanes of A and those of B that are in no pair, as `where` has them, in their order."""
-        return self._alone(0), self._alone(1)
+        return self._alone_names(0), self._alone_names(1)
 
-    def _alone(self, side: int) -> list[str]:
+    def _alone_names(self, side: int) -> list[str]:
         comparison, source = self.comparison, self._sources[side]
         paired = {(pair.a, pair.b)[side] for pair in comparison.pairs}
         if comparison.ops is not None:
-            numbers = {source.lane(track.number).number for track in paired}
-            lanes = [source.lane(number) for number in source.numbers]
-            return [" ".join(lane.title.split()) for lane in lanes if lane.number not in numbers]
+            paired_ids = {source.lane(track.track_id).track_id for track in paired}
+            lanes = [source.lane(track_id) for track_id in source.track_ids]
+            return [" ".join(lane.title.split()) for lane in lanes if lane.track_id not in paired_ids]
         tracks = comparison.tracks[side]
-        if comparison.by_rank:
+        if comparison.is_by_rank:
             return [f"rank {track.first_rank}" for track in tracks if track not in paired]
         # A pair is of two stages, each by the first of its ranks.
         stages = {track.stage for track in tracks} - {track.stage for track in paired}
         return [f"stage {stage}" for stage in sorted(stage for stage in stages if stage is not None)]
 
-    def where(self, pair: int) -> str:
+    def pair_name(self, pair: int) -> str:
         """`stage 3`, `rank 17`."""
         lane_pair = self._pair(pair)
         if self.comparison.ops is not None:
             # Of the lane that stands for fewer ranks: a slow rank of B is one of a whole stage of A.
-            return " ".join(min(self.lanes(pair), key=lambda lane: lane.ranks).title.split())
+            return " ".join(min(self.lanes(pair), key=lambda lane: lane.rank_count).title.split())
         if self.comparison.ranks is not None:
             return f"rank {', '.join(map(str, self.comparison.ranks))}"
-        if self.comparison.by_rank:
+        if self.comparison.is_by_rank:
             return f"rank {lane_pair.rank}"
         return "all ranks" if lane_pair.stage is None else f"stage {lane_pair.stage}"
 
     def lanes(self, pair: int) -> tuple[Lane, Lane]:
         """The lanes of a pair in A and in B."""
         lane_pair, (a, b) = self._pair(pair), self._sources
-        return a.lane(lane_pair.a.number), b.lane(lane_pair.b.number)
+        return a.lane(lane_pair.a.track_id), b.lane(lane_pair.b.track_id)
 
     def streams(self, pair: int) -> Sequence[tuple[SpanLane, SpanLane]]:
         """The lanes of the streams that both lanes of a pair have by the same name, in the order of A."""
         lanes = self.lanes(pair)
-        of_a, of_b = (source.streams(lane.number) for source, lane in zip(self._sources, lanes, strict=True))
+        of_a, of_b = (
+            source.streams(lane.track_id) for source, lane in zip(self._sources, lanes, strict=True)
+        )
         by_name = {span_lane.key.stream: span_lane for span_lane in of_b}
         return [
             (span_lane, by_name[span_lane.key.stream])
@@ -128,57 +130,57 @@ class Compared:
         """What they compute."""
         return self._busy_ns(self._pair(pair))
 
-    def alike(self, pair: int) -> Sequence[Alike]:
+    def span_pairs(self, pair: int) -> Sequence[SpanPair]:
         """What both lanes have, by its start in A."""
-        if pair not in self._alike:
-            self._alike[pair] = sorted(self.comparison.alike(self._pair(pair)))
-        return self._alike[pair]
+        if pair not in self._span_pairs:
+            self._span_pairs[pair] = sorted(self.comparison.matching_spans(self._pair(pair)))
+        return self._span_pairs[pair]
 
-    def known_alike(self, pair: int) -> Sequence[Alike]:
+    def cached_span_pairs(self, pair: int) -> Sequence[SpanPair]:
         """The same if it was found already, else nothing: what drawing may ask for."""
-        return self._alike.get(pair, ())
+        return self._span_pairs.get(pair, ())
 
-    def told(self, pair: int, side: int, time_ns: int) -> str:
+    def describe_lane(self, pair: int, side: int, time_ns: int) -> str:
         """What lane A (0) or B (1) of a pair does at a time of its step."""
         lane, ops = self.lanes(pair)[side], self.comparison.ops
         if ops is not None:
-            return told_op((ops.a, ops.b)[side], lane, time_ns)
+            return describe_op((ops.a, ops.b)[side], lane, time_ns)
         lane_pair = self._pair(pair)
         track = (lane_pair.a, lane_pair.b)[side]
-        said = told_span(self.runs[side], track, lane, time_ns)
-        if len(track.ranks) > 1 and self.comparison.by_rank and self.comparison.ranks is None:
-            said += f" (one of ranks {cells(track.ranks.text(), _EQUAL_RANKS)})"
-        return said
+        text = describe_span(self.runs[side], track, lane, time_ns)
+        if len(track.ranks) > 1 and self.comparison.is_by_rank and self.comparison.ranks is None:
+            text += f" (one of ranks {cells(track.ranks.text(), _EQUAL_RANKS)})"
+        return text
 
     @cached_property
     def legend(self) -> Sequence[Kind]:
         """Each kind of cell that occurs in A or B, in the first one's words; what is blank comes last."""
-        joined: dict[tuple[str, str], Kind] = {}
+        kind_by_style: dict[tuple[str, str], Kind] = {}
         for source in self._sources:
             for kind in source.legend:
-                joined.setdefault((kind.fill, kind.role), kind)
-        return sorted(joined.values(), key=lambda kind: kind.fill == "idle")
+                kind_by_style.setdefault((kind.fill, kind.role), kind)
+        return sorted(kind_by_style.values(), key=lambda kind: kind.fill == "idle")
 
     # -- what differs ----------------------------------------------------------------
 
     def find(self, is_cancelled: Callable[[], bool]) -> object:
         """What takes long, in a worker: `why`, `matched`, `rows`, `unchanged`, `notices`, `known_alike`."""
-        ops, left = self.comparison.ops, _MOST_OPS_AHEAD
+        ops, remaining_ops = self.comparison.ops, _MOST_OPS_AHEAD
         if ops is not None:
             for side in self.runs:
                 side.compute_critical_path(is_cancelled)
         outcome = self.why, self.rows
         for pair in range(self.pairs):
-            left -= 0 if ops is None else len(self.lanes(pair)[0].spans.start)
-            if left < 0 or is_cancelled():
+            remaining_ops -= 0 if ops is None else len(self.lanes(pair)[0].spans.start)
+            if remaining_ops < 0 or is_cancelled():
                 break
-            self.alike(pair)
+            self.span_pairs(pair)
         return outcome
 
     @property
     def why(self) -> str:
         """What explains B - A and what causes it, a sentence without its full stop."""
-        return self.comparison.why
+        return self.comparison.why_text
 
     @property
     def accounts_title(self) -> str:
@@ -190,11 +192,11 @@ class Compared:
     @property
     def accounts(self) -> Sequence[AccountChange]:
         """The accounts that are there, by the names of the screen."""
-        there = [account for account in self.comparison.accounts if account.a_ns or account.b_ns]
-        return [account._replace(name=COMPUTE.get(account.name, account.name)) for account in there]
+        nonzero = [account for account in self.comparison.accounts if account.a_ns or account.b_ns]
+        return [account._replace(name=COMPUTE.get(account.name, account.name)) for account in nonzero]
 
     @property
-    def matched(self) -> str:
+    def matching_text(self) -> str:
         """What of the two was matched."""
         return paired_words(self.comparison)
 
@@ -205,7 +207,7 @@ class Compared:
         if comparison.ops is not None:
             return op_rows(comparison.ops, self._order)
         if comparison.ranks is not None:
-            return name_rows(comparison, pairs, "", starts_of_names(comparison.a, self.lanes(0)[0]))
+            return name_rows(comparison, pairs, "", find_name_starts(comparison.a, self.lanes(0)[0]))
         return kind_rows(comparison, pairs)
 
     @property
@@ -214,9 +216,9 @@ class Compared:
         return self.comparison.unchanged if self.comparison.ranks is None else ()
 
     @property
-    def pieces_words(self) -> str:
+    def splits_text(self) -> str:
         """Why what one of the two sends in more pieces takes longer there; "" where nothing does."""
-        return "" if self.comparison.ops is None else pieces_words(self.comparison.ops)
+        return "" if self.comparison.ops is None else splits_words(self.comparison.ops)
 
     @property
     def is_other_model(self) -> bool:
@@ -233,4 +235,4 @@ class Compared:
     @property
     def cost(self) -> str:
         """What B keeps in memory at most, beside A, in few words; "" where it is not known, or alike."""
-        return "" if self.comparison.ops is None else short_cost_words(self.comparison.ops)
+        return "" if self.comparison.ops is None else format_cost_short(self.comparison.ops)

@@ -12,8 +12,8 @@ from simcore.diagnostics import UsageError
 from tui.compare.calibrating import Calibrating
 from tui.compare.choice import Choice, RunChoice
 from tui.compare.frame import draw
-from tui.compare.model import MOVERS, CompareModel
-from tui.compare.source import Compared
+from tui.compare.model import DIFFERENCES, CompareModel
+from tui.compare.source import ComparedLanes
 from tui.frame import Line, rule, wrapped
 from tui.frame_view import ScreenView, binding
 from tui.panels import WHAT_IF
@@ -85,7 +85,7 @@ class CompareView(ScreenView):
         super().__init__(session, ascii_only=ascii_only, id=id)
         self._choice = Choice(session)
         # A and B, and the ranks of them that are shown alone.
-        self._shown: tuple[Run, Run, tuple[int, int] | None] | None = None
+        self._shown_runs: tuple[Run, Run, tuple[int, int] | None] | None = None
         self.names = ("", "")
         self.model: CompareModel | None = None
         self.refused = ""
@@ -97,20 +97,25 @@ class CompareView(ScreenView):
 
     def _compare(self) -> None:
         """The model over the chosen runs, or ranks of one: a new one where these are others."""
-        if self.session.beside is not None:
+        if self.session.compared_run is not None:
             self.session.ranks = None
         pair, ranks = self._pair, self.session.ranks
         if pair is None:
-            self.model, self._shown = None, None
+            self.model, self._shown_runs = None, None
             return
         a, b = pair
         self.names = (a.name, b.name)
-        shown = self._shown
-        if shown is not None and shown[0] is a.results and shown[1] is b.results and shown[2] == ranks:
+        previous = self._shown_runs
+        if (
+            previous is not None
+            and previous[0] is a.results
+            and previous[1] is b.results
+            and previous[2] == ranks
+        ):
             return
-        self._shown = a.results, b.results, ranks
+        self._shown_runs = a.results, b.results, ranks
         try:
-            self.model, self.refused = CompareModel(Compared(Comparison(*self._shown))), ""
+            self.model, self.refused = CompareModel(ComparedLanes(Comparison(*self._shown_runs))), ""
         except UsageError as error:
             self.model, self.refused = None, str(error)
 
@@ -125,13 +130,13 @@ class CompareView(ScreenView):
     @property
     def compared_runs(self) -> tuple[Run, Run] | None:
         """A and B where all of them is shown."""
-        if self.model is None or self._shown is None or self._shown[2] is not None:
+        if self.model is None or self._shown_runs is None or self._shown_runs[2] is not None:
             return None
-        return self._shown[:2]
+        return self._shown_runs[:2]
 
     def frame(self, width: int, height: int) -> list[Line]:
         if self.calibrating.is_open:
-            self.calibrating.look()
+            self.calibrating.update()
             lines = self.calibrating.draw(width, height, self.glyphs)
         else:
             lines = self._comparison(width, height)
@@ -146,38 +151,38 @@ class CompareView(ScreenView):
         self._compare()
         model = self.model
         if model is None:
-            lines_said = wrapped(self.refused or self._one_run(), width - 4)
-            lines = [rule("Compare", width, self.glyphs), *([(f"  {line}", "")] for line in lines_said)]
-            return lines + ([] if self.refused else self._what_could_be(width, height - len(lines)))
-        comparison = self._app.comparisons.of(
+            text_lines = wrapped(self.refused or self._one_run_text(), width - 4)
+            lines = [rule("Compare", width, self.glyphs), *([(f"  {line}", "")] for line in text_lines)]
+            return lines + ([] if self.refused else self._advice_lines(width, height - len(lines)))
+        comparison = self._app.comparisons.request(
             model.compared, lambda _, is_cancelled: (model.compared.find(is_cancelled),)
         )
         return draw(model, self.names, width, height, self.glyphs, self.colour, comparison is not None)
 
-    def _what_could_be(self, width: int, height: int) -> list[Line]:
+    def _advice_lines(self, width: int, height: int) -> list[Line]:
         """The changes that would make a second run, in a screen that has nothing else to show."""
         run = self.session.current
         if not run.timed or height < _ADVICE_ROWS:
             return []
-        from tui.why.frame import WhyModel, knob_lines
+        from tui.why.frame import WhyModel, what_if_lines
 
         if self._advice is None or self._advice.results is not run:
             self._advice = WhyModel(run, panel=WHAT_IF)
         advice = self._advice
         advice.knobs = self._app.runs.what_if(run)
         title = rule(f"{SECOND_RUN}{advice.base_words}, t tries it", width, self.glyphs)
-        return [[], title, *knob_lines(advice, width, height - 2, self._app.what_ifs.progress)]
+        return [[], title, *what_if_lines(advice, width, height - 2, self._app.what_ifs.progress)]
 
-    def _one_run(self) -> str:
+    def _one_run_text(self) -> str:
         """What there is to do where there is nothing to compare with."""
         if not self.session.current.timed:
             return NO_TIMES
         if self.session.opened.setup.others:
             return _ONE_OF_MORE
         # Runs of an earlier session, which are simulated when they are shown.
-        more = len(self.session.history) - 1
-        if more:
-            which = "1 more run is" if more == 1 else f"{more} more runs are"
+        others = len(self.session.history) - 1
+        if others:
+            which = "1 more run is" if others == 1 else f"{others} more runs are"
             return f"{which} kept: Enter in R shows one, then 6 compares it with this."
         return ONE_RUN
 
@@ -195,7 +200,7 @@ class CompareView(ScreenView):
             return calibrating.hints
         if self.model is None:
             return _ADVICE_HINTS if self._advice is not None and self._advice.knobs else _NO_HINTS
-        return (*_HINTS[:4], *_CALIBRATE, *_HINTS[4:]) if calibrating.can else _HINTS
+        return (*_HINTS[:4], *_CALIBRATE, *_HINTS[4:]) if calibrating.can_calibrate else _HINTS
 
     def _do(self, act: Callable[[CompareModel], object]) -> None:
         # What the panel covers stays as it is.
@@ -222,7 +227,7 @@ class CompareView(ScreenView):
         self._do(lambda model: model.move(by))
 
     def action_moved(self, direction: int) -> None:
-        self._do(lambda model: self._app.say(model.go_to_moved(direction)))
+        self._do(lambda model: self._app.say(model.go_to_shifted(direction)))
 
     def action_all(self) -> None:
         self._do(CompareModel.show_all)
@@ -233,7 +238,7 @@ class CompareView(ScreenView):
     def action_shown(self) -> None:
         if self.model is None and not self.calibrating.is_open:
             self._say_no_other()
-        self._do(CompareModel.next_shown)
+        self._do(CompareModel.next_sides)
 
     def action_ends(self) -> None:
         self._do(CompareModel.toggle_ends)
@@ -245,8 +250,8 @@ class CompareView(ScreenView):
         model = self.model
         if model is None or self.calibrating.is_open:
             return
-        if model.panel == MOVERS:
-            self._do(CompareModel.go_to_mover)
+        if model.panel == DIFFERENCES:
+            self._do(CompareModel.go_to_difference)
             return
         # The timeline has the run on the screen, which is B unless another was taken.
         sides = [side for side in (1, 0) if model.compared.runs[side] is self.session.current]
@@ -256,24 +261,26 @@ class CompareView(ScreenView):
             self._app.say(NOT_ON_SCREEN)
 
     def action_other_a(self) -> None:
-        self._other(self._choice.next_a) if self.session.ranks is None else self._other_rank(0)
+        self._choose_other(self._choice.next_a) if self.session.ranks is None else self._other_rank(0)
 
     def action_other_b(self) -> None:
-        self._other(self._choice.next_b) if self.session.ranks is None else self._other_rank(1)
+        self._choose_other(self._choice.next_b) if self.session.ranks is None else self._other_rank(1)
 
     def _other_rank(self, side: int) -> None:
         """The first rank of the next track as A (0) or B (1), not that of the other side."""
         ranks = list(self.session.ranks or ())
         tracks = self.session.current.tracks
-        there = [next((at for at, track in enumerate(tracks) if rank in track.ranks), 0) for rank in ranks]
-        free = [at for at in range(len(tracks)) if at != there[1 - side]]
-        following = [at for at in free if at > there[side]] or free
-        ranks[side] = tracks[following[0]].first_rank
+        track_indices = [
+            next((at for at, track in enumerate(tracks) if rank in track.ranks), 0) for rank in ranks
+        ]
+        free = [at for at in range(len(tracks)) if at != track_indices[1 - side]]
+        candidates = [at for at in free if at > track_indices[side]] or free
+        ranks[side] = tracks[candidates[0]].first_rank
         self.session.ranks = (ranks[0], ranks[1])
         self._compare()
         self.redraw()
 
-    def _other(self, choose: Callable[[], bool]) -> None:
+    def _choose_other(self, choose: Callable[[], bool]) -> None:
         if self.calibrating.is_open:
             return
         if choose():
@@ -293,7 +300,7 @@ class CompareView(ScreenView):
 
     def action_try(self) -> None:
         advice = self._advice if self.model is None else None
-        if self.calibrating.can:
+        if self.calibrating.can_calibrate:
             self.calibrating.try_it()
         else:
             # Two simulated runs show no list of changes: it is the best one of the run on the screen.
@@ -304,7 +311,7 @@ class CompareView(ScreenView):
             elif not knobs:
                 self._app.say(NO_CHANGE)
             else:
-                self._app.runs.try_change(knobs[0] if advice is None else advice.chosen())
+                self._app.runs.try_change(knobs[0] if advice is None else advice.selected_change())
         self.redraw()
 
     def action_save(self) -> None:

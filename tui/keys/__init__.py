@@ -3,7 +3,7 @@
 Import from here: `KeyAction`, `actions`, `key_name`, `key_of`, `read_keymap`, `keymap_path`.
 """
 
-from tui.keys.actions import KeyAction, actions, key_name, key_of
+from tui.keys.actions import KeyAction, key_name, key_of, list_actions
 from tui.keys.keymap import keymap_path, read_keymap
 
-__all__ = ["KeyAction", "actions", "key_name", "key_of", "keymap_path", "read_keymap"]
+__all__ = ["KeyAction", "key_name", "key_of", "keymap_path", "list_actions", "read_keymap"]

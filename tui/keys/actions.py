@@ -28,11 +28,11 @@ def key_name(key: str) -> str:
     """A key as people write it: `ctrl+r` -> `Ctrl+R`, `full_stop` -> `.`, `f` -> `f`."""
     if len(key) == 1:
         return key
-    *held, last = key.split("+")
+    *modifiers, last = key.split("+")
     name = _NAMES.get(last) or _CHARACTERS.get(last) or key_to_character(last) or last
-    if (held and len(name) == 1) or _is_function_key(name):
+    if (modifiers and len(name) == 1) or _is_function_key(name):
         name = name.upper()
-    return "+".join([part.capitalize() for part in held] + [name])
+    return "+".join([part.capitalize() for part in modifiers] + [name])
 
 
 def key_of(name: str) -> str | None:
@@ -43,14 +43,14 @@ def key_of(name: str) -> str | None:
     """
     if len(name) == 1:
         return name if name.isprintable() and name != " " else None
-    *held, last = name.lower().split("+")
-    if len(set(held)) != len(held) or not set(held) <= set(_MODIFIERS):
+    *modifiers, last = name.lower().split("+")
+    if len(set(modifiers)) != len(modifiers) or not set(modifiers) <= set(_MODIFIERS):
         return None
     if len(last) == 1:
-        fits = last.isascii() and last.isalpha() and held in (["ctrl"], ["alt"])
-        return f"{held[0]}+{last}" if fits else None
-    named = _BY_NAME.get(last) or (last if _is_function_key(last) else None)
-    return None if named is None else "+".join([*sorted(held), named])
+        fits = last.isascii() and last.isalpha() and modifiers in (["ctrl"], ["alt"])
+        return f"{modifiers[0]}+{last}" if fits else None
+    base_key = _BY_NAME.get(last) or (last if _is_function_key(last) else None)
+    return None if base_key is None else "+".join([*sorted(modifiers), base_key])
 
 
 def _is_function_key(name: str) -> bool:
@@ -64,7 +64,7 @@ Keymap = Mapping[str, str]
 class KeyAction(NamedTuple):
     """id: names it in a keymap, `screen.action`. words: what it does. keys: as people write them.
     call: what Textual runs, `zoom(1, 2)`. screen: the screen that is opened first, none for "". act: what is
-    done instead of `call`, of what is no action of a screen (`tui/things.py`).
+    done instead of `call`, of what is no action of a screen (`tui/search_index.py`).
     """
 
     id: str
@@ -75,7 +75,7 @@ class KeyAction(NamedTuple):
     act: Callable[[], Any] | None = None
 
 
-def actions(bindings: Iterable[BindingType], keymap: Keymap, screen: str = "") -> list[KeyAction]:
+def list_actions(bindings: Iterable[BindingType], keymap: Keymap, screen: str = "") -> list[KeyAction]:
     """The actions of these bindings, in their order, with the keys that they have now.
 
     screen: where the bindings are those of a screen that is not open.
@@ -92,7 +92,7 @@ def actions(bindings: Iterable[BindingType], keymap: Keymap, screen: str = "") -
     return key_actions
 
 
-def renamed(words: str, bindings: Iterable[BindingType], keymap: Keymap) -> str:
+def rename_hint_keys(words: str, bindings: Iterable[BindingType], keymap: Keymap) -> str:
     """The keys of a hint, `w s` or `hjkl`, as the keymap has them: each one its action's first key."""
     new = {}
     for binding in bindings:

@@ -18,8 +18,8 @@ from typing import Any
 from textual.binding import Binding, BindingType
 
 from simcore.diagnostics import Diagnostic, InputError, printable
-from simcore.model.toml_text import TomlProblem, as_written, parse_toml, place_in_table, read_text
-from tui.keys.actions import KeyAction, actions, key_name, key_of
+from simcore.model.toml_text import TomlProblem, format_toml_value, locate_in_table, parse_toml, read_text
+from tui.keys.actions import KeyAction, key_name, key_of, list_actions
 
 # By the id of an action, as Textual's `App.set_keymap` takes it. What is not here has the same key in both.
 OLD_MAP = {
@@ -46,7 +46,7 @@ OLD_MAP = {
 
 
 # The keys that end the program work whatever a keymap says.
-FIXED = "app.quit-everywhere"
+QUIT_ID = "app.quit-everywhere"
 # What keymaps of earlier versions name: tables, or single actions, that go by another name now.
 RENAMED = {
     "measured-summary": "summary",
@@ -88,7 +88,7 @@ def read_keymap(
     except FileNotFoundError:
         return UserKeys()
     except TomlProblem as problem:
-        raise _refusal(path, problem.message, problem.place) from None
+        raise _refusal(path, problem.message, problem.location) from None
     return _Reader(path, text, screens, everywhere).keymap()
 
 
@@ -98,8 +98,8 @@ def current_id(id: str) -> str:
     return RENAMED.get(id) or f"{RENAMED.get(table, table)}.{name}"
 
 
-def _refusal(path: str, message: str, place: tuple[int, int] | None = None) -> InputError:
-    return InputError(Diagnostic("error", "keymap", message, path, *(place or (None, None))))
+def _refusal(path: str, message: str, position: tuple[int, int] | None = None) -> InputError:
+    return InputError(Diagnostic("error", "keymap", message, path, *(position or (None, None))))
 
 
 class _Reader:
@@ -123,33 +123,35 @@ class _Reader:
             for binding in bindings
             if isinstance(binding, Binding) and binding.id
         ]
-        self.ids = [id for id in dict.fromkeys(self.ids) if id != FIXED]
+        self.ids = [id for id in dict.fromkeys(self.ids) if id != QUIT_ID]
         # Table and name of each action as the file has them.
-        self.written: dict[str, tuple[str, str]] = {}
+        self.name_in_file: dict[str, tuple[str, str]] = {}
 
     def keymap(self) -> UserKeys:
         user_keys, lost = UserKeys(), []
-        tables = self._table()
-        base = self._base(tables.pop(_MAP, _MAPS[0]))
+        tables = self._parse_tables()
+        base = self._base_keys(tables.pop(_MAP, _MAPS[0]))
         for table, value in tables.items():
             if not isinstance(value, dict):
-                raise self._wrong(f"found {_quoted(table)}, expected a table of keys like [timeline]", table)
+                raise self._build_error(
+                    f"found {_quoted(table)}, expected a table of keys like [timeline]", table
+                )
             for name, keys in value.items():
-                said = f"{table}.{name}"
-                id = said if said in self.ids else current_id(said)
+                full_name = f"{table}.{name}"
+                id = full_name if full_name in self.ids else current_id(full_name)
                 if id not in self.ids:
-                    close = difflib.get_close_matches(said, self.ids, 1, 0.75)
+                    close = difflib.get_close_matches(full_name, self.ids, 1, 0.75)
                     expected = f"an action, for example {(close or self.ids)[0]} (wltui keys lists all)"
-                    raise self._wrong(f"found {_quoted(said)}, expected {expected}", table, name)
-                given = ",".join(self._keys(table, name, keys))
+                    raise self._build_error(f"found {_quoted(full_name)}, expected {expected}", table, name)
+                key_list = ",".join(self._parse_keys(table, name, keys))
                 # Where a file has an old name beside the one of now, that one counts, wherever it stands.
-                if id == said or id not in user_keys:
-                    user_keys[id] = given
-                    self.written[id] = (table, name)
+                if id == full_name or id not in user_keys:
+                    user_keys[id] = key_list
+                    self.name_in_file[id] = (table, name)
         for bindings in self.screens.values():
-            own = actions([*bindings, *self.everywhere], base)
-            while clash := _clash(
-                actions([*bindings, *self.everywhere], {**base, **user_keys}), user_keys, own
+            own = list_actions([*bindings, *self.everywhere], base)
+            while clash := _find_clash(
+                list_actions([*bindings, *self.everywhere], {**base, **user_keys}), user_keys, own
             ):
                 first, second, key = clash
                 old = next((id for id in (first, second) if self._is_old(id, user_keys)), None)
@@ -157,12 +159,12 @@ class _Reader:
                     message = (
                         f'key "{key}" of {first} is already that of {second}: give {second} another key too'
                     )
-                    raise self._wrong(message, *self.written[first])
+                    raise self._build_error(message, *self.name_in_file[first])
                 # The screen of old had this key to give; the action keeps its own.
                 del user_keys[old]
-                said = ".".join(self.written[old])
+                full_name = ".".join(self.name_in_file[old])
                 lost.append(
-                    f'{said} = "{key_name(key)}" ({first if old == second else second} has this key now)'
+                    f'{full_name} = "{key_name(key)}" ({first if old == second else second} has this key now)'
                 )
         if lost:
             user_keys.lost = f"not taken from {os.path.basename(self.path)}: {', '.join(lost)}"
@@ -170,42 +172,46 @@ class _Reader:
             user_keys.setdefault(id, keys)
         return user_keys
 
-    def _base(self, named: object) -> dict[str, str]:
+    def _base_keys(self, map_name: object) -> dict[str, str]:
         """The keys that the file begins with."""
-        if named not in _MAPS:
-            raise self._wrong(f'found {_quoted(named)}, expected map = "new" or map = "old"', _MAP)
-        return dict(OLD_MAP) if named == _MAPS[1] else {}
+        if map_name not in _MAPS:
+            raise self._build_error(f'found {_quoted(map_name)}, expected map = "new" or map = "old"', _MAP)
+        return dict(OLD_MAP) if map_name == _MAPS[1] else {}
 
     def _is_old(self, id: str, user_keys: Mapping[str, str]) -> bool:
         """Whether the file has an action by the name of an earlier version."""
-        return id in user_keys and ".".join(self.written[id]) != id
+        return id in user_keys and ".".join(self.name_in_file[id]) != id
 
-    def _table(self) -> dict[str, Any]:
+    def _parse_tables(self) -> dict[str, Any]:
         try:
             return parse_toml(self.text, "keys")
         except TomlProblem as problem:
-            raise _refusal(self.path, problem.message, problem.place) from None
+            raise _refusal(self.path, problem.message, problem.location) from None
 
-    def _keys(self, table: str, name: str, value: object) -> list[str]:
-        given = [value] if isinstance(value, str) else value
-        if not isinstance(given, list) or not given or not all(isinstance(key, str) for key in given):
+    def _parse_keys(self, table: str, name: str, value: object) -> list[str]:
+        key_names = [value] if isinstance(value, str) else value
+        if (
+            not isinstance(key_names, list)
+            or not key_names
+            or not all(isinstance(key, str) for key in key_names)
+        ):
             message = f'found {_quoted(value)}, expected a key like "w" or a list of keys'
-            raise self._wrong(message, table, name)
+            raise self._build_error(message, table, name)
         keys = []
-        for given_key in given:
+        for given_key in key_names:
             key = key_of(given_key)
             if key is None:
                 message = f'found {_quoted(given_key)}, expected a key like "w", "Ctrl+R", "F5" or "PageDown"'
-                raise self._wrong(message, table, name)
+                raise self._build_error(message, table, name)
             # Textual separates keys by commas.
             keys.append("comma" if key == "," else key)
         return keys
 
-    def _wrong(self, message: str, table: str, name: str | None = None) -> InputError:
-        return _refusal(self.path, message, place_in_table(self.text, table, name))
+    def _build_error(self, message: str, table: str, name: str | None = None) -> InputError:
+        return _refusal(self.path, message, locate_in_table(self.text, table, name))
 
 
-def _clash(
+def _find_clash(
     key_actions: list[KeyAction], mapped: Mapping[str, str], own: list[KeyAction]
 ) -> tuple[str, str, str] | None:
     """(action, action, key) of two of one screen that have the same key, but not without a keymap. The first
@@ -227,4 +233,4 @@ def _clash(
 
 
 def _quoted(value: object) -> str:
-    return f'"{printable(value, 40)}"' if isinstance(value, str) else printable(as_written(value), 40)
+    return f'"{printable(value, 40)}"' if isinstance(value, str) else printable(format_toml_value(value), 40)

@@ -17,7 +17,7 @@ from tui.listing import ListColumn
 SPELLED_FROM = 100
 
 
-def figure(value: float, size: int) -> str:
+def format_figure(value: float, size: int) -> str:
     """A figure with three decimals, with fewer where `size` cells have no room for them."""
     for decimals in (3, 2, 1):
         text = f"{value:.{decimals}f}"
@@ -39,21 +39,21 @@ class _Form(NamedTuple):
 
 _SHORT = {"communication": "comm."}
 _FORMS: dict[Unit, _Form] = {
-    "ns": _Form(8, lambda ns, _, size: figure(ns / 1e6, size)),
-    "slack": _Form(8, lambda ns, _, size: figure(ns / 1e6, size)),
+    "ns": _Form(8, lambda ns, _, size: format_figure(ns / 1e6, size)),
+    "slack": _Form(8, lambda ns, _, size: format_figure(ns / 1e6, size)),
     "share": _Form(6, lambda ns, step_ns, _: percent(ns, step_ns)),
     "count": _Form(5, lambda count, *_: str(count) if count < 100_000 else f"{count // 1000}k"),
     "rank": _Form(5, lambda rank, *_: str(rank)),
     "rows": _Form(5, lambda rows, *_: f"x{rows}" if rows < 10_000 else f"x{rows // 1000}k"),
-    "times": _Form(7, lambda times, *_: f"x{figure(times, 4)}"),
-    "bytes": _Form(9, lambda size, _, room: figure(size / 1e6, room), ""),
-    "rate": _Form(5, lambda rate, _, size: figure(rate, size) if rate else "", ""),
+    "times": _Form(7, lambda times, *_: f"x{format_figure(times, 4)}"),
+    "bytes": _Form(9, lambda size, _, room: format_figure(size / 1e6, room), ""),
+    "rate": _Form(5, lambda rate, _, size: format_figure(rate, size) if rate else "", ""),
     "text": _Form(0, lambda text, *_: _SHORT.get(text, text)),
     "raw": _Form(0, lambda text, _, size: cells(text, size)),
 }
 
 
-class Shown(NamedTuple):
+class ShownColumns(NamedTuple):
     """The columns of a table. lines: what its lines are. always: how many columns from the front any screen
     has. heading: of the name, name_cells: how many it has at least, where even that is too much, and at most.
     ends: whether names differ at their ends. without: columns that say nothing of its run. headings: of
@@ -92,18 +92,18 @@ class Shown(NamedTuple):
             if column.largest_first is not None
         }
 
-    def _of(self, column: Column) -> str:
+    def _figures_of(self, column: Column) -> str:
         return column.on[self.lines].of if self.of_several else ""
 
-    def _short(self, column: Column) -> str:
+    def _short_heading(self, column: Column) -> str:
         return "" if column.on[self.lines].heading else column.short
 
     def _size(self, column: Column, is_short: bool) -> int:
-        if is_short and self._short(column):
+        if is_short and self._short_heading(column):
             return len(column.short)
         return max(
             column.cells, _FORMS[column.unit].cells, len(self.title(column)), self.sizes.get(column.key, 0),
-            len(self._of(column)),
+            len(self._figures_of(column)),
         )  # fmt: skip
 
     def columns_for(self, width: int) -> list[ListColumn]:
@@ -111,15 +111,15 @@ class Shown(NamedTuple):
         least, narrowest, most = self.name_cells
         is_short = width < SPELLED_FROM
         # The first cell is the cursor's; behind the last column no blank is needed.
-        room, chosen = width - 1 - least, {"name"}
-        first = sorted(self.columns, key=lambda column: column.on[self.lines].place)
-        for place, column in enumerate(first[1:], start=1):
+        room, keys = width - 1 - least, {"name"}
+        first = sorted(self.columns, key=lambda column: column.on[self.lines].priority)
+        for index, column in enumerate(first[1:], start=1):
             size = self._size(column, is_short) + 1
-            of_names = most - least if column.on[self.lines].place == LAST else 0
-            if size + of_names > room and place >= self.always:
+            of_names = most - least if column.on[self.lines].priority == LAST else 0
+            if size + of_names > room and index >= self.always:
                 break
             room -= size
-            chosen.add(column.key)
+            keys.add(column.key)
         return [
             ListColumn(
                 self.title(column),
@@ -127,12 +127,12 @@ class Shown(NamedTuple):
                 if column.key == "name"
                 else self._size(column, is_short),
                 column.unit in ("text", "raw"),
-                self._short(column) if is_short else "",
+                self._short_heading(column) if is_short else "",
                 ends=self.ends and column.key == "name",
-                of=self._of(column),
+                of=self._figures_of(column),
             )
             for column in self.columns
-            if column.key in chosen
+            if column.key in keys
         ]
 
     def text(self, column: Column, value: Any, step_ns: int) -> str:
@@ -143,4 +143,6 @@ class Shown(NamedTuple):
         if column.key == "name":
             return (name_cut if self.ends else cells)(value, self.name_cells[-1])
         # Where a short heading may stand there is no more room.
-        return form.write(value, step_ns, form.cells if self._short(column) else self._size(column, False))
+        return form.write(
+            value, step_ns, form.cells if self._short_heading(column) else self._size(column, False)
+        )

@@ -15,8 +15,8 @@ from simcore.replay.operations import Operations, groupings
 from simcore.trace.layers import Column, LayerOrder, LayerUse, columns_of
 from simcore.units import byte_size, duration, percent, plural
 from tui.frame import cells, name_cut, wrapped
-from tui.layers.columns import Shown
-from tui.layers.table import Table, TablePlace
+from tui.layers.columns import ShownColumns
+from tui.layers.table import Table, TableSelection
 from tui.listing import ListColumn
 
 NONE_MATCHES, NO_OPERATIONS = "no operation has these words", "the run has no operations"
@@ -36,33 +36,39 @@ class OpTable(Table):
         run = operations.results.run
         self._ranks = run.ranks
         self._unit, self._of_devices = run.unit, run.of_devices
-        self._several = len(run.ranks) > 1
-        self.each = each and self._several
-        self.hint = f"each {self._unit} / all {self._unit}s together" if self._several else ""
+        self._has_several = len(run.ranks) > 1
+        self.each = each and self._has_several
+        self.hint = f"each {self._unit} / all {self._unit}s together" if self._has_several else ""
         self._has_path = False
-        self._all = operations.of_each_rank if self.each else operations.together
-        layers = LayerOrder(self._all, self._words, self._sort_values)
-        super().__init__(layers, self._shown(), run.step_time_ns)
+        self._rows = operations.of_each_rank if self.each else operations.together
+        layers = LayerOrder(self._rows, self._words, self._sort_values)
+        super().__init__(layers, self._make_columns(), run.step_time_ns)
 
-    def _shown(self) -> Shown:
-        number = len(str(self._ranks[-1].number))
+    def _make_columns(self) -> ShownColumns:
+        id_cells = len(str(self._ranks[-1].rank))
         # A plan has stages in place of ranks.
         headings = {name: name.replace("rank", self._unit) for name in ("rank", "ranks")}
-        sizes = {"rank": number}
+        sizes = {"rank": id_cells}
         if self.each:
             headings["times mean"] = "to mean"
         else:
-            sizes["times mean"] = number + len(" x1.00")
-        return Shown(
-            "operations", 5, "operation",
+            sizes["times mean"] = id_cells + len(" x1.00")
+        return ShownColumns(
+            "operations",
+            5,
+            "operation",
             (_LEAST_NAME_OF_RANK if self.each else _LEAST_NAME, _NARROWEST_NAME, _MOST_NAME),
-            self._of_devices, frozenset(self._without()), headings, sizes, self._several and not self.each,
-        )  # fmt: skip
+            self._of_devices,
+            frozenset(self._hidden_columns()),
+            headings,
+            sizes,
+            self._has_several and not self.each,
+        )
 
-    def _without(self) -> set[str]:
+    def _hidden_columns(self) -> set[str]:
         """The columns that say nothing of this run."""
         without = {"ranks"} if self.each else {"rank"}
-        if not self._several:
+        if not self._has_several:
             without |= {"ranks", "times mean"}
         if not self._operations.timed:
             return without | {column.key for column in columns_of("operations") if column.key not in _UNTIMED}
@@ -73,16 +79,16 @@ class OpTable(Table):
             without.add("algbw")
         return without
 
-    def opening(self) -> list[int]:
-        every = range(len(self._all))
+    def first_order(self) -> list[int]:
+        all_rows = range(len(self._rows))
         if not self._operations.timed:
-            return list(every)
+            return list(all_rows)
 
         def most_first(at: int) -> tuple[int, int, int]:
-            one = self._all[at]
+            one = self._rows[at]
             return one.runs.ranks[0] if self.each else 0, -one.cost_ns, -(one.runs.total_ns or 0)
 
-        return sorted(every, key=most_first)
+        return sorted(all_rows, key=most_first)
 
     @property
     def subject(self) -> object:
@@ -96,35 +102,35 @@ class OpTable(Table):
         return len(groupings(self._operations.whole.measured)) > 1
 
     def regrouped(self) -> OpTable | None:
-        there = groupings(self._operations.whole.measured)
-        if len(there) < 2:
+        available = groupings(self._operations.whole.measured)
+        if len(available) < 2:
             return None
-        after = there[(there.index(self._operations.by) + 1) % len(there)]
-        return OpTable(Operations(self._operations.whole, after), self.each)
+        next_grouping = available[(available.index(self._operations.by) + 1) % len(available)]
+        return OpTable(Operations(self._operations.whole, next_grouping), self.each)
 
     # -- words -----------------------------------------------------------------------------
 
-    def counted(self) -> str:
+    def count_text(self) -> str:
         if self.each:
-            return f"{self._count}, each {self._unit}'s alone"
-        inside = sum(operation.inside for operation in self._all)
+            return f"{self._count_text}, each {self._unit}'s alone"
+        inside = sum(operation.inside for operation in self._rows)
         others = f" ({inside} inside others)" if inside else ""
-        return f"{self._count}{others}, {self._whose()}"
+        return f"{self._count_text}{others}, {self._whose()}"
 
     @property
-    def _count(self) -> str:
+    def _count_text(self) -> str:
         """How many there are of what the lines are."""
         noun = {"operation": "launching operation", "layer": "layer"}.get(self._operations.by, "operation")
-        return plural(len(self._all), noun)
+        return plural(len(self._rows), noun)
 
     def _whose(self) -> str:
-        if not self._several:
-            return f"{self._unit} {self._ranks[0].number}"
+        if not self._has_several:
+            return f"{self._unit} {self._ranks[0].rank}"
         return f"{plural(len(self._ranks), self._unit)} together"
 
     def left(self) -> str:
         whose = f"each {self._unit}'s alone" if self.each else self._whose()
-        return f"{len(self.lines)} of {self._count}, {whose}"
+        return f"{len(self.lines)} of {self._count_text}, {whose}"
 
     def order(self) -> tuple[str, str]:
         if not self._operations.timed:
@@ -133,7 +139,7 @@ class OpTable(Table):
         return f"{by}most of the step first", f"{by}most first"
 
     def legend(self, columns: Sequence[ListColumn], short: bool) -> str:
-        if not self._operations.timed or not self._several:
+        if not self._operations.timed or not self._has_several:
             return ""
         if self.each:
             has_mean = any(column.heading == "to mean" for column in columns)
@@ -154,7 +160,7 @@ class OpTable(Table):
     def columns_for(self, width: int) -> list[ListColumn]:
         columns = super().columns_for(width)
         if (
-            "waits" in self.shown.without
+            "waits" in self.columns.without
             or not self._operations.timed
             or any(one.heading == "waits ms" for one in columns)
         ):
@@ -164,32 +170,32 @@ class OpTable(Table):
         for one in columns:
             if one.heading == "time ms" and one.of:
                 one = one._replace(size=len(_WITH_WAITS), of=_WITH_WAITS)
-            elif one.heading == self.shown.heading and self.shown.of_several:
+            elif one.heading == self.columns.heading and self.columns.of_several:
                 less = len(_WITH_WAITS) - next(one.size for one in columns if one.heading == "time ms")
                 one = one._replace(size=max(one.size - less, _NARROWEST_NAME))
             wider.append(one)
         return wider
 
-    def sent(self, of: LayerUse) -> Any:
-        return self._operations.sent(self._all[of.index])
+    def find_volume(self, of: LayerUse) -> Any:
+        return self._operations.find_volume(self._rows[of.index])
 
     def _sort_values(self, column: Column) -> list[Any]:
         of_lines = column.of == "line"
-        return column.sort_values(self._all if of_lines else map(self._operations.sent, self._all))
+        return column.sort_values(self._rows if of_lines else map(self._operations.find_volume, self._rows))
 
     def texts(self, line: int) -> dict[str, str]:
         operation, texts = self.of_line(line), super().texts(line)
         if operation.runs.times_mean is not None and "most on" in texts:
-            texts["most on"] = f"{self._ranks[operation.runs.own_rank].number} {texts['most on']}"
+            texts["most on"] = f"{self._ranks[operation.runs.own_rank].rank} {texts['most on']}"
         return texts
 
     def learn_path(self) -> bool:
-        known = self._operations.path_known
-        if known and self._operations.timed and not self._has_path:
+        is_known = self._operations.path_known
+        if is_known and self._operations.timed and not self._has_path:
             self._has_path = True
-            self._all = self._operations.with_path(self._all)
-            self.layers.take(self._all)
-        return known
+            self._rows = self._operations.with_path(self._rows)
+            self.layers.replace_lines(self._rows)
+        return is_known
 
     def find_path(self, cancelled: Callable[[], bool]) -> object:
         self._operations.find_path()
@@ -197,17 +203,17 @@ class OpTable(Table):
 
     # -- find and filter -------------------------------------------------------------------
 
-    def matching(self, typed: str, places: Sequence[int]) -> list[int]:
+    def matching(self, typed: str, indices: Sequence[int]) -> list[int]:
         """Those whose name, kind or rank hold every word; a number is a rank's own, not a part of one's."""
-        left = list(places)
+        matches = list(indices)
         for word in typed.lower().split():
             words = self.layers.words
-            left = [at for at in left if word in words[at] or word == str(self._all[at].runs.rank)]
-        return left
+            matches = [at for at in matches if word in words[at] or word == str(self._rows[at].runs.rank)]
+        return matches
 
     def _words(self) -> list[str]:
         words = f" {self._unit}" if self.each else ""
-        return [f"{op.title} {' '.join(op.kinds)} {op.runs.work}{words}".lower() for op in self._all]
+        return [f"{op.title} {' '.join(op.kinds)} {op.runs.work}{words}".lower() for op in self._rows]
 
     # -- places ----------------------------------------------------------------------------
 
@@ -218,18 +224,18 @@ class OpTable(Table):
     def line_of(self, mark: Hashable) -> int:
         """The line of an operation now: of its rank, else the first one of that name."""
         assert isinstance(mark, tuple)
-        named = [line for line, at in enumerate(self.lines) if self._is(self._all[at], mark)]
-        own = (line for line in named if self.of_line(line).runs.rank == mark[2])
-        return next(own, named[0] if named else 0)
+        same_name = [line for line, at in enumerate(self.lines) if self._is(self._rows[at], mark)]
+        same_rank = (line for line in same_name if self.of_line(line).runs.rank == mark[2])
+        return next(same_rank, same_name[0] if same_name else 0)
 
     @staticmethod
     def _is(operation: LayerUse, mark: tuple[object, ...]) -> bool:
         return operation.key == mark[:2]
 
-    def place(self, line: int) -> TablePlace | None:
-        rank, start, end, stream = self._operations.place(self.of_line(line))
+    def find_selection(self, line: int) -> TableSelection | None:
+        rank, start, end, stream = self._operations.find_longest_run(self.of_line(line))
         # An instant is drawn 1 ns wide.
-        return TablePlace(rank, start, max(end, start + 1), stream)
+        return TableSelection(rank, start, max(end, start + 1), stream)
 
     def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
         operation = self.of_line(line)
@@ -238,7 +244,7 @@ class OpTable(Table):
         lines = [(line, role) for words, role in sentences for line in wrapped(words, width)]
         return f"{name_cut(operation.title, 60)}{whose}", lines
 
-    def more(self, line: int, width: int) -> list[tuple[str, str]]:
+    def extra_lines(self, line: int, width: int) -> list[tuple[str, str]]:
         """The same operation on each of its ranks, the one that it takes most of the step on first."""
         operation = self.of_line(line)
         if operation.runs.rank is not None or len(operation.runs.ranks) < 2 or not self._operations.timed:
@@ -266,21 +272,21 @@ class OpTable(Table):
 
 def _sentences(operations: Operations, operation: LayerUse) -> Iterator[tuple[str, str]]:
     """Where its figures come from: sentences and their roles."""
-    yield _runs(operations, operation), ""
+    yield _runs_text(operations, operation), ""
     if not operations.timed:
         return
     if operation.runs.measured:
-        yield _lengths(operations, operation), ""
-    sent = _sent(operations, operation)
-    if sent:
-        yield sent, ""
-    yield _step(operations, operation), "dim"
+        yield _durations_text(operations, operation), ""
+    traffic_text = _traffic_text(operations, operation)
+    if traffic_text:
+        yield traffic_text, ""
+    yield _step_text(operations, operation), "dim"
 
 
-def _runs(operations: Operations, operation: LayerUse) -> str:
+def _runs_text(operations: Operations, operation: LayerUse) -> str:
     """How often it runs, and where."""
     run = operations.results.run
-    whose = _ranks_words(operations, operation)
+    whose = _ranks_text(operations, operation)
     words = f"{plural(operation.runs.count or 0, 'run')} {whose}"
     without = (operation.runs.count or 0) - operation.runs.measured
     if run.timed and without:
@@ -288,32 +294,32 @@ def _runs(operations: Operations, operation: LayerUse) -> str:
     return words if run.timed else f"{words}; the file has no times"
 
 
-def _ranks_words(operations: Operations, operation: LayerUse) -> str:
+def _ranks_text(operations: Operations, operation: LayerUse) -> str:
     run = operations.results.run
-    numbers = [run.ranks[rank].number for rank in operation.runs.ranks]
+    rank_ids = [run.ranks[rank].rank for rank in operation.runs.ranks]
     on = "on" if run.unit == "rank" else "of"
-    if len(numbers) == 1:
-        return f"{on} {run.unit} {numbers[0]}"
-    text = RankSet.of(numbers).text()
-    return f"{on} {plural(len(numbers), run.unit)} ({text if len(text) <= 40 else cells(text, 40)})"
+    if len(rank_ids) == 1:
+        return f"{on} {run.unit} {rank_ids[0]}"
+    text = RankSet.of(rank_ids).text()
+    return f"{on} {plural(len(rank_ids), run.unit)} ({text if len(text) <= 40 else cells(text, 40)})"
 
 
-def _lengths(operations: Operations, operation: LayerUse) -> str:
+def _durations_text(operations: Operations, operation: LayerUse) -> str:
     """How long its runs are, and how much of the longest is waiting."""
     mean = duration(round(operation.runs.run_ns or 0))
     if operation.runs.measured == 1:
-        return f"it takes {mean}{_waiting(operations, operation)}"
+        return f"it takes {mean}{_waiting_text(operations, operation)}"
     least = f"the fastest {duration(operation.runs.least_ns or 0)}"
     most = f"the slowest {duration(operation.runs.most_ns or 0)}"
     if len(operation.runs.ranks) > 1 and operation.runs.longest is not None:
-        least += f" ({_rank(operations, operation.runs.least_rank)})"
-        most += f" ({_rank(operations, operation.runs.longest[0])}{_batch(operation)})"
+        least += f" ({_rank_text(operations, operation.runs.least_rank)})"
+        most += f" ({_rank_text(operations, operation.runs.longest[0])}{_batch_text(operation)})"
     elif operation.runs.most_batch >= 0:
-        most += f" ({_batch(operation)[2:]})"
-    return f"a run takes {mean} on average, {least}, {most}{_waiting(operations, operation)}"
+        most += f" ({_batch_text(operation)[2:]})"
+    return f"a run takes {mean} on average, {least}, {most}{_waiting_text(operations, operation)}"
 
 
-def _waiting(operations: Operations, operation: LayerUse) -> str:
+def _waiting_text(operations: Operations, operation: LayerUse) -> str:
     """What the longest run waits, for whom it waits most."""
     waits = operations.waits_of_longest(operation)
     if not waits:
@@ -324,10 +330,10 @@ def _waiting(operations: Operations, operation: LayerUse) -> str:
         late[wait.late] = late.get(wait.late, 0) + wait.ns
     most = max(late, key=lambda rank: late[rank])
     others = " and others" if len(late) > 1 else ""
-    return f", of which it waits {duration(ns)} for {_rank(operations, most)}{others}"
+    return f", of which it waits {duration(ns)} for {_rank_text(operations, most)}{others}"
 
 
-def _sent(operations: Operations, operation: LayerUse) -> str:
+def _traffic_text(operations: Operations, operation: LayerUse) -> str:
     """Its bytes, and how fast they went where that is known."""
     sizes = operations.sizes(operation)
     if sizes is None:
@@ -335,46 +341,46 @@ def _sent(operations: Operations, operation: LayerUse) -> str:
     words = f"a buffer of {byte_size(sizes[1])} a run"
     if sizes[0] != sizes[1]:
         words = f"buffers of {byte_size(sizes[0])} to {byte_size(sizes[1])}"
-    moved = operations.moved(operation)
-    if moved.ns:
-        mean = duration(round(moved.ns / moved.times))
+    transfers = operations.find_transfers(operation)
+    if transfers.ns:
+        mean = duration(round(transfers.ns / transfers.times))
         when = f"through {mean} after the last rank comes"
         if operation.parent in POINT_TO_POINT:
             when = f"there {mean} after the send begins"
-        of = f", mean of {moved.times}" if moved.times > 1 else ""
-        words += f"; {when}{of}: algbw {moved.algbw:.1f} GB/s"
-    alone = operations.without_partner(operation)
-    if alone:
+        of = f", mean of {transfers.times}" if transfers.times > 1 else ""
+        words += f"; {when}{of}: algbw {transfers.algbw:.1f} GB/s"
+    unmatched = operations.without_partner(operation)
+    if unmatched:
         runs = (
             "it has"
             if (operation.runs.count or 0) == 1
-            else f"{alone} of {plural(operation.runs.count or 0, 'run')} have"
+            else f"{unmatched} of {plural(operation.runs.count or 0, 'run')} have"
         )
         unknown = "so waiting counts as communication"
-        if operations.is_beside_compute(operation):
+        if operations.overlaps_compute(operation):
             unknown = "so what compute waited for is not known"
         words += f"; {runs} no partner that waited, {unknown}"
     return words
 
 
-def _step(operations: Operations, operation: LayerUse) -> str:
+def _step_text(operations: Operations, operation: LayerUse) -> str:
     """What it takes of the step on the rank with most of it, and what the critical path has of it."""
     results = operations.results
     parts = {"compute": operation.use.compute_ns, "exposed": operation.use.exposed_ns}
-    own = [f"{word} {duration(ns)}" for word, ns in parts.items() if ns]
-    if not own and operation.cost_ns:
-        own = [f"host {duration(operation.cost_ns)}"]
-    if not own:
+    own_parts = [f"{word} {duration(ns)}" for word, ns in parts.items() if ns]
+    if not own_parts and operation.cost_ns:
+        own_parts = [f"host {duration(operation.cost_ns)}"]
+    if not own_parts:
         words = (
             "of the step: nothing but waiting"
             if operation.runs.waits_ns
             else "of the step: nothing of its own"
         )
-        words += ", it runs beside compute" if operations.is_beside_compute(operation) else ""
+        words += ", it runs beside compute" if operations.overlaps_compute(operation) else ""
     else:
-        words = f"of the step: {', '.join(own)} ({percent(operation.cost_ns, results.step_time_ns)} %)"
+        words = f"of the step: {', '.join(own_parts)} ({percent(operation.cost_ns, results.step_time_ns)} %)"
         if operation.runs.rank is None and len(operation.runs.ranks) > 1:
-            words += f" on {_rank(operations, operation.runs.own_rank)}, the most of a rank"
+            words += f" on {_rank_text(operations, operation.runs.own_rank)}, the most of a rank"
         if operation.runs.times_mean is not None and len(results.run.ranks) > 1:
             words += f", {operation.runs.times_mean:.2f} times the mean of all that run it"
             if operation.runs.waits_ns:
@@ -389,9 +395,9 @@ def _step(operations: Operations, operation: LayerUse) -> str:
     return words
 
 
-def _rank(operations: Operations, rank: int) -> str:
-    return f"{operations.results.run.unit} {operations.results.run.ranks[rank].number}"
+def _rank_text(operations: Operations, rank: int) -> str:
+    return f"{operations.results.run.unit} {operations.results.run.ranks[rank].rank}"
 
 
-def _batch(operation: LayerUse) -> str:
+def _batch_text(operation: LayerUse) -> str:
     return f", micro-batch {operation.runs.most_batch}" if operation.runs.most_batch >= 0 else ""

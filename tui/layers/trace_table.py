@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from simcore.runs.executed import TraceResults
+from simcore.runs.executed import ExecutedRun
 from simcore.trace.layers import LayerOrder
 from simcore.units import duration, plural
 from tui.frame import cells
-from tui.layers.columns import Shown
-from tui.layers.table import Table, TablePlace
+from tui.layers.columns import ShownColumns
+from tui.layers.table import Table, TableSelection
 from tui.listing import ListColumn
 
 # Kinds of nodes have longer names than those of operations.
-_SHOWN = Shown("names", 4, "nodes", (30, 12, 48), sizes={"kind": 14})
+_COLUMNS = ShownColumns("names", 4, "nodes", (30, 12, 48), sizes={"kind": 14})
 
 
 class TraceTable(Table):
     """The table of execution traces: see `Table`."""
 
-    def __init__(self, results: TraceResults) -> None:
+    def __init__(self, results: ExecutedRun) -> None:
         self._results, names = results, results.name_table
         layers = LayerOrder(
             names,
             lambda: [f"{line.name} {line.kind}".lower() for line in names],
             lambda column: column.sort_values(names),
         )
-        super().__init__(layers, _SHOWN, results.step_time_ns)
+        super().__init__(layers, _COLUMNS, results.step_time_ns)
 
     @property
     def subject(self) -> object:
         return self._results
 
-    def counted(self) -> str:
+    def count_text(self) -> str:
         return (
             f"{plural(len(self.layers.lines), 'name')} of {plural(self._results.held_ops, 'node')}, "
             "all ranks together"
@@ -57,20 +57,20 @@ class TraceTable(Table):
     def line_of(self, mark: Hashable) -> int:
         return next((line for line in range(len(self.lines)) if self.mark(line) == mark), 0)
 
-    def place(self, line: int) -> TablePlace | None:
-        (rank, place), executed = self._longest(line), self._results.executed
-        start, end = executed.start[rank][place], executed.end[rank][place]
-        return TablePlace(rank, start, max(end, start + 1))
+    def find_selection(self, line: int) -> TableSelection | None:
+        (rank, node_index), executed = self._longest_node(line), self._results.executed
+        start, end = executed.start[rank][node_index], executed.end[rank][node_index]
+        return TableSelection(rank, start, max(end, start + 1))
 
-    def _longest(self, line: int) -> tuple[int, int]:
+    def _longest_node(self, line: int) -> tuple[int, int]:
         """(rank, place) of the longest node: each name has nodes."""
         longest = self.of_line(line).runs.longest
         assert longest is not None
         return longest
 
     def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
-        of, (rank, place) = self.of_line(line), self._longest(line)
-        node, runs = self._results.executed.nodes[rank].id[place], of.runs
+        of, (rank, node_index) = self.of_line(line), self._longest_node(line)
+        node, runs = self._results.executed.nodes[rank].id[node_index], of.runs
         lines = [
             f"{plural(runs.count or 0, 'node')} of all ranks take {duration(runs.total_ns or 0)} and wait "
             f"{duration(runs.waits_ns or 0)}",

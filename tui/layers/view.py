@@ -13,9 +13,9 @@ from tui.session import Run, Session
 from tui.table_view import TableView, table_bindings
 
 if TYPE_CHECKING:
-    from simcore.runs.executed import TraceResults
-    from simcore.runs.measured import MeasuredResults
-    from simcore.runs.simulated import Results
+    from simcore.runs.executed import ExecutedRun
+    from simcore.runs.measured import RecordedRun
+    from simcore.runs.simulated import SimulatedRun
 
 
 NOTHING_APART = "a single rank has nothing to take apart"
@@ -27,15 +27,15 @@ def table_of(run: Run) -> Table:
     if run.shape.simulated is not None:
         from tui.layers.workload_table import WorkloadTable
 
-        return WorkloadTable(cast("Results", run), each=False)
+        return WorkloadTable(cast("SimulatedRun", run), each=False)
     if run.recording is None:
         from tui.layers.trace_table import TraceTable
 
-        return TraceTable(cast("TraceResults", run))
+        return TraceTable(cast("ExecutedRun", run))
     from simcore.replay.operations import Operations
     from tui.layers.op_table import OpTable
 
-    return OpTable(Operations(cast("MeasuredResults", run.recording)), each=False)
+    return OpTable(Operations(cast("RecordedRun", run.recording)), each=False)
 
 
 class LayersView(TableView):
@@ -68,10 +68,10 @@ class LayersView(TableView):
 
     def show(self, results: Run) -> None:
         new = table_of(results)
-        self._take(new.apart(True) if self.table.each else new)
+        self._replace_table(new.apart(True) if self.table.each else new)
         self.action_move(0)
 
-    def _take(self, new: Table) -> None:
+    def _replace_table(self, new: Table) -> None:
         """The table of another run or of other units, in the order and with the filter of this one."""
         old, self.table = self.table, new
         new.filter(old.typed)
@@ -84,7 +84,7 @@ class LayersView(TableView):
         table = self.table
         if table.learn_path() or not self.is_mounted:
             return
-        if self._app.layer_paths.of(table.subject, lambda _, cancelled: table.find_path(cancelled)):
+        if self._app.layer_paths.request(table.subject, lambda _, cancelled: table.find_path(cancelled)):
             table.learn_path()
 
     def frame(self, width: int, height: int) -> list[Line]:
@@ -96,7 +96,7 @@ class LayersView(TableView):
         # Rows that no line of the table needs.
         spare = height - 3 - len(origin) - len(table.lines)
         if table.lines and spare > 1:
-            more = table.more(self.line, width - 4)
+            more = table.extra_lines(self.line, width - 4)
             origin += [[], *([(f"  {text}", role)] for text, role in more)][: spare if more else 0]
         lines = self._table_lines(width, max(height - 3 - len(origin), 1))
         return lines + origin
@@ -114,8 +114,8 @@ class LayersView(TableView):
         if not self.table.hint:
             self._app.say(NOTHING_APART)
             return
-        here = self._here()
-        self._take(self.table.apart(not self.table.each))
+        here = self._current_mark()
+        self._replace_table(self.table.apart(not self.table.each))
         self._go_back(here)
         self.redraw()
 
@@ -132,16 +132,16 @@ class LayersView(TableView):
         """The timeline at the longest span of the line."""
         if not self.table.lines:
             return
-        place = self.table.place(self.line)
-        if place is None:
+        selection = self.table.find_selection(self.line)
+        if selection is None:
             self._app.say("these rows take no time in the step")
         else:
-            await self._app.go_to(*place)
+            await self._app.go_to(*selection)
 
     async def action_leave(self) -> None:
         """The filter off, else back to the timeline."""
         if self.table.typed:
-            here = self._here()
+            here = self._current_mark()
             self.table.filter("")
             self._go_back(here)
             self.changed()

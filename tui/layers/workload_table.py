@@ -10,21 +10,21 @@ from itertools import accumulate
 from operator import add
 from typing import Any
 
-from simcore.analysis.blocks import rows_not_run
+from simcore.analysis.blocks import find_rows_not_run
 from simcore.analysis.explain import collective_factors, compute_factors
-from simcore.analysis.layer_order import longest_span, row_inside, sort_values, words_of_rows
+from simcore.analysis.layer_order import find_longest_span, find_row_inside, search_texts, sort_values
 from simcore.analysis.layers import NOT_MODELLED, LayerCell, LayerLines
 from simcore.collectives import NAMES
 from simcore.records import NamedTuple
-from simcore.runs.simulated import Results
+from simcore.runs.simulated import SimulatedRun
 from simcore.simulation import explain_alone
-from simcore.trace.figures import OnDemand
+from simcore.trace.figures import LazySequence
 from simcore.trace.layers import LayerOrder, LayerUse, Of
-from simcore.units import digits, duration, percent, plural
+from simcore.units import duration, group_digits, percent, plural
 from simcore.workload.model import PHASES, base_name
 from tui.frame import cells, wrapped
-from tui.layers.columns import Shown
-from tui.layers.table import Table, TablePlace
+from tui.layers.columns import ShownColumns
+from tui.layers.table import Table, TableSelection
 from tui.listing import ListColumn
 
 
@@ -47,60 +47,64 @@ _PHASES_OF = [
 ]
 
 
-class TableLines(OnDemand[PhaseLine]):
+class TableLines(LazySequence[PhaseLine]):
     """The lines of the table, each made when it is asked for.
 
     units: what the lines are of. has_line: of each unit the phases that have a line, as bits. places: of some
     units, in this order.
     """
 
-    def __init__(self, units: LayerLines, has_line: Sequence[int], places: Sequence[int]) -> None:
-        self._units, self._has_line, self.places = units, has_line, places
-        counts = map([len(phases) for phases in _PHASES_OF].__getitem__, map(has_line.__getitem__, places))
+    def __init__(self, units: LayerLines, has_line: Sequence[int], unit_indices: Sequence[int]) -> None:
+        self._units, self._has_line, self.unit_indices = units, has_line, unit_indices
+        counts = map(
+            [len(phases) for phases in _PHASES_OF].__getitem__, map(has_line.__getitem__, unit_indices)
+        )
         # Of each unit its first line, and how many lines there are.
-        self._begin = list(accumulate(counts, initial=0))
-        super().__init__(self._begin[-1])
+        self._first_lines = list(accumulate(counts, initial=0))
+        super().__init__(self._first_lines[-1])
 
-    def _place(self, line: int) -> int:
+    def _index_of_line(self, line: int) -> int:
         """The place among the units of the one that a line is of."""
-        return bisect_right(self._begin, line) - 1
+        return bisect_right(self._first_lines, line) - 1
 
     def make(self, line: int) -> PhaseLine:
-        at = self._place(line)
-        place, inside = self.places[at], line - self._begin[at]
-        phase = PHASES[_PHASES_OF[self._has_line[place]][inside]]
-        group = self._units[place]
-        return PhaseLine(group, self._units.table.cell(group.rows[0], phase), not inside)
+        at = self._index_of_line(line)
+        unit, offset = self.unit_indices[at], line - self._first_lines[at]
+        phase = PHASES[_PHASES_OF[self._has_line[unit]][offset]]
+        group = self._units[unit]
+        return PhaseLine(group, self._units.table.cell(group.rows[0], phase), not offset)
 
     def unit_of(self, line: int) -> int:
         """The place of the unit that a line is of."""
-        return self.places[self._place(line)]
+        return self.unit_indices[self._index_of_line(line)]
 
     def line_of(self, row: int) -> int:
         """The first line of the unit that row `row` of the file is in; 0 where it has none."""
-        unit = self._units.place_of(row)
-        if unit not in self.places:
+        unit = self._units.index_of_row(row)
+        if unit not in self.unit_indices:
             return 0
-        at = self.places.index(unit)
-        return self._begin[at] if self._begin[at] < self._begin[at + 1] else 0
+        at = self.unit_indices.index(unit)
+        return self._first_lines[at] if self._first_lines[at] < self._first_lines[at + 1] else 0
 
     def next_of(self, units: Collection[int], line: int, direction: int) -> int | None:
         """The first line of one of some units, from `line` on (1) or back (-1), past the end if need be."""
-        begin = self._begin
+        begin = self._first_lines
         begins = [
-            begin[at] for at, unit in enumerate(self.places) if unit in units and begin[at] < begin[at + 1]
+            begin[at]
+            for at, unit in enumerate(self.unit_indices)
+            if unit in units and begin[at] < begin[at + 1]
         ]
         if not begins:
             return None
         if direction > 0:
-            return next((place for place in begins if place >= line), begins[0])
-        return next((place for place in reversed(begins) if place <= line), begins[-1])
+            return next((start for start in begins if start >= line), begins[0])
+        return next((start for start in reversed(begins) if start <= line), begins[-1])
 
 
 # Sorting by these prices a collective for each row, 25 us: a key must not take seconds.
-PRICED = ("alone", "algbw", "busbw")
+PRICED_COLUMNS = ("alone", "algbw", "busbw")
 MOST_PRICED = 2000
-SHOWN = Shown("rows", 5, "layer", (18, 18, 40))
+WORKLOAD_COLUMNS = ShownColumns("rows", 5, "layer", (18, 18, 40))
 
 
 class WorkloadTable(Table):
@@ -112,12 +116,12 @@ class WorkloadTable(Table):
     hint = "each row / equal rows together"
     lines: TableLines
 
-    def __init__(self, results: Results, each: bool) -> None:
+    def __init__(self, results: SimulatedRun, each: bool) -> None:
         self.each, self._results = each, results
         self.units = units = results.layers if each else results.layer_groups
         # ns of the critical path by layer, once it is known.
         self._path_of: dict[str, int] = {}
-        self._not_run = frozenset(rows_not_run(results.simulation))
+        self._not_run = frozenset(find_rows_not_run(results.simulation))
         names = results.simulation.workload.name
         self._not_run_of = Counter(base_name(names[row]) for row in self._not_run)
         columns = [results.simulation.workload.cells(phase) for phase in PHASES]
@@ -129,38 +133,38 @@ class WorkloadTable(Table):
             ),
             strict=True,
         )
-        shown = [
+        phase_bits = [
             (1 if fwd_bytes or fwd not in NOT_MODELLED else 0)
             | (2 if ig_bytes or ig not in NOT_MODELLED else 0)
             | (4 if wg_bytes or wg not in NOT_MODELLED else 0)
             for fwd, fwd_bytes, ig, ig_bytes, wg, wg_bytes in pairs
         ]
-        self._has_line = shown if each else [shown[row] for row in units.first_row]
-        layers = LayerOrder(units, lambda: words_of_rows(units), partial(sort_values, units))
-        super().__init__(layers, SHOWN, results.simulation.step_time_ns)
+        self._has_line = phase_bits if each else [phase_bits[row] for row in units.first_row]
+        layers = LayerOrder(units, lambda: search_texts(units), partial(sort_values, units))
+        super().__init__(layers, WORKLOAD_COLUMNS, results.simulation.step_time_ns)
 
     def learn_path(self) -> bool:
         """Whether the figures of the critical path are known; what it has of each layer, once they are."""
         results = self._results
-        known = results.rows.path_known
-        if known and not self._path_of:
+        is_known = results.rows.path_known
+        if is_known and not self._path_of:
             names = results.simulation.workload.name
             for row, ns in enumerate(results.rows.critical_ns):
                 if ns:
                     name = base_name(names[row])
                     self._path_of[name] = self._path_of.get(name, 0) + ns
-        return known
+        return is_known
 
-    def show(self, places: Sequence[int]) -> None:
-        self.lines = TableLines(self.units, self._has_line, places)
+    def show(self, indices: Sequence[int]) -> None:
+        self.lines = TableLines(self.units, self._has_line, indices)
 
     def rows(self) -> tuple[int, int]:
         """(rows of the file that the filter leaves, all: those too that do nothing and have no line)."""
         with_line = [unit for unit, phases in enumerate(self._has_line) if phases]
-        left = self.layers.matching(self.typed, with_line)
-        return self._size_of(left), len(self._results.simulation.workload)
+        left = self.layers.filter_indices(self.typed, with_line)
+        return self._count_rows(left), len(self._results.simulation.workload)
 
-    def _size_of(self, units: Iterable[int]) -> int:
+    def _count_rows(self, units: Iterable[int]) -> int:
         """How many rows of the file are in some units."""
         return sum(map(self.units.sizes.__getitem__, units))
 
@@ -169,12 +173,12 @@ class WorkloadTable(Table):
         """Asked for at each picture, found once."""
         return [unit for unit, phases in enumerate(self._has_line) if not phases]
 
-    def empty(self, typed: str) -> int:
+    def count_empty(self, typed: str) -> int:
         """How many rows of the file hold every word of `typed` and do nothing: they have no line."""
-        return self._size_of(self.layers.matching(typed, self._without_line))
+        return self._count_rows(self.layers.filter_indices(typed, self._without_line))
 
     def inside(self, typed: str, line: int) -> str:
-        row = row_inside(self.units, typed, self.lines.unit_of(line)) if len(self.lines) else None
+        row = find_row_inside(self.units, typed, self.lines.unit_of(line)) if len(self.lines) else None
         if row is None:
             return ""
         workload = self._results.simulation.workload
@@ -185,7 +189,7 @@ class WorkloadTable(Table):
         """That no line has these words, and how many rows without one have them."""
         if not typed.strip():
             return "no row does anything"
-        empty = self.empty(typed)
+        empty = self.count_empty(typed)
         if not empty:
             return "no row has these words"
         return f"only {plural(empty, 'empty row')} of the file {'has' if empty == 1 else 'have'} these words"
@@ -194,7 +198,9 @@ class WorkloadTable(Table):
         """The first line of what holds every word of `typed`, from `line` on (1) or back (-1), and round."""
         if not typed.strip():
             return None
-        return self.lines.next_of(frozenset(self.layers.matching(typed, self.lines.places)), line, direction)
+        return self.lines.next_of(
+            frozenset(self.layers.filter_indices(typed, self.lines.unit_indices)), line, direction
+        )
 
     @property
     def subject(self) -> object:
@@ -204,24 +210,24 @@ class WorkloadTable(Table):
         return WorkloadTable(self._results, each)
 
     def texts(self, line: int) -> dict[str, str]:
-        known, (group, cell, first) = self.learn_path(), self.lines[line]
+        is_path_known, (group, cell, first) = self.learn_path(), self.lines[line]
         sends = cell.collective and cell.group and cell.bytes
         of: dict[Of, Any] = {"line": group if first else None, "cell": cell, "sent": cell if sends else None}
-        return self.written(of, known)
+        return self.cell_texts(of, is_path_known)
 
     # -- words -----------------------------------------------------------------------------
 
-    def counted(self) -> str:
+    def count_text(self) -> str:
         not_run = f", {len(self._not_run)} not run" if self._not_run else ""
         return plural(len(self._results.simulation.workload), "row") + not_run + self._empty_words()
 
     def left(self) -> str:
-        left, whole = self.rows()
-        return f"{left} of {plural(whole, 'row')}{self._empty_words()}"
+        remaining, total = self.rows()
+        return f"{remaining} of {plural(total, 'row')}{self._empty_words()}"
 
     def _empty_words(self) -> str:
         # What does nothing has no line: the lines alone would not add up.
-        count = self.empty(self.typed)
+        count = self.count_empty(self.typed)
         return f", {count} empty" if count else ""
 
     def order(self) -> tuple[str, str]:
@@ -238,7 +244,7 @@ class WorkloadTable(Table):
     def cannot_sort(self, heading: str) -> str:
         if heading not in self.sorted_by:
             return "the phases of a row stay together: another column sorts"
-        if self.sorted_by[heading][0] in PRICED and len(self.units) > MOST_PRICED:
+        if self.sorted_by[heading][0] in PRICED_COLUMNS and len(self.units) > MOST_PRICED:
             return f"{heading} is priced row by row: not for more than {MOST_PRICED} rows"
         return super().cannot_sort(heading)
 
@@ -257,30 +263,32 @@ class WorkloadTable(Table):
         assert isinstance(mark, tuple)
         lines, (row, phase) = self.lines, mark
         first = lines.line_of(row)
-        own = range(first, min(first + len(PHASES), len(lines)))
-        return next((at for at in own if row in lines[at].group.rows and lines[at].phase == phase), first)
+        phase_lines = range(first, min(first + len(PHASES), len(lines)))
+        return next(
+            (at for at in phase_lines if row in lines[at].group.rows and lines[at].phase == phase), first
+        )
 
     def first_line(self, line: int) -> int:
         while line > 0 and not self.lines[line].first:
             line -= 1
         return line
 
-    def place(self, line: int) -> TablePlace | None:
+    def find_selection(self, line: int) -> TableSelection | None:
         """The longest span of a line's phase, else of its rows."""
         phase_line = self.lines[line]
         rows, timeline = frozenset(phase_line.group.rows), self._results.simulation.timeline
-        seen = longest_span(timeline, rows, phase_line.phase) or longest_span(timeline, rows)
-        return None if seen is None else TablePlace(*seen)
+        span = find_longest_span(timeline, rows, phase_line.phase) or find_longest_span(timeline, rows)
+        return None if span is None else TableSelection(*span)
 
     def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
         phase_line = self.lines[line]
         rows = phase_line.group.rows
-        where = f"line {phase_line.group.in_file[0]}" + (
+        location = f"line {phase_line.group.in_file[0]}" + (
             f" and {len(rows) - 1} more" if len(rows) > 1 else ""
         )
         same = self._same_name(phase_line)
         more = [(text, "") for text in wrapped(same, width)] if same else []
-        return f"{cells(phase_line.group.title, 40)}, {phase_line.phase}, {where}", [
+        return f"{cells(phase_line.group.title, 40)}, {phase_line.phase}, {location}", [
             *self._cell_words(line, width),
             *more,
         ]
@@ -291,15 +299,15 @@ class WorkloadTable(Table):
         cell, rows = phase_line.cell, phase_line.group.rows
         simulation = self._results.simulation
         if cell.collective and cell.group and cell.bytes:
-            explained = explain_alone(
+            explanation = explain_alone(
                 simulation, cell.collective, cell.group, simulation.priced_bytes(phase_line.phase, cell.bytes)
             )
             factors = collective_factors(simulation, rows[0], cell)
-            explained += f"{factors} = {digits(cell.comm_ns)} ns" if factors else ""
+            explanation += f"{factors} = {group_digits(cell.comm_ns)} ns" if factors else ""
         else:
-            explained = "no collective in this phase"
+            explanation = "no collective in this phase"
             if cell.collective and cell.bytes:
-                explained = f"{NAMES[cell.collective]}: the policy lets nobody take part in it"
+                explanation = f"{NAMES[cell.collective]}: the policy lets nobody take part in it"
         factors = compute_factors(simulation, rows[0], phase_line.phase)
         compute = f"compute {duration(cell.compute_ns)} a run, from the file"
         if factors:
@@ -309,16 +317,16 @@ class WorkloadTable(Table):
         maker = simulation.workload.maker
         if maker is not None:
             # A model's cells are sums of ops, which `report --explain` has one a line.
-            phase = next(known for known in PHASES if known == phase_line.phase)
-            ops = maker.summed(simulation.setup.model, rows[0], phase)
+            phase = next(name for name in PHASES if name == phase_line.phase)
+            ops = maker.summarize_ops(simulation.setup.model, rows[0], phase)
             compute = f"compute {duration(cell.compute_ns)} a run"
             if factors:
                 compute += f" = {f'({ops})' if ops else duration(cell.stated_ns)}{factors}"
             elif ops:
                 compute += f" = {ops}"
-        return [*((text, "") for text in wrapped(explained, width)), (compute, "dim")]
+        return [*((text, "") for text in wrapped(explanation, width)), (compute, "dim")]
 
-    def more(self, line: int, width: int) -> list[tuple[str, str]]:
+    def extra_lines(self, line: int, width: int) -> list[tuple[str, str]]:
         """The other phases of the row's lines."""
         first = self.first_line(line)
         last = first + 1
@@ -340,7 +348,7 @@ class WorkloadTable(Table):
         if rows <= len(here):
             return ""
         rows -= self._not_run_of[name]
-        ns = groups.by_name(list(map(add, groups.compute_ns, groups.exposed_ns)))[name]
+        ns = groups.sum_by_name(list(map(add, groups.compute_ns, groups.exposed_ns)))[name]
         step = self._results.simulation.step_time_ns
         share = percent(ns, step)
         words = f"all {rows} rows of {cells(name, 40)}: {duration(ns)} on a rank, {share} % of the step; "

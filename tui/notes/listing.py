@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from simcore.diagnostics import WEIGHTS, Diagnostic, InputError, by_weight
+from simcore.diagnostics import WEIGHTS, Diagnostic, InputError, sort_by_weight
 from simcore.units import plural
 from simcore.workload.formats.cell import lines_of
 from simcore.workload.formats.format import without_bom
@@ -26,7 +26,7 @@ _SHORT = {"assumption": "assumed"}
 WEIGHT_CELLS = 8
 
 
-def counted_weights(diagnostics: Iterable[Diagnostic]) -> str:
+def describe_weights(diagnostics: Iterable[Diagnostic]) -> str:
     """`: 2 warnings, 4 assumptions, 1 note`, behind how many notes there are; "" where all are plain ones."""
     weights = Counter(diagnostic.weight for diagnostic in diagnostics)
     if set(weights) <= {"note"}:
@@ -48,47 +48,50 @@ class NoteList:
 
     def __init__(self, path: str, diagnostics: Sequence[Diagnostic], typed: str = "") -> None:
         self._path = path
-        self.all = by_weight(diagnostics)
+        self.all = sort_by_weight(diagnostics)
         self.typed = ""
-        self.left: Sequence[int] = range(len(diagnostics))
+        self.filtered: Sequence[int] = range(len(diagnostics))
         self.filter(typed)
 
     def __len__(self) -> int:
-        return len(self.left)
+        return len(self.filtered)
 
-    def __getitem__(self, place: int) -> Diagnostic:
-        return self.all[self.left[place]]
+    def __getitem__(self, index: int) -> Diagnostic:
+        return self.all[self.filtered[index]]
 
     @cached_property
     def _texts(self) -> list[str]:
         """What the filter looks at, of each note."""
         return [
-            f"{note.weight} {self.place(note)} {self.file(note)}{note.message} {note.code}".casefold()
+            f"{note.weight} {self.location_text(note)} {self.file_text(note)}{note.message} "
+            f"{note.code}".casefold()
             for note in self.all
         ]
 
     @cached_property
-    def _place_cells(self) -> int:
+    def _location_cells(self) -> int:
         """Of the column of places, with two blanks behind it; 0 where no note has one."""
-        longest = max((len(self.place(note)) for note in self.all), default=0)
+        longest = max((len(self.location_text(note)) for note in self.all), default=0)
         return longest + 2 if longest else 0
 
     def filter(self, typed: str) -> None:
         """Only the notes that hold every word of `typed`, in small letters or capitals."""
         self.typed = typed.strip()
-        asked = self.typed.casefold().split()
-        if not asked:
-            self.left = range(len(self.all))
+        words = self.typed.casefold().split()
+        if not words:
+            self.filtered = range(len(self.all))
             return
-        self.left = [index for index, text in enumerate(self._texts) if all(word in text for word in asked)]
+        self.filtered = [
+            index for index, text in enumerate(self._texts) if all(word in text for word in words)
+        ]
 
-    def place_of(self, diagnostic: Diagnostic) -> int:
+    def index_of(self, diagnostic: Diagnostic) -> int:
         """Where a note is among those that are left, 0 if it is not."""
-        places = (place for place in range(len(self)) if self[place] is diagnostic)
-        return next(places, 0)
+        matches = (index for index in range(len(self)) if self[index] is diagnostic)
+        return next(matches, 0)
 
     @staticmethod
-    def place(diagnostic: Diagnostic) -> str:
+    def location_text(diagnostic: Diagnostic) -> str:
         """`line 3, column 12`; "" for what is no file's."""
         if diagnostic.line is None:
             return ""
@@ -96,7 +99,7 @@ class NoteList:
             f", column {diagnostic.column}" if diagnostic.column is not None else ""
         )
 
-    def file(self, diagnostic: Diagnostic) -> str:
+    def file_text(self, diagnostic: Diagnostic) -> str:
         """Which file a note is about, where that is not the one that was opened."""
         return (
             ""
@@ -104,15 +107,15 @@ class NoteList:
             else f"{cells(os.path.basename(diagnostic.file.rstrip(os.sep)), 80)}: "
         )
 
-    def lines(self, place: int, width: int) -> list[Line]:
+    def lines(self, index: int, width: int) -> list[Line]:
         """A note as lines: severity, place, and its words, wrapped."""
-        diagnostic = self[place]
-        text = f"{self.file(diagnostic)}{cells(diagnostic.message, 2000)}  [{diagnostic.code}]"
-        indent = WEIGHT_CELLS + self._place_cells
+        diagnostic = self[index]
+        text = f"{self.file_text(diagnostic)}{cells(diagnostic.message, 2000)}  [{diagnostic.code}]"
+        indent = WEIGHT_CELLS + self._location_cells
         message = textwrap.wrap(text, max(width - indent - 2, 20), break_on_hyphens=False)
         first: Line = [
             (weight_word(diagnostic), ROLES[diagnostic.weight]),
-            (f"{self.place(diagnostic):<{self._place_cells}}", ""),
+            (f"{self.location_text(diagnostic):<{self._location_cells}}", ""),
         ]
         lines: list[Line] = [[*first, (message[0], "")]]
         return lines + [[(" " * indent + more, "")] for more in message[1:]]
@@ -120,13 +123,19 @@ class NoteList:
     def first_in_view(self, top: int, focus: int, rows: int, width: int) -> int:
         """The first note to draw: `top`, moved so that `focus` is whole and no row is left over."""
         top = min(top, focus)
-        return max(min(top, self._first_of(len(self) - 1, rows, width)), self._first_of(focus, rows, width))
+        return max(
+            min(top, self._first_that_fits(len(self) - 1, rows, width)),
+            self._first_that_fits(focus, rows, width),
+        )
 
     def fits(self, first: int, rows: int, width: int) -> bool:
         """Whether the notes from `first` on to the last one are whole in `rows`."""
-        return self._first_of(len(self) - 1, rows, width) <= first and len(self.lines(first, width)) <= rows
+        return (
+            self._first_that_fits(len(self) - 1, rows, width) <= first
+            and len(self.lines(first, width)) <= rows
+        )
 
-    def _first_of(self, last: int, rows: int, width: int) -> int:
+    def _first_that_fits(self, last: int, rows: int, width: int) -> int:
         """The first of the notes that fit above `last`, with it; itself where it is too long."""
         first = last
         room = rows - len(self.lines(last, width))
@@ -167,44 +176,46 @@ class SourceLines:
         source_lines = [text.replace("\t", " ") for text in lines[first - 1 : line + around]]
         self.around = list(enumerate(source_lines, first))
 
-    def drawn(self, column: int | None, width: int, glyphs: Glyphs) -> list[Line]:
+    def draw(self, column: int | None, width: int, glyphs: Glyphs) -> list[Line]:
         """The lines in `width` cells; all are cut at the same place, so that `column` (from 1) is in view."""
         size = len(str(self.around[-1][0])) if self.around else 0
         room = max(width - size - 6, 1)
-        meant = next((text for number, text in self.around if number == self.line), "")
-        at = min(column - 1, len(meant)) if column is not None else 0
+        source_line = next((text for line_number, text in self.around if line_number == self.line), "")
+        at = min(column - 1, len(source_line)) if column is not None else 0
         # Where there is no room for all that is before the column, half of it is.
-        start = 0 if _width(meant[:at][: room + 1]) < room - 1 else max(at - room // 2, 0)
+        start = 0 if _width(source_line[:at][: room + 1]) < room - 1 else max(at - room // 2, 0)
         lines: list[Line] = []
-        for number, text in self.around:
-            here = number == self.line
-            sign, role = (">", "accent") if here else (" ", "dim")
-            head = f" {sign} {number:>{size}} {glyphs.vertical} "
-            if here and column is not None:
-                before, after = _shown(text[start:at], start > 0), text[at : at + room]
+        for line_number, text in self.around:
+            is_source_line = line_number == self.line
+            sign, role = (">", "accent") if is_source_line else (" ", "dim")
+            head = f" {sign} {line_number:>{size}} {glyphs.vertical} "
+            if is_source_line and column is not None:
+                before, after = _escape_text(text[start:at], start > 0), text[at : at + room]
                 # Escaped, the text before the column may be longer than it was.
                 if len(before) > (most := room * 3 // 4):
                     before = f"...{before[len(before) - most + 3 :]}"
-                lines.append([(head, role), (_cut(before + _shown(after, False), room), "bright")])
+                lines.append([(head, role), (_truncate(before + _escape_text(after, False), room), "bright")])
                 blank = " " * (len(head) - 2)
                 lines.append([(f"{blank}{glyphs.vertical} ", "dim"), (f"{' ' * len(before)}^", "accent")])
             else:
-                shown = _shown(text[start : start + room + 1], start > 0)
-                lines.append([(head, role), (_cut(shown, room), "bright" if here else "dim")])
+                escaped = _escape_text(text[start : start + room + 1], start > 0)
+                lines.append(
+                    [(head, role), (_truncate(escaped, room), "bright" if is_source_line else "dim")]
+                )
         return lines
 
 
-def _shown(text: str, is_cut: bool) -> str:
+def _escape_text(text: str, is_cut: bool) -> str:
     """Text of a file, each character that is no plain one escaped; `...` in front of what is cut there."""
     safe = cells(text, len(text) * _MOST_CELLS + 3)
     return f"...{safe[3:]}" if is_cut else safe
 
 
 def _width(text: str) -> int:
-    return len(_shown(text, False))
+    return len(_escape_text(text, False))
 
 
-def _cut(text: str, room: int) -> str:
+def _truncate(text: str, room: int) -> str:
     return text if len(text) <= room else f"{text[: max(room - 3, 0)]}..."
 
 
@@ -220,4 +231,4 @@ def note_lines(
     if source.problem:
         lines += [[(f" {line}", "warn")] for line in wrapped(source.problem, width - 2)]
         lines.append([])
-    return lines + source.drawn(diagnostic.column, width, glyphs)
+    return lines + source.draw(diagnostic.column, width, glyphs)

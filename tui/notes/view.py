@@ -10,15 +10,15 @@ from textual.binding import BindingType
 from simcore.units import plural
 from tui.frame import Line, cells, rule, wrapped
 from tui.frame_view import ScreenView, binding
-from tui.notes.listing import ROLES, NoteList, SourceLines, counted_weights, note_lines
+from tui.notes.listing import ROLES, NoteList, SourceLines, describe_weights, note_lines
 from tui.panel import Panel, TryPanel
 from tui.prompt import LivePrompt
 from tui.session import Run, Session, notes_of
 
 if TYPE_CHECKING:
     from simcore.diagnostics import Diagnostic
-    from simcore.executing.executed import Execution
-    from simcore.parameters import Given
+    from simcore.executing.execution_result import Execution
+    from simcore.parameters import RunInput
     from tui.runs.runs import RunsHost
 
 # The lines of a file stand below the notes in so many rows at least, where it takes no time to read; so many
@@ -50,12 +50,12 @@ class NotesView(ScreenView):
     def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
         self.notes = NoteList(session.current.path, notes_of(session))
-        self._noted = session.current.diagnostics
+        self._listed_diagnostics = session.current.diagnostics
         self.focus_at = self.top = 0
         self._is_behind_hidden = False
         self._prompt: LivePrompt | None = None
-        self._before: tuple[int, str] = (0, "")
-        self._shown: tuple[tuple[str, int, int], SourceLines] | None = None
+        self._previous_filter: tuple[int, str] = (0, "")
+        self._cached_source: tuple[tuple[str, int, int], SourceLines] | None = None
         self.hints = self._hints()
 
     @property
@@ -74,37 +74,40 @@ class NotesView(ScreenView):
         return (*hints, ("2", "timeline"))
 
     def show(self, results: Run) -> None:
-        self._noted = results.diagnostics
+        self._listed_diagnostics = results.diagnostics
         self.notes = NoteList(results.path, notes_of(self.session), self.notes.typed)
         self.action_move(0)
 
     def frame(self, width: int, height: int) -> list[Line]:
-        if self._noted is not self.session.current.diagnostics:
+        if self._listed_diagnostics is not self.session.current.diagnostics:
             # What an assumption costs was found behind the picture.
             self.show(self.session.current)
         notes = self.notes
-        whose, counts = " on the file and the run", counted_weights(notes.all)
+        whose, counts = " on the file and the run", describe_weights(notes.all)
         title = f"{plural(len(notes.all), 'note')}{whose}{counts}"
         if notes.typed:
             title = f"{len(notes)} of {plural(len(notes.all), 'note')}: {cells(notes.typed, 40)}"
-        behind = self._behind(width)
+        model_lines = self._model_lines(width)
         if not len(notes):
             none = f" {NONE_MATCHES if notes.typed else NO_NOTE}"
-            return [rule(title, width, self.glyphs), [(none, "dim")], *behind]
-        hidden = bool(behind) and not self._has_room(behind, width, height)
-        behind = [] if hidden else behind
+            return [rule(title, width, self.glyphs), [(none, "dim")], *model_lines]
+        hidden = bool(model_lines) and not self._has_room(model_lines, width, height)
+        model_lines = [] if hidden else model_lines
         if hidden != self._is_behind_hidden:
             # What made the rows is found behind the first frame.
             self._is_behind_hidden = hidden
             self.call_later(lambda: self.show_hints(self._hints()))
-        rows = max(height - 1 - len(behind), 1)
+        rows = max(height - 1 - len(model_lines), 1)
         self.top = notes.first_in_view(self.top, self.focus_at, rows, width)
         lines: list[Line] = []
         index = self.top
         while index < len(notes) and len(lines) < rows:
-            here = index == self.focus_at
+            is_at_cursor = index == self.focus_at
             first, *more = notes.lines(index, width)
-            lines += [[(">" if here else " ", "accent"), *first], *([(" ", ""), *line] for line in more)]
+            lines += [
+                [(">" if is_at_cursor else " ", "accent"), *first],
+                *([(" ", ""), *line] for line in more),
+            ]
             index += 1
         # The last one may be cut: it is not counted as seen.
         below = len(notes) - index + (len(lines) > rows)
@@ -112,7 +115,7 @@ class NotesView(ScreenView):
             title += f"{f', {self.top} above' * bool(self.top)}{f', {below} below' * bool(below)}"
             title = title if len(title) + 4 <= width else title.replace(whose, "", 1)
         source = self._source(width, rows - len(lines))
-        return [rule(title, width, self.glyphs), *lines[:rows], *behind, *source]
+        return [rule(title, width, self.glyphs), *lines[:rows], *model_lines, *source]
 
     def _has_room(self, behind: list[Line], width: int, height: int) -> bool:
         """Whether what made the rows stands below the notes: where all of them are whole above it, and under
@@ -123,7 +126,7 @@ class NotesView(ScreenView):
             self.focus_at == last and self.notes.fits(last, rows, width)
         )
 
-    def _behind(self, width: int) -> list[Line]:
+    def _model_lines(self, width: int) -> list[Line]:
         """What made the rows of the file, under the words of the summary for it; none until it is found.
         It is no note: a run does not use it.
         """
@@ -150,13 +153,13 @@ class NotesView(ScreenView):
             return []
         # The blank row, the heading, and the mark of a column.
         key = (path, diagnostic.line, min((rows - 4) // 2, _MOST_AROUND))
-        if self._shown is None or self._shown[0] != key:
-            self._shown = key, SourceLines(path, diagnostic.line, stamp, key[2])
-        source = self._shown[1]
+        if self._cached_source is None or self._cached_source[0] != key:
+            self._cached_source = key, SourceLines(path, diagnostic.line, stamp, key[2])
+        source = self._cached_source[1]
         if source.problem:
             return []
-        title = f"{cells(os.path.basename(path), 60)}, {NoteList.place(diagnostic)}"
-        return [[], rule(title, width, self.glyphs), *source.drawn(diagnostic.column, width, self.glyphs)]
+        title = f"{cells(os.path.basename(path), 60)}, {NoteList.location_text(diagnostic)}"
+        return [[], rule(title, width, self.glyphs), *source.draw(diagnostic.column, width, self.glyphs)]
 
     def changed(self) -> None:
         """Show where one is now, and the keys that do something there."""
@@ -176,55 +179,55 @@ class NotesView(ScreenView):
         source, title = None, NO_LINE
         if diagnostic.line is not None:
             source = SourceLines(path, diagnostic.line, self.session.stamps.get(path))
-            title = f"{cells(os.path.basename(path), 60)}, {NoteList.place(diagnostic)}"
+            title = f"{cells(os.path.basename(path), 60)}, {NoteList.location_text(diagnostic)}"
         glyphs, role = self.glyphs, ROLES[diagnostic.weight]
-        taking = self._taking(diagnostic)
+        taking = self._setup_with_files(diagnostic)
         if taking is not None:
             title, ending = NOT_TAKEN, "t runs it with them, Esc closes"
             panel = TryPanel(
                 title, lambda width: note_lines(diagnostic, None, width, glyphs, role), glyphs, ending
             )
-            self._app.push_screen(panel, lambda yes: self._take(taking) if yes else None)
+            self._app.push_screen(panel, lambda yes: self._run_setup(taking) if yes else None)
             return
         self._app.push_screen(
             Panel(title, lambda width: note_lines(diagnostic, source, width, glyphs, role), glyphs)
         )
 
-    def _taking(self, diagnostic: Diagnostic) -> Given | None:
+    def _setup_with_files(self, diagnostic: Diagnostic) -> RunInput | None:
         """The run that takes the files of a note that they were not taken; None for other notes."""
         if diagnostic.code != "files-not-taken":
             return None
         # Imported here: no other run has such files.
-        from simcore.executing.untaken import taken
+        from simcore.executing.sibling_files import with_sibling_files
 
-        return taken(cast("Execution", self.session.current.setup))
+        return with_sibling_files(cast("Execution", self.session.current.setup))
 
-    def _take(self, setup: Given) -> None:
+    def _run_setup(self, setup: RunInput) -> None:
         """That run, kept."""
         self._app.runs.try_run(setup)
 
     def action_filter(self) -> None:
         """Only what has the words, while they are typed; Esc leaves the list as it was."""
-        self._before = self.focus_at, self.notes.typed
+        self._previous_filter = self.focus_at, self.notes.typed
         self._prompt = LivePrompt("filter", self.notes.typed, self._filter_typed)
-        self._app.push_screen(self._prompt, self._filtered)
+        self._app.push_screen(self._prompt, self._finish_filter)
 
     def _filter_typed(self, text: str) -> None:
         self._filter(text)
         if self._prompt is not None:
-            self._prompt.say(f"{len(self.notes)} of {plural(len(self.notes.all), 'note')}")
+            self._prompt.show_answer(f"{len(self.notes)} of {plural(len(self.notes.all), 'note')}")
 
     def _filter(self, text: str) -> None:
         """Another filter; the cursor stays on its note where that is left."""
         here = self.notes[self.focus_at] if len(self.notes) else None
         self.notes.filter(text)
-        self.focus_at = 0 if here is None else self.notes.place_of(here)
+        self.focus_at = 0 if here is None else self.notes.index_of(here)
         self.changed()
 
-    def _filtered(self, text: str | None) -> None:
+    def _finish_filter(self, text: str | None) -> None:
         self._prompt = None
         if text is None:
-            focus, typed = self._before
+            focus, typed = self._previous_filter
             self.notes.filter(typed)
             self.focus_at = focus
         self.changed()

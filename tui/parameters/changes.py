@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from simcore.diagnostics import Cancelled, InputError, UsageError
-from simcore.parameters import Given
+from simcore.parameters import RunInput
 from simcore.records import NamedTuple
-from simcore.trace.contexts import Work
+from simcore.trace.contexts import StepWork
 from simcore.trace.run import Run
 from tui.parameters.fields import FormField
 
 # Step times that are remembered while one scrubs.
-_MOST_KNOWN = 500
+_MAX_CACHED = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class FieldChange:
     the value does not fit there."""
 
     words: str
-    alone: Given | None
-    without: Given | None
+    alone: RunInput | None
+    without: RunInput | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,45 +36,49 @@ class ChangeTimes:
     words: str
     alone_ns: int | None
     without_ns: int | None
-    work: Work | None = None
+    work: StepWork | None = None
 
 
 class _Step(NamedTuple):
     """A step's time, and its work."""
 
     ns: int
-    work: Work | None
+    work: StepWork | None
 
 
-def changes_of(fields: Sequence[FormField], opened: Any, now: Any) -> list[FieldChange]:
+def list_changes(fields: Sequence[FormField], opened: Any, now: Any) -> list[FieldChange]:
     """What was changed in the run since it was opened, in the order of the form. opened, now: their bases."""
     changes = []
     for field in fields:
         if field.differs(opened, now):
             words = field.words(field.text(now))
-            changes.append(FieldChange(words, _moved(field, now, opened), _moved(field, opened, now)))
+            changes.append(
+                FieldChange(
+                    words, _setup_with_field(field, now, opened), _setup_with_field(field, opened, now)
+                )
+            )
     return changes
 
 
-def _moved(field: FormField, source: Any, target: Any) -> Given | None:
-    setup: Given = target.setup
+def _setup_with_field(field: FormField, source: Any, target: Any) -> RunInput | None:
+    setup: RunInput = target.setup
     try:
-        return setup.changed(**field.moved(source, target))
+        return setup.with_changes(**field.copy_value(source, target))
     except UsageError:
         return None
 
 
-class KnownStepTimes:
+class StepTimeCache:
     """Step times by setup, each found once."""
 
     def __init__(self) -> None:
-        self._known: dict[Given, _Step | None] = {}
+        self._step_by_setup: dict[RunInput, _Step | None] = {}
 
     def remember(self, run: Run) -> None:
         """Take the step time of a run that was found anyway."""
-        self._known[run.setup] = _Step(run.step_time_ns, run.shape.work)
+        self._step_by_setup[run.setup] = _Step(run.step_time_ns, run.shape.work)
 
-    def of(
+    def find_times(
         self,
         changes: Sequence[FieldChange],
         now: Run,
@@ -82,26 +86,26 @@ class KnownStepTimes:
         cancelled: Callable[[], bool],
     ) -> list[ChangeTimes]:
         """The times of all changes of a run. Raises `Cancelled` when `cancelled()` becomes true."""
-        asked = dict.fromkeys(
+        setups = dict.fromkeys(
             setup for change in changes for setup in (change.alone, change.without) if setup
         )
         # A copy: a search that was cancelled may still write.
-        known = dict(self._known)
+        cached = dict(self._step_by_setup)
         # None is what cannot be, and has no time.
-        steps: dict[Given | None, _Step | None] = {None: None}
-        steps.update((setup, known[setup]) for setup in asked if setup in known)
-        missing = [setup for setup in asked if setup not in known]
-        if len(known) + len(missing) > _MOST_KNOWN:
-            self._known = {setup: known[setup] for setup in asked if setup in known}
-        for done, setup in enumerate(missing):
+        steps: dict[RunInput | None, _Step | None] = {None: None}
+        steps.update((setup, cached[setup]) for setup in setups if setup in cached)
+        missing = [setup for setup in setups if setup not in cached]
+        if len(cached) + len(missing) > _MAX_CACHED:
+            self._step_by_setup = {setup: cached[setup] for setup in setups if setup in cached}
+        for finished, setup in enumerate(missing):
             if cancelled():
                 raise Cancelled
-            progress(done, len(missing))
-            steps[setup] = self._known[setup] = _step(now, setup, cancelled)
+            progress(finished, len(missing))
+            steps[setup] = self._step_by_setup[setup] = _step(now, setup, cancelled)
         return [_times(change.words, steps[change.alone], steps[change.without]) for change in changes]
 
 
-def _step(now: Run, setup: Given, cancelled: Callable[[], bool]) -> _Step | None:
+def _step(now: Run, setup: RunInput, cancelled: Callable[[], bool]) -> _Step | None:
     try:
         run = now.rerun(setup, cancelled)
     except (UsageError, InputError):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simcore.trace.figures import each_words, per_work
+from simcore.trace.figures import compare_by_work, each_words
 from simcore.trace.run import Run, account_ns
 from simcore.trace.track import Track
-from simcore.units import change_percent, duration, plural, signed
+from simcore.units import change_percent, duration, plural, signed_duration
 from tui.chrome import run_difference
 from tui.frame import ASCII, Glyphs, Line, cells, largest, width_of, wrapped
 from tui.parameters.changes import ChangeTimes
 from tui.summary.bars import account_bar
-from tui.summary.panels import large
+from tui.summary.panels import large_digits
 
 # Rows of the accounts of both runs and of two bars: with less room the bars are left out.
 _LEAST_BARS = 5
@@ -76,13 +76,17 @@ def compact_lines(
         weights = [
             (int(change.alone_ns is None), abs((change.alone_ns or step) - step)) for change in changes
         ]
-        lines += _most(alone[0], alone[1:], [] if progress else weights, height - len(lines))
+        lines += _largest_rows(alone[0], alone[1:], [] if progress else weights, height - len(lines))
     accounts = _accounts(opened, now)
     weights = [(abs(is_now - was), is_now) for _, was, is_now in accounts]
-    return lines + _most(_ACCOUNT_HEADING, [*map(_account_line, accounts)], weights, height - len(lines))
+    return lines + _largest_rows(
+        _ACCOUNT_HEADING, [*map(_account_line, accounts)], weights, height - len(lines)
+    )
 
 
-def _most(heading: Line, lines: list[Line], weights: Sequence[tuple[int, int]], rows: int) -> list[Line]:
+def _largest_rows(
+    heading: Line, lines: list[Line], weights: Sequence[tuple[int, int]], rows: int
+) -> list[Line]:
     """A table in `rows` lines: rows of the largest weights, and in the heading how many there are more."""
     if rows <= 0:
         return []
@@ -98,7 +102,7 @@ def _most(heading: Line, lines: list[Line], weights: Sequence[tuple[int, int]], 
 def step_line(opened: Run, now: Run) -> Line:
     """The step time in a line, and what it was."""
     head: Line = [("step ", ""), (duration(now.step_time_ns), "bright")]
-    if per_work(opened.shape, now.shape) is not None and each_words(now.shape):
+    if compare_by_work(opened.shape, now.shape) is not None and each_words(now.shape):
         head.append((f", {each_words(now.shape)}", ""))
     if now is not opened:
         head += [("   was ", "dim"), (duration(opened.step_time_ns), ""), ("   ", ""),
@@ -111,22 +115,22 @@ def model_lines(opened: Run, now: Run, width: int) -> list[Line]:
     figures, before = now.model.model_figures, opened.model.model_figures
     if figures is None or before is None:
         return []
-    from simcore.analysis.model_figures import memory_words
+    from simcore.analysis.model_figures import format_memory
 
-    reaches = f"MFU {100 * figures.throughput.mfu:.1f} %"
+    mfu_text = f"MFU {100 * figures.throughput.mfu:.1f} %"
     was = f", was {100 * before.throughput.mfu:.1f} %" if now is not opened else ""
-    words = memory_words(figures)
+    words = format_memory(figures)
     short = "fits" if figures.fits else "does not fit"
-    room = width - len(reaches) - len(was) - 3
+    room = width - len(mfu_text) - len(was) - 3
     memory = next((text for text in (f"memory {words}", words, short) if len(text) <= room), short)
     role = "" if figures.fits else "worse"
-    return [[(memory, role), (f"   {reaches}", ""), (was, "dim")]]
+    return [[(memory, role), (f"   {mfu_text}", ""), (was, "dim")]]
 
 
 def figure_lines(opened: Run, now: Run, glyphs: Glyphs, width: int) -> list[Line]:
     """The step time in large digits, beside it what it was; where it fits, what a micro-batch takes."""
     step = duration(now.step_time_ns)
-    rows = ["", step, ""] if glyphs is ASCII else large(step)
+    rows = ["", step, ""] if glyphs is ASCII else large_digits(step)
     left = max(len(row) for row in rows) + 4
     was: list[Line] = [[], [], []]
     each = each_words(now.shape)
@@ -203,7 +207,7 @@ def _accounts(opened: Run, now: Run) -> list[tuple[str, int, int]]:
 
 def _account_line(account: tuple[str, int, int]) -> Line:
     name, was, is_now = account
-    diff = "=" if is_now == was else signed(is_now - was)
+    diff = "=" if is_now == was else signed_duration(is_now - was)
     return [(f"  {name:<14}{duration(was):>9} {duration(is_now):>9} {diff:>10}", "")]
 
 
@@ -211,26 +215,26 @@ def _bars(opened: Run, now: Run, width: int, room: int, glyphs: Glyphs) -> list[
     """Stages spread over the pipeline, each as opened and now, on one scale; then what their parts are."""
     changed = now is not opened
     runs = [("opened", opened), ("now", now)] if changed else [("", now)]
-    whole = max(run.step_time_ns for _, run in runs)
+    longest_ns = max(run.step_time_ns for _, run in runs)
     left = 17 if changed else 15
     bar = max(width - left - 1, 4)
-    end = duration(whole)
+    end = duration(longest_ns)
     tracks = [_tracks_by_stage(run) for _, run in runs]
     count = min(map(len, tracks))
-    stages = _spread(count, (room - 1) // len(runs))
-    out = _left_out(count - len(stages), max(bar - 1 - len(end), 0))
+    stages = _spread_indices(count, (room - 1) // len(runs))
+    out = _left_out_text(count - len(stages), max(bar - 1 - len(end), 0))
     lines: list[Line] = [[(f"{'where it goes':<{left}}0{out}{end}", "dim")]]
-    drawn: set[str] = set()
+    used_glyphs: set[str] = set()
     for stage in stages:
-        for number, (name, run) in enumerate(runs):
-            of_stage = tracks[number][stage]
+        for run_index, (name, run) in enumerate(runs):
+            of_stage = tracks[run_index][stage]
             ranks = sum(len(track.ranks) for track in of_stage)
-            label = f" stage {stage:>2}" if number == 0 else ""
+            label = f" stage {stage:>2}" if run_index == 0 else ""
             label = f"{label:<10}{name}"
-            *parts, rest = account_bar(account_ns(run, of_stage), whole * ranks, bar, glyphs)
-            drawn.update(text[0] for text, _ in parts if text)
+            *parts, rest = account_bar(account_ns(run, of_stage), longest_ns * ranks, bar, glyphs)
+            used_glyphs.update(text[0] for text, _ in parts if text)
             lines.append([(f"{label:<{left}}", ""), *parts, rest])
-    return [*lines, _legend(drawn, width, glyphs)]
+    return [*lines, _legend(used_glyphs, width, glyphs)]
 
 
 def _tracks_by_stage(run: Run) -> list[list[Track]]:
@@ -240,16 +244,16 @@ def _tracks_by_stage(run: Run) -> list[list[Track]]:
     return [*by_stage.values()]
 
 
-def _left_out(count: int, room: int) -> str:
+def _left_out_text(count: int, room: int) -> str:
     """How many stages have no bar, in the middle of `room` cells of the scale."""
     texts = (f" {plural(count, 'stage')} left out ", f" {count} left out ")
     text = next((text for text in texts if count and len(text) <= room), "")
     return f"{text:^{room}}"
 
 
-def _legend(drawn: set[str], width: int, glyphs: Glyphs) -> Line:
+def _legend(used_glyphs: set[str], width: int, glyphs: Glyphs) -> Line:
     """What the glyphs of the bars are, as far as there is room. drawn: those that the bars have."""
-    drawn_fills = [(fill, meanings) for fill, *meanings in _LEGEND if glyphs.fills[fill] in drawn]
+    drawn_fills = [(fill, meanings) for fill, *meanings in _LEGEND if glyphs.fills[fill] in used_glyphs]
     long = sum(len(meanings[0]) + 3 for _, meanings in drawn_fills) - 1 <= width
     line: Line = []
     for fill, meanings in drawn_fills:
@@ -262,7 +266,7 @@ def _legend(drawn: set[str], width: int, glyphs: Glyphs) -> Line:
     return line
 
 
-def _spread(count: int, most: int) -> list[int]:
+def _spread_indices(count: int, most: int) -> list[int]:
     """At most `most` of 0..count-1, the first and the last among them."""
     if count <= most or most < 2:
         return list(range(count))[: max(most, 1)]

@@ -6,32 +6,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simcore.asked.choices import choices
 from simcore.cluster import DEFAULT_PRESET, Cluster
 from simcore.diagnostics import InputError, UsageError
-from simcore.executing.executed import Execution
+from simcore.executing.execution_result import Execution
 from simcore.executing.run import values_in_force
 from simcore.names import ASTRA_SIM_2
-from simcore.parameters import FLAGS, Given
+from simcore.parameter_values.choices import choices
+from simcore.parameters import FLAGS, RunInput
 from simcore.records import NamedTuple
-from simcore.runs.executed import TraceResults
-from simcore.units import number
+from simcore.runs.executed import ExecutedRun
+from simcore.units import format_number
 from tui.parameters.fields import (
-    GIVEN,
+    FROM_USER,
     FormField,
     ParameterField,
     Values,
+    cluster_origin,
     next_name,
-    of_cluster,
+    parse_typed,
     scrubbed_count,
-    typed_value,
 )
 from tui.parameters.source import FormSource
 
 _NONE = "-"
 
 
-class ExecutionBasis(NamedTuple):
+class ExecutionContext(NamedTuple):
     """What the fields of execution traces know. world: how many ranks there are. used: what is in force of
     parameters that are not given: of the system file, of the cluster, or a default.
     """
@@ -45,27 +45,27 @@ class ExecutionBasis(NamedTuple):
 class ExecutionField(ParameterField):
     """One parameter, typed as on the command line; `-` takes it back."""
 
-    def text(self, basis: Any) -> str:
-        value = self._value(basis)
+    def text(self, context: Any) -> str:
+        value = self._value(context)
         if value is None or value == ():
             return _NONE
         if isinstance(value, bool):
             return "on" if value else "off"
         if isinstance(value, tuple):
             return " ".join(value)
-        return number(value) if isinstance(value, int | float) else str(value)
+        return format_number(value) if isinstance(value, int | float) else str(value)
 
-    def shown(self, basis: Any) -> str:
-        if self.flag.field != "dim" or basis.setup.parameters.dim:
-            return self.text(basis)
-        return " x ".join(_dimension_words(dimension) for dimension in basis.used["dim"])
+    def displayed_value(self, context: Any) -> str:
+        if self.flag.field != "dim" or context.setup.parameters.dim:
+            return self.text(context)
+        return " x ".join(_dimension_words(dimension) for dimension in context.used["dim"])
 
-    def _value(self, basis: Any) -> Any:
-        value = getattr(basis.setup.parameters, self.flag.field)
-        return basis.used.get(self.flag.field) if value is None or value == () else value
+    def _value(self, context: Any) -> Any:
+        value = getattr(context.setup.parameters, self.flag.field)
+        return context.used.get(self.flag.field) if value is None or value == () else value
 
-    def scrubbed(self, basis: Any, direction: int, large: bool) -> Values:
-        field, value = self.flag.field, self._value(basis)
+    def scrubbed(self, context: Any, direction: int, large: bool) -> Values:
+        field, value = self.flag.field, self._value(context)
         if self.flag.kind == "switch":
             return {field: not value}
         if self.flag.kind == "word":
@@ -87,19 +87,19 @@ class ExecutionField(ParameterField):
             return ("analytical", "links")
         return choices(self.flag.field)
 
-    def typed(self, basis: Any, text: str) -> Values:
+    def typed(self, context: Any, text: str) -> Values:
         if text.strip() in ("", _NONE):
             return {self.flag.field: self.flag.default}
-        value = typed_value(self.flag, text.strip(), self._names() if self.flag.kind == "word" else ())
+        value = parse_typed(self.flag, text.strip(), self._names() if self.flag.kind == "word" else ())
         return {self.flag.field: value}
 
-    def origin(self, basis: Any) -> str:
-        if getattr(basis.setup.parameters, self.flag.field) != self.flag.default:
-            return GIVEN
-        if self.flag.field not in basis.used:
+    def origin(self, context: Any) -> str:
+        if getattr(context.setup.parameters, self.flag.field) != self.flag.default:
+            return FROM_USER
+        if self.flag.field not in context.used:
             return "default"
-        of_system = basis.setup.parameters.system is not None and self.flag.field != "dim"
-        return "the files" if of_system else of_cluster(basis)
+        of_system = context.setup.parameters.system is not None and self.flag.field != "dim"
+        return "the files" if of_system else cluster_origin(context)
 
 
 def _dimension_words(flag: str) -> str:
@@ -111,22 +111,22 @@ def _dimension_words(flag: str) -> str:
 class ExecutionForm(FormSource):
     """Every parameter that execution traces have."""
 
-    def basis(self, run: TraceResults) -> ExecutionBasis:
+    def make_context(self, run: ExecutedRun) -> ExecutionContext:
         """Of a run that is there."""
         executed = run.executed
-        return ExecutionBasis(
-            run.setup, len(run.ranks), _used(executed.cluster, executed.used, run.parameters.dim)
+        return ExecutionContext(
+            run.setup, len(run.ranks), _used_values(executed.cluster, executed.used, run.parameters.dim)
         )
 
-    def near(self, setup: Execution, basis: ExecutionBasis) -> ExecutionBasis:
+    def make_draft_context(self, setup: Execution, context: ExecutionContext) -> ExecutionContext:
         """Of a draft; what cannot be read leaves what was in force."""
         try:
-            used = _used(*values_in_force(setup, basis.world), setup.parameters.dim)
+            used = _used_values(*values_in_force(setup, context.world), setup.parameters.dim)
         except (UsageError, InputError):
-            used = basis.used
-        return ExecutionBasis(setup, basis.world, used)
+            used = context.used
+        return ExecutionContext(setup, context.world, used)
 
-    def fields(self, basis: ExecutionBasis) -> list[FormField]:
+    def fields(self, context: ExecutionContext) -> list[FormField]:
         """Those of the table whose flag says so."""
         return [
             ExecutionField(
@@ -141,14 +141,16 @@ class ExecutionForm(FormSource):
             if "execution" in flag.of
         ]
 
-    def balanced(self, run: TraceResults, draft: Given) -> Values:
+    def balance_stages(self, run: ExecutedRun, draft: RunInput) -> Values:
         """Stages are not known."""
         raise UsageError("balancing is of measured stages; execution traces do not tell stages")
 
 
-def _used(cluster: Cluster, values: Mapping[str, Any], given: Sequence[str]) -> Mapping[str, Any]:
-    used = {**values, "dim": tuple(dim.written() for dim in cluster.dims)}
+def _used_values(
+    cluster: Cluster, values: Mapping[str, Any], stated_dims: Sequence[str]
+) -> Mapping[str, Any]:
+    used = {**values, "dim": tuple(dim.file_unit_flag() for dim in cluster.dims)}
     if any(cluster.algorithms):
-        named = ((index, name) for index, name in enumerate(cluster.algorithms) if name is not None)
-        used["algorithm"] = tuple(f"{index}={name}" for index, name in named)
-    return used if given else {**used, "cluster": DEFAULT_PRESET}
+        set_algorithms = ((index, name) for index, name in enumerate(cluster.algorithms) if name is not None)
+        used["algorithm"] = tuple(f"{index}={name}" for index, name in set_algorithms)
+    return used if stated_dims else {**used, "cluster": DEFAULT_PRESET}

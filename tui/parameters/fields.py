@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simcore.asked.choices import choices
-from simcore.asked.values import Unfit, check_item, form_of, text_value
 from simcore.cluster import (
     ALGORITHM_NAMES,
     DEFAULT_PRESET,
@@ -24,19 +22,21 @@ from simcore.cluster import (
 from simcore.compat.simai_network import simai_bandwidths
 from simcore.diagnostics import UsageError
 from simcore.names import WORKLOAD_DIALECTS
-from simcore.networks import NETWORKS, AskedNetwork, check_network, unused_fields
-from simcore.parameters import FLAGS, Flag, belongs, flag_of, least_count, parse_value
+from simcore.networks import NETWORKS, NetworkParameters, check_network, unused_fields
+from simcore.parameter_values.choices import choices
+from simcore.parameter_values.values import InvalidValue, check_item, form_of, text_value
+from simcore.parameters import FLAGS, Flag, applies_to, flag_of, least_count, parse_value
 from simcore.records import replace
-from simcore.units import number, short_number
-from tui.parameters.basis import (
-    Basis,
+from simcore.units import format_number, short_number
+from tui.parameters.form_context import (
+    FormContext,
     HasSetup,
     Origin,
-    basis_of,
+    default_value,
     is_one_loop,
-    not_given,
+    make_draft_context,
+    model_defaults,
     origin_of,
-    values_of_model,
 )
 
 # By field of the parameters: what it becomes.
@@ -65,54 +65,54 @@ class FormField:
         """How the value of a list is written, for a field that is typed alone; empty for the others."""
         return ""
 
-    def shown(self, basis: Basis) -> str:
+    def displayed_value(self, context: FormContext) -> str:
         """The value as the form has it, where that is shorter than what is typed."""
-        return self.text(basis)
+        return self.text(context)
 
     def is_named_by(self, refusal: str) -> bool:
         """Whether a refusal begins with the flag of the field."""
         return refusal.startswith((f"{self.option} ", f"{self.option}:"))
 
-    def text(self, basis: Basis) -> str:
+    def text(self, context: FormContext) -> str:
         """The value now. Never raises."""
         raise NotImplementedError
 
-    def scrubbed(self, basis: Basis, direction: int, large: bool) -> Values:
+    def scrubbed(self, context: FormContext, direction: int, large: bool) -> Values:
         """What the value one step (or a factor of 2, `large`) up or down changes."""
         raise NotImplementedError
 
-    def typed(self, basis: Basis, text: str) -> Values:
+    def typed(self, context: FormContext, text: str) -> Values:
         """What the value that was typed changes. Raises `UsageError`."""
         raise NotImplementedError
 
-    def reset(self, basis: Basis, opened: Basis) -> Values:
+    def reset(self, context: FormContext, opened: FormContext) -> Values:
         """What this value as it was when the file was opened changes."""
         raise NotImplementedError
 
-    def origin(self, basis: Basis) -> str:
+    def origin(self, context: FormContext) -> str:
         """Where the value comes from, in a word or three."""
         raise NotImplementedError
 
-    def implied(self, basis: Basis) -> str:
+    def implied(self, context: FormContext) -> str:
         """What other parameters do in place of this one, said where its value comes from; "" for nothing."""
         return ""
 
-    def differs(self, basis: Basis, other: Basis) -> bool:
+    def differs(self, context: FormContext, other: FormContext) -> bool:
         """Whether the two runs were given different values."""
         raise NotImplementedError
 
-    def moved(self, source: Basis, target: Basis) -> Values:
+    def copy_value(self, source: FormContext, target: FormContext) -> Values:
         """What this value of the source's changes of the target. Raises `UsageError`."""
         raise NotImplementedError
 
 
 # Where a value comes from that the command line or a file of parameters states.
-GIVEN = "given"
+FROM_USER = "given"
 
 
-def of_cluster(basis: HasSetup) -> str:
+def cluster_origin(context: HasSetup) -> str:
     """Where the values of the cluster come from."""
-    parameters = basis.setup.parameters
+    parameters = context.setup.parameters
     if parameters.cluster is None:
         return "default" if parameters.system is None else "the files"
     return "preset" if parameters.cluster in PRESETS else "the file"
@@ -151,14 +151,14 @@ class ParameterField(FormField):
 
     flag: Flag
 
-    def differs(self, basis: Basis, other: Basis) -> bool:
-        values = (getattr(one.setup.parameters, self.flag.field) for one in (basis, other))
+    def differs(self, context: FormContext, other: FormContext) -> bool:
+        values = (getattr(one.setup.parameters, self.flag.field) for one in (context, other))
         return len({*values}) > 1
 
-    def moved(self, source: Basis, target: Basis) -> Values:
+    def copy_value(self, source: FormContext, target: FormContext) -> Values:
         return self.reset(target, source)
 
-    def reset(self, basis: Basis, opened: Basis) -> Values:
+    def reset(self, context: FormContext, opened: FormContext) -> Values:
         return {self.flag.field: getattr(opened.setup.parameters, self.flag.field)}
 
 
@@ -166,27 +166,29 @@ class ParameterField(FormField):
 class FlagField(ParameterField):
     """A field over one flag of a workload's command line."""
 
-    def _value(self, basis: Basis) -> Any:
-        value = getattr(basis.setup.parameters, self.flag.field)
+    def _value(self, context: FormContext) -> Any:
+        value = getattr(context.setup.parameters, self.flag.field)
         if value is not None:
             return value
-        of_model = values_of_model(basis)
+        of_model = model_defaults(context)
         if self.flag.field in of_model:
             return of_model[self.flag.field]
         if self.flag.field in _DEGREES:
-            return getattr(basis.layout, self.flag.field)
+            return getattr(context.layout, self.flag.field)
         if self.flag.field == "dialect":
-            return basis.workload.as_written.dialect
+            return context.workload.as_written.dialect
         if self.flag.kind == "text":
             return "none"
         if self.flag.field in _OF_TYPE:
-            return simai_bandwidths(basis.setup.parameters.part(AskedNetwork))[self.flag.field]
-        values = parameter_values(basis.cluster)
-        return values[self.flag.field] if self.flag.field in values else not_given(self.flag.field, basis)
+            return simai_bandwidths(context.setup.parameters.part(NetworkParameters))[self.flag.field]
+        values = parameter_values(context.cluster)
+        return (
+            values[self.flag.field] if self.flag.field in values else default_value(self.flag.field, context)
+        )
 
-    def text(self, basis: Basis) -> str:
+    def text(self, context: FormContext) -> str:
         try:
-            value = self._value(basis)
+            value = self._value(context)
         except UsageError:
             # What it would be taken from cannot be.
             return "default"
@@ -194,11 +196,11 @@ class FlagField(ParameterField):
             return "on" if value else "off"
         if isinstance(value, tuple):
             return " ".join(value) or "none"
-        return number(value) if isinstance(value, int | float) else str(value)
+        return format_number(value) if isinstance(value, int | float) else str(value)
 
-    def scrubbed(self, basis: Basis, direction: int, large: bool) -> Values:
+    def scrubbed(self, context: FormContext, direction: int, large: bool) -> Values:
         flag = self.flag
-        value = self._value(basis)
+        value = self._value(context)
         if flag.kind == "switch":
             return {flag.field: not value}
         if flag.kind == "word":
@@ -214,60 +216,64 @@ class FlagField(ParameterField):
             return self._checked(max(round(changed_scale, 4), 0.0))
         return self._checked(scrubbed_figure(value, direction, large))
 
-    def origin(self, basis: Basis) -> str:
+    def origin(self, context: FormContext) -> str:
         field = self.flag.field
-        value = getattr(basis.setup.parameters, field)
+        value = getattr(context.setup.parameters, field)
         if value is not None:
-            return "default" if value == self.flag.default else GIVEN
-        if basis.workload.maker is not None and (self.flag.in_file or "workload" not in self.flag.of):
+            return "default" if value == self.flag.default else FROM_USER
+        if context.workload.maker is not None and (self.flag.in_file or "workload" not in self.flag.of):
             return "assumed"
         if self.flag.in_file:
-            workload = basis.workload.as_written
-            in_blocks = not is_one_loop(basis)
-            return _ORIGINS[origin_of(workload, field, self._value(basis), in_blocks)]
-        return of_cluster(basis) if field in parameter_values(basis.cluster) else "default"
+            workload = context.workload.as_written
+            in_blocks = not is_one_loop(context)
+            return _ORIGINS[origin_of(workload, field, self._value(context), in_blocks)]
+        return cluster_origin(context) if field in parameter_values(context.cluster) else "default"
 
     def _checked(self, value: int | float) -> Values:
         """A value that the command line takes too. Raises `UsageError`."""
         return {self.flag.field: parse_value(self.flag, repr(value))}
 
-    def typed(self, basis: Basis, text: str) -> Values:
-        value = typed_value(self.flag, text, _of_workloads(self.flag))
+    def typed(self, context: FormContext, text: str) -> Values:
+        value = parse_typed(self.flag, text, _of_workloads(self.flag))
         return {self.flag.field: value}
 
 
-def typed_value(flag: Flag, text: str, known: tuple[str, ...]) -> Any:
+def parse_typed(flag: Flag, text: str, allowed: tuple[str, ...]) -> Any:
     """What is typed as a value of `flag`. known: of a word, what it may be. Raises `UsageError`."""
     try:
-        return text_value(flag, text, known)
-    except Unfit as unfit:
-        said = f" {unfit.said}" if unfit.said else f": {unfit.expected} is expected"
-        raise UsageError(f"{flag.option}{said}") from None
+        return text_value(flag, text, allowed)
+    except InvalidValue as unfit:
+        reason = f" {unfit.message}" if unfit.message else f": {unfit.expected} is expected"
+        raise UsageError(f"{flag.option}{reason}") from None
 
 
 @dataclass(frozen=True, slots=True)
 class TextField(FlagField):
     """A preset or a file; the presets are the choices. Dimensions that were changed go with it."""
 
-    def origin(self, basis: Basis) -> str:
-        given = basis.setup.parameters.cluster or basis.setup.parameters.system or basis.setup.parameters.dim
-        if self.flag.field == "cluster" and not given and basis.workload.maker is None:
+    def origin(self, context: FormContext) -> str:
+        stated_cluster = (
+            context.setup.parameters.cluster
+            or context.setup.parameters.system
+            or context.setup.parameters.dim
+        )
+        if self.flag.field == "cluster" and not stated_cluster and context.workload.maker is None:
             # `none default` stood beside a note of h100-8.
             return f"{DEFAULT_PRESET} assumed"
-        return FlagField.origin(self, basis)
+        return FlagField.origin(self, context)
 
-    def scrubbed(self, basis: Basis, direction: int, large: bool) -> Values:
+    def scrubbed(self, context: FormContext, direction: int, large: bool) -> Values:
         if self.flag.field != "cluster":
             raise UsageError(f"{self.flag.option}: type the name of a file")
-        name = next_name(tuple(PRESETS), basis.setup.parameters.cluster or DEFAULT_PRESET, direction)
+        name = next_name(tuple(PRESETS), context.setup.parameters.cluster or DEFAULT_PRESET, direction)
         return {"cluster": name, "dim": ()}
 
-    def typed(self, basis: Basis, text: str) -> Values:
+    def typed(self, context: FormContext, text: str) -> Values:
         name = None if text in ("", "none") else text
         changed = {self.flag.field: name}
         return changed | {"dim": ()} if self.flag.field == "cluster" and name else changed
 
-    def reset(self, basis: Basis, opened: Basis) -> Values:
+    def reset(self, context: FormContext, opened: FormContext) -> Values:
         changed = {self.flag.field: getattr(opened.setup.parameters, self.flag.field)}
         return changed | {"dim": opened.setup.parameters.dim} if self.flag.field == "cluster" else changed
 
@@ -276,11 +282,11 @@ class TextField(FlagField):
 class NetworkField(FlagField):
     """The network model; one that needs a file is typed: `busbw:FILE`."""
 
-    def scrubbed(self, basis: Basis, direction: int, large: bool) -> Values:
+    def scrubbed(self, context: FormContext, direction: int, large: bool) -> Values:
         names = tuple(name for name, model in NETWORKS.items() if model.argument is None)
-        return {self.flag.field: next_name(names, basis.setup.parameters.network, direction)}
+        return {self.flag.field: next_name(names, context.setup.parameters.network, direction)}
 
-    def typed(self, basis: Basis, text: str) -> Values:
+    def typed(self, context: FormContext, text: str) -> Values:
         check_network(text)
         return {self.flag.field: text}
 
@@ -302,62 +308,62 @@ class DimensionField(FormField):
         figure = text if text == "none" else short_number(float(text))
         return f"dim {self.index} {name} {figure} {self.unit}"
 
-    def text(self, basis: Basis) -> str:
+    def text(self, context: FormContext) -> str:
         try:
-            dims = dims_of(basis)
+            dims = find_dimensions(context)
         except UsageError:
             return "none"
         # Clusters differ in their number of dimensions, and the form may stand on another run's.
-        return number(getattr(dims[self.index], self.attribute)) if self.index < len(dims) else "none"
+        return format_number(getattr(dims[self.index], self.attribute)) if self.index < len(dims) else "none"
 
-    def shown(self, basis: Basis) -> str:
-        text = self.text(basis)
+    def displayed_value(self, context: FormContext) -> str:
+        text = self.text(context)
         return text if text == "none" else short_number(float(text))
 
-    def scrubbed(self, basis: Basis, direction: int, large: bool) -> Values:
-        value = getattr(self._dims(basis)[self.index], self.attribute)
-        return self._with(basis, scrubbed_figure(value, direction, large))
+    def scrubbed(self, context: FormContext, direction: int, large: bool) -> Values:
+        value = getattr(self._dims(context)[self.index], self.attribute)
+        return self._with(context, scrubbed_figure(value, direction, large))
 
-    def typed(self, basis: Basis, text: str) -> Values:
-        dims = [dimension.flag() for dimension in self._dims(basis)]
+    def typed(self, context: FormContext, text: str) -> Values:
+        dims = [dimension.flag() for dimension in self._dims(context)]
         parts = dims[self.index].split(":")
         parts[2 if self.attribute == "bandwidth" else 3] = text
         dims[self.index] = parse_dimension(":".join(parts)).flag()
         return {"dim": tuple(dims)}
 
-    def reset(self, basis: Basis, opened: Basis) -> Values:
+    def reset(self, context: FormContext, opened: FormContext) -> Values:
         value = getattr(self._dims(opened)[self.index], self.attribute)
-        changed = self._with(basis, value)
-        bare = basis_of(basis.setup.changed(dim=()), basis)
+        changed = self._with(context, value)
+        bare = make_draft_context(context.setup.with_changes(dim=()), context)
         if not opened.setup.parameters.dim and changed["dim"] == tuple(
-            dimension.flag() for dimension in dims_of(bare)
+            dimension.flag() for dimension in find_dimensions(bare)
         ):
             # As when none was given: then a preset grows with the world again.
             return {"dim": ()}
         return changed
 
-    def origin(self, basis: Basis) -> str:
-        return GIVEN if basis.setup.parameters.dim else of_cluster(basis)
+    def origin(self, context: FormContext) -> str:
+        return FROM_USER if context.setup.parameters.dim else cluster_origin(context)
 
-    def differs(self, basis: Basis, other: Basis) -> bool:
+    def differs(self, context: FormContext, other: FormContext) -> bool:
         # Of other kinds, sizes or another number of dimensions the change is that of all together.
-        given = basis.setup.parameters.dim != other.setup.parameters.dim
-        alike = given and shapes_of(basis) == shapes_of(other)
-        return alike and self.text(basis) != self.text(other)
+        has_other_dims = context.setup.parameters.dim != other.setup.parameters.dim
+        has_same_shapes = has_other_dims and dimension_shapes(context) == dimension_shapes(other)
+        return has_same_shapes and self.text(context) != self.text(other)
 
-    def moved(self, source: Basis, target: Basis) -> Values:
+    def copy_value(self, source: FormContext, target: FormContext) -> Values:
         text = self.text(source)
         return self.typed(target, text)
 
-    def _with(self, basis: Basis, value: float) -> Values:
-        dims = list(self._dims(basis))
+    def _with(self, context: FormContext, value: float) -> Values:
+        dims = list(self._dims(context))
         changed = replace(dims[self.index], **{self.attribute: value})
         dims[self.index] = parse_dimension(changed.flag())
         return {"dim": tuple(dimension.flag() for dimension in dims)}
 
-    def _dims(self, basis: Basis) -> tuple[Dimension, ...]:
+    def _dims(self, context: FormContext) -> tuple[Dimension, ...]:
         """All dimensions, this one among them. Raises `UsageError`."""
-        dims = dims_of(basis)
+        dims = find_dimensions(context)
         if self.index >= len(dims):
             raise UsageError(f"{self.label}: this cluster has {len(dims)} dimensions")
         return dims
@@ -372,46 +378,46 @@ class AlgorithmField(FormField):
     def is_named_by(self, refusal: str) -> bool:
         return refusal.startswith(f"{self.option} {self.index}=")
 
-    def text(self, basis: Basis) -> str:
-        given = dict(text.partition("=")[::2] for text in basis.setup.parameters.algorithm)
-        return given.get(str(self.index), "default")
+    def text(self, context: FormContext) -> str:
+        name_by_dimension = dict(text.partition("=")[::2] for text in context.setup.parameters.algorithm)
+        return name_by_dimension.get(str(self.index), "default")
 
-    def shown(self, basis: Basis) -> str:
+    def displayed_value(self, context: FormContext) -> str:
         """With what one collective alone has: `default, all-reduce ring`."""
-        parts = [text.partition("=") for text in basis.setup.parameters.algorithm]
-        own = [f"{which.partition(':')[0]} {name}" for which, _, name in parts
+        parts = [text.partition("=") for text in context.setup.parameters.algorithm]
+        collective_choices = [f"{which.partition(':')[0]} {name}" for which, _, name in parts
                if which.endswith(f":{self.index}")]  # fmt: skip
-        return ", ".join([self.text(basis), *own])
+        return ", ".join([self.text(context), *collective_choices])
 
-    def scrubbed(self, basis: Basis, direction: int, large: bool) -> Values:
+    def scrubbed(self, context: FormContext, direction: int, large: bool) -> Values:
         names = ("default", *ALGORITHM_NAMES)
-        return self.typed(basis, next_name(names, self.text(basis), direction))
+        return self.typed(context, next_name(names, self.text(context), direction))
 
-    def reset(self, basis: Basis, opened: Basis) -> Values:
-        return self.typed(basis, self.text(opened))
+    def reset(self, context: FormContext, opened: FormContext) -> Values:
+        return self.typed(context, self.text(opened))
 
-    def origin(self, basis: Basis) -> str:
-        return "by kind" if self.shown(basis) == "default" else GIVEN
+    def origin(self, context: FormContext) -> str:
+        return "by kind" if self.displayed_value(context) == "default" else FROM_USER
 
-    def differs(self, basis: Basis, other: Basis) -> bool:
-        return self.shown(basis) != self.shown(other)
+    def differs(self, context: FormContext, other: FormContext) -> bool:
+        return self.displayed_value(context) != self.displayed_value(other)
 
-    def moved(self, source: Basis, target: Basis) -> Values:
+    def copy_value(self, source: FormContext, target: FormContext) -> Values:
         return self.reset(target, source)
 
-    def typed(self, basis: Basis, text: str) -> Values:
-        given = f"{self.index}={text}"
-        check_algorithm(given, text, also=("default",))
+    def typed(self, context: FormContext, text: str) -> Values:
+        item = f"{self.index}={text}"
+        check_algorithm(item, text, also=("default",))
         others = [
             choice
-            for choice in basis.setup.parameters.algorithm
+            for choice in context.setup.parameters.algorithm
             if choice.split("=", 1)[0] != str(self.index)
         ]
-        mine = [] if text == "default" else [given]
-        return {"algorithm": tuple(sorted([*others, *mine]))}
+        own_items = [] if text == "default" else [item]
+        return {"algorithm": tuple(sorted([*others, *own_items]))}
 
 
-def dimension_place(index: int, dims: Sequence[Dimension]) -> str:
+def dimension_role(index: int, dims: Sequence[Dimension]) -> str:
     """What a dimension is in a cluster of servers behind switches; empty for other clusters."""
     if len(dims) != 2 or dims[-1].kind == "ring":
         return ""
@@ -421,7 +427,7 @@ def dimension_place(index: int, dims: Sequence[Dimension]) -> str:
 def dimension_fields(index: int, dims: Sequence[Dimension]) -> list[FormField]:
     """The fields of one dimension of the cluster."""
     name, dimension = f"dim {index}", dims[index]
-    where = dimension_place(index, dims)
+    where = dimension_role(index, dims)
     shape = f"{dimension.kind} {dimension.size}"
     where_words = f"on dimension {index} ({where or 'inner first'}, {shape})"
     dim, algorithm = flag_of("dim").option, flag_of("algorithm").option
@@ -435,16 +441,16 @@ def dimension_fields(index: int, dims: Sequence[Dimension]) -> list[FormField]:
     ]
 
 
-def shapes_of(basis: Basis) -> list[tuple[str, int]]:
+def dimension_shapes(context: FormContext) -> list[tuple[str, int]]:
     """Kind and size of each dimension of a run."""
-    return [(dimension.kind, dimension.size) for dimension in dims_of(basis)]
+    return [(dimension.kind, dimension.size) for dimension in find_dimensions(context)]
 
 
-def dims_of(basis: Basis) -> tuple[Dimension, ...]:
+def find_dimensions(context: FormContext) -> tuple[Dimension, ...]:
     """The dimensions of its network. Raises `UsageError` for one that cannot be."""
-    if basis.setup.parameters.dim:
-        return tuple(parse_dimension(text) for text in basis.setup.parameters.dim)
-    return basis.cluster.dims
+    if context.setup.parameters.dim:
+        return tuple(parse_dimension(text) for text in context.setup.parameters.dim)
+    return context.cluster.dims
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,12 +461,12 @@ class ListField(FlagField):
     def form(self) -> str:
         return form_of(self.flag.field)
 
-    def scrubbed(self, basis: Basis, direction: int, large: bool) -> Values:
+    def scrubbed(self, context: FormContext, direction: int, large: bool) -> Values:
         return {}
 
-    def typed(self, basis: Basis, text: str) -> Values:
+    def typed(self, context: FormContext, text: str) -> Values:
         items: tuple[str, ...] = () if text == "none" else parse_value(self.flag, text)
-        world, dimensions = basis.setup.parameters.world or basis.layout.world, len(basis.cluster.dims)
+        world, dimensions = context.setup.parameters.world or context.layout.world, len(context.cluster.dims)
         for item in items:
             check_item(self.flag.field, item, world, dimensions, "workload")
         return {self.flag.field: items}
@@ -476,31 +482,31 @@ class DimensionsField(ListField):
     def words(self, text: str) -> str:
         return f"{self.label} {text}"
 
-    def text(self, basis: Basis) -> str:
+    def text(self, context: FormContext) -> str:
         try:
-            dims = dims_of(basis)
+            dims = find_dimensions(context)
         except UsageError:
-            return " ".join(basis.setup.parameters.dim) or "none"
+            return " ".join(context.setup.parameters.dim) or "none"
         return " ".join(dim.flag() for dim in dims) or "none"
 
-    def shown(self, basis: Basis) -> str:
+    def displayed_value(self, context: FormContext) -> str:
         # Bandwidths and latencies have fields of their own, which are marked when they are changed.
         try:
-            dims = dims_of(basis)
+            dims = find_dimensions(context)
         except UsageError:
-            return self.text(basis)
+            return self.text(context)
         return ", ".join(f"{dim.kind} {dim.size}" for dim in dims) or "none"
 
-    def typed(self, basis: Basis, text: str) -> Values:
-        items = ListField.typed(self, basis, text)["dim"]
+    def typed(self, context: FormContext, text: str) -> Values:
+        items = ListField.typed(self, context, text)["dim"]
         return {"dim": tuple(parse_dimension(item).flag() for item in items)}
 
-    def origin(self, basis: Basis) -> str:
-        return GIVEN if basis.setup.parameters.dim else of_cluster(basis)
+    def origin(self, context: FormContext) -> str:
+        return FROM_USER if context.setup.parameters.dim else cluster_origin(context)
 
-    def differs(self, basis: Basis, other: Basis) -> bool:
-        given = basis.setup.parameters.dim != other.setup.parameters.dim
-        return given and self.shown(basis) != self.shown(other)
+    def differs(self, context: FormContext, other: FormContext) -> bool:
+        has_other_dims = context.setup.parameters.dim != other.setup.parameters.dim
+        return has_other_dims and self.displayed_value(context) != self.displayed_value(other)
 
 
 _KINDS: dict[str, type[FlagField]] = {"text": TextField, "words": ListField}
@@ -514,72 +520,74 @@ _SHORT = {
 }
 
 
-def fields_for(basis: Basis) -> list[FormField]:
+def fields_for(context: FormContext) -> list[FormField]:
     """The fields of a run or a draft, in the groups of the command line.
 
     Choices of one are left out, what the run's network has no use for, and the layers of a file
     that is no op table. Raises `UsageError` for a network that there is not.
     """
     form_fields: list[FormField] = []
-    network = basis.setup.parameters.network
+    network = context.setup.parameters.network
     check_network(network)
     unused = unused_fields(network)
     # What a model is made with stands beside its degrees.
-    of_model = ("layout", "model") if basis.workload.maker is not None else ()
+    of_model = ("layout", "model") if context.workload.maker is not None else ()
     for flag in sorted(FLAGS, key=lambda flag: flag.group not in of_model):
-        if flag.group == "cluster" and not basis.has_dimensions:
+        if flag.group == "cluster" and not context.has_dimensions:
             continue
         if flag.field in unused:
             continue
         if flag.field == "dim":
-            for index in range(len(basis.cluster.dims)):
-                form_fields += dimension_fields(index, basis.cluster.dims)
-            form_fields.append(_made(DimensionsField, flag, "dimensions"))
-        elif not _is_left_out(flag, basis):
+            for index in range(len(context.cluster.dims)):
+                form_fields += dimension_fields(index, context.cluster.dims)
+            form_fields.append(_build_field(DimensionsField, flag, "dimensions"))
+        elif not _is_left_out(flag, context):
             # A label has 22 columns.
             label = _SHORT.get(flag.field) or flag.field.replace("_", " ").removeprefix("collective ")
             kind = NetworkField if flag.field == "network" else _KINDS.get(flag.kind, FlagField)
-            form_fields.append(_made(kind, flag, label))
+            form_fields.append(_build_field(kind, flag, label))
     return form_fields
 
 
-def _asks_for_rescaling(basis: Basis) -> bool:
+def _wants_rescaling(context: FormContext) -> bool:
     """Whether rows could be made anew, and would differ: another degree than the file's is given."""
-    if basis.setup.parameters.rescale == "on":
+    if context.setup.parameters.rescale == "on":
         return True
-    header = basis.workload.as_written.header
-    given = ((getattr(basis.setup.parameters, name), getattr(header, name)) for name in ("tp", "pp", "ep"))
-    if all(value is None or value == of_file for value, of_file in given):
+    header = context.workload.as_written.header
+    degree_pairs = (
+        (getattr(context.setup.parameters, name), getattr(header, name)) for name in ("tp", "pp", "ep")
+    )
+    if all(value is None or value == of_file for value, of_file in degree_pairs):
         return False
     from simcore.recovery.rescale import can_rescale
 
-    return can_rescale(basis.workload.as_written)
+    return can_rescale(context.workload.as_written)
 
 
-def _made(kind: type[FlagField], flag: Flag, label: str) -> FlagField:
+def _build_field(kind: type[FlagField], flag: Flag, label: str) -> FlagField:
     """The field of a flag. Of a list its help tells the form, too."""
     help_text = f"{form_of(flag.field)}  {flag.help}" if flag.kind == "words" else flag.help
     return kind(flag.group, label, flag.unit, f"{flag.option}  {help_text}", flag.option, flag)
 
 
-def _is_left_out(flag: Flag, basis: Basis) -> bool:
-    maker = basis.workload.maker
-    if not belongs(flag, "workload" if maker is None else "model"):
+def _is_left_out(flag: Flag, context: FormContext) -> bool:
+    maker = context.workload.maker
+    if not applies_to(flag, "workload" if maker is None else "model"):
         return True
     if maker is not None and flag.field in _NOT_OF_MODELS:
         return True
     if flag.field == "layers":
-        return not basis.workload.is_table
+        return not context.workload.is_table
     if maker is None and flag.field in ("gpu", "memory_limit"):
         # Of files that AICB wrote: where one was given, it can be changed.
-        return basis.setup.parameters.gpu is None
+        return context.setup.parameters.gpu is None
     if flag.field == "rescale":
-        return maker is not None or not _asks_for_rescaling(basis)
+        return maker is not None or not _wants_rescaling(context)
     if flag.field == "without_lines":
         # Where it was given, and of a file whose count of rows is not that of its rows.
-        doubted = any(one.code == "row-count" for one in basis.workload.as_written.diagnostics)
-        return not doubted and not basis.setup.parameters.without_lines
+        doubted = any(one.code == "row-count" for one in context.workload.as_written.diagnostics)
+        return not doubted and not context.setup.parameters.without_lines
     return flag.field == "algorithm" or (flag.kind == "word" and len(choices(flag.field)) == 1)
 
 
-__all__ = ["FormField", "dimension_place", "fields_for", "scrubbed_figure"]
+__all__ = ["FormField", "dimension_role", "fields_for", "scrubbed_figure"]

@@ -52,34 +52,34 @@ class DraftForm:
         self._session = session
         self.source = form_source(session.opened)
         # What the draft is without its run: what a key does must not wait for that.
-        self._basis: Any = self.source.basis(session.current)
-        self.fields = self.source.fields(self._basis)
+        self._context: Any = self.source.make_context(session.current)
+        self.fields = self.source.fields(self._context)
         self.cursor = 0
 
     @property
-    def at(self) -> FormField:
+    def current_field(self) -> FormField:
         """The field of the cursor."""
         return self.fields[self.cursor]
 
     def follow(self) -> Any:
         """Return what the draft makes of what is not given. The fields become the draft's, and the cursor
         stays on its field when others come or go."""
-        draft, now = self._session.draft, self.source.basis(self._session.current)
+        draft, now = self._session.draft, self.source.make_context(self._session.current)
         if draft == now.setup.parameters:
-            basis = now
-        elif self._basis.setup.parameters is draft:
-            basis = self._basis
+            context = now
+        elif self._context.setup.parameters is draft:
+            context = self._context
         else:
-            basis = self.source.near(now.setup.under(draft), now)
-        if basis is not self._basis:
-            self._basis = basis
-            here = self.fields[self.cursor] if self.fields else None
+            context = self.source.make_draft_context(now.setup.with_parameters(draft), now)
+        if context is not self._context:
+            self._context = context
+            earlier_field = self.fields[self.cursor] if self.fields else None
             with suppress(UsageError):
-                self.fields = self.source.fields(basis)
-            self.cursor = self._number_of(here)
-        return basis
+                self.fields = self.source.fields(context)
+            self.cursor = self._index_of(earlier_field)
+        return context
 
-    def _number_of(self, field: FormField | None) -> int:
+    def _index_of(self, field: FormField | None) -> int:
         """Where a field is now, or the one with its label; operations may be called alike."""
         if field in self.fields:
             return self.fields.index(field)
@@ -104,18 +104,20 @@ class DraftForm:
     def go_to_label(self, label: str) -> bool:
         """Move to the field of a label; returns whether there is one."""
         self.follow()
-        number = next((n for n, field in enumerate(self.fields) if field.label == label), None)
-        if number is not None:
-            self.cursor = number
-        return number is not None
+        index = next((n for n, field in enumerate(self.fields) if field.label == label), None)
+        if index is not None:
+            self.cursor = index
+        return index is not None
 
     def go_to_change(self, knob: WhatIf) -> bool:
         """Move to the first field in which a change differs from the draft; returns whether there is one."""
-        basis = self.follow()
-        near = self.source.near(basis.setup.under(knob.parameters), basis)
-        for number, field in enumerate(self.fields):
-            if field.text(near) != field.text(basis):
-                self.cursor = number
+        context = self.follow()
+        changed_context = self.source.make_draft_context(
+            context.setup.with_parameters(knob.parameters), context
+        )
+        for index, field in enumerate(self.fields):
+            if field.text(changed_context) != field.text(context):
+                self.cursor = index
                 return True
         return False
 
@@ -124,38 +126,38 @@ class DraftForm:
         the cursor stays where it differs from none. Others with another label are other runs of a directory.
         """
         self.follow()
-        now = self.source.basis(run)
+        now = self.source.make_context(run)
         for other in others:
             if other.setup.label != run.setup.label:
                 continue
-            before = self.source.basis(other)
-            changed = [number for number, field in enumerate(self.fields) if field.differs(before, now)]
+            before = self.source.make_context(other)
+            changed = [index for index, field in enumerate(self.fields) if field.differs(before, now)]
             if changed:
                 self.cursor = changed[0]
                 return
 
     def rows(self, width: int) -> list[FormRow]:
         """Return the fields as they are shown. width: of the titles of their groups, cells."""
-        basis, opened = self.follow(), self.source.basis(self._session.opened)
+        context, opened = self.follow(), self.source.make_context(self._session.opened)
         rows = []
         titles: dict[str, str] = {}
         for field in self.fields:
-            value, was = field.shown(basis), field.shown(opened)
-            group = titles.setdefault(field.group, self.source.title(field.group, basis, width))
-            implied = field.implied(basis)
+            value, was = field.displayed_value(context), field.displayed_value(opened)
+            group = titles.setdefault(field.group, self.source.title(field.group, context, width))
+            implied = field.implied(context)
             # 2 micro-batches that were counted, and as many that are given where one is left to be counted.
-            origin = implied or field.origin(basis if was == value else opened)
+            origin = implied or field.origin(context if was == value else opened)
             was = was if was != value and not implied else ""
-            rows.append(FormRow(group, _cut(field), value, field.unit, was, origin, field.form))
+            rows.append(FormRow(group, _short_label(field), value, field.unit, was, origin, field.form))
         return rows
 
-    def number_on(self, line: Line) -> int:
+    def index_on(self, line: Line) -> int:
         """Return the number of the field that a line of the form shows; -1 for another line."""
         label = line[0][0][3:].rstrip() if line else ""
-        return next((n for n, field in enumerate(self.fields) if label and _cut(field) == label), -1)
+        return next((n for n, field in enumerate(self.fields) if label and _short_label(field) == label), -1)
 
 
-def _cut(field: FormField) -> str:
+def _short_label(field: FormField) -> str:
     """The label in its column: names of operations may be longer."""
     return middle_cut(field.label, 20)
 
@@ -240,11 +242,11 @@ class Refusal:
         """What was said is over; a draft that cannot be simulated still says so."""
         self._value = self._file = ""
 
-    def of_value(self, reason: str) -> None:
+    def set_value_reason(self, reason: str) -> None:
         """The last value is none of its field."""
         self._value, self._draft = reason, self._session.draft
 
-    def of_file(self, reason: str) -> None:
+    def set_file_reason(self, reason: str) -> None:
         """A file could not be read or written."""
         self._file = reason
 
@@ -258,7 +260,7 @@ class Refusal:
         """Why the last value or the draft cannot be, in one line; empty when they can."""
         return cells((self.value or self._session.error).replace("\n", "; "), _LONGEST_REFUSAL)
 
-    def place(self, fields: Sequence[FormField], changed: Mapping[str, str]) -> int:
+    def find_field_index(self, fields: Sequence[FormField], changed: Mapping[str, str]) -> int:
         """Of which of the fields the value cannot be: -1 for none, or for what is of none of them.
 
         changed: label and value of the fields that are not as opened. What names a flag or a file is of
@@ -268,18 +270,18 @@ class Refusal:
         words = self.words
         if not words or self.touched is None:
             return -1
-        named = [index for index, field in enumerate(fields) if field.is_named_by(words)]
-        if not named:
-            said = {_LABEL_OF_NAME.get(word, word) for word in _NAME_IN_WORDS.findall(words)}
-            named = [
+        matches = [index for index, field in enumerate(fields) if field.is_named_by(words)]
+        if not matches:
+            named_labels = {_LABEL_OF_NAME.get(word, word) for word in _NAME_IN_WORDS.findall(words)}
+            matches = [
                 index
                 for index, field in enumerate(fields)
-                if (field.label in said and field.label in (self.touched, *changed))
+                if (field.label in named_labels and field.label in (self.touched, *changed))
                 or _is_of_file(words, changed.get(field.label, ""))
             ]
         labels = [field.label for field in fields]
         touched = labels.index(self.touched) if self.touched in labels else -1
-        return touched if touched in named or not named else named[-1]
+        return touched if touched in matches or not matches else matches[-1]
 
     @property
     def file(self) -> str:

@@ -7,38 +7,38 @@ from typing import Any
 
 from simcore.cluster import Dimension
 from simcore.diagnostics import UsageError
-from simcore.parameters import Given
+from simcore.parameters import RunInput
 from simcore.setup import Setup
 from simcore.trace.track import ranks_of
-from simcore.units import duration, plural, signed
+from simcore.units import duration, plural, signed_duration
 from tui.frame import Glyphs, Line, largest
-from tui.parameters.basis import Basis, basis_of
 from tui.parameters.changes import ChangeTimes
 from tui.parameters.effect import change_lines, compact_lines, effect_lines, figure_lines, step_line
-from tui.parameters.fields import FormField, Values, dimension_place, fields_for
+from tui.parameters.fields import FormField, Values, dimension_role, fields_for
+from tui.parameters.form_context import FormContext, make_draft_context
 from tui.session import Run
 
 
 class FormSource:
     """Of a workload, or of a trace. A basis: what its fields know, the parameters with what they stand on."""
 
-    def basis(self, run: Any) -> Any:
+    def make_context(self, run: Any) -> Any:
         """Of a run that is there."""
         raise NotImplementedError
 
-    def near(self, setup: Any, basis: Any) -> Any:
+    def make_draft_context(self, setup: Any, context: Any) -> Any:
         """Of a draft that has not been run; basis: one that is near. Never raises."""
         raise NotImplementedError
 
-    def fields(self, basis: Any) -> list[FormField]:
+    def fields(self, context: Any) -> list[FormField]:
         """The fields, in the order of the form. Raises `UsageError` where a draft has none."""
         raise NotImplementedError
 
-    def title(self, group: str, basis: Any, width: int) -> str:
+    def title(self, group: str, context: Any, width: int) -> str:
         """What stands over the fields of a group: its name, if nothing else is said."""
         return group
 
-    def balanced(self, run: Any, draft: Given) -> Values:
+    def balance_stages(self, run: Any, draft: RunInput) -> Values:
         """What makes all stages compute equally long. Raises `UsageError`."""
         raise NotImplementedError
 
@@ -81,19 +81,19 @@ class FormSource:
 class WorkloadForm(FormSource):
     """Every parameter of a simulation."""
 
-    basis = staticmethod(lambda run: run.simulation)
+    make_context = staticmethod(lambda run: run.simulation)
     fields = staticmethod(fields_for)
     effect = staticmethod(effect_lines)
     compact = staticmethod(compact_lines)
 
-    def near(self, setup: Setup, basis: Basis) -> Basis:
-        return basis_of(setup, basis)
+    def make_draft_context(self, setup: Setup, context: FormContext) -> FormContext:
+        return make_draft_context(setup, context)
 
-    def title(self, group: str, basis: Any, width: int) -> str:
+    def title(self, group: str, context: Any, width: int) -> str:
         """The cluster's says what its dimensions are."""
-        return _cluster_title(basis.cluster.dims, width) if group == "cluster" else group
+        return _cluster_title(context.cluster.dims, width) if group == "cluster" else group
 
-    def balanced(self, run: Run, draft: Given) -> Values:
+    def balance_stages(self, run: Run, draft: RunInput) -> Values:
         """A simulated stage computes what its rows say."""
         raise UsageError("balancing is of measured stages; --stage-layout says which rows a stage runs")
 
@@ -110,27 +110,31 @@ def end_lines(opened: Run, now: Run, rows: int) -> list[Line]:
         return []
     # The last row says how many there are more.
     rows -= rows - 1 < len(ends) and rows > 2
-    shown = largest([(abs(new - old), new) for old, new in ends], rows - 1)
+    displayed = largest([(abs(new - old), new) for old, new in ends], rows - 1)
     lines = [_ENDS]
-    for number in shown:
-        old, new = ends[number]
-        words = f"{ranks_of(opened.tracks, number).first:>6}{duration(old):>13}{duration(new):>11}"
-        lines.append([(words, ""), (f"{'=' if new == old else signed(new - old):>12}", "")])
-    left = len(ends) - len(shown)
-    return [*lines, [(f"  and {plural(left, 'more rank')}", "dim")]] if left else lines
+    for index in displayed:
+        old, new = ends[index]
+        words = f"{ranks_of(opened.tracks, index).first:>6}{duration(old):>13}{duration(new):>11}"
+        lines.append([(words, ""), (f"{'=' if new == old else signed_duration(new - old):>12}", "")])
+    remaining_count = len(ends) - len(displayed)
+    return [*lines, [(f"  and {plural(remaining_count, 'more rank')}", "dim")]] if remaining_count else lines
 
 
 def _cluster_title(dims: Sequence[Dimension], width: int) -> str:
     """The title of the cluster's group: what its dimensions are, and their sizes where there is room."""
-    places = [f"dim {index} {dimension_place(index, dims)}".rstrip() for index in range(len(dims))]
+    dimension_names = [f"dim {index} {dimension_role(index, dims)}".rstrip() for index in range(len(dims))]
     shapes = [f"{dim.kind} {dim.size}" for dim in dims]
-    sized = ", ".join(f"{dimension}: {shape}" for dimension, shape in zip(places, shapes, strict=True))
-    named = ", ".join(dimension for index, dimension in enumerate(places) if dimension != f"dim {index}")
+    sized_text = ", ".join(
+        f"{dimension}: {shape}" for dimension, shape in zip(dimension_names, shapes, strict=True)
+    )
+    roles_text = ", ".join(
+        dimension for index, dimension in enumerate(dimension_names) if dimension != f"dim {index}"
+    )
     # A rule has two cells before its title, a space on both sides of it, and a cell behind.
     return next(
         (
             f"cluster: {dimensions}"
-            for dimensions in (sized, named)
+            for dimensions in (sized_text, roles_text)
             if dimensions and len(dimensions) <= width - 14
         ),
         "cluster",

@@ -17,18 +17,18 @@ from textual.events import Click
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.records import asdict, replace
-from simcore.trace.findings import different_changes
+from simcore.trace.findings import drop_overlap_variants
 from tui.change_words import LESS_TIME
 from tui.exporting import FileQuestion
 from tui.frame import Line, cells, rule, scrolled, wrapped
 from tui.frame_view import ScreenView, binding
-from tui.panels import beside, box
-from tui.parameters.changes import ChangeTimes, KnownStepTimes, changes_of
+from tui.panels import box, join_panels
+from tui.parameters.changes import ChangeTimes, StepTimeCache, list_changes
 from tui.parameters.effect import state_lines
-from tui.parameters.fields import GIVEN, FormField, Values
+from tui.parameters.fields import FROM_USER, FormField, Values
 from tui.parameters.form import DraftForm, Refusal, form_lines, help_lines, is_reason
 from tui.session import Run, Session
-from tui.summary.panels import help_line
+from tui.summary.panels import change_line
 
 if TYPE_CHECKING:
     from simcore.trace.findings import WhatIf
@@ -54,18 +54,18 @@ class TypedValue:
         """Ask for the value; what is typed replaces the one that there is."""
         from tui.prompt import LivePrompt
 
-        field = self._view.form.at
+        field = self._view.form.current_field
         question = f"{field.label} [{field.unit}]" if field.unit else field.label
         # A list is long: it keeps a good part of the line.
         room = max(self._view.size.width - len(question) - 40, 24) if field.form else 80
 
         def changed(text: str) -> None:
-            prompt.say(cells(self._unfit(field, text.strip()), room))
+            prompt.show_answer(cells(self._refusal_reason(field, text.strip()), room))
 
         prompt = LivePrompt(question, value, changed)
-        self._view.app.push_screen(prompt, self._taken)
+        self._view.app.push_screen(prompt, self._accept)
 
-    def _unfit(self, field: FormField, text: str) -> str:
+    def _refusal_reason(self, field: FormField, text: str) -> str:
         """Why a text is no value of the field; nothing if it is."""
         try:
             field.typed(self._view.form.follow(), text)
@@ -73,14 +73,14 @@ class TypedValue:
             return str(error).rpartition(": ")[2]
         return ""
 
-    def _taken(self, text: str | None) -> None:
+    def _accept(self, text: str | None) -> None:
         view = self._view
-        field = view.form.at
+        field = view.form.current_field
         if text is not None:
-            typed, basis = text.strip(), view.form.follow()
+            typed, context = text.strip(), view.form.follow()
             view.refusal.clear()
-            if typed != field.text(basis):
-                view.change(field, lambda: field.typed(basis, typed))
+            if typed != field.text(context):
+                view.change(field, lambda: field.typed(context, typed))
         view.redraw()
 
 
@@ -118,13 +118,15 @@ class SavedParameters:
 
     def save(self) -> None:
         """Ask where to, and before anything is written over."""
-        FileQuestion(self._app, self._write, self._view.say_of_file).ask("save the parameters as", self._path)
+        FileQuestion(self._app, self._write, self._view.show_file_reason).ask(
+            "save the parameters as", self._path
+        )
 
     def _write(self, path: str, force: bool) -> str:
-        from simcore.asked.parameters_file import toml_of
+        from simcore.parameter_values.parameters_file import toml_of
         from simcore.render.export.saving import save
 
-        text = _HEAD + toml_of(self._view.session.draft.stated_values())
+        text = _HEAD + toml_of(self._view.session.draft.explicit_values())
         save(path, [text.encode()], force)
         self._path = path
         refused = cells(self._view.session.error.replace("\n", "; "), 200)
@@ -135,10 +137,10 @@ class SavedParameters:
         """Ask which file, and make it the draft."""
         from tui.prompt import Prompt
 
-        self._app.push_screen(Prompt("load parameters from", self._path), self._load_from)
+        self._app.push_screen(Prompt("load parameters from", self._path), self._load_typed)
 
-    def _load_from(self, typed: str | None) -> None:
-        from simcore.asked.parameters_file import read_parameters
+    def _load_typed(self, typed: str | None) -> None:
+        from simcore.parameter_values.parameters_file import read_parameters
 
         if not typed or not typed.strip():
             return
@@ -202,15 +204,15 @@ class ParametersView(ScreenView):
         self.form = DraftForm(session)
         self.top = 0
         self.refusal = Refusal(session)
-        self._step_times = KnownStepTimes()
+        self._step_times = StepTimeCache()
         self._label = session.opened.setup.label
         # Of each row of the screen the number of the field on it, -1 for none.
-        self._on_rows: list[int] = []
-        self._beside = ""
+        self._field_on_row: list[int] = []
+        self._side_refusal = ""
         self._saved = SavedParameters(self)
         self._typed = TypedValue(self)
         # The run that was shown here last: of one from another screen the cursor goes to what it changes.
-        self._last = session.current
+        self._last_run = session.current
         self.form.go_to_difference(session.current, (session.opened,))
 
     @property
@@ -231,12 +233,12 @@ class ParametersView(ScreenView):
     def show(self, results: Run) -> None:
         if results.setup.label != self._label:
             # The step times were those of another run of the directory.
-            self._label, self._step_times = results.setup.label, KnownStepTimes()
+            self._label, self._step_times = results.setup.label, StepTimeCache()
         self._step_times.remember(results)
         self.refusal.clear()
         if not self.display:
-            self.form.go_to_difference(results, (self._last, self.session.opened))
-        self._last = results
+            self.form.go_to_difference(results, (self._last_run, self.session.opened))
+        self._last_run = results
         self.redraw()
 
     def go_to_knob(self, knob: WhatIf) -> None:
@@ -251,8 +253,8 @@ class ParametersView(ScreenView):
         if value is None:
             self.redraw()
         else:
-            field, basis = self.form.at, self.form.follow()
-            self.change(field, lambda: field.typed(basis, value))
+            field, context = self.form.current_field, self.form.follow()
+            self.change(field, lambda: field.typed(context, value))
 
     def go_to_change(self, knob: WhatIf) -> None:
         """The cursor to the first field in which a change differs from what is edited."""
@@ -265,8 +267,12 @@ class ParametersView(ScreenView):
         session, glyphs = self.session, self.glyphs
         self.form.follow()
         if not self.form.fields:
-            said = wrapped(_NOTHING, width - 4)
-            return [rule("No parameters", width, glyphs), [], *([(f"  {line}", "")] for line in said)]
+            message_lines = wrapped(_NOTHING, width - 4)
+            return [
+                rule("No parameters", width, glyphs),
+                [],
+                *([(f"  {line}", "")] for line in message_lines),
+            ]
         changes, progress = self._change_times()
         if width < _WIDE:
             # The step, what it is, each change under its heading, and the account that changes most.
@@ -286,43 +292,43 @@ class ParametersView(ScreenView):
         )
         effect += self._advice(room, height - 2 - len(effect))
         effect = [[(" ", ""), *line] for line in effect]
-        shown = self.form.rows(_FORM_WIDTH)
-        count = sum(bool(row.was) for row in shown)
-        given = sum(row.origin == GIVEN and not row.was for row in shown)
-        counted = f"{count} changed" + (f", {given} given" if given else "")
-        title = f"Effect, against the run as {_how(session)}"
-        return beside(
-            box("Parameters", counted, form, _FORM_WIDTH, height, glyphs, True),
-            box(title, self._live(), effect, width - _FORM_WIDTH, height, glyphs),
+        form_rows = self.form.rows(_FORM_WIDTH)
+        count = sum(bool(row.was) for row in form_rows)
+        given_count = sum(row.origin == FROM_USER and not row.was for row in form_rows)
+        counts_text = f"{count} changed" + (f", {given_count} given" if given_count else "")
+        title = f"Effect, against the run as {_opened_word(session)}"
+        return join_panels(
+            box("Parameters", counts_text, form, _FORM_WIDTH, height, glyphs, True),
+            box(title, self._running_text(), effect, width - _FORM_WIDTH, height, glyphs),
         )
 
     def _advice(self, width: int, rows: int) -> list[Line]:
         """What would help most, in rows that the effect leaves free, where another screen has found it."""
         run = self.session.current
-        knobs = different_changes(self._runs.known_what_if(run))[: rows - 2] if self.is_attached else []
+        knobs = drop_overlap_variants(self._runs.known_what_if(run))[: rows - 2] if self.is_attached else []
         if rows < _ADVICE_ROWS or not knobs:
             return []
         title: Line = [("what would help most: t on 1 or 4 tries it", "bright")]
         size = max(width - 22, 14)
         base = run.figures.what_if_base_ns
         changes = [knob for knob in knobs if knob.list == "change"]
-        lines = [help_line(knob, run.network.dims, base, size, False) for knob in changes]
+        lines = [change_line(knob, run.network.dims, base, size, False) for knob in changes]
         things = knobs[len(changes) : rows - 3]
         if things:
             lines.append([(f" {LESS_TIME} on", "dim")])
             lines += [
-                help_line(knob, run.network.dims, base, size, False, with_time=False) for knob in things
+                change_line(knob, run.network.dims, base, size, False, with_time=False) for knob in things
             ]
         return [[], title, *lines]
 
-    def _live(self) -> str:
+    def _running_text(self) -> str:
         return self.session.doing if self.session.running else "live"
 
     def _form(self, width: int, height: int, above: int) -> list[Line]:
         """above: rows over the form, for the mouse."""
         fields = self.form.rows(width)
         rows_of = zip(self.form.fields, fields, strict=True)
-        refused = self.refusal.place(
+        refused = self.refusal.find_field_index(
             self.form.fields, {field.label: row.value for field, row in rows_of if row.was}
         )
         lines, at_lines = form_lines(
@@ -333,24 +339,26 @@ class ParametersView(ScreenView):
         # The title of the first group is seen with its first field.
         first = 0 if first == 1 and last < rows else first
         self.top = scrolled(self.top, len(lines), rows, first, last)
-        shown = lines[self.top : self.top + rows]
+        visible = lines[self.top : self.top + rows]
         # The reason stands under its field; where that cannot be seen, beside the form.
         where = f"{fields[refused].label}: " if refused >= 0 else ""
-        seen = refused >= 0 and sum(map(is_reason, shown)) == sum(map(is_reason, lines))
-        self._beside = f"{where}{self.refusal.words}" if self.refusal.words and not seen else ""
-        self._on_rows = [-1] * above + [self.form.number_on(line) for line in shown]
-        shown += [[] for _ in range(rows - len(shown))]
+        is_reason_visible = refused >= 0 and sum(map(is_reason, visible)) == sum(map(is_reason, lines))
+        self._side_refusal = (
+            f"{where}{self.refusal.words}" if self.refusal.words and not is_reason_visible else ""
+        )
+        self._field_on_row = [-1] * above + [self.form.index_on(line) for line in visible]
+        visible += [[] for _ in range(rows - len(visible))]
         flags = " ".join(map(shlex.quote, self.session.draft.as_flags())) or "(as in the file)"
         hidden = len(lines) - self.top - rows
         title = f"{hidden} more below" if hidden > 0 else ""
-        return [*shown, rule(title, width, self.glyphs),
-                *help_lines(self.form.at.help, flags, width)]  # fmt: skip
+        return [*visible, rule(title, width, self.glyphs),
+                *help_lines(self.form.current_field.help, flags, width)]  # fmt: skip
 
     def _state(self, width: int) -> list[Line]:
         """What the draft is: refused, running, as opened, or on every screen."""
         session = self.session
         state = ON_EVERY_SCREEN
-        refusal = self.refusal.file or self._beside
+        refusal = self.refusal.file or self._side_refusal
         if self.refusal.words:
             state = f"invalid value: {STILL_SHOWING}"
         elif session.running:
@@ -373,16 +381,16 @@ class ParametersView(ScreenView):
     def _change_times(self) -> tuple[list[ChangeTimes], str]:
         """Of two or more changes: the step times of each, or how far the search for them is."""
         session, now = self.session, self.session.current
-        bases = self.form.source.basis(session.opened), self.form.source.basis(now)
-        changes = changes_of(self.form.fields, *bases)
+        bases = self.form.source.make_context(session.opened), self.form.source.make_context(now)
+        changes = list_changes(self.form.fields, *bases)
         if len(changes) < 2 or not self.is_attached:
             return [], ""
         if session.running:
             return [], "after the run"
         background = self._app.change_times
-        times = background.of(
+        times = background.request(
             now,
-            lambda progress, cancelled: self._step_times.of(changes, now, progress, cancelled),
+            lambda progress, cancelled: self._step_times.find_times(changes, now, progress, cancelled),
         )
         return (times, "") if times is not None else ([], background.progress)
 
@@ -390,7 +398,7 @@ class ParametersView(ScreenView):
         """Draw again, and say which keys do something now."""
         self.form.follow()
         super().redraw()
-        is_list = bool(self.form.fields and self.form.at.form)
+        is_list = bool(self.form.fields and self.form.current_field.form)
         self.show_hints(hints_of(self.session.running, is_list))
 
     # -- keys ------------------------------------------------------------------------
@@ -398,22 +406,22 @@ class ParametersView(ScreenView):
     def action_move(self, by: int) -> None:
         if not self._is_empty:
             self.form.move(by)
-            self._moved()
+            self._redraw_moved()
 
     def action_group(self, by: int) -> None:
         if not self._is_empty:
             self.form.move_group(by)
-            self._moved()
+            self._redraw_moved()
 
-    def _moved(self) -> None:
+    def _redraw_moved(self) -> None:
         self.refusal.clear()
         self.redraw()
 
     def on_click(self, event: Click) -> None:
         """The cursor to a field."""
-        number = self._on_rows[event.y] if event.y < len(self._on_rows) else -1
-        if number >= 0 and (event.x < _FORM_WIDTH or self.size.width < _WIDE):
-            self.action_move(number - self.form.cursor)
+        field_index = self._field_on_row[event.y] if event.y < len(self._field_on_row) else -1
+        if field_index >= 0 and (event.x < _FORM_WIDTH or self.size.width < _WIDE):
+            self.action_move(field_index - self.form.cursor)
 
     async def action_leave(self) -> None:
         if self.session.running:
@@ -427,24 +435,24 @@ class ParametersView(ScreenView):
     def action_scrub(self, direction: int, large: bool) -> None:
         if self._is_empty:
             return
-        field, basis = self.form.at, self.form.follow()
+        field, context = self.form.current_field, self.form.follow()
         if field.form:
             self._app.say(f"Enter types it: {field.form}; several with spaces")
             return
-        self.change(field, lambda: field.scrubbed(basis, direction, large))
+        self.change(field, lambda: field.scrubbed(context, direction, large))
 
     def action_reset(self) -> None:
         if self._is_empty:
             return
-        field, before, basis = self.form.at, self.session.draft, self.form.follow()
-        self.change(field, lambda: field.reset(basis, self.form.source.basis(self.session.opened)))
+        field, before, context = self.form.current_field, self.session.draft, self.form.follow()
+        self.change(field, lambda: field.reset(context, self.form.source.make_context(self.session.opened)))
         if self.session.draft is before and not self.refusal.words:
             self._app.say(f"{field.label} {UNCHANGED}")
 
     def action_type(self) -> None:
         if self._is_empty:
             return
-        self._typed.ask(self.form.at.text(self.form.follow()))
+        self._typed.ask(self.form.current_field.text(self.form.follow()))
 
     def action_balance(self) -> None:
         """Of a trace: the stages' compute made equal."""
@@ -452,8 +460,8 @@ class ParametersView(ScreenView):
             return
         draft = self.session.draft
         try:
-            draft_setup = self.session.opened.setup.under(draft)
-            changed = self.form.source.balanced(self.session.opened, draft_setup)
+            draft_setup = self.session.opened.setup.with_parameters(draft)
+            changed = self.form.source.balance_stages(self.session.opened, draft_setup)
         except UsageError as error:
             self._app.say(str(error))
             return
@@ -492,11 +500,11 @@ class ParametersView(ScreenView):
         self.refusal.touched = field.label
 
         def changed() -> Values:
-            source, basis = self.form.source, self.form.follow()
-            values, opened = change(), source.basis(self.session.opened)
-            now = source.near(basis.setup.changed(**values), basis)
+            source, context = self.form.source, self.form.follow()
+            values, opened = change(), source.make_context(self.session.opened)
+            now = source.make_draft_context(context.setup.changed(**values), context)
             as_opened = values | field.reset(now, opened)
-            back = source.near(basis.setup.changed(**as_opened), basis)
+            back = source.make_draft_context(context.setup.changed(**as_opened), context)
             return as_opened if field.text(now) == field.text(opened) == field.text(back) else values
 
         self.take(changed)
@@ -508,20 +516,20 @@ class ParametersView(ScreenView):
         """
         self.refusal.clear()
         try:
-            draft = self.session.opened.setup.under(replace(self.session.draft, **change()))
+            draft = self.session.opened.setup.with_parameters(replace(self.session.draft, **change()))
         except UsageError as error:
-            self.refusal.of_value(str(error))
+            self.refusal.set_value_reason(str(error))
         except InputError as error:
-            self.refusal.of_file(str(error))
+            self.refusal.set_file_reason(str(error))
         else:
             if draft.parameters != self.session.draft:
                 self.session.edit(draft)
                 self._run()
         self.redraw()
 
-    def say_of_file(self, reason: str) -> None:
+    def show_file_reason(self, reason: str) -> None:
         """Why a file could not be saved."""
-        self.refusal.of_file(reason)
+        self.refusal.set_file_reason(reason)
         self.redraw()
 
     def _run(self) -> None:
@@ -530,6 +538,6 @@ class ParametersView(ScreenView):
         self.redraw()
 
 
-def _how(session: Session) -> str:
+def _opened_word(session: Session) -> str:
     """What the run is that changes are held against: of another run of the directory, as it was measured."""
     return "opened" if session.history[0].label == session.opened.setup.label else "measured"

@@ -13,15 +13,15 @@ from textual.worker import get_current_worker
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.records import NamedTuple
-from simcore.trace.contexts import Work
-from simcore.trace.figures import is_other_work, per_work
+from simcore.trace.contexts import StepWork
+from simcore.trace.figures import compare_by_work, is_other_work
 from simcore.units import duration, plural
 from tui.chrome import difference, run_difference
 from tui.frame import Glyphs, Line, cells, fitted, width_of, wrapped
 from tui.panel import TO_SCREENS, Panel
 from tui.prompt import Prompt
-from tui.session import KeptRun, Run, Session
-from tui.state.stored import MOST_NAME
+from tui.session import HistoryRun, Run, Session
+from tui.state.session_content import MOST_NAME
 
 HOW_TO_KEEP = "r on screen 5 keeps the run that is shown; t tries a change"
 MARK_FIRST = "mark another run with Space first: it is compared with this one"
@@ -49,23 +49,28 @@ def heading(width: int, with_each: bool = False, with_tokens: bool = False) -> L
     return [(line, "dim")]
 
 
-def run_lines(session: Session, chosen: int, marked: list[KeptRun], width: int) -> list[list[Line]]:
+def run_lines(
+    session: Session, cursor_index: int, marked_runs: list[HistoryRun], width: int
+) -> list[list[Line]]:
     """The lines of each run. chosen: the one with the cursor. marked: those to compare, A first."""
     is_wide = width >= _WIDE
     heads: list[tuple[Line, str, str]] = []
     first = session.history[0]
-    here = session.kept(session.current)
+    current_run = session.find_in_history(session.current)
     extreme_of = _extremes(session.history)
     with_each, with_tokens = has_columns(session.history)
     for index, run in enumerate(session.history):
-        sign = ">" if index == chosen else " "
-        letter = "AB"[marked.index(run)] if run in marked else " "
-        shown = "*" if run is here else " "
-        known = _of_model(run) or extreme_of.get(index, "as opened" if run is first else "")
-        name = cells(run.name or known, _NAME)
-        role = "accent" if index == chosen else ""
-        head: Line = [(f"{sign} {letter}", "key"), (f"{shown}{index + 1:>3}  ", role)]
-        head += [(f"{name:<{_NAME}} ", role or "bright" if run.name else role or "dim"), *_step(run, first)]
+        sign = ">" if index == cursor_index else " "
+        letter = "AB"[marked_runs.index(run)] if run in marked_runs else " "
+        current_sign = "*" if run is current_run else " "
+        default_name = _model_text(run) or extreme_of.get(index, "as opened" if run is first else "")
+        name = cells(run.name or default_name, _NAME)
+        role = "accent" if index == cursor_index else ""
+        head: Line = [(f"{sign} {letter}", "key"), (f"{current_sign}{index + 1:>3}  ", role)]
+        head += [
+            (f"{name:<{_NAME}} ", role or "bright" if run.name else role or "dim"),
+            *_step_cells(run, first),
+        ]
         flags = _flags(run, session.read is not None and bool(session.opened.setup.others))
         each, tokens = _throughput(run)
         if is_wide:
@@ -73,31 +78,31 @@ def run_lines(session: Session, chosen: int, marked: list[KeptRun], width: int) 
             head.append((columns + (f"{tokens:>{_TOKENS}}  " if with_tokens else ""), ""))
             heads.append((head, "", flags))
         else:
-            told = ["unequal micro-batches" if run.unequal else f"{each} a micro-batch"] if each else []
-            told += [f"{tokens} tokens/s"] if tokens else []
-            heads.append((head, f"{', '.join(told)}  " if told else "", flags))
+            facts = ["unequal micro-batches" if run.unequal else f"{each} a micro-batch"] if each else []
+            facts += [f"{tokens} tokens/s"] if tokens else []
+            heads.append((head, f"{', '.join(facts)}  " if facts else "", flags))
     if is_wide and all(width_of(head) + len(cells(flags, 400)) <= width for head, _, flags in heads):
         return [[[*head, (cells(flags, 400), "dim")]] for head, _, flags in heads]
-    return [[head, *_told_and_flags(told, flags, width)] for head, told, flags in heads]
+    return [[head, *_facts_and_flags(facts, flags, width)] for head, facts, flags in heads]
 
 
-def has_columns(history: Sequence[KeptRun]) -> tuple[bool, bool]:
+def has_columns(history: Sequence[HistoryRun]) -> tuple[bool, bool]:
     """Whether some run has micro-batches, and tokens, for the columns of them."""
     return any(run.each_ns for run in history), any(run.tokens_per_s for run in history)
 
 
-def _throughput(run: KeptRun) -> tuple[str, str]:
+def _throughput(run: HistoryRun) -> tuple[str, str]:
     """The time of a micro-batch and the tokens a second in words, "" where they are not known."""
     tokens = ""
     if run.tokens_per_s:
         # Imported here: other runs have no tokens.
-        from simcore.analysis.model_figures import tokens_words
+        from simcore.analysis.model_figures import format_tokens
 
-        tokens = tokens_words(run.tokens_per_s)
+        tokens = format_tokens(run.tokens_per_s)
     return duration(run.each_ns) if run.each_ns else "unequal" if run.unequal else "", tokens
 
 
-def _flags(run: KeptRun, of_several: bool) -> str:
+def _flags(run: HistoryRun, of_several: bool) -> str:
     """What asks for the run on a command line. of_several: whether it is one of a directory's runs."""
     flags = run.parameters.as_flags()
     if of_several and run.label is not None:
@@ -105,16 +110,16 @@ def _flags(run: KeptRun, of_several: bool) -> str:
     return " ".join(map(shlex.quote, flags)) or "(as in the file)"
 
 
-def _of_model(run: KeptRun) -> str:
+def _model_text(run: HistoryRun) -> str:
     """Of a model's run that is there whether it fits and what share of the peak it reaches; "" of others."""
     figures = run.results.model.model_figures if run.results is not None else None
     if figures is None:
         return ""
-    reaches = 100 * figures.throughput.mfu
-    return f"fits, MFU {reaches:.1f} %" if figures.fits else f"does not fit, MFU {reaches:.0f} %"
+    mfu_percent = 100 * figures.throughput.mfu
+    return f"fits, MFU {mfu_percent:.1f} %" if figures.fits else f"does not fit, MFU {mfu_percent:.0f} %"
 
 
-def _extremes(history: Sequence[KeptRun]) -> dict[int, str]:
+def _extremes(history: Sequence[HistoryRun]) -> dict[int, str]:
     """Which of a directory's runs are the fastest and the slowest, once the step times of all are known."""
     steps = [
         (run.step_ns, index)
@@ -126,49 +131,49 @@ def _extremes(history: Sequence[KeptRun]) -> dict[int, str]:
     return {min(steps)[1]: "fastest of them", max(steps)[1]: "slowest of them"}
 
 
-def _told_and_flags(told: str, flags: str, width: int) -> list[Line]:
+def _facts_and_flags(facts: str, flags: str, width: int) -> list[Line]:
     """The rows below a run's head: what is told of it, and its flags in a few rows of whole words, half a
     figure reads as another one. What two runs differ in stands at the end of their flags.
     """
-    rows = textwrap.wrap(cells(flags, 400), max(width - 8, len(told) + 26), initial_indent=" " * len(told),
+    rows = textwrap.wrap(cells(flags, 400), max(width - 8, len(facts) + 26), initial_indent=" " * len(facts),
                          break_on_hyphens=False, max_lines=_FLAG_ROWS, placeholder=" ...")  # fmt: skip
     first, *further = rows
     return [
-        [(" " * 8 + told, ""), (first[len(told) :], "dim")],
+        [(" " * 8 + facts, ""), (first[len(facts) :], "dim")],
         *([(" " * 8 + row, "dim")] for row in further),
     ]
 
 
-def _step(run: KeptRun, first: KeptRun) -> Line:
+def _step_cells(run: HistoryRun, first: HistoryRun) -> Line:
     """The step time and the difference to the first run's. Bright once it is simulated in this session."""
     if run.step_ns is None:
         words = "not run yet" if run.results is None else "not timed"
         return [(f"{words:>{_STEP}}  {'':{_DIFFERENCE - 1}}", "dim")]
     line: Line = [(f"{duration(run.step_ns):>{_STEP}}  ", "bright" if run.results is not None else "")]
-    beside: Line = []
+    change_line: Line = []
     if run is not first and first.step_ns is not None:
-        a, b = _known(first), _known(run)
-        if per_work(a, b) is None and not is_other_work(a, b):
-            beside = difference(first.step_ns, run.step_ns)
+        a, b = _known_step(first), _known_step(run)
+        if compare_by_work(a, b) is None and not is_other_work(a, b):
+            change_line = difference(first.step_ns, run.step_ns)
         else:
-            beside = run_difference(a, b, True)
-    return [*line, *fitted(beside, _DIFFERENCE - 2), (" ", "")]
+            change_line = run_difference(a, b, True)
+    return [*line, *fitted(change_line, _DIFFERENCE - 2), (" ", "")]
 
 
-class _Known(NamedTuple):
+class _KnownStep(NamedTuple):
     """What is known of a run that need not be there: `Stepped`, to tell how much work its step is."""
 
     step_time_ns: int
-    work: Work | None
+    work: StepWork | None
     left_out: str
     microbatches: int = 0
     steps: int = 1
-    microbatches_alike: bool = True
+    has_equal_microbatches: bool = True
     measured: bool = False
 
 
-def _known(run: KeptRun) -> _Known:
-    return _Known(run.step_ns or 0, run.work, " ".join(run.parameters.without_lines))
+def _known_step(run: HistoryRun) -> _KnownStep:
+    return _KnownStep(run.step_ns or 0, run.work, " ".join(run.parameters.without_lines))
 
 
 _KEYS = "Enter shows, n names, Space marks, c compares, Delete removes"
@@ -177,11 +182,11 @@ _KEYS = "Enter shows, n names, Space marks, c compares, Delete removes"
 class ChosenRuns(NamedTuple):
     """What is to be done: show `run`, or compare it (B) with `beside` (A)."""
 
-    run: KeptRun
-    beside: KeptRun | None = None
+    run: HistoryRun
+    other: HistoryRun | None = None
 
 
-def _read(session: Session, run: KeptRun) -> tuple[Run | None, str]:
+def _read(session: Session, run: HistoryRun) -> tuple[Run | None, str]:
     try:
         return session.root(run.label), ""
     except (InputError, UsageError) as error:
@@ -206,22 +211,24 @@ class RunsPanel(Panel, inherit_bindings=False):
     ]
 
     def __init__(self, session: Session, glyphs: Glyphs) -> None:
-        super().__init__("Runs", self._made, glyphs, f"{_KEYS}, Esc closes")
+        super().__init__("Runs", self._build_lines, glyphs, f"{_KEYS}, Esc closes")
         self._lines.more = self._more
         self._session = session
-        self._marked: list[KeptRun] = []
-        self._said = ""
-        self._each = 1
+        self._marked_runs: list[HistoryRun] = []
+        self._message = ""
+        self._lines_per_run = 1
         self._unread = [
             run
             for run in session.history
             if run.results is None and run.step_ns is None
             if run.label is not None and run.parameters == Parameters()
         ]
-        here = session.kept(session.current)
+        current_run = session.find_in_history(session.current)
         # A draft that is not kept stands behind the last run of the same files.
-        alike = [kept_run for kept_run in session.history if kept_run.label == session.current.setup.label]
-        self._chosen = session.history.index(here or (alike or session.history)[-1])
+        same_files = [
+            kept_run for kept_run in session.history if kept_run.label == session.current.setup.label
+        ]
+        self._cursor_index = session.history.index(current_run or (same_files or session.history)[-1])
 
     def on_mount(self) -> None:
         """The step times of the directory's other runs are read meanwhile."""
@@ -233,48 +240,48 @@ class RunsPanel(Panel, inherit_bindings=False):
             results, why = _read(self._session, run)
             if worker.is_cancelled or not self.app.is_running:
                 return
-            self.app.call_from_thread(self._reading, run, results, why)
+            self.app.call_from_thread(self._run_was_read, run, results, why)
 
-    def _reading(self, run: KeptRun, results: Run | None, why: str) -> None:
+    def _run_was_read(self, run: HistoryRun, results: Run | None, why: str) -> None:
         """A run was read; None where it cannot be, and why."""
         self._unread.remove(run)
         if results is not None:
-            self._session.found(run, results)
+            self._session.record_results(run, results)
         if self.is_attached:
-            self._redraw(why or self._said)
+            self._redraw(why or self._message)
 
     @property
-    def _run(self) -> KeptRun:
-        return self._session.history[self._chosen]
+    def _run(self) -> HistoryRun:
+        return self._session.history[self._cursor_index]
 
-    def _made(self, width: int) -> list[Line]:
+    def _build_lines(self, width: int) -> list[Line]:
         """A line or two for each run, and what the last key has to say."""
-        runs = run_lines(self._session, self._chosen, self._marked, width)
+        runs = run_lines(self._session, self._cursor_index, self._marked_runs, width)
         # Behind the heading: the run with the cursor is in view whenever it is drawn.
-        self._each = len(runs[0])
-        self._lines.keep = (self._chosen + 1) * self._each
+        self._lines_per_run = len(runs[0])
+        self._lines.keep = (self._cursor_index + 1) * self._lines_per_run
         columns = has_columns(self._session.history)
         lines = [heading(width, *columns), *(line for run in runs for line in run)]
-        if len(runs) == 1 and not self._said:
+        if len(runs) == 1 and not self._message:
             return [*lines, [], [(f"  {HOW_TO_KEEP}", "dim")]]
         count = len(self._unread)
-        said = self._said or (f"reading {plural(count, 'run')} of the directory" if count else "")
-        if not said:
+        message = self._message or (f"reading {plural(count, 'run')} of the directory" if count else "")
+        if not message:
             return lines
-        role = "warn" if self._said else "dim"
-        return [*lines, [], *([(f"  {line}", role)] for line in wrapped(said, width - 4))]
+        role = "warn" if self._message else "dim"
+        return [*lines, [], *([(f"  {line}", role)] for line in wrapped(message, width - 4))]
 
     def _more(self, hidden: int) -> str:
         """The keys, also where there is more than the screen has room for."""
         # The last line is that of the keys.
-        return f"{max(hidden - 1, 1) // self._each} more: {_KEYS}"
+        return f"{max(hidden - 1, 1) // self._lines_per_run} more: {_KEYS}"
 
-    def _redraw(self, said: str = "") -> None:
-        self._said = said
+    def _redraw(self, message: str = "") -> None:
+        self._message = message
         self._lines.redraw()
 
     def action_choose(self, by: int) -> None:
-        self._chosen = max(0, min(self._chosen + by, len(self._session.history) - 1))
+        self._cursor_index = max(0, min(self._cursor_index + by, len(self._session.history) - 1))
         self._redraw()
 
     def action_show(self) -> None:
@@ -282,24 +289,24 @@ class RunsPanel(Panel, inherit_bindings=False):
 
     def action_name(self) -> None:
         run = self._run
-        self.app.push_screen(Prompt(f"name of run {self._chosen + 1}", run.name), self._named)
+        self.app.push_screen(Prompt(f"name of run {self._cursor_index + 1}", run.name), self._set_name)
 
-    def _named(self, name: str | None) -> None:
+    def _set_name(self, name: str | None) -> None:
         if name is not None:
             self._run.name = name.strip()[:MOST_NAME]
         self._redraw()
 
     def action_mark(self) -> None:
         run = self._run
-        if run in self._marked:
-            self._marked.remove(run)
+        if run in self._marked_runs:
+            self._marked_runs.remove(run)
         else:
             # A third mark takes the place of the second.
-            self._marked = [*self._marked[:1], run]
+            self._marked_runs = [*self._marked_runs[:1], run]
         self._redraw()
 
     def action_compare(self) -> None:
-        kept_run, other = [*self._marked, self._run, self._run][:2]
+        kept_run, other = [*self._marked_runs, self._run, self._run][:2]
         if kept_run is other:
             self._redraw(MARK_FIRST)
         else:
@@ -310,5 +317,5 @@ class RunsPanel(Panel, inherit_bindings=False):
         if not self._session.remove(run):
             self._redraw(OPENED_STAYS)
             return
-        self._marked = [kept_run for kept_run in self._marked if kept_run is not run]
+        self._marked_runs = [kept_run for kept_run in self._marked_runs if kept_run is not run]
         self.action_choose(0)

@@ -17,19 +17,19 @@ MOST_TEXT = 4096
 _MOST_DIGITS = 20
 
 
-class Damaged(ValueError):
+class InvalidSession(ValueError):
     """A session file that cannot be: `where: found X, expected Y`."""
 
 
-def wrong(value: object, where: str, expected: str) -> Damaged:
+def invalid_value(value: object, where: str, expected: str) -> InvalidSession:
     """The complaint about a value."""
     import json
 
-    found = "nothing" if value is None else printable(json.dumps(value), 40)
-    return Damaged(f"{where}: found {found}, expected {expected}")
+    found_text = "nothing" if value is None else printable(json.dumps(value), 40)
+    return InvalidSession(f"{where}: found {found_text}, expected {expected}")
 
 
-def parsed(text: str) -> object:
+def parse_json(text: str) -> object:
     """The JSON of a text. Raises `Damaged` for what is not JSON, or has numbers that no session has."""
     # Imported here: a first start has no session to read.
     import json
@@ -37,54 +37,54 @@ def parsed(text: str) -> object:
     def whole_number(digits: str) -> int:
         # Python takes seconds for a number of a million digits.
         if len(digits) > _MOST_DIGITS:
-            raise Damaged(f"found a number of {len(digits)} digits")
+            raise InvalidSession(f"found a number of {len(digits)} digits")
         return int(digits)
 
     def no_number(name: str) -> float:
-        raise Damaged(f"found {name}, expected a number")
+        raise InvalidSession(f"found {name}, expected a number")
 
     try:
         return json.loads(text, parse_int=whole_number, parse_constant=no_number)
     except json.JSONDecodeError as error:
-        raise Damaged(f"line {error.lineno}, column {error.colno}: this is not JSON") from None
+        raise InvalidSession(f"line {error.lineno}, column {error.colno}: this is not JSON") from None
     except RecursionError:
-        raise Damaged("found too many nested lists") from None
+        raise InvalidSession("found too many nested lists") from None
 
 
-def table(value: object, where: str) -> dict[str, Any]:
+def check_table(value: object, where: str) -> dict[str, Any]:
     """A JSON object."""
     if not isinstance(value, dict):
-        raise wrong(value, where, "a table")
+        raise invalid_value(value, where, "a table")
     return value
 
 
-def whole(value: object, where: str, least: int = 0, most: int = MOST_NS) -> int:
+def check_whole(value: object, where: str, least: int = 0, most: int = MOST_NS) -> int:
     """A whole number from `least` to `most`."""
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise wrong(value, where, f"a whole number from {least} to {most}")
+        raise invalid_value(value, where, f"a whole number from {least} to {most}")
     return value
 
 
-def text(value: object, where: str, most: int = MOST_TEXT) -> str:
+def check_text(value: object, where: str, most: int = MOST_TEXT) -> str:
     """A text of at most `most` characters."""
     if not isinstance(value, str):
-        raise wrong(value, where, "a text")
+        raise invalid_value(value, where, "a text")
     if len(value) > most:
-        raise wrong(value, where, f"a text of at most {most} characters")
+        raise invalid_value(value, where, f"a text of at most {most} characters")
     return value
 
 
-def items(
+def check_items(
     value: object, where: str, check: Callable[[object, str], T], most: int = MOST_ITEMS
 ) -> tuple[T, ...]:
     """A list of at most `most` items, each of which `check` reads."""
     if not isinstance(value, list):
-        raise wrong(value, where, "a list")
+        raise invalid_value(value, where, "a list")
     if len(value) > most:
-        raise Damaged(f"{where}: found {len(value)} items, expected at most {most}")
+        raise InvalidSession(f"{where}: found {len(value)} items, expected at most {most}")
     return tuple(check(item, f"{where}[{index}]") for index, item in enumerate(value))
 
 
-def optional(value: object, where: str, check: Callable[[object, str], T]) -> T | None:
+def check_optional(value: object, where: str, check: Callable[[object, str], T]) -> T | None:
     """What `check` reads, or None for null."""
     return None if value is None else check(value, where)

@@ -13,7 +13,7 @@ from typing import Any
 
 from simcore.records import NamedTuple
 from tui.state import checking
-from tui.state.checking import Damaged
+from tui.state.checking import InvalidSession
 
 # A session is some kilobytes; more is another kind of file.
 MOST_BYTES = 4 << 20
@@ -52,17 +52,17 @@ def read_text(path: str) -> str | None:
     try:
         # Not a FIFO or a device: opening one of those may wait for ever.
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise Damaged("found no regular file")
+            raise InvalidSession("found no regular file")
         with open(path, "rb") as file:
             data = file.read(MOST_BYTES + 1)
     except FileNotFoundError:
         return None
     if len(data) > MOST_BYTES:
-        raise Damaged(f"found more than {MOST_BYTES >> 20} MiB")
+        raise InvalidSession(f"found more than {MOST_BYTES >> 20} MiB")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise Damaged(f"found byte 0x{data[error.start]:02x}, expected UTF-8 text") from None
+        raise InvalidSession(f"found byte 0x{data[error.start]:02x}, expected UTF-8 text") from None
 
 
 def write_text(path: str, text: str) -> None:
@@ -73,18 +73,18 @@ def write_text(path: str, text: str) -> None:
     directory, name = os.path.split(path)
     os.makedirs(directory, mode=0o700, exist_ok=True)
     _remove_stale(directory, name)
-    made = os.path.join(directory, f".{name}.{os.getpid()}.{time.monotonic_ns():x}.tmp")
+    temporary = os.path.join(directory, f".{name}.{os.getpid()}.{time.monotonic_ns():x}.tmp")
     try:
         # A file of this name is nobody else's: not a link to somewhere, either.
-        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(made, path)
+        os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(made)
+            os.unlink(temporary)
         raise
 
 
@@ -119,7 +119,7 @@ class Identity(NamedTuple):
     mtime_ns: int
     content: int | None
 
-    def is_of(self, other: Identity) -> bool:
+    def is_same_input(self, other: Identity) -> bool:
         """Whether both are the same input: by content where it was looked at, else by size and time."""
         if self.content is not None and other.content is not None:
             return (self.size, self.content) == (other.size, other.content)
@@ -131,28 +131,28 @@ class Identity(NamedTuple):
     @classmethod
     def read(cls, value: object, where: str) -> Identity:
         """Checked. Raises `Damaged`."""
-        entries = checking.table(value, where)
+        entries = checking.check_table(value, where)
         return cls(
-            checking.whole(entries.get("size"), f"{where}.size"),
-            checking.whole(entries.get("mtime_ns"), f"{where}.mtime_ns", -_MOST_TIME_NS, _MOST_TIME_NS),
-            checking.optional(
+            checking.check_whole(entries.get("size"), f"{where}.size"),
+            checking.check_whole(entries.get("mtime_ns"), f"{where}.mtime_ns", -_MOST_TIME_NS, _MOST_TIME_NS),
+            checking.check_optional(
                 entries.get("content"), f"{where}.content",
-                lambda number, place: checking.whole(number, place, 0, 2**32 - 1),
+                lambda checksum, location: checking.check_whole(checksum, location, 0, 2**32 - 1),
             ),
         )  # fmt: skip
 
 
-def identity_of(path: str) -> Identity:
+def read_identity(path: str) -> Identity:
     """Of a file, or of a directory of rank traces. Raises OSError."""
     if os.path.isdir(path):
-        return _of_directory(path)
+        return _directory_identity(path)
     with open(path, "rb") as file:
         status = os.fstat(file.fileno())
         content = zlib.crc32(file.read(_SMALL)) if status.st_size <= _SMALL else None
     return Identity(status.st_size, status.st_mtime_ns, content)
 
 
-def _of_directory(path: str) -> Identity:
+def _directory_identity(path: str) -> Identity:
     """Its files are not read: thousands of traces would take longer than opening them."""
     with os.scandir(path) as entries:
         files = sorted((entry.name, entry.stat()) for entry in entries if entry.is_file())

@@ -13,20 +13,20 @@ from simcore import __version__
 from simcore.parameters import Parameters
 from simcore.units import plural
 from tui.frame import cells
-from tui.session import KeptRun, Session
-from tui.state.checking import Damaged
-from tui.state.files import Identity, identity_of, read_text, session_path, set_aside, write_text
+from tui.session import HistoryRun, Session
+from tui.state.checking import InvalidSession
+from tui.state.files import Identity, read_identity, read_text, session_path, set_aside, write_text
 
 if TYPE_CHECKING:
     from tui.frame_view import ScreenState, ScreenView
     from tui.host import Host
     from tui.runs.runs import Runs
-    from tui.state.stored import Stored
+    from tui.state.session_content import Stored
 
-NOT_KEPT, NOT_RESTORED = "the session is not kept", "no session is restored"
+NOT_SAVED, NOT_RESTORED = "the session is not kept", "no session is restored"
 
 
-class Keeper:
+class SessionFile:
     """Keeps a session in its file. path: the file; identity: of the input.
 
     notice: what there is to say of the session that was found, "" for nothing. screen: the one that was
@@ -38,10 +38,10 @@ class Keeper:
         self.path, self.identity = path, identity
         self.notice = ""
         self.screen: str | None = None
-        self.run: KeptRun | None = None
+        self.run: HistoryRun | None = None
         self.screens: dict[str, ScreenState] = {}
-        self.places = True
-        self._wanted = self._written = self._complaint = ""
+        self.keeps_positions = True
+        self._current_text = self._saved_text = self._complaint = ""
         self._lock = threading.Lock()
 
     # -- what was kept ---------------------------------------------------------------
@@ -52,32 +52,32 @@ class Keeper:
         The runs come into the history. Of another input, or where the command line states parameters,
         the run that was on the screen is only one more of them; of another input places in time are left.
         """
-        same = stored.input.is_of(self.identity)
-        known = same and stored.version == __version__
+        is_same_input = stored.input.is_same_input(self.identity)
+        has_same_times = is_same_input and stored.version == __version__
         self.screen = stored.screen
         self.screens = dict(stored.screens)
-        self.places = same
-        parts = ["view"] if self.screens and same else ["lanes, marks"] if self.screens else []
-        there, label = len(session.history), session.opened.setup.label
+        self.keeps_positions = is_same_input
+        parts = ["view"] if self.screens and is_same_input else ["lanes, marks"] if self.screens else []
+        earlier_count, label = len(session.history), session.opened.setup.label
         for run in stored.runs:
-            step_ns, work = (run.step_ns, run.work) if known else (None, None)
-            session.recall(KeptRun(run.parameters, run.name, step_ns, None, run.label or label, work=work))
-        shown = KeptRun(stored.parameters or Parameters(), label=stored.label or label)
-        if stored.parameters is not None and not session.history[0].is_of(shown):
-            if same and not parameters_given:
-                self.run = shown
+            step_ns, work = (run.step_ns, run.work) if has_same_times else (None, None)
+            session.recall(HistoryRun(run.parameters, run.name, step_ns, None, run.label or label, work=work))
+        displayed_run = HistoryRun(stored.parameters or Parameters(), label=stored.label or label)
+        if stored.parameters is not None and not session.history[0].is_same_run(displayed_run):
+            if is_same_input and not parameters_given:
+                self.run = displayed_run
             else:
-                session.recall(shown)
-        more = len(session.history) - there
-        if more:
-            parts.append(f"{plural(more, 'more run')} (R)")
-        if not same:
+                session.recall(displayed_run)
+        new_count = len(session.history) - earlier_count
+        if new_count:
+            parts.append(f"{plural(new_count, 'more run')} (R)")
+        if not is_same_input:
             self.notice = (
                 f"the input changed since: {', '.join(parts) or 'nothing'} kept, not the place in it"
             )
         elif self.run is not None:
             # Whole in 80 cells: which run it is, and the way to the file's own.
-            which = _which(session, self.run)
+            which = _describe_run(session, self.run)
             self.notice = f"restored: {which}; x shows run 1, as opened; --no-session starts fresh"
         elif parts:
             self.notice = f"restored from last time: {', '.join(parts)}; --no-session starts fresh"
@@ -88,13 +88,13 @@ class Keeper:
         """Give a screen its part, if there is one."""
         state = self.screens.get(name)
         if state is not None:
-            view.restore(state, self.places)
+            view.restore(state, self.keeps_positions)
 
     # -- keeping ---------------------------------------------------------------------
 
-    def take(self, session: Session, screen: str, views: Mapping[str, ScreenView]) -> bool:
+    def update(self, session: Session, screen: str, views: Mapping[str, ScreenView]) -> bool:
         """Take down how all is now; whether that is something else than what was written."""
-        from tui.state.stored import MOST_RUNS, Stored, StoredRun, as_text
+        from tui.state.session_content import MOST_RUNS, Stored, StoredRun, format_session
 
         for name, view in views.items():
             state = view.saved()
@@ -120,79 +120,83 @@ class Keeper:
             __version__,
             screen,
             # The run as opened is what the command line says, which is not the session's.
-            None if first.is_of(KeptRun(parameters, label=label)) else parameters,
+            None if first.is_same_run(HistoryRun(parameters, label=label)) else parameters,
             tuple(
-                StoredRun(run.parameters, run.name, run.step_ns, _other(run.label, first), run.work)
+                StoredRun(run.parameters, run.name, run.step_ns, _other_label(run.label, first), run.work)
                 for run in runs
             ),
             self.screens,
-            _other(label, first),
+            _other_label(label, first),
         )
-        self._wanted = as_text(stored)
-        return self._wanted != self._written
+        self._current_text = format_session(stored)
+        return self._current_text != self._saved_text
 
     def write(self) -> str:
         """Write what was taken down last; what there is to say if that cannot be, else ""."""
         # A slow disk may still be at the one before.
         with self._lock:
-            wanted = self._wanted
-            if wanted == self._written:
+            current_text = self._current_text
+            if current_text == self._saved_text:
                 return ""
             try:
-                write_text(self.path, wanted)
+                write_text(self.path, current_text)
             except OSError as error:
                 # Said once: a directory that cannot be written stays so most of the time.
-                complaint = f"{NOT_KEPT}: {cells(_where(error, self.path))}"
+                complaint = f"{NOT_SAVED}: {cells(_describe_error(error, self.path))}"
                 again = complaint == self._complaint
                 self._complaint = complaint
                 return "" if again else complaint
-            self._written = wanted
+            self._saved_text = current_text
         return ""
 
 
-def keeper_of(opened: str, run: str, session: Session, parameters_given: bool) -> Keeper | None:
+def open_keeper(opened: str, run: str, session: Session, parameters_given: bool) -> SessionFile | None:
     """The keeper of what is open, its session restored.
 
     run: which of a directory's measured runs. parameters_given: whether the command line states any.
     None when what is open has gone meanwhile. A file that cannot be read is set aside and said.
     """
     try:
-        identity = identity_of(opened)
+        identity = read_identity(opened)
         path = session_path(opened, run)
     except (OSError, ValueError):
         return None
-    keeper = Keeper(path, identity)
+    keeper = SessionFile(path, identity)
     try:
         text = read_text(path)
         if text is not None:
-            from tui.state.stored import from_text
+            from tui.state.session_content import parse_session
 
-            keeper.resume(from_text(text), session, parameters_given)
-    except Damaged as damage:
+            keeper.resume(parse_session(text), session, parameters_given)
+    except InvalidSession as damage:
         try:
             aside = f"set aside as {cells(os.path.basename(set_aside(path)))}"
         except OSError as error:
             aside = f"cannot be set aside ({cells(error.strerror or str(error))})"
         keeper.notice = f"session damaged, {aside}: {cells(str(damage))}"
     except OSError as error:
-        keeper.notice = f"{NOT_RESTORED}: {cells(_where(error, path))}"
+        keeper.notice = f"{NOT_RESTORED}: {cells(_describe_error(error, path))}"
     return keeper
 
 
-def _other(label: str | None, first: KeptRun) -> str | None:
+def _other_label(label: str | None, first: HistoryRun) -> str | None:
     """Which run of the directory it is, None for the one that was opened."""
     return None if label == first.label else label
 
 
-def _which(session: Session, run: KeptRun) -> str:
+def _describe_run(session: Session, run: HistoryRun) -> str:
     """`run 3 of 3`, or a draft, as the row on top has it when the run is there."""
     count = len(session.history)
-    numbers = (number for number, kept in enumerate(session.history, 1) if kept.is_of(run))
-    number = next(numbers, None)
-    return f"draft after run {count}" if number is None else f"run {number} of {count}"
+    indices = (
+        run_index
+        for run_index, run_in_history in enumerate(session.history, 1)
+        if run_in_history.is_same_run(run)
+    )
+    run_index = next(indices, None)
+    return f"draft after run {count}" if run_index is None else f"run {run_index} of {count}"
 
 
-def _where(error: OSError, path: str) -> str:
+def _describe_error(error: OSError, path: str) -> str:
     return f"{os.path.dirname(path)}: {error.strerror or error}"
 
 
@@ -202,10 +206,10 @@ SAVE_AFTER = 5.0
 _ACTING = (Key, MouseUp, MouseScrollUp, MouseScrollDown)
 
 
-class Keeping:
+class SessionKeeping:
     """Restores an app's session and keeps it; without a keeper nothing of that is done."""
 
-    def __init__(self, app: Host, keeper: Keeper | None) -> None:
+    def __init__(self, app: Host, keeper: SessionFile | None) -> None:
         self._app = app
         self._keeper = keeper
         self._touched = False
@@ -225,18 +229,18 @@ class Keeping:
         """Go on with the run that was on the screen: shown when it is there, behind the first picture."""
         if self._keeper is None:
             return
-        kept = self._keeper.run
-        if kept is not None:
+        restored_run = self._keeper.run
+        if restored_run is not None:
             # Not before the first picture is there: that is of the run as opened.
-            self._app.call_after_refresh(runs.show, kept, self._restore_places)
+            self._app.call_after_refresh(runs.show, restored_run, self._restore_positions)
 
-    def _restore_places(self) -> None:
+    def _restore_positions(self) -> None:
         """Where one was in this very run, if nobody has gone elsewhere meanwhile."""
         if not self._touched:
             for name, view in self._app.views.items():
                 self.restore(name, view)
 
-    def noticed(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         """What was done is kept in a while: once for all keys until then."""
         if self._keeper is None or not isinstance(event, _ACTING):
             return
@@ -248,11 +252,11 @@ class Keeping:
     def _keep(self) -> None:
         self._is_due = False
         keeper, app = self._keeper, self._app
-        if keeper is not None and keeper.take(app.session, app.screen_name, app.views):
+        if keeper is not None and keeper.update(app.session, app.screen_name, app.views):
             # A disk may be slow.
             app.run_worker(lambda: self._write(keeper), thread=True, group="session")
 
-    def _write(self, keeper: Keeper) -> None:
+    def _write(self, keeper: SessionFile) -> None:
         complaint = keeper.write()
         if complaint and self._app.is_running:
             self._app.call_from_thread(self._app.say, complaint)
@@ -263,4 +267,4 @@ class Keeping:
         # After a failure of the program itself the session may be what it failed at.
         if keeper is None or app.return_code == 1:
             return ""
-        return keeper.write() if keeper.take(app.session, app.screen_name, app.views) else ""
+        return keeper.write() if keeper.update(app.session, app.screen_name, app.views) else ""

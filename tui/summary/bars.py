@@ -8,18 +8,18 @@ from typing import Protocol
 
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple
-from simcore.trace.findings import Spot
+from simcore.trace.findings import TrackInterval
 from simcore.trace.run import Run, account_ns
 from simcore.trace.track import Track
-from simcore.units import duration, far_apart, percent, whole_percent
+from simcore.units import duration, percent, range_if_far_apart, whole_percent
 from tui.frame import Glyphs, Line, fitted, row_of
 
 # The parts that the accounts of a bar add up to, by their first words, in the order of their columns.
 _PARTS = ("compute", "exposed", "wait", "bubble", "host", "idle")
 # A part of these is shown though it is 0, where a run knows for certain that it is.
-_TOLD_OF = ("compute", "exposed", "bubble", "idle")
+_SHOWN_AT_ZERO = ("compute", "exposed", "bubble", "idle")
 # Fill and role of compute by what it is for, in the words of simulated and of measured runs.
-_DRAWN = {
+_COMPUTE_FILLS = {
     "fwd": "fwd", "ig": "bwd", "wg": "bwd", "opt": "opt", "recompute": "fwd",
     "forward": "fwd", "backward": "bwd", "optimizer": "opt", "kernel": "kernel",
 }  # fmt: skip
@@ -54,7 +54,7 @@ class BarRows(Protocol):
 
     title: str
     # Where rows are of several, before what their figures are.
-    joined: str
+    mean_title: str
 
     def rows(self, tracks: Sequence[Track], room: int) -> list[BarRow]:
         """The rows for as many lines. tracks: of the run, by their numbers."""
@@ -73,24 +73,28 @@ class StageBars:
     """A row a stage, or neighbouring stages in each where there is no room for all."""
 
     title = "Where each stage's time goes"
-    joined = "Time by stages, each row their "
+    mean_title = "Time by stages, each row their "
 
     def rows(self, tracks: Sequence[Track], room: int) -> list[BarRow]:
         members: dict[int | None, list[Track]] = {}
         for track in sorted(tracks, key=lambda track: -1 if track.stage is None else track.stage):
             members.setdefault(track.stage, []).append(track)
         stages = list(members)
-        joined = -(-len(stages) // max(room, 1))
+        stages_per_row = -(-len(stages) // max(room, 1))
         rows = []
-        for first in range(0, len(stages), joined):
-            here = stages[first : first + joined]
-            label = _stage(here[0]) if len(here) == 1 else f"{_stage(here[0])}-{_stage(here[-1])}"
-            mine = tuple(track for stage in here for track in members[stage])
-            lowest, highest = (
-                min(track.ranks.first for track in mine),
-                max(track.ranks.last for track in mine),
+        for first in range(0, len(stages), stages_per_row):
+            row_stages = stages[first : first + stages_per_row]
+            label = (
+                _stage_text(row_stages[0])
+                if len(row_stages) == 1
+                else f"{_stage_text(row_stages[0])}-{_stage_text(row_stages[-1])}"
             )
-            rows.append(BarRow(label, f"{lowest}-{highest}" if highest > lowest else str(lowest), mine))
+            row_tracks = tuple(track for stage in row_stages for track in members[stage])
+            lowest, highest = (
+                min(track.ranks.first for track in row_tracks),
+                max(track.ranks.last for track in row_tracks),
+            )
+            rows.append(BarRow(label, f"{lowest}-{highest}" if highest > lowest else str(lowest), row_tracks))
         return rows
 
     def head(self, rows: list[BarRow], wide: bool) -> str:
@@ -104,21 +108,23 @@ class RankRows:
     """A row a rank where there is room, else a row a stage, else a few neighbouring ranks in each."""
 
     title = "Where each rank's time goes"
-    joined = "Time by ranks, each row their "
+    mean_title = "Time by ranks, each row their "
 
     def rows(self, tracks: Sequence[Track], room: int) -> list[BarRow]:
         if len(tracks) <= room:
-            return [BarRow(str(track.first_rank), _stage(track.stage), (track,)) for track in tracks]
+            return [BarRow(str(track.first_rank), _stage_text(track.stage), (track,)) for track in tracks]
         stages: dict[int | None, list[Track]] = {}
         for track in tracks:
             stages.setdefault(track.stage, []).append(track)
-        groups = [(_stage(stage), members) for stage, members in stages.items()]
+        groups = [(_stage_text(stage), members) for stage, members in stages.items()]
         if 1 < room < len(groups):
             # Neighbouring stages whole: a row across them would be of nobody.
-            joined = -(-len(groups) // room)
+            groups_per_row = -(-len(groups) // room)
             groups = [
                 (f"{here[0][0]}-{here[-1][0]}", [member for _, members in here for member in members])
-                for here in (groups[first : first + joined] for first in range(0, len(groups), joined))
+                for here in (
+                    groups[first : first + groups_per_row] for first in range(0, len(groups), groups_per_row)
+                )
             ]
         if len(groups) > room or len(groups) == 1:
             size = -(-len(tracks) // max(room, 1))
@@ -150,7 +156,7 @@ class Bars:
         """room: for how many rows; None for all."""
         self._run = run
         self._kind = kind
-        self._tracks = sorted(run.tracks, key=lambda track: track.number)
+        self._tracks = sorted(run.tracks, key=lambda track: track.track_id)
         self.room = 0
         self.rows: list[BarRow] = []
         self._sums: list[dict[str, int]] | None = None
@@ -158,7 +164,7 @@ class Bars:
         self.fit(len(self._tracks) if room is None else room)
 
     @cached_property
-    def _whole(self) -> dict[str, int]:
+    def _totals(self) -> dict[str, int]:
         """The accounts of all ranks together."""
         return account_ns(self._run, self._tracks)
 
@@ -166,7 +172,7 @@ class Bars:
     def title(self) -> str:
         """Over the bars: of rows of several stages, or ranks, also that they are means."""
         if len(self.rows) < self.most_rows:
-            return self._kind.joined + ("range or mean" if any(self.ranges) else "mean")
+            return self._kind.mean_title + ("range or mean" if any(self.ranges) else "mean")
         is_single = len(self._tracks) == 1 and len(self._tracks[0].ranks) == 1
         return self._kind.title.replace("each", "the") if is_single else self._kind.title
 
@@ -212,21 +218,25 @@ class Bars:
         step = self._run.step_time_ns
         shares: dict[str, list[int]] = {}
         for track in row.tracks:
-            parts = _parts(account_ns(self._run, [track]))
+            parts = _sum_by_part(account_ns(self._run, [track]))
             for name in _PARTS:
                 share = whole_percent(parts.get(name, 0), step * len(track.ranks))
                 shares.setdefault(name, []).append(share)
-        return {name: ends for name, of_ranks in shares.items() if (ends := far_apart(of_ranks)) is not None}
+        return {
+            name: ends
+            for name, of_ranks in shares.items()
+            if (ends := range_if_far_apart(of_ranks)) is not None
+        }
 
     def row_of(self, track: Track) -> int:
         """The row that has a track in it."""
         return next(index for index, row in enumerate(self.rows) if track in row.tracks)
 
-    def spot(self, row: int) -> Spot:
+    def find_interval(self, row: int) -> TrackInterval:
         """The whole step of the first of the tracks of a row."""
         tracks = self.rows[row].tracks
-        number = min(track.number for track in tracks if track.stage == tracks[0].stage)
-        return Spot(number, 0, self._run.step_time_ns)
+        track_id = min(track.track_id for track in tracks if track.stage == tracks[0].stage)
+        return TrackInterval(track_id, 0, self._run.step_time_ns)
 
     def lines(self, width: int, at: int, glyphs: Glyphs, focused: bool, high: int = 1) -> list[Line]:
         """A line a row: its time as a bar, and the parts in per cent of the step. at: the cursor's row.
@@ -240,20 +250,21 @@ class Bars:
         size, share = (6, percent) if wide else (5, whole_percent)
         head = self._kind.head(rows, wide)
         sizes = [max(len(name) + 2, size) for name in columns]
-        whole = width - len(head) - sum(sizes) - 1 >= _LEAST_BAR
-        if not whole:
+        has_full_names = width - len(head) - sum(sizes) - 1 >= _LEAST_BAR
+        if not has_full_names:
             # A small screen: four letters of each.
             sizes = [size] * len(columns)
-        bar = max(width - len(head) - sum(sizes) - 1, 4)
+        bar_width = max(width - len(head) - sum(sizes) - 1, 4)
         names = "".join(
-            f"{name if whole else name[:4]:>{cells}}" for name, cells in zip(columns, sizes, strict=True)
+            f"{name if has_full_names else name[:4]:>{cells}}"
+            for name, cells in zip(columns, sizes, strict=True)
         )
-        lines: list[Line] = [[(head + scale(step, bar) + names, "dim")]]
+        lines: list[Line] = [[(head + scale(step, bar_width) + names, "dim")]]
         for index, (row, sums, ranges) in enumerate(zip(rows, self._sums, self.ranges, strict=True)):
             role = "accent" if focused and index == at else ""
             label = f"{'>' if role else ' '}{self._kind.label(row, rows, wide)}"
             step_ns = step * sum(len(track.ranks) for track in row.tracks)
-            parts = _parts(sums)
+            parts = _sum_by_part(sums)
             figures = ""
             for name, cells in zip(columns, sizes, strict=True):
                 figure = str(share(parts.get(name, 0), step_ns))
@@ -261,53 +272,57 @@ class Bars:
                     figure = apart
                 figures += f"{figure:>{cells}}"
             line: Line = [(fitted([(label, "")], len(head))[0][0], role)]
-            drawn = _bar(_drawn(sums), step_ns, bar, glyphs)
-            upper = [row_of(drawn, above, high, False) for above in range(high - 1, 0, -1)]
+            bar_line = _bar(_account_parts(sums), step_ns, bar_width, glyphs)
+            upper = [row_of(bar_line, above, high, False) for above in range(high - 1, 0, -1)]
             lines += [[(" " * len(head), ""), *cells] for cells in upper]
-            lines.append([*line, *(row_of(drawn, 0, high, False) if high > 1 else drawn), (figures, role)])
+            lines.append(
+                [*line, *(row_of(bar_line, 0, high, False) if high > 1 else bar_line), (figures, role)]
+            )
         return lines
 
     def legend(self, width: int, glyphs: Glyphs) -> Line:
         """What the parts of a bar are, each with its fill."""
-        has_host = "host" in self._whole
+        has_host = "host" in self._totals
         names = {name: meaning for name, (_, meaning) in _LEGEND.items() if name != "host" or has_host}
-        if not self._whole.get("compute kernel"):
+        if not self._totals.get("compute kernel"):
             del names["kernel"]
         if has_host:
             names["opt"] = "opt."
-        named = {
+        labels = {
             name: meaning.split()[0] if width < _WORDS_WIDE else meaning for name, meaning in names.items()
         }
         for name in ("opt", "fwd", "bwd"):
             # A part that is cut away says nothing.
-            if name in named and sum(len(meaning) + 3 for meaning in named.values()) > width:
-                named[name] = "opt." if name == "opt" else name
-        if sum(len(meaning) + 3 for meaning in named.values()) > width:
+            if name in labels and sum(len(meaning) + 3 for meaning in labels.values()) > width:
+                labels[name] = "opt." if name == "opt" else name
+        if sum(len(meaning) + 3 for meaning in labels.values()) > width:
             # It is drawn as nothing.
-            del named["idle"]
+            del labels["idle"]
         # Two cells between the parts where there is room for them.
-        gap = "  " if sum(len(meaning) + 4 for meaning in named.values()) <= width + 1 else " "
+        gap = "  " if sum(len(meaning) + 4 for meaning in labels.values()) <= width + 1 else " "
         line: Line = []
-        for name, meaning in named.items():
+        for name, meaning in labels.items():
             line += [(gap if line else " ", ""), (glyphs.fills[name], _LEGEND[name][0]), (f" {meaning}", "")]
         return line
 
     def _columns(self) -> list[str]:
         """The parts that a figure is given of: of what may be without a partner no part is said to be 0."""
-        parts, certain = _parts(self._whole), self._run.recording is None
+        parts, certain = _sum_by_part(self._totals), self._run.recording is None
         return [
-            name for name in _PARTS if parts.get(name) or (certain and name in _TOLD_OF and name in parts)
+            name
+            for name in _PARTS
+            if parts.get(name) or (certain and name in _SHOWN_AT_ZERO and name in parts)
         ]
 
 
-def bars_of(run: Run, room: int | None = None) -> Bars:
+def make_bars(run: Run, room: int | None = None) -> Bars:
     """The bars of a run. Where a map beside them has every rank, a row a stage is enough."""
     return Bars(run, RankRows() if run.shape.rank_map is None else StageBars(), room)
 
 
 def account_bar(ns_of: dict[str, int], whole: int, width: int, glyphs: Glyphs) -> Line:
     """Accounts of some ranks beside each other, ns each, on `width` cells that stand for `whole` ns."""
-    return _bar(_drawn(ns_of), whole, width, glyphs)
+    return _bar(_account_parts(ns_of), whole, width, glyphs)
 
 
 def scale(step: int, width: int) -> str:
@@ -319,27 +334,27 @@ def scale(step: int, width: int) -> str:
 def _bar(parts: Iterable[tuple[int, str, str]], whole: int, width: int, glyphs: Glyphs) -> Line:
     """(ns, fill, role) beside each other on `width` cells that stand for `whole` ns."""
     line: Line = []
-    done = drawn = 0
+    elapsed_ns = filled = 0
     for ns, fill, role in parts:
-        done += ns
-        end = round(width * done / whole) if whole else 0
-        line.append((glyphs.fills[fill] * (end - drawn), "" if role == "idle" else role))
-        drawn = max(end, drawn)
-    return [*line, (" " * (width - drawn), "")]
+        elapsed_ns += ns
+        end = round(width * elapsed_ns / whole) if whole else 0
+        line.append((glyphs.fills[fill] * (end - filled), "" if role == "idle" else role))
+        filled = max(end, filled)
+    return [*line, (" " * (width - filled), "")]
 
 
-def _drawn(sums: Mapping[str, int]) -> Iterator[tuple[int, str, str]]:
+def _account_parts(sums: Mapping[str, int]) -> Iterator[tuple[int, str, str]]:
     """(ns, fill, role) of accounts."""
     for account, ns in sums.items():
         part, _, of = account.partition(" ")
         if part == "exposed":
             yield ns, part, _ROLES.get(of, of)
         else:
-            drawn = _DRAWN.get(of, part)
-            yield ns, drawn, drawn
+            fill = _COMPUTE_FILLS.get(of, part)
+            yield ns, fill, fill
 
 
-def _parts(sums: Mapping[str, int]) -> dict[str, int]:
+def _sum_by_part(sums: Mapping[str, int]) -> dict[str, int]:
     """ns by the first word of the accounts."""
     parts: dict[str, int] = {}
     for account, ns in sums.items():
@@ -348,5 +363,5 @@ def _parts(sums: Mapping[str, int]) -> dict[str, int]:
     return parts
 
 
-def _stage(stage: int | None) -> str:
+def _stage_text(stage: int | None) -> str:
     return "" if stage is None else str(stage)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from simcore.diagnostics import Diagnostic
 from simcore.trace.figures import throughput_words
 from simcore.trace.run import mean_busy_ns
-from simcore.units import change_percent, duration, signed, unbroken, whole_percent
+from simcore.units import change_percent, duration, keep_units_unbroken, signed_duration, whole_percent
 from tui.change_words import UNKNOWN, name_and_share
 from tui.frame import Glyphs, Line, cells, rows_around, shorter_sentences
-from tui.notes.listing import ROLES, WEIGHT_CELLS, counted_weights, weight_word
+from tui.notes.listing import ROLES, WEIGHT_CELLS, describe_weights, weight_word
 from tui.panels import MATTERS, WHAT_IF, lists_and_meaning
 from tui.summary.model import SummaryModel
 
@@ -33,7 +33,7 @@ _DIGITS = {
 }  # fmt: skip
 
 
-def large(words: str) -> list[str]:
+def large_digits(words: str) -> list[str]:
     """Three rows of cells for a figure with its unit: `14.774 s`. The unit stands in plain letters."""
     figure, _, unit = words.rpartition(" ")
     rows = [" ".join(_DIGITS[char][row] for char in figure) for row in range(3)]
@@ -46,26 +46,26 @@ def step_lines(
     """The step time, large, and what there is to say of it, as much as there is room for. costs: what a
     change needs more of memory, as `more_memory` has it.
     """
-    figure, more = figure_lines(duration(results.step_time_ns), glyphs), step_facts(results, width)
+    figure, facts = figure_lines(duration(results.step_time_ns), glyphs), step_facts(results, width)
     cost = next((words for words in costs if len(words) + 3 <= width), "")
-    more += [[(f"   {cost}", "warn")]] if cost else []
-    if len(figure) + len(more) > height:
+    facts += [[(f"   {cost}", "warn")]] if cost else []
+    if len(figure) + len(facts) > height:
         # What a micro-batch takes stands in the row on top, too; memory does not.
-        more = [more[0], *more[2:]]
-    if len(figure) + len(more) > height and cost:
+        facts = [facts[0], *facts[2:]]
+    if len(figure) + len(facts) > height and cost:
         # How much of it is computed stands in the bars.
-        more = more[1:]
-    if results.model.memory_unknown and len(figure) + len(more) < height:
+        facts = facts[1:]
+    if results.model.memory_unknown and len(figure) + len(facts) < height:
         why = results.model.memory_unknown
         short = why[why.index("no ") :]
         words = (f"memory not known: {why}", f"memory not known: {short}", f"memory: {short}")
-        more.append([(f"  {next((text for text in words if len(text) <= width - 2), words[-1])}", "dim")])
+        facts.append([(f"  {next((text for text in words if len(text) <= width - 2), words[-1])}", "dim")])
     published = results.model.model_figures.trust if results.model.model_figures is not None else None
     if published is not None:
         # The last one: it goes where there is no row left.
         forms = published.short_words
-        more.append([(f"  {next((text for text in forms if len(text) <= width - 2), forms[-1])}", "dim")])
-    return [*figure, *more][:height]
+        facts.append([(f"  {next((text for text in forms if len(text) <= width - 2), forms[-1])}", "dim")])
+    return [*figure, *facts][:height]
 
 
 def step_facts(results: Run, width: int) -> list[Line]:
@@ -79,23 +79,27 @@ def step_facts(results: Run, width: int) -> list[Line]:
     else:
         long = short = f"each rank computes {duration(compute)}"
     forms = (f"{long}{share}", f"{short}{share}", f"{short}{share.removesuffix(' of it')}")
-    more: list[Line] = [[(f"  {next((form for form in forms if len(form) <= width - 2), forms[-1])}", "")]]
+    facts: list[Line] = [[(f"  {next((form for form in forms if len(form) <= width - 2), forms[-1])}", "")]]
     count = results.shape.microbatches
     if results.recording is not None and results.recording.is_replayed:
         measured = results.recording.measured_step_ns
         share = change_percent(measured, step)
-        both = f"replayed {signed(step - measured)}{' = ' if share else ''}{share}"
-        words = (f"measured {duration(measured)}, {both}", both, f"replayed {share}" if share else both)
-        more.append([(f"  {next((text for text in words if len(text) <= width - 2), words[-1])}", "")])
+        change_text = f"replayed {signed_duration(step - measured)}{' = ' if share else ''}{share}"
+        words = (
+            f"measured {duration(measured)}, {change_text}",
+            change_text,
+            f"replayed {share}" if share else change_text,
+        )
+        facts.append([(f"  {next((text for text in words if len(text) <= width - 2), words[-1])}", "")])
     elif count:
-        whole = throughput_words(results.shape)
-        short = whole.partition(", ")[0]
-        more.append([(f"  {whole if len(whole) <= width - 2 else short}", "")])
-    memory = fullest_words(results, width - 2)
-    return [*more, *([[(f"  {memory}", "")]] if memory else [])]
+        full_text = throughput_words(results.shape)
+        short = full_text.partition(", ")[0]
+        facts.append([(f"  {full_text if len(full_text) <= width - 2 else short}", "")])
+    memory = fullest_stage_text(results, width - 2)
+    return [*facts, *([[(f"  {memory}", "")]] if memory else [])]
 
 
-def fullest_words(results: Run, room: int) -> str:
+def fullest_stage_text(results: Run, room: int) -> str:
     """What the fullest stage needs, of what its GPU has where that is known; "" where nobody knows.
 
     room: cells; without them which stage it is goes before that it does not fit.
@@ -103,10 +107,10 @@ def fullest_words(results: Run, room: int) -> str:
     figures = results.model.model_figures
     if figures is not None:
         # Imported here, as in headlines: traces have none.
-        from simcore.analysis.model_figures import memory_words, short_memory_words
+        from simcore.analysis.model_figures import format_memory, format_memory_short
 
-        words = f"memory {memory_words(figures)}"
-        return words if len(words) <= room else f"memory {short_memory_words(figures)}"
+        words = f"memory {format_memory(figures)}"
+        return words if len(words) <= room else f"memory {format_memory_short(figures)}"
     fullest = max(results.model.file_memory, key=lambda memory: memory.total, default=None)
     if fullest is None:
         return ""
@@ -122,7 +126,7 @@ def figure_lines(words: str, glyphs: Glyphs) -> list[Line]:
     """A figure with its unit in three rows: large, in plain letters where there is ASCII alone."""
     if glyphs.corners[0] == "+":
         return [[], [(f"  {words}", "bright")], []]
-    return [[(f"  {row}", "bright")] for row in large(words)]
+    return [[(f"  {row}", "bright")] for row in large_digits(words)]
 
 
 def note_lines(
@@ -133,33 +137,44 @@ def note_lines(
     """
     lines: list[Line] = []
     room = max(width - WEIGHT_CELLS - 2, 10)
-    left = rows - len(diagnostics)
+    spare_rows = rows - len(diagnostics)
     for index in rows_around(row, len(diagnostics), rows):
-        diagnostic, at = diagnostics[index], focused and index == row
+        diagnostic, is_at_cursor = diagnostics[index], focused and index == row
         weight = diagnostic.weight
         # Of what was assumed the place is where something is missing.
         is_placed = diagnostic.line is not None and weight != "assumption"
-        place = f"line {diagnostic.line}: " if is_placed else ""
-        whole = f"{place}{cells(diagnostic.message, 2000)}"
-        words = textwrap.wrap(whole, room, break_on_hyphens=False)
-        if len(words) > max(left + 1, 1):
+        location = f"line {diagnostic.line}: " if is_placed else ""
+        full_text = f"{location}{cells(diagnostic.message, 2000)}"
+        words = textwrap.wrap(full_text, room, break_on_hyphens=False)
+        if len(words) > max(spare_rows + 1, 1):
             if diagnostic.brief:
                 brief = cells(diagnostic.brief, 200)
                 # What is at stake stands at its end: it goes rather than that it is cut.
                 words = textwrap.wrap(brief, room, break_on_hyphens=False)
-                if len(words) > max(left + 1, 1):
+                if len(words) > max(spare_rows + 1, 1):
                     brief = brief.rpartition("; ")[0] or brief
                     words = [cells(brief, room)]
-                if len(place) + len(brief) <= room:
-                    words = [f"{place}{brief}"]
+                if len(location) + len(brief) <= room:
+                    words = [f"{location}{brief}"]
             else:
                 # What is left over of the last line ends with dots.
-                most = max(left + 1, 1)
-                words = textwrap.wrap(whole, room, break_on_hyphens=False, max_lines=most, placeholder="...")
-        left -= len(words) - 1
-        for number, text in enumerate(words):
-            head = " " * (WEIGHT_CELLS + 1) if number else f"{'>' if at else ' '}{weight_word(diagnostic)}"
-            lines.append([(head, "accent" if at else ROLES[weight]), (text, "accent" if at else "")])
+                most = max(spare_rows + 1, 1)
+                words = textwrap.wrap(
+                    full_text, room, break_on_hyphens=False, max_lines=most, placeholder="..."
+                )
+        spare_rows -= len(words) - 1
+        for line_index, text in enumerate(words):
+            head = (
+                " " * (WEIGHT_CELLS + 1)
+                if line_index
+                else f"{'>' if is_at_cursor else ' '}{weight_word(diagnostic)}"
+            )
+            lines.append(
+                [
+                    (head, "accent" if is_at_cursor else ROLES[weight]),
+                    (text, "accent" if is_at_cursor else ""),
+                ]
+            )
     return lines or [[(" none", "dim")]]
 
 
@@ -167,19 +182,19 @@ def note_lines(
 _DECIDES = 0.05
 
 
-def titled_by_stake(diagnostics: Sequence[Diagnostic], shown: int, width: int) -> str:
+def assumption_title(diagnostics: Sequence[Diagnostic], visible_count: int, width: int) -> str:
     """`Notes (12), assumed cluster h100-8, half the bandwidth +38.7 %`: in place of how many there are of
     each weight the assumption on which most hangs, where it is none of the `shown` first; "" where little
     does, or a rule of `width` cells has no room for it.
     """
-    for diagnostic in diagnostics[shown:]:
+    for diagnostic in diagnostics[visible_count:]:
         if diagnostic.weight == "assumption":
             words = cells(diagnostic.brief, 200).replace("; ", ", ")
             forms = [words.replace("half GB/s", "half the bandwidth"), words]
             titles = [f"Notes ({len(diagnostics)}), assumed {form}" for form in forms]
             # The key behind it, and the rule itself.
             fitting = [title for title in titles if len(title) + 12 <= width]
-            return fitting[0] if fitting and words and diagnostic.stake >= _DECIDES else ""
+            return fitting[0] if fitting and words and diagnostic.effect >= _DECIDES else ""
     return ""
 
 
@@ -187,34 +202,34 @@ def notes_title(diagnostics: Sequence[Diagnostic], width: int = 0) -> str:
     """How many of each weight there are: they stand in this order. width: of a box, whose title has the key
     that shows all of them whole, too.
     """
-    notes, counts = f"Notes ({len(diagnostics)})", counted_weights(diagnostics)
+    notes, counts = f"Notes ({len(diagnostics)})", describe_weights(diagnostics)
     if not width:
         return f"{notes}{counts}"
     # What is cut is a count, not the key.
-    whole = f"{notes}{counts}, ! whole"
-    if len(whole) + 7 <= width:
-        return whole
+    full_title = f"{notes}{counts}, ! whole"
+    if len(full_title) + 7 <= width:
+        return full_title
     return f"{notes}, ! whole{re.sub('assumptions?', 'assumed', counts)}"
 
 
-def help_lines(model: SummaryModel, width: int, rows: int, progress: str) -> list[Line]:
+def change_lines(model: SummaryModel, width: int, rows: int, progress: str) -> list[Line]:
     """The changes that gain most, those around the cursor; below them what one of them does or replaces."""
     if not model.knobs:
         return [[(" nothing to change" if model.knobs is not None else f" {progress}", "dim")]]
     row, focused = model.row(WHAT_IF), model.panel == WHAT_IF
     step = model.base_ns
     size = max(width - 21, 14)
-    shown, words = _in_sight(model.knobs, row, focused, rows, width)
+    visible_rows, words = _visible_changes(model.knobs, row, focused, rows, width)
     lines: list[Line] = [
         [(f" {MATTERS}", "dim")]
         if index is None
-        else help_line(model.knobs[index], model.dims, step, size, focused and index == row)
-        for index in shown
+        else change_line(model.knobs[index], model.dims, step, size, focused and index == row)
+        for index in visible_rows
     ]
     return lines + [[(f" {line}", "dim")] for line in words]
 
 
-def _in_sight(
+def _visible_changes(
     knobs: Sequence[WhatIf], row: int, focused: bool, rows: int, width: int
 ) -> tuple[list[int | None], list[str]]:
     """`lists_and_meaning` in a panel of so many rows and cells."""
@@ -234,17 +249,19 @@ def needs_and_keys(model: SummaryModel, width: int, rows: int, room: int) -> tup
     """
     knobs, is_cut = model.knobs, True
     if knobs is not None:
-        shown, _ = _in_sight(knobs, model.row(WHAT_IF), model.panel == WHAT_IF, rows, width)
-        is_cut = model.left_out > 0 or sum(index is not None for index in shown) < len(knobs)
+        visible_rows, _ = _visible_changes(knobs, model.row(WHAT_IF), model.panel == WHAT_IF, rows, width)
+        is_cut = model.left_out_count > 0 or sum(index is not None for index in visible_rows) < len(knobs)
     forms = (f"{TRIES}, {ALL}", ALL, ALL_IN_SHORT) if is_cut else (TRIES, "")
-    found = [(needs, keys) for keys in forms if (needs := model.needs_words(room - len(keys)))]
-    if found:
+    fitting_forms = [(needs, keys) for keys in forms if (needs := model.describe_memory(room - len(keys)))]
+    if fitting_forms:
         # Of what it is, and of which row, come before a key that the last row has.
-        return max(found, key=lambda words: (bool(_OF_MEMORY.search(words[0])), words[0][:3] != "1st"))
+        return max(
+            fitting_forms, key=lambda words: (bool(_OF_MEMORY.search(words[0])), words[0][:3] != "1st")
+        )
     return "", next((keys for keys in forms if len(keys) <= room), forms[-1])
 
 
-def help_line(
+def change_line(
     knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at: bool, with_time: bool = True
 ) -> Line:
     """A change in words, the step time with it, and the difference. with_time: as `change_words` has it."""
@@ -261,44 +278,44 @@ _WHOLE_CLAUSE = 60
 
 def word_lines(sentences: Sequence[str], width: int, rows: int) -> list[Line]:
     """Whole sentences, as many as there is room for: of one that is too long a later one has its place."""
-    return told_and_cut(sentences, width, rows)[0]
+    return fit_sentences(sentences, width, rows)[0]
 
 
-def whole_words(sentences: Sequence[str], width: int) -> list[Line]:
+def all_sentence_lines(sentences: Sequence[str], width: int) -> list[Line]:
     """All sentences whole, a blank row between them."""
     lines: list[Line] = []
     for sentence in sentences:
         lines += [[] for _ in range(bool(lines))]
-        lines += [[(" " + line.replace("\u00a0", " "), "")] for line in _wrapped(sentence, width)]
+        lines += [[(" " + line.replace("\u00a0", " "), "")] for line in _wrap_sentence(sentence, width)]
     return lines
 
 
-def _said(sentences: Sequence[str], width: int, rows: int) -> list[list[Line]]:
+def _fitting_sentences(sentences: Sequence[str], width: int, rows: int) -> list[list[Line]]:
     """The lines of each sentence that has room."""
-    said: list[list[Line]] = []
+    sentence_lines: list[list[Line]] = []
     for sentence in sentences:
-        held = _wrapped(sentence, width)
-        if len(held) > rows:
+        wrapped = _wrap_sentence(sentence, width)
+        if len(wrapped) > rows:
             # What decides, without what explains it.
-            shorter = (_wrapped(words, width) for words in shorter_sentences(sentence, _WHOLE_CLAUSE))
-            held = next((lines for lines in shorter if len(lines) <= rows), held)
-        if len(held) <= rows:
-            rows -= len(held)
-            said.append([[(" " + line.replace("\u00a0", " "), "")] for line in held])
-    return said
+            shorter = (_wrap_sentence(words, width) for words in shorter_sentences(sentence, _WHOLE_CLAUSE))
+            wrapped = next((lines for lines in shorter if len(lines) <= rows), wrapped)
+        if len(wrapped) <= rows:
+            rows -= len(wrapped)
+            sentence_lines.append([[(" " + line.replace("\u00a0", " "), "")] for line in wrapped])
+    return sentence_lines
 
 
-def _wrapped(sentence: str, width: int) -> list[str]:
-    return textwrap.wrap(unbroken(sentence), max(width - 2, 20), break_on_hyphens=False)
+def _wrap_sentence(sentence: str, width: int) -> list[str]:
+    return textwrap.wrap(keep_units_unbroken(sentence), max(width - 2, 20), break_on_hyphens=False)
 
 
-def told_and_cut(sentences: Sequence[str], width: int, rows: int) -> tuple[list[Line], str]:
+def fit_sentences(sentences: Sequence[str], width: int, rows: int) -> tuple[list[Line], str]:
     """The lines of `word_lines`, and `3 of 7, Space all` where some of the sentences have no room or are told
     in short, "" where all have.
     """
-    said = _said(sentences, width, rows)
-    whole = [line for sentence in sentences for line in _wrapped(sentence, width)]
-    cut = "Space whole" if sum(map(len, said)) < len(whole) else ""
-    if len(said) < len(sentences):
-        cut = f"{len(said)} of {len(sentences)}, Space all"
-    return [line for lines in said for line in lines], cut
+    fitting = _fitting_sentences(sentences, width, rows)
+    all_lines = [line for sentence in sentences for line in _wrap_sentence(sentence, width)]
+    omission_text = "Space whole" if sum(map(len, fitting)) < len(all_lines) else ""
+    if len(fitting) < len(sentences):
+        omission_text = f"{len(fitting)} of {len(sentences)}, Space all"
+    return [line for lines in fitting for line in lines], omission_text

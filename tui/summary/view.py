@@ -14,9 +14,9 @@ from tui.panels_view import PanelsView, panel_bindings
 from tui.session import Session
 from tui.summary.frame import draw
 from tui.summary.model import MAP, NOTES, SummaryModel
-from tui.summary.panels import whole_words
+from tui.summary.panels import all_sentence_lines
 
-ALL_ALIKE = "all ranks are alike: the bars have what a map of them would have"
+ALL_EQUAL = "all ranks are alike: the bars have what a map of them would have"
 
 
 class SummaryView(PanelsView):
@@ -31,7 +31,9 @@ class SummaryView(PanelsView):
         binding("enter", "go", "show the place in the timeline, or the notes", "summary.go"),
         binding("space", "words", "all sentences, whole", "summary.words"),
         binding("t", "try", "try the first change, or the one at the cursor", "summary.try"),
-        binding("i", "beside", "other figures of the ranks: measures; or waits, replay", "summary.beside"),
+        binding(
+            "i", "next_side_panel", "other figures of the ranks: measures; or waits, replay", "summary.beside"
+        ),
     ]
 
     def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
@@ -43,29 +45,31 @@ class SummaryView(PanelsView):
         """What keys do here and now."""
         if not self.model.results.timed:
             return ("jk", "note"), ("Enter", "all notes"), ("2", "timeline")
-        model, beside = self.model, self.model.beside
+        model, side_panel = self.model, self.model.side_panel
         return (
             # The first ones stay on 80 columns.
-            ("t", self.tries), *(() if model.tells_where_all_are else (("4", "all changes"),)),
-            ("Tab", "panel"), (beside.moves, "move"), ("Enter", "go there"),
-            ("i", beside.other), ("2", "timeline"), ("5", "parameters"),
+            ("t", self.tries), *(() if model.shows_all_key else (("4", "all changes"),)),
+            ("Tab", "panel"), (side_panel.moves, "move"), ("Enter", "go there"),
+            ("i", side_panel.next_label), ("2", "timeline"), ("5", "parameters"),
         )  # fmt: skip
 
     def frame(self, width: int, height: int) -> list[Line]:
         recovered = self._app.models_behind.recovered(self.model.results)
-        opened, now = self.session.opened, self.model.results
-        self.model.opened = None if now is opened or now.setup.source is not opened.setup.source else opened
-        self.model.behind = recovered.title() if recovered is not None else ""
-        told = self.model.tells_where_all_are
+        opened, current = self.session.opened, self.model.results
+        self.model.opened_run = (
+            None if current is opened or current.setup.source is not opened.setup.source else opened
+        )
+        self.model.model_title = recovered.title() if recovered is not None else ""
+        showed_key = self.model.shows_all_key
         lines = draw(self.model, width, height, self.glyphs, self.look_for_changes())
-        if self.model.tells_where_all_are != told:
+        if self.model.shows_all_key != showed_key:
             self.app.call_later(lambda: self.show_hints(self._hints()))
         return lines
 
     def action_move(self, rows: int, columns: int = 0) -> None:
         model = self.model
-        if columns and (model.panel != MAP or model.beside.extent[1] == 1):
-            self._app.say(model.beside.sideways)
+        if columns and (model.panel != MAP or model.side_panel.extent[1] == 1):
+            self._app.say(model.side_panel.sideways_text)
         else:
             super().action_move(rows, columns)
 
@@ -83,21 +87,23 @@ class SummaryView(PanelsView):
             return
         title = f"In words: {plural(len(sentences), 'sentence')}"
         if not self.model.knobs:
-            self._app.push_screen(Panel(title, lambda width: whole_words(sentences, width), self.glyphs))
+            self._app.push_screen(
+                Panel(title, lambda width: all_sentence_lines(sentences, width), self.glyphs)
+            )
             return
         # Who has read what a change brings tries it.
         ending = f"t tries {self.tries.removeprefix('try ')}, Esc closes"
-        panel = TryPanel(title, lambda width: whole_words(sentences, width), self.glyphs, ending)
-        self._app.push_screen(panel, lambda tried: self.action_try() if tried else None)
+        panel = TryPanel(title, lambda width: all_sentence_lines(sentences, width), self.glyphs, ending)
+        self._app.push_screen(panel, lambda is_accepted: self.action_try() if is_accepted else None)
 
-    def action_beside(self) -> None:
+    def action_next_side_panel(self) -> None:
         model = self.model
         if not model.results.timed:
             self._app.say("an order without times has nothing that waits, and no replay")
-        elif MAP in model.panels or model.beside.is_empty:
-            model.next_beside()
-            if model.beside.is_empty:
-                self._app.say(ALL_ALIKE)
+        elif MAP in model.panels or model.side_panel.is_empty:
+            model.next_side_panel()
+            if model.side_panel.is_empty:
+                self._app.say(ALL_EQUAL)
         else:
             # A small screen has room for the bars or for what stands beside them.
             model.panel = MAP

@@ -10,27 +10,31 @@ from tui.summary.model import WORST, SummaryModel
 
 # Places that go first where there is no room for all: who ends last has not been named a cause by that, and a
 # port that is busy holds nobody up by itself.
-_LAST_TOLD = ("end", "idle", "link")
+_LEAST_URGENT = ("end", "idle", "link")
 
 
 def worst_lines(model: SummaryModel, width: int, rows: int, focused: bool) -> list[Line]:
     """The places worth a look, those around the cursor; without one those that have a cause."""
     row, _ = model.cursor(WORST)
     lines: list[Line] = []
-    places = model.results.figures.worst
-    shown = list(rows_around(row, len(places), rows))
-    if not focused and rows < len(places):
-        shown = sorted(sorted(range(len(places)), key=lambda at: places[at].what in _LAST_TOLD)[:rows])
-    for index in shown:
-        place, at = places[index], focused and index == row
-        words = _place_words(place.words, max(width - 10, 10))
+    findings = model.results.figures.worst_findings
+    visible = list(rows_around(row, len(findings), rows))
+    if not focused and rows < len(findings):
+        visible = sorted(
+            sorted(range(len(findings)), key=lambda at: findings[at].what in _LEAST_URGENT)[:rows]
+        )
+    for index in visible:
+        finding, at = findings[index], focused and index == row
+        words = _finding_text(finding.words, max(width - 10, 10))
         mark = ">" if at else " "
-        lines.append([(f"{mark}{place.what:<8}", "accent" if at else "dim"), (words, "accent" if at else "")])
+        lines.append(
+            [(f"{mark}{finding.what:<8}", "accent" if at else "dim"), (words, "accent" if at else "")]
+        )
     return lines or [[(f" {NO_TIME}", "dim")]]
 
 
 # What goes first where a place has no room for all of its words.
-_LESS = (
+_SHORTENINGS = (
     # The words have the sum of all stretches, which this one would seem to contradict.
     (r"^(.* at a stretch.*), from (the start|\S+ \S+)$", r"\1"),
     (r"( at a stretch) from \S+ \S+ on", r"\1"), (r" \([0-9.]+ %\)( at a stretch)", r"\1"),
@@ -43,10 +47,10 @@ _LESS = (
 )  # fmt: skip
 
 
-def _place_words(words: str, room: int) -> str:
+def _finding_text(words: str, room: int) -> str:
     """Of a place what has room: who it is comes before what share that is, and this before how it lies."""
-    for less, left in _LESS:
+    for pattern, replacement in _SHORTENINGS:
         if len(words) <= room:
             break
-        words = re.sub(less, left, words, count=1)
+        words = re.sub(pattern, replacement, words, count=1)
     return cells(words, room)

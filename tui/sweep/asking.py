@@ -7,14 +7,14 @@ from typing import cast
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.model.maker import ModelMaker
-from simcore.model.training import resolve
+from simcore.model.training import resolve_training
 from simcore.parameters import Parameters, flag_of
 from simcore.program.schedules import SCHEDULES
 from simcore.records import replace
 from simcore.sweeping.layouts import VARIED
-from simcore.sweeping.running import AskedSweep
-from simcore.sweeping.space import DP, axis_of
-from simcore.workload.model import AskedModel
+from simcore.sweeping.running import SweepOptions
+from simcore.sweeping.space import DP, parse_axis
+from simcore.workload.model import ModelParameters
 from tui.commands import sweep as command
 from tui.session import Run
 
@@ -24,7 +24,7 @@ FORM = "--layouts or --vary NAME=VALUES ... (tp=1,2,4,8 microbatches=8..64*2), -
 _OFFERED = ("1f1b", "gpipe", "zb-h1")
 
 
-def why_not(run: Run) -> str:
+def refusal_text(run: Run) -> str:
     """Why there is no sweep of a run; "" where there can be one."""
     if run.shape.simulated is not None:
         return ""
@@ -37,19 +37,19 @@ def is_model(run: Run) -> bool:
     return isinstance(maker, ModelMaker) and maker.model is not None
 
 
-def suggested(run: Run) -> str:
+def suggest_words(run: Run) -> str:
     """The words of a sweep of this run, to begin with."""
     if is_model(run):
-        given, arguments = run.parameters, ["--layouts"]
+        run_parameters, arguments = run.parameters, ["--layouts"]
         maker = cast("ModelMaker", run.setup.source.maker)
         assert maker.model is not None
         try:
-            training = resolve(maker.model, given.part(AskedModel))
+            training = resolve_training(maker.model, run_parameters.part(ModelParameters))
         except (UsageError, InputError):
             return "--layouts --world 256 --global-batch 1024"
-        if given.world is None:
+        if run_parameters.world is None:
             arguments += ["--world", str(training.world)]
-        if given.global_batch is None:
+        if run_parameters.global_batch is None:
             arguments += ["--global-batch", str(training.global_batch)]
         return " ".join(arguments)
     count = max(run.shape.microbatches, 1)
@@ -62,28 +62,28 @@ def suggested(run: Run) -> str:
     return " ".join(arguments)
 
 
-def prepared(run: Run, typed: str) -> AskedSweep:
+def prepare_sweep(run: Run, typed: str) -> SweepOptions:
     """The sweep of the words that were typed: what they leave open is as in the run.
 
     Raises `UsageError` for words that are none, and as opening the input does.
     """
-    return command.prepared(_words(run, typed))
+    return command.build_sweep(_sweep_words(run, typed))
 
 
-def _words(run: Run, typed: str) -> list[str]:
+def _sweep_words(run: Run, typed: str) -> list[str]:
     """The words behind `wltui sweep`."""
     try:
         arguments = shlex.split(typed)
     except ValueError as error:
         raise UsageError(f"{error}: a quote is open") from None
-    given = command.build_parser().parse_args(arguments)
-    if given.file is not None or given.model is not None:
+    options = command.build_parser().parse_args(arguments)
+    if options.file is not None or options.model is not None:
         raise UsageError("the input is what is open: only what varies is typed here")
     base = run.parameters
-    varied = [axis_of(text).field for text in given.vary]
-    varied += [name for name in command.LISTED if "," in (getattr(given, name) or "")]
+    varied = [parse_axis(text).field for text in options.vary]
+    varied += [name for name in command.LISTED if "," in (getattr(options, name) or "")]
     varied += ["world"] if DP in varied else []
-    varied += VARIED if given.layouts else []
+    varied += VARIED if options.layouts else []
     defaults = {name: flag_of(name).default for name in varied if name != DP}
     return [*opened_words(run), *replace(base, **defaults).as_flags(), *arguments]
 
@@ -97,7 +97,7 @@ def opened_words(run: Run) -> tuple[str, ...]:
 def command_words(run: Run, typed: str) -> str:
     """The command line of such a sweep, with its screen."""
     try:
-        arguments = _words(run, typed)
+        arguments = _sweep_words(run, typed)
     except UsageError:
         arguments = [*opened_words(run), *Parameters().as_flags(), *shlex.split(typed)]
     return shlex.join(["wltui", "sweep", *arguments, "--screen"])

@@ -9,11 +9,11 @@ import math
 from collections.abc import Callable, Sequence
 
 from simcore.records import NamedTuple
-from simcore.sweeping.front import per_work
+from simcore.sweeping.pareto_front import choose_measure
 from simcore.sweeping.point import Point
-from simcore.units import byte_size, digits, duration, plural
+from simcore.units import byte_size, duration, group_digits, plural
 from tui.frame import ASCII, Glyphs, Line, cells, end_cut, fitted, rule, wrapped
-from tui.sweep.found import FAILED, RUNNING, ShownSweep
+from tui.sweep.sweep_result import FAILED, RUNNING, SweepResult
 
 # Figures that differ by more than this are drawn by their logarithm.
 _LINEAR_UP_TO = 5.0
@@ -33,9 +33,11 @@ def _step(point: Point) -> float:
 
 _STEP = PlotAxis("step time", _step, lambda ns: duration(round(ns)))
 _MEMORY = PlotAxis("memory", lambda point: point.memory_peak_bytes or 0, lambda size: byte_size(round(size)))
-_GPUS = PlotAxis("GPUs", lambda point: point.gpus or 0, lambda count: digits(round(count)))
+_GPUS = PlotAxis("GPUs", lambda point: point.gpus or 0, lambda count: group_digits(round(count)))
 _COST = PlotAxis("$ a step", lambda point: point.cost or 0.0, lambda price: f"$ {price:.4g}")
-_PLACE = PlotAxis("number of the point", lambda point: point.number, lambda number: digits(round(number)))
+_INDEX_AXIS = PlotAxis(
+    "number of the point", lambda point: point.index, lambda index: group_digits(round(index))
+)
 
 
 def planes(points: Sequence[Point]) -> list[tuple[PlotAxis, PlotAxis]]:
@@ -44,7 +46,7 @@ def planes(points: Sequence[Point]) -> list[tuple[PlotAxis, PlotAxis]]:
     same_work = len({point.work for point in points}) == 1
     if same_work:
         up.append(_STEP)
-    rate = per_work(points)
+    rate = choose_measure(points)
     if rate is not None:
         value = rate.value
         up.append(PlotAxis(rate.words, lambda point: value(point) or 0.0, rate.text))
@@ -55,7 +57,7 @@ def planes(points: Sequence[Point]) -> list[tuple[PlotAxis, PlotAxis]]:
         right.append(_GPUS)
     if all(point.cost is not None for point in points):
         right.append(_COST)
-    return [(plot_axis, other) for other in right or [_PLACE] for plot_axis in up]
+    return [(plot_axis, other) for other in right or [_INDEX_AXIS] for plot_axis in up]
 
 
 class Signs(NamedTuple):
@@ -71,10 +73,10 @@ _BLOCK_SIGNS, _ASCII_SIGNS = Signs("●", "·", ":", "◆"), Signs("*", ".", ":"
 
 
 def plot(
-    shown_sweep: ShownSweep,
+    shown_sweep: SweepResult,
     plane: tuple[PlotAxis, PlotAxis],
-    here: Point | None,
-    marked: Sequence[Point],
+    cursor_point: Point | None,
+    marked_points: Sequence[Point],
     size: tuple[int, int],
     glyphs: Glyphs,
 ) -> list[Line]:
@@ -89,26 +91,26 @@ def plot(
     rows, columns = max(height - 3, 1), max(width - gutter - 2, 1)
     down_of, across_of = _scale(ups, rows), _scale(rights, columns)
     grid = [[(" ", "")] * columns for _ in range(rows)]
-    count: dict[tuple[int, int], int] = {}
+    counts: dict[tuple[int, int], int] = {}
 
-    def place(point: Point) -> tuple[int, int]:
+    def cell_of(point: Point) -> tuple[int, int]:
         return rows - 1 - down_of(up.value(point)), across_of(right.value(point))
 
     for point in points:
-        row, column = place(point)
-        count[row, column] = count.get((row, column), 0) + 1
-        grid[row][column] = (signs.one if count[row, column] == 1 else signs.more, "dim")
+        row, column = cell_of(point)
+        counts[row, column] = counts.get((row, column), 0) + 1
+        grid[row][column] = (signs.one if counts[row, column] == 1 else signs.more, "dim")
     for point in front.front:
-        row, column = place(point)
+        row, column = cell_of(point)
         grid[row][column] = (signs.front, "accent")
-    for letter, point in zip("AB", marked, strict=False):
+    for letter, point in zip("AB", marked_points, strict=False):
         if point.is_run and point.fits:
-            row, column = place(point)
+            row, column = cell_of(point)
             grid[row][column] = (letter, "warn")
-    if here is not None and here.is_run and here.fits:
-        row, column = place(here)
+    if cursor_point is not None and cursor_point.is_run and cursor_point.fits:
+        row, column = cell_of(cursor_point)
         grid[row][column] = (signs.here, "bright reversed")
-    title = f"{up.words}{_scaled(ups)} over {right.words}{_scaled(rights)}"
+    title = f"{up.words}{_log_suffix(ups)} over {right.words}{_log_suffix(rights)}"
     lines: list[Line] = [fitted([(" " * gutter, ""), (f"  {end_cut(title, columns)}", "dim")], width)]
     for row in range(rows):
         text = above if row == 0 else below if row == rows - 1 else ""
@@ -122,7 +124,7 @@ def plot(
     legend: Line = [(" " * 2, ""), (signs.front, "accent"), (f" front {len(front.front)}", "dim")]
     if others:
         legend += [("  ", ""), (f"{signs.one} {signs.more}", "dim"), (f" others {others}", "dim")]
-    if here is not None:
+    if cursor_point is not None:
         legend += [("  ", ""), (signs.here, "bright reversed"), (" cursor", "dim")]
     lines.append(legend)
     return [fitted(line, width) for line in lines[:height]]
@@ -132,17 +134,17 @@ def _is_log(values: Sequence[float]) -> bool:
     return min(values) > 0 and max(values) / min(values) > _LINEAR_UP_TO
 
 
-def _scaled(values: Sequence[float]) -> str:
+def _log_suffix(values: Sequence[float]) -> str:
     return " (log)" if _is_log(values) else ""
 
 
-def _scale(values: Sequence[float], places: int) -> Callable[[float], int]:
+def _scale(values: Sequence[float], cell_count: int) -> Callable[[float], int]:
     """Where a value lies among so many places, from the least to the largest of `values`."""
-    way: Callable[[float], float] = math.log if _is_log(values) else float
-    least, most = way(min(values)), way(max(values))
+    transform: Callable[[float], float] = math.log if _is_log(values) else float
+    least, most = transform(min(values)), transform(max(values))
     if most <= least:
-        return lambda value: places // 2
-    return lambda value: round((way(value) - least) / (most - least) * (places - 1))
+        return lambda value: cell_count // 2
+    return lambda value: round((transform(value) - least) / (most - least) * (cell_count - 1))
 
 
 # From this width on the plot stands beside the table; it has a share of the width, within bounds.
@@ -166,37 +168,43 @@ def rows_below(height: int) -> tuple[int, int]:
     return _PLOT_BELOW + more // 3, _WORDS_BELOW + more // 6
 
 
-def _hanging(sentence: str, width: int) -> list[str]:
+def _hanging_lines(sentence: str, width: int) -> list[str]:
     """A sentence in lines, those after the first set in."""
     # A figure and its per cent stay together.
-    first, *rest = wrapped(sentence.replace(" %", "\u00a0%"), width - 2) or [""]
-    if not rest:
+    first, *other_lines = wrapped(sentence.replace(" %", "\u00a0%"), width - 2) or [""]
+    if not other_lines:
         return [first]
-    left = " ".join(rest).replace(" %", "\u00a0%")
-    return [first, *(f"  {line}" for line in wrapped(left, width - 4))]
+    remaining_text = " ".join(other_lines).replace(" %", "\u00a0%")
+    return [first, *(f"  {line}" for line in wrapped(remaining_text, width - 4))]
 
 
-def said_lines(shown_sweep: ShownSweep, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
+def sentence_lines(shown_sweep: SweepResult, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
     """A heading, and what is said of the points."""
     if rows < 2:
         return []
     heading = "So far" if shown_sweep.state == RUNNING else "In words"
-    said = shown_sweep.said()
-    texts = [(line, sentence) for sentence in said for line in _hanging(cells(sentence, 1000), width - 2)]
-    more = len(texts) - rows + 1
-    if more > 0:
-        heading += f", {plural(more, 'more line')} where there is room"
+    sentences = shown_sweep.sentences()
+    texts = [
+        (line, sentence)
+        for sentence in sentences
+        for line in _hanging_lines(cells(sentence, 1000), width - 2)
+    ]
+    hidden_count = len(texts) - rows + 1
+    if hidden_count > 0:
+        heading += f", {plural(hidden_count, 'more line')} where there is room"
     lines: list[Line] = [rule(heading, width, glyphs)]
     for text, sentence in texts[: rows - 1]:
-        lines.append([(f" {text}", "warn" if shown_sweep.state == FAILED and sentence is said[0] else "")])
+        lines.append(
+            [(f" {text}", "warn" if shown_sweep.state == FAILED and sentence is sentences[0] else "")]
+        )
     return lines
 
 
 def plane_lines(
-    shown_sweep: ShownSweep,
+    shown_sweep: SweepResult,
     plane: tuple[PlotAxis, PlotAxis] | None,
-    here: Point | None,
-    marked: Sequence[Point],
+    cursor_point: Point | None,
+    marked_points: Sequence[Point],
     size: tuple[int, int],
     glyphs: Glyphs,
 ) -> list[Line]:
@@ -204,11 +212,13 @@ def plane_lines(
     width, rows = size
     if plane is None or rows < 4 or not shown_sweep.outcome.front.points:
         return [fitted([], width) for _ in range(rows)]
-    lines = plot(shown_sweep, plane, here, marked, size, glyphs)
+    lines = plot(shown_sweep, plane, cursor_point, marked_points, size, glyphs)
     return lines + [fitted([], width)] * (rows - len(lines))
 
 
-def beside(left: Sequence[Line], right: Sequence[Line], width: int, split: int, glyphs: Glyphs) -> list[Line]:
+def join_columns(
+    left: Sequence[Line], right: Sequence[Line], width: int, split: int, glyphs: Glyphs
+) -> list[Line]:
     """Two columns of lines, a rule between them. split: cells of the left one."""
     lines = []
     for row in range(max(len(left), len(right))):
@@ -218,10 +228,10 @@ def beside(left: Sequence[Line], right: Sequence[Line], width: int, split: int, 
     return lines
 
 
-def without(how: Sequence[str], command: str, width: int, glyphs: Glyphs) -> list[Line]:
+def intro_lines(sentences: Sequence[str], command: str, width: int, glyphs: Glyphs) -> list[Line]:
     """The screen before there is a sweep: what one is, and how to get it."""
     lines: list[Line] = [rule("Sweep: many layouts, and the few worth running", width, glyphs), []]
-    for sentence in how:
+    for sentence in sentences:
         lines += [[(f"  {line}", "")] for line in wrapped(sentence, width - 4)]
         lines.append([])
     lines.append([("  From the command line:", "dim")])

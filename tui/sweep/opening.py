@@ -7,18 +7,18 @@ import os
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.model.opening import named_model
-from simcore.parameters import Given
-from simcore.runs import results_of
-from simcore.sources.inputs import open_input, open_model, workload_of
-from simcore.sweeping.evaluating import Evaluator, candidate_of, opened_of
-from simcore.sweeping.front import per_work
-from simcore.sweeping.layouts import layouts_of
+from simcore.parameters import RunInput
+from simcore.runs import open_run
+from simcore.sources.inputs import open_input, open_model, require_workload
+from simcore.sweeping.evaluating import Evaluator, candidate_of, opening_words
+from simcore.sweeping.layouts import list_layouts
 from simcore.sweeping.outcome import Outcome
+from simcore.sweeping.pareto_front import choose_measure
 from simcore.sweeping.point import Point
 from simcore.sweeping.space import Candidate
 from simcore.workload import Workload
 from tui.session import Run
-from tui.sweep.found import ShownSweep
+from tui.sweep.sweep_result import SweepResult
 
 OTHER_STEP = "its line says another step: the input or wltui has changed since"
 _UNEQUAL = (
@@ -26,21 +26,21 @@ _UNEQUAL = (
     "time of a micro-batch is a mean of unequal ones"
 )
 # So many candidates are looked at for one that fits: half a second.
-_LOOKED_AT = 300
+_MAX_CHECKED = 300
 
 
-def run_of(shown_sweep: ShownSweep, path: str) -> Run:
+def open_fastest(shown_sweep: SweepResult, path: str) -> Run:
     """The fastest point of a file of results, simulated; where none fits, the first that was run or could not
     be. Raises `InputError` where its input is not there, `UsageError` where no point can be run.
     """
     first = shown_sweep.fastest or next((point for point in shown_sweep.points if point.is_run), None)
     if first is None:
         raise UsageError(f"{printable(path)}: no point of it was simulated")
-    workload, shown_sweep.opened = _input_of(opened_of(first), path)
-    return results_of(Given(workload, candidate_of(first).parameters))
+    workload, shown_sweep.opened = _open_input(opening_words(first), path)
+    return open_run(RunInput(workload, candidate_of(first).parameters))
 
 
-def _input_of(opened: tuple[str, ...], path: str) -> tuple[Workload, tuple[str, ...]]:
+def _open_input(opened: tuple[str, ...], path: str) -> tuple[Workload, tuple[str, ...]]:
     """The input of a sweep: as its command names it, or, where that is not there, beside the results; and the
     words that open it there.
     """
@@ -48,18 +48,18 @@ def _input_of(opened: tuple[str, ...], path: str) -> tuple[Workload, tuple[str, 
         return open_model(None), opened
     name = opened[-1]
     if not os.path.lexists(name) and named_model(name) is None:
-        beside = os.path.join(os.path.dirname(path), os.path.basename(name))
-        if not os.path.lexists(beside):
+        sibling = os.path.join(os.path.dirname(path), os.path.basename(name))
+        if not os.path.lexists(sibling):
             raise InputError(
                 Diagnostic("error", "unreadable-file", "the input of the sweep is not there: its points open "
                            "as timelines where it is, or with it beside the results", name)
             )  # fmt: skip
-        name = beside
+        name = sibling
         opened = (*opened[:-1], name)
-    return open_model(name) if len(opened) == 2 else workload_of(open_input(name), "sweep:"), opened
+    return open_model(name) if len(opened) == 2 else require_workload(open_input(name), "sweep:"), opened
 
 
-def assumed_of(outcome: Outcome, path: str, workload: Workload | None = None) -> list[str]:
+def list_assumptions(outcome: Outcome, path: str, workload: Workload | None = None) -> list[str]:
     """What a report of the fastest point takes for granted, and what its figures do not price. path: of the
     results. workload: the input where it is open. Where it is not there any more, that it is not known.
     """
@@ -68,11 +68,13 @@ def assumed_of(outcome: Outcome, path: str, workload: Workload | None = None) ->
     fastest = outcome.front.best[0].point
     try:
         if workload is None:
-            workload, _ = _input_of(opened_of(fastest), path)
-        results = results_of(Given(workload, candidate_of(fastest).parameters))
+            workload, _ = _open_input(opening_words(fastest), path)
+        results = open_run(RunInput(workload, candidate_of(fastest).parameters))
     except (InputError, UsageError) as error:
         return [f"not known, for its input does not open: {' '.join(str(error).split())}"]
-    is_of_unequal = not results.shape.microbatches_alike and per_work(outcome.front.points) is not None
+    is_of_unequal = (
+        not results.shape.has_equal_microbatches and choose_measure(outcome.front.points) is not None
+    )
     return [_UNEQUAL] * is_of_unequal + [
         diagnostic.message
         for diagnostic in results.diagnostics
@@ -85,27 +87,27 @@ def first_run(evaluator: Evaluator) -> Run:
     else the first that can be run. Raises as that does where none can.
     """
     space = evaluator.definition.space
-    candidates = layouts_of(evaluator.workload, space) if space.layouts else space.combinations()
+    candidates = list_layouts(evaluator.workload, space) if space.layouts else space.combinations()
     first: Candidate | None = None
     error: Exception = UsageError("no point of the sweep can be run")
-    for candidate in itertools.islice(candidates, _LOOKED_AT):
-        looked = evaluator.look(candidate)
-        if looked.why:
-            error = UsageError(f"no point of the sweep can be run: {looked.why}")
+    for candidate in itertools.islice(candidates, _MAX_CHECKED):
+        check = evaluator.check(candidate)
+        if check.why:
+            error = UsageError(f"no point of the sweep can be run: {check.why}")
             continue
-        if not looked.fits:
+        if not check.fits:
             first = first or candidate
             continue
         try:
-            return results_of(Given(evaluator.workload, candidate.parameters))
+            return open_run(RunInput(evaluator.workload, candidate.parameters))
         except (UsageError, InputError) as failed:
             error = failed
     if first is None:
         raise error
-    return results_of(Given(evaluator.workload, first.parameters))
+    return open_run(RunInput(evaluator.workload, first.parameters))
 
 
-def differs(point: Point, run: Run) -> str:
+def difference_text(point: Point, run: Run) -> str:
     """What there is to say where a point's run takes another time now than when it was swept; else ""."""
     if point.step_time_ns in (None, run.step_time_ns):
         return ""

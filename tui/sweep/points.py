@@ -6,28 +6,28 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from simcore.diagnostics import UsageError
-from simcore.sweeping.front import PerWork, groups_of, measures, per_work
-from simcore.sweeping.outcome import shown, value_words
+from simcore.sweeping.outcome import format_value, value_words
 from simcore.sweeping.pages import columns_of, head_of
+from simcore.sweeping.pareto_front import WorkMeasure, choose_measure, group_equivalent, measures
 from simcore.sweeping.point import Point
-from simcore.sweeping.space import KNOWN
+from simcore.sweeping.space import VALUE_NAMES
 from simcore.sweeping.where import Condition
-from simcore.units import byte_size, digits, duration
+from simcore.units import byte_size, duration, group_digits
 from tui.frame import cells, in_cells
-from tui.listing import ListColumn, found_from
-from tui.sweep.found import ShownSweep
+from tui.listing import ListColumn, find_from
+from tui.sweep.sweep_result import SweepResult
 
 FRONT, STEP, MORE = "*", "step", "slower"
 # In its place stands what `per_work` has as a head.
 RATE = "rate"
-MEMORY, GPUS, COST, ALIKE = "memory", "GPUs", "$ a step", "alike"
+MEMORY, GPUS, COST, EQUIVALENT = "memory", "GPUs", "$ a step", "alike"
 # Columns of the figures: (heading, size, left).
 _FIGURES = (
     (FRONT, 1, True), (STEP, 9, False), (RATE, 10, False), (MORE, 9, False), (MEMORY, 8, False),
-    (GPUS, 6, False), (COST, 9, False), (ALIKE, 5, False),
+    (GPUS, 6, False), (COST, 9, False), (EQUIVALENT, 5, False),
 )  # fmt: skip
 # What goes first where there is no room: what follows from the rest, and what the line below the table says.
-_DROPPED = ("microbatches", "dp", RATE, "sequence_parallel", "global_batch", COST, GPUS, ALIKE, MORE)
+_DROP_ORDER = ("microbatches", "dp", RATE, "sequence_parallel", "global_batch", COST, GPUS, EQUIVALENT, MORE)
 # What a filter may compare beside parameters, and how a point has it.
 _FIGURE_NAMES = ("step_ms", "memory_gb", "tokens_per_s", "cost")
 _LONGEST_VALUE = 16
@@ -38,52 +38,54 @@ class PointTable:
     each of those that are alike, of which otherwise one stands for all.
     """
 
-    def __init__(self, shown_sweep: ShownSweep) -> None:
-        self.found = shown_sweep
+    def __init__(self, shown_sweep: SweepResult) -> None:
+        self.result = shown_sweep
         self.key, self.descending, self.typed = "", False, ""
         self.everything = False
-        self.refused = ""
+        self.problem = ""
         self.lines: list[int] = []
         # By the number of a point how many others it stands for.
-        self._alike: dict[int, int] = {}
+        self._equivalent_counts: dict[int, int] = {}
         self._names: list[str] = []
         self._sizes: dict[str, int] = {}
-        self._known: tuple[bool, ...] = ()
-        self._rate: PerWork | None = None
+        self._known_columns: tuple[bool, ...] = ()
+        self._rate: WorkMeasure | None = None
         self._fastest = 0.0
         self.refresh()
 
     def refresh(self) -> None:
         """The lines of the points that are there now, in the order and with the filter."""
-        outcome = self.found.outcome
+        outcome = self.result.outcome
         runs = outcome.front.points
-        self._names, self._rate = columns_of(outcome), per_work(runs)
+        self._names, self._rate = columns_of(outcome), choose_measure(runs)
         self._sizes = {
             name: min(
-                max(len(_head(name)), *(len(shown(point.layout.get(name))) for point in runs)),
+                max(len(_head(name)), *(len(format_value(point.layout.get(name))) for point in runs)),
                 _LONGEST_VALUE,
             )
             for name in self._names
         }
-        fastest = self.found.fastest
+        fastest = self.result.fastest
         self._fastest = measures(fastest).time if fastest is not None else 0.0
         self.filter(self.typed)
 
-    def _in_order(self) -> list[int]:
-        points = self.found.points
-        there = range(len(points)) if self.everything else self.found.fit
+    def _ordered_indices(self) -> list[int]:
+        points = self.result.points
+        candidates = range(len(points)) if self.everything else self.result.fitting_indices
         if not self.key:
-            return sorted(there, key=lambda index: _first_order(points[index]))
-        known = [index for index in there if _value(points[index], self.key, self.found) is not None]
-        known.sort(key=lambda index: _sortable(_value(points[index], self.key, self.found)),
+            return sorted(candidates, key=lambda index: _first_order(points[index]))
+        with_value = [
+            index for index in candidates if _value(points[index], self.key, self.result) is not None
+        ]
+        with_value.sort(key=lambda index: _sort_key(_value(points[index], self.key, self.result)),
                    reverse=self.descending)  # fmt: skip
         # What has no figure is last, whichever way round.
-        held = set(known)
-        return known + [index for index in there if index not in held]
+        value_indices = set(with_value)
+        return with_value + [index for index in candidates if index not in value_indices]
 
     def point(self, line: int) -> Point:
         """The point of a line."""
-        return self.found.points[self.lines[line]]
+        return self.result.points[self.lines[line]]
 
     # -- columns ---------------------------------------------------------------------
 
@@ -94,22 +96,24 @@ class PointTable:
             GPUS: ("gpus", False), COST: ("cost", False),
         }  # fmt: skip
         if self._rate is not None:
-            figures[self._rate.head] = ("rate", self._rate.more)
+            figures[self._rate.head] = ("rate", self._rate.is_more_better)
         return figures | {_head(name): (f"layout {name}", False) for name in self._names}
 
     def columns_for(self, width: int) -> list[ListColumn]:
         """Those that are known of some point; where not all fit, less of what follows from others."""
-        outcome = self.found.outcome
+        outcome = self.result.outcome
         runs = outcome.front.points
-        known = {
+        is_known = {
             RATE: self._rate is not None,
             MEMORY: any(point.memory_peak_bytes is not None for point in runs),
             GPUS: len({point.gpus for point in runs}) > 1,
             COST: any(point.cost is not None for point in runs),
-            ALIKE: any(self._alike.values()),
+            EQUIVALENT: any(self._equivalent_counts.values()),
         }
-        named = [(figure, ListColumn(*figure)) for figure in _FIGURES if known.get(figure[0], True)]
-        columns: list[tuple[str, ListColumn]] = [(heading[0], column) for heading, column in named]
+        figure_columns = [
+            (figure, ListColumn(*figure)) for figure in _FIGURES if is_known.get(figure[0], True)
+        ]
+        columns: list[tuple[str, ListColumn]] = [(heading[0], column) for heading, column in figure_columns]
         if self._rate is not None:
             head = self._rate.head
             columns = [
@@ -118,22 +122,22 @@ class PointTable:
         for name in self._names:
             left = not all(_is_number(point.layout.get(name)) for point in runs)
             columns.append((name, ListColumn(_head(name), self._sizes[name], left)))
-        for name in _DROPPED:
-            if _room(columns) <= width:
+        for name in _DROP_ORDER:
+            if _columns_width(columns) <= width:
                 break
             columns = [column for column in columns if column[0] != name]
-        while _room(columns) > width and len(columns) > 2:
+        while _columns_width(columns) > width and len(columns) > 2:
             columns.pop()
         return [column for _, column in columns]
 
     def texts(self, line: int) -> dict[str, str]:
         point = self.point(line)
-        texts = {_head(name): cells(shown(point.layout.get(name))) for name in self._names}
-        texts[FRONT] = "*" if self.found.outcome.front.is_on_front(point) else ""
+        texts = {_head(name): cells(format_value(point.layout.get(name))) for name in self._names}
+        texts[FRONT] = "*" if self.result.outcome.front.is_on_front(point) else ""
         texts[MEMORY] = "-" if point.memory_peak_bytes is None else byte_size(point.memory_peak_bytes)
         texts[GPUS] = "-" if point.gpus is None else str(point.gpus)
-        alike = self._alike.get(point.number, 0)
-        texts[ALIKE] = f"+{alike}" if alike else ""
+        other_count = self._equivalent_counts.get(point.index, 0)
+        texts[EQUIVALENT] = f"+{other_count}" if other_count else ""
         if self._rate is not None:
             rate = self._rate.value(point)
             texts[self._rate.head] = "-" if rate is None else self._rate.text(rate)
@@ -141,17 +145,17 @@ class PointTable:
         if point.step_time_ns is None:
             return texts | {STEP: "not run", MORE: ""}
         texts[STEP] = duration(point.step_time_ns)
-        texts[MORE] = slower_words(point, self._fastest) if point.fits else "no room"
+        texts[MORE] = slowdown_text(point, self._fastest) if point.fits else "no room"
         return texts
 
     # -- order and filter ------------------------------------------------------------
 
-    def counted(self) -> str:
-        return self.found.counted()
+    def count_text(self) -> str:
+        return self.result.progress_text()
 
     def left(self) -> str:
-        whole = len(self.found.points) if self.everything else len(self.found.outcome.front.points)
-        return self.refused or f"{len(self.lines)} of {whole} points"
+        total = len(self.result.points) if self.everything else len(self.result.outcome.front.points)
+        return self.problem or f"{len(self.lines)} of {total} points"
 
     def order(self) -> tuple[str, str]:
         what = "fastest first" if not self.everything else "all points, fastest first"
@@ -160,8 +164,8 @@ class PointTable:
     def legend(self, columns: Sequence[ListColumn], short: bool) -> str:
         if short:
             return ""
-        alike = any(column.heading == ALIKE for column in columns)
-        return "* on the front" + (", +N so many alike (U shows them)" if alike else "")
+        has_equivalent = any(column.heading == EQUIVALENT for column in columns)
+        return "* on the front" + (", +N so many alike (U shows them)" if has_equivalent else "")
 
     def sort(self, key: str, descending: bool) -> None:
         self.key, self.descending = key, descending
@@ -177,45 +181,45 @@ class PointTable:
 
     def filter(self, typed: str) -> None:
         self.typed = typed.strip()
-        order = self._in_order()
-        wanted = self._wanted(self.typed, order)
-        self.lines = [index for index in order if index in wanted]
-        self._alike = {}
+        order = self._ordered_indices()
+        matches = self._find_matches(self.typed, order)
+        self.lines = [index for index in order if index in matches]
+        self._equivalent_counts = {}
         if not self.everything:
-            points = self.found.points
-            place_of = {points[index].number: index for index in self.lines}
-            groups = groups_of(sorted(map(points.__getitem__, self.lines), key=_first_order))
-            self._alike = {group.point.number: len(group.others) for group in groups}
-            shown_places = {place_of[number] for number in self._alike}
-            self.lines = [index for index in self.lines if index in shown_places]
+            points = self.result.points
+            row_by_point = {points[index].index: index for index in self.lines}
+            groups = group_equivalent(sorted(map(points.__getitem__, self.lines), key=_first_order))
+            self._equivalent_counts = {group.point.index: len(group.others) for group in groups}
+            visible_rows = {row_by_point[point_index] for point_index in self._equivalent_counts}
+            self.lines = [index for index in self.lines if index in visible_rows]
 
-    def _wanted(self, typed: str, places: Sequence[int]) -> set[int]:
+    def _find_matches(self, typed: str, indices: Sequence[int]) -> set[int]:
         """Those of which a condition holds, or that have every word; all where a condition is not whole."""
-        points, self.refused = self.found.points, ""
+        points, self.problem = self.result.points, ""
         if any(sign in typed for sign in "<>="):
             try:
-                condition = Condition(typed, (*KNOWN, *_FIGURE_NAMES))
+                condition = Condition(typed, (*VALUE_NAMES, *_FIGURE_NAMES))
             except UsageError as error:
-                self.refused = str(error).partition(": ")[2] or str(error)
-                return set(places)
-            return {index for index in places if condition.holds(_values(points[index]))}
-        asked = typed.lower().split()
-        return {index for index in places if not asked or self._has(points[index], asked)}
+                self.problem = str(error).partition(": ")[2] or str(error)
+                return set(indices)
+            return {index for index in indices if condition.holds(_values(points[index]))}
+        words = typed.lower().split()
+        return {index for index in indices if not words or self._has_words(points[index], words)}
 
-    def _has(self, point: Point, asked: Sequence[str]) -> bool:
+    def _has_words(self, point: Point, words: Sequence[str]) -> bool:
         text = " ".join(value_words(name, value) for name, value in point.layout.items()).lower()
-        if self.found.outcome.front.is_on_front(point):
+        if self.result.outcome.front.is_on_front(point):
             text += " front"
         text += f" {point.skipped}".lower() if point.skipped is not None else ""
-        return all(word in text for word in asked)
+        return all(word in text for word in words)
 
     def find(self, typed: str, line: int, direction: int) -> int | None:
         if not typed.strip():
             return None
-        refused = self.refused
-        wanted = self._wanted(typed.strip(), self.lines)
-        row = None if self.refused else found_from(self.lines, wanted, line, direction)
-        self.refused = refused
+        problem = self.problem
+        matches = self._find_matches(typed.strip(), self.lines)
+        row = None if self.problem else find_from(self.lines, matches, line, direction)
+        self.problem = problem
         return row
 
     def inside(self, typed: str, line: int) -> str:
@@ -223,17 +227,19 @@ class PointTable:
 
     def no_match(self, typed: str) -> str:
         if typed.strip():
-            return self.refused or "no point has these words"
-        if self.found.goes_on:
+            return self.problem or "no point has these words"
+        if self.result.is_running:
             return "no point that fits yet"
         return "no point that was simulated fits: U shows all"
 
     def mark(self, line: int) -> Hashable:
-        return self.point(line).number
+        return self.point(line).index
 
     def line_of(self, mark: Hashable) -> int:
-        numbers = (index for index, at in enumerate(self.lines) if self.found.points[at].number == mark)
-        return next(numbers, 0)
+        matching_lines = (
+            index for index, at in enumerate(self.lines) if self.result.points[at].index == mark
+        )
+        return next(matching_lines, 0)
 
     def first_line(self, line: int) -> int:
         return line
@@ -244,7 +250,7 @@ def _head(name: str) -> str:
     return in_cells(head_of(name))
 
 
-def slower_words(point: Point, fastest: float) -> str:
+def slowdown_text(point: Point, fastest: float) -> str:
     """How much longer its work takes than that of the fastest: `+6.0 %`; "" of the fastest."""
     more = measures(point).time / fastest - 1 if fastest else 0.0
     if more < 0.0005:
@@ -252,7 +258,7 @@ def slower_words(point: Point, fastest: float) -> str:
     return f"+{100 * more:.1f} %" if more < 9.9995 else f"x {1 + more:.1f}"
 
 
-def details(point: Point, names: Sequence[str]) -> list[str]:
+def point_lines(point: Point, names: Sequence[str]) -> list[str]:
     """A point in words: what it is, and its figures or why it was not run."""
     layout = [in_cells(value_words(name, point.layout[name])) for name in names if name in point.layout]
     lines = [", ".join(layout)] if layout else []
@@ -260,13 +266,13 @@ def details(point: Point, names: Sequence[str]) -> list[str]:
         return [*lines, f"not simulated: {cells(point.skipped or '', 400)}"]
     figures = [f"step {duration(point.step_time_ns)}"]
     if point.tokens_per_s is not None:
-        figures.append(f"{digits(round(point.tokens_per_s))} tokens/s")
+        figures.append(f"{group_digits(round(point.tokens_per_s))} tokens/s")
     if point.memory_peak_bytes is not None:
         peak, limit = point.memory_peak_bytes, point.memory_limit_bytes
         needed = f"{byte_size(peak)}" + ("" if limit is None else f" of {byte_size(limit)}")
         figures.append(f"{needed}{'' if point.fits else ', does not fit'}")
     if point.gpus is not None:
-        figures.append(f"{digits(point.gpus)} GPU{'s' if point.gpus != 1 else ''}")
+        figures.append(f"{group_digits(point.gpus)} GPU{'s' if point.gpus != 1 else ''}")
     if point.cost is not None:
         figures.append(f"$ {point.cost:.4g} a step")
     return [*lines, ", ".join(figures)]
@@ -275,11 +281,11 @@ def details(point: Point, names: Sequence[str]) -> list[str]:
 def _first_order(point: Point) -> tuple[int, float, int]:
     """Fastest first; then what does not fit, then what was not run."""
     if not point.is_run:
-        return 2, 0.0, point.number
-    return (0 if point.fits else 1), measures(point).time, point.number
+        return 2, 0.0, point.index
+    return (0 if point.fits else 1), measures(point).time, point.index
 
 
-def _value(point: Point, key: str, shown_sweep: ShownSweep) -> Any:
+def _value(point: Point, key: str, shown_sweep: SweepResult) -> Any:
     if key.startswith("layout "):
         return point.layout.get(key.removeprefix("layout "))
     if key == "front":
@@ -287,16 +293,16 @@ def _value(point: Point, key: str, shown_sweep: ShownSweep) -> Any:
     if key == "time":
         return measures(point).time if point.is_run else None
     if key == "rate":
-        rate = per_work(shown_sweep.outcome.front.points)
+        rate = choose_measure(shown_sweep.outcome.front.points)
         return rate.value(point) if rate is not None else None
     names = {"step": "step_time_ns", "memory": "memory_peak_bytes"}
     return getattr(point, names.get(key, key))
 
 
-def _sortable(value: Any) -> tuple[bool, Any]:
+def _sort_key(value: Any) -> tuple[bool, Any]:
     """Numbers before words: a column may have both."""
     is_number = isinstance(value, int | float)
-    return (not is_number, value if is_number else shown(value))
+    return (not is_number, value if is_number else format_value(value))
 
 
 def _values(point: Point) -> dict[str, Any]:
@@ -310,8 +316,8 @@ def _values(point: Point) -> dict[str, Any]:
 
 
 def _is_number(value: Any) -> bool:
-    return value is None or shown(value).replace(".", "").isdigit()
+    return value is None or format_value(value).replace(".", "").isdigit()
 
 
-def _room(columns: Sequence[tuple[str, ListColumn]]) -> int:
+def _columns_width(columns: Sequence[tuple[str, ListColumn]]) -> int:
     return 1 + sum(column.size + 1 for _, column in columns)

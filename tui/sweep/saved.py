@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from simcore.records import NamedTuple
-from tui.state.checking import optional, table, text, whole, wrong
+from tui.state.checking import check_optional, check_table, check_text, check_whole, invalid_value
 
 _MOST_TYPED = 2000
 _MOST_POINT = 2**31
@@ -30,17 +30,17 @@ class SavedSweep(NamedTuple):
     @classmethod
     def read(cls, value: object, where: str) -> SavedSweep:
         """Checked. Raises `Damaged`."""
-        entries = table(value, where)
+        entries = check_table(value, where)
         for name in ("descending", "everything"):
             if not isinstance(entries.get(name), bool):
-                raise wrong(entries.get(name), f"{where}.{name}", "true or false")
+                raise invalid_value(entries.get(name), f"{where}.{name}", "true or false")
         return cls(
-            text(entries.get("key"), f"{where}.key", 100),
+            check_text(entries.get("key"), f"{where}.key", 100),
             entries["descending"] is True,
-            text(entries.get("typed"), f"{where}.typed", _MOST_TYPED),
+            check_text(entries.get("typed"), f"{where}.typed", _MOST_TYPED),
             entries["everything"] is True,
-            whole(entries.get("plane"), f"{where}.plane", 0, 1000),
-            optional(
-                entries.get("point"), f"{where}.point", lambda number, at: whole(number, at, 0, _MOST_POINT)
+            check_whole(entries.get("plane"), f"{where}.plane", 0, 1000),
+            check_optional(
+                entries.get("point"), f"{where}.point", lambda item, at: check_whole(item, at, 0, _MOST_POINT)
             ),
         )

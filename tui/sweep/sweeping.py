@@ -16,12 +16,12 @@ from simcore.diagnostics import Cancelled, InputError, UsageError
 if TYPE_CHECKING:
     from simcore.sweeping.point import Point
     from simcore.sweeping.results_file import ResultsReader
-    from simcore.sweeping.running import AskedSweep, Sweep
+    from simcore.sweeping.running import Sweep, SweepOptions
     from tui.host import Host
-    from tui.sweep.found import ShownSweep
+    from tui.sweep.sweep_result import SweepResult
 
 # The picture is made anew so often while points come in, s; a file is looked at so often.
-_DRAWN_EVERY, _READ_EVERY = 0.25, 1.0
+_REDRAW_S, _READ_S = 0.25, 1.0
 
 
 class Sweeping:
@@ -29,66 +29,66 @@ class Sweeping:
 
     def __init__(self, app: Host) -> None:
         self._app = app
-        self.found: ShownSweep | None = None
+        self.result: SweepResult | None = None
         self.reader: ResultsReader | None = None
-        self._first: tuple[str, Callable[[], AskedSweep]] | None = None
-        self._coming: deque[Point] = deque()
+        self._first: tuple[str, Callable[[], SweepOptions]] | None = None
+        self._pending_points: deque[Point] = deque()
         self._stopped = threading.Event()
 
     # -- a sweep ---------------------------------------------------------------------
 
-    def begin(self, title: str, make: Callable[[], AskedSweep]) -> None:
+    def begin(self, title: str, make: Callable[[], SweepOptions]) -> None:
         """Run a sweep. make: prepares it, in the worker."""
         # Not at the top, here and below: most sessions have no sweep.
-        from simcore.sweeping.front import Rule
-        from tui.sweep.found import ShownSweep
+        from simcore.sweeping.pareto_front import Rule
+        from tui.sweep.sweep_result import SweepResult
 
         self.stop()
-        shown_sweep = self.found = ShownSweep(title, Rule())
+        shown_sweep = self.result = SweepResult(title, Rule())
         self.reader = None
-        self._coming, self._stopped = deque(), threading.Event()
-        coming, stopped = self._coming, self._stopped
+        self._pending_points, self._stopped = deque(), threading.Event()
+        coming, stopped = self._pending_points, self._stopped
         self._app.run_worker(
             lambda: self._work(shown_sweep, make, coming, stopped), thread=True, exclusive=True, group="sweep"
         )
-        self._app.set_timer(_DRAWN_EVERY, lambda: self._look(shown_sweep))
+        self._app.set_timer(_REDRAW_S, lambda: self._poll_points(shown_sweep))
 
     def stop(self) -> bool:
         """End the sweep that runs; what has come stays. False if there is none."""
-        if self.found is None or not self.found.goes_on:
+        if self.result is None or not self.result.is_running:
             return False
         self._stopped.set()
         return True
 
     def _work(
         self,
-        shown_sweep: ShownSweep,
-        make: Callable[[], AskedSweep],
-        coming: deque[Point],
+        shown_sweep: SweepResult,
+        make: Callable[[], SweepOptions],
+        pending_points: deque[Point],
         stopped: threading.Event,
     ) -> None:
         from simcore.sweeping.results_file import opened_words
-        from simcore.sweeping.running import opened_sweep
-        from tui.sweep.found import DONE, FAILED, STOPPED
+        from simcore.sweeping.running import open_sweep
+        from tui.sweep.sweep_result import FAILED, FINISHED, STOPPED
 
         worker = get_current_worker()
 
         def is_stopped() -> bool:
             return stopped.is_set() or worker.is_cancelled or not self._app.is_running
 
-        state, error = DONE, ""
+        state, error = FINISHED, ""
         sweep: Sweep | None = None
         try:
-            asked = make()
+            options = make()
             _ready_for_processes()
             # A process of its own, also of one job: this one draws.
-            sweep = opened_sweep(asked, is_stopped, apart=True)
-            if words := opened_words(sweep.file, asked.resume):
+            sweep = open_sweep(options, is_stopped, own_process=True)
+            if words := opened_words(sweep.file, options.resume):
                 self._tell(self._app.say, words)
-            shown_sweep.opened, shown_sweep.output = asked.evaluator.definition.opened, asked.output or ""
-            shown_sweep.begin(asked.rule, sweep.progress, asked.prunes)
+            shown_sweep.opened, shown_sweep.output = options.evaluator.definition.opened, options.output or ""
+            shown_sweep.begin(options.rule, sweep.progress, options.prunes)
             for point in sweep.points():
-                coming.append(point)
+                pending_points.append(point)
                 if sweep.is_stopped():
                     raise Cancelled
         except Cancelled:
@@ -100,38 +100,40 @@ class Sweeping:
         finally:
             if sweep is not None:
                 sweep.close()
-        self._tell(self._ended, shown_sweep, coming, state, error)
+        self._tell(self._finish_sweep, shown_sweep, pending_points, state, error)
 
     def _tell(self, callback: Callable[..., object], *arguments: object) -> None:
         if self._app.is_running:
             self._app.call_from_thread(callback, *arguments)
 
-    def _look(self, shown_sweep: ShownSweep) -> None:
+    def _poll_points(self, shown_sweep: SweepResult) -> None:
         """What has come since the last picture, while the sweep goes on."""
-        if shown_sweep is self.found and shown_sweep.goes_on:
-            self._take(shown_sweep, self._coming)
+        if shown_sweep is self.result and shown_sweep.is_running:
+            self._take_pending(shown_sweep, self._pending_points)
             self._app.redraw_sweep()
-            self._app.set_timer(_DRAWN_EVERY, lambda: self._look(shown_sweep))
+            self._app.set_timer(_REDRAW_S, lambda: self._poll_points(shown_sweep))
 
-    def _ended(self, shown_sweep: ShownSweep, coming: deque[Point], state: str, error: str) -> None:
-        self._take(shown_sweep, coming)
+    def _finish_sweep(
+        self, shown_sweep: SweepResult, pending_points: deque[Point], state: str, error: str
+    ) -> None:
+        self._take_pending(shown_sweep, pending_points)
         shown_sweep.end(state, error)
-        if shown_sweep is self.found:
+        if shown_sweep is self.result:
             if error:
                 self._app.say(" ".join(error.split()))
             self._app.redraw_sweep()
 
     @staticmethod
-    def _take(shown_sweep: ShownSweep, coming: deque[Point]) -> None:
-        shown_sweep.take(coming.popleft() for _ in range(len(coming)))
+    def _take_pending(shown_sweep: SweepResult, pending_points: deque[Point]) -> None:
+        shown_sweep.add_points(pending_points.popleft() for _ in range(len(pending_points)))
 
     # -- a file ----------------------------------------------------------------------
 
-    def follow(self, shown_sweep: ShownSweep, reader: ResultsReader) -> None:
+    def follow(self, shown_sweep: SweepResult, reader: ResultsReader) -> None:
         """The points of a file, also those that somebody else still writes to it."""
-        self.found, self.reader = shown_sweep, reader
+        self.result, self.reader = shown_sweep, reader
 
-    def first(self, title: str, make: Callable[[], AskedSweep]) -> None:
+    def first(self, title: str, make: Callable[[], SweepOptions]) -> None:
         """As `begin`, as soon as the app runs."""
         self._first = title, make
 
@@ -140,24 +142,24 @@ class Sweeping:
         if self._first is not None:
             self.begin(*self._first)
         if self.reader is not None:
-            self._app.set_timer(_READ_EVERY, self._read)
+            self._app.set_timer(_READ_S, self._read)
 
     def _read(self) -> None:
-        from tui.sweep.found import FAILED, FILE
+        from tui.sweep.sweep_result import FAILED, FILE
 
-        shown_sweep, reader = self.found, self.reader
+        shown_sweep, reader = self.result, self.reader
         if shown_sweep is None or reader is None or shown_sweep.state != FILE:
             return
         try:
-            new = reader.new()
+            new = reader.read_new()
         except (UsageError, InputError) as error:
             shown_sweep.end(FAILED, str(error))
             self._app.redraw_sweep()
             return
         if new:
-            shown_sweep.take(new)
+            shown_sweep.add_points(new)
             self._app.redraw_sweep()
-        self._app.set_timer(_READ_EVERY, self._read)
+        self._app.set_timer(_READ_S, self._read)
 
 
 def _ready_for_processes() -> None:

@@ -75,22 +75,22 @@ def _style(flags: frozenset[str], colour: str, background: str) -> Sgr:
 PLAIN = _style(frozenset(), "", "")
 
 
-def parsed(parameters: str) -> Sgr:
+def parse_sgr(parameters: str) -> Sgr:
     """The style that these parameters make of the default one, such as `1;38;5;81`."""
     flags: set[str] = set()
     colour = background = ""
     for group in _groups(parameters):
-        number = group.partition(";")[0]
-        if number in _COLOURS:
+        code = group.partition(";")[0]
+        if code in _COLOURS:
             colour = group
-        elif number in _BACKGROUNDS:
+        elif code in _BACKGROUNDS:
             background = group
-        elif number == "39":
+        elif code == "39":
             colour = ""
-        elif number == "49":
+        elif code == "49":
             background = ""
-        elif number in _OFF:
-            flags.add(number)
+        elif code in _OFF:
+            flags.add(code)
     return _style(frozenset(flags), colour, background)
 
 
@@ -107,21 +107,21 @@ def _groups(parameters: str) -> Iterator[str]:
 
 
 @lru_cache(maxsize=4096)
-def change(old: Sgr, new: Sgr) -> str:
+def style_change(old: Sgr, new: Sgr) -> str:
     """The sequence that makes `new` of `old`, "" when they are the same."""
     if old is new:
         return ""
-    gone = {_OFF[flag] for flag in old.flags - new.flags}
+    removed = {_OFF[flag] for flag in old.flags - new.flags}
     # One code ends both bold and dim: what stays of them is said again.
-    added = {flag for flag in new.flags if flag not in old.flags or _OFF[flag] in gone}
-    steps = [*sorted(gone, key=int), *sorted(added, key=int)]
+    added = {flag for flag in new.flags if flag not in old.flags or _OFF[flag] in removed}
+    steps = [*sorted(removed, key=int), *sorted(added, key=int)]
     if new.colour != old.colour:
         steps.append(new.colour or "39")
     if new.background != old.background:
         steps.append(new.background or "49")
     by_steps = ";".join(steps)
-    anew = f"0;{new.parameters}" if new is not PLAIN else ""
-    return f"\x1b[{min(anew, by_steps, key=len)}m"
+    from_reset = f"0;{new.parameters}" if new is not PLAIN else ""
+    return f"\x1b[{min(from_reset, by_steps, key=len)}m"
 
 
 # Every character fills one cell, whoever counts: ASCII, Latin, Greek, Cyrillic, boxes and blocks.
@@ -146,21 +146,21 @@ class CellGrid:
     def size(self) -> tuple[int, int]:
         return self.width, self.height
 
-    def take(self, other: CellGrid) -> None:
+    def copy_from(self, other: CellGrid) -> None:
         """Become equal to a picture of the same size."""
         for y in range(self.height):
             self.chars[y][:] = other.chars[y]
             self.styles[y][:] = other.styles[y]
 
-    def put(self, y: int, x: int, pieces: Iterable[tuple[str, Sgr]]) -> int:
+    def write(self, y: int, x: int, parts: Iterable[tuple[str, Sgr]]) -> int:
         """Write pieces of text into row `y` from cell `x` on, cut at the edges; the cell behind them."""
         chars: list[str] = []
         styles: list[Sgr] = []
-        for text, style in pieces:
+        for text, style in parts:
             if _ONE_CELL_EACH.fullmatch(text):
                 chars += text
             else:
-                _put_odd(text, chars)
+                _write_odd(text, chars)
             first = len(styles)
             if style.blank is style or " " not in text:
                 styles += [style] * (len(chars) - first)
@@ -179,7 +179,7 @@ class CellGrid:
         return len(text) != self.width or not _ONE_CELL_EACH.fullmatch(text)
 
 
-def _put_odd(text: str, chars: list[str]) -> None:
+def _write_odd(text: str, chars: list[str]) -> None:
     """Text whose characters may fill two cells or none; control characters are not sent at all."""
     for char in text:
         size = get_character_cell_size(char)
@@ -189,7 +189,7 @@ def _put_odd(text: str, chars: list[str]) -> None:
             chars[-1] += char
 
 
-def changes(old: CellGrid, new: CellGrid, cursor: tuple[int, int] | None = None) -> str:
+def grid_changes(old: CellGrid, new: CellGrid, cursor: tuple[int, int] | None = None) -> str:
     """The sequences that make `new` of `old` on a terminal, "" when nothing differs.
 
     Both have one size. The terminal's style is the default before and after, and it does not
@@ -210,7 +210,7 @@ def changes(old: CellGrid, new: CellGrid, cursor: tuple[int, int] | None = None)
             x for x, (char, before, style, was) in enumerate(pairs) if char != before or style is not was
         ]
         pen.write_row(y, chars, styles, changed)
-    return pen.finished()
+    return pen.finish()
 
 
 @lru_cache(maxsize=1024)
@@ -222,7 +222,7 @@ class _Pen:
     """Writes cells, and knows where the terminal's cursor stands and in which style it writes."""
 
     def __init__(self, cursor: tuple[int, int] | None) -> None:
-        self._sent: list[str] = []
+        self._sequences: list[str] = []
         self._x, self._y = cursor or (-1, -1)
         self._style = PLAIN
 
@@ -234,15 +234,15 @@ class _Pen:
         in_tail = 0
         while in_tail < len(changed) and changed[-1 - in_tail] >= tail:
             in_tail += 1
-        erases = in_tail > len(_TO_END) + len(change(self._style, PLAIN))
-        append, pen = self._sent.append, self._style
+        erases = in_tail > len(_TO_END) + len(style_change(self._style, PLAIN))
+        append, pen = self._sequences.append, self._style
         for x in changed[: len(changed) - in_tail] if erases else changed:
             if x != self._x or y != self._y:
                 self._move(x, y, chars, styles)
             char, style = chars[x], styles[x]
             # As `_write`, in place: this is done for every cell that changed.
             if style is not pen and not (char == " " and style is pen.blank):
-                append(change(pen, style))
+                append(style_change(pen, style))
                 pen = self._style = style
             append(char)
             self._x = x + 1
@@ -250,7 +250,7 @@ class _Pen:
             start = changed[-in_tail]
             if start != self._x or y != self._y:
                 self._move(start, y, chars, styles)
-            self._sent.append(change(self._style, PLAIN) + _TO_END)
+            self._sequences.append(style_change(self._style, PLAIN) + _TO_END)
             self._style = PLAIN
 
     def write_odd(self, y: int, chars: list[str], styles: list[Sgr]) -> None:
@@ -260,7 +260,7 @@ class _Pen:
             if not char:
                 continue
             if not sure:
-                self._sent.append(f"\x1b[{y + 1};{x + 1}H")
+                self._sequences.append(f"\x1b[{y + 1};{x + 1}H")
             self._write(char, styles[x])
             sure = _ONE_CELL_EACH.fullmatch(char) is not None
         self._x = self._y = -1
@@ -270,9 +270,9 @@ class _Pen:
 
     def _write(self, char: str, style: Sgr) -> None:
         if not self._needs_no_change(char, style):
-            self._sent.append(change(self._style, style))
+            self._sequences.append(style_change(self._style, style))
             self._style = style
-        self._sent.append(char)
+        self._sequences.append(char)
 
     def _move(self, x: int, y: int, chars: list[str], styles: list[Sgr]) -> None:
         """To a cell: over cells that are written once more, by a relative or an absolute move."""
@@ -286,13 +286,13 @@ class _Pen:
             if self._y >= 0 and y == self._y + 1:
                 below = "\r\n" + (_forward(x) if x else "")
                 best = min(best, below, key=len)
-        self._sent.append(best)
+        self._sequences.append(best)
         self._x, self._y = x, y
 
-    def finished(self) -> str:
+    def finish(self) -> str:
         """All that was written, and the default style again."""
-        self._sent.append(change(self._style, PLAIN))
-        return "".join(self._sent)
+        self._sequences.append(style_change(self._style, PLAIN))
+        return "".join(self._sequences)
 
 
 # The versions whose updates were tested to be what `Display._take` makes of them.
@@ -361,8 +361,8 @@ class Display:
     def __init__(self, app: App[Any]) -> None:
         self._app = app
         self._driver: TerminalDriver | None = None
-        self._wanted = CellGrid(0, 0)
-        self._shown: CellGrid | None = None
+        self._target = CellGrid(0, 0)
+        self._displayed: CellGrid | None = None
         self._cursor: tuple[int, int] | None = None
         self._sgr: dict[Style | None, Sgr] = {None: PLAIN}
         # sshd sets SSH_CONNECTION. Whoever sets TEXTUAL_FPS has chosen a rate, which Textual itself keeps.
@@ -376,13 +376,13 @@ class Display:
 
     def forget(self) -> None:
         """Nobody knows what the terminal shows."""
-        self._shown = None
+        self._displayed = None
 
     def show(self, update: LayoutUpdate | ChopsUpdate, driver: TerminalDriver) -> None:
         """Take an update, and send it when the terminal is ready."""
         self._driver = driver
         driver.when_ready = self._send
-        self._take(update)
+        self._apply_update(update)
         self.send_soon()
 
     def send_soon(self) -> None:
@@ -394,31 +394,31 @@ class Display:
 
     # -- what Textual wants ----------------------------------------------------------
 
-    def _take(self, update: LayoutUpdate | ChopsUpdate) -> None:
+    def _apply_update(self, update: LayoutUpdate | ChopsUpdate) -> None:
         """Write an update into the picture, as its `render_segments` would on the terminal."""
         if isinstance(update, LayoutUpdate):
             left, top, width, height = update.region
-            self._sized(left + width, top + height)
+            self._resize(left + width, top + height)
             for y, line in enumerate(update.strips, top):
                 x = left
                 for strip in line:
-                    x = self._wanted.put(y, x, self._pieces(strip))
+                    x = self._target.write(y, x, self._styled_parts(strip))
             return
-        self._sized(max(ends[-1] for ends in update.chop_ends), len(update.chops))
+        self._resize(max(ends[-1] for ends in update.chop_ends), len(update.chops))
         for y, first, last in update.spans:
             for end, (x, chop) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
                 if chop is None or x > last or end <= first:
                     continue
                 if x < first or end > last:
                     chop = chop.crop(0, min(end, last) - x)
-                self._wanted.put(y, x, self._pieces(chop))
+                self._target.write(y, x, self._styled_parts(chop))
 
-    def _sized(self, width: int, height: int) -> None:
-        if self._wanted.size != (width, height):
-            self._wanted = CellGrid(width, height)
-            self._shown = None
+    def _resize(self, width: int, height: int) -> None:
+        if self._target.size != (width, height):
+            self._target = CellGrid(width, height)
+            self._displayed = None
 
-    def _pieces(self, strip: Iterable[Segment]) -> Iterator[tuple[str, Sgr]]:
+    def _styled_parts(self, strip: Iterable[Segment]) -> Iterator[tuple[str, Sgr]]:
         for text, style, control in strip:
             if not control:
                 sgr = self._sgr.get(style)
@@ -429,17 +429,17 @@ class Display:
         if len(self._sgr) > 4096:
             self._sgr = {None: PLAIN}
         match_ = _PARAMETERS.search(Strip([Segment("x", style)]).render(self._app.console))
-        self._sgr[style] = parsed(match_[1]) if match_ else PLAIN
+        self._sgr[style] = parse_sgr(match_[1]) if match_ else PLAIN
         return self._sgr[style]
 
     # -- what the terminal gets ------------------------------------------------------
 
     def _send(self) -> None:
         self._is_called = False
-        driver, wanted = self._driver, self._wanted
+        driver, target = self._driver, self._target
         if self._is_current or driver is None or self._app._closed:
             return
-        if wanted.size != self._app.size or not wanted.width:
+        if target.size != self._app.size or not target.width:
             # The picture in the new size is being laid out, and will be sent.
             return
         if not driver.is_ready:
@@ -450,18 +450,18 @@ class Display:
             self._wake_in(too_early)
             return
         self._is_current = True
-        if self._shown is None:
-            self._shown = CellGrid(*wanted.size)
-            sequences = CLEAR + changes(self._shown, wanted, (0, 0))
+        if self._displayed is None:
+            self._displayed = CellGrid(*target.size)
+            sequences = CLEAR + grid_changes(self._displayed, target, (0, 0))
         else:
-            sequences = changes(self._shown, wanted, self._cursor)
+            sequences = grid_changes(self._displayed, target, self._cursor)
         # An input method draws what is being typed where the terminal's cursor is.
         x, y = self._app.screen.outer_size.clamp_offset(self._app.cursor_position)
         if not sequences and self._cursor == (x, y):
             return
         sequences += f"\x1b[{y + 1};{x + 1}H" if x or y else "\x1b[H"
         self._cursor = (x, y)
-        self._shown.take(wanted)
+        self._displayed.copy_from(target)
         if self._app._sync_available:
             sequences = f"{_SYNC_START}{sequences}{_SYNC_END}"
         self._sent_at = monotonic()

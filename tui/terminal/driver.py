@@ -38,7 +38,7 @@ def _own_descriptor(shared: int) -> int:
         return shared
 
 
-class SentPicture(str):
+class PictureOutput(str):
     """Sequences that draw: what may be left out when the program ends before they are written."""
 
 
@@ -48,14 +48,14 @@ class Output:
     written: called in the writer's thread when nothing is. gone: called once, when writing fails.
     """
 
-    def __init__(self, stream: TextIO, written: Callable[[], None], gone: Callable[[], None]) -> None:
+    def __init__(self, stream: TextIO, on_written: Callable[[], None], on_gone: Callable[[], None]) -> None:
         self._descriptor = _own_descriptor(stream.fileno())
         self._encoding, self._errors = stream.encoding, stream.errors or "strict"
-        self._written, self._gone = written, gone
+        self._on_written, self._on_gone = on_written, on_gone
         # An entry for each text that was given to the writer: no lock, which a signal handler that
         # writes could find held by what it has interrupted.
         self._expected: deque[None] = deque()
-        self._held: list[str] = []
+        self._buffer: list[str] = []
         self._drops_pictures = False
         self._is_gone = False
 
@@ -74,22 +74,22 @@ class Output:
 
     def write(self, text: str) -> None:
         """Hold a text until the writer has no more for now, and flushes."""
-        self._held.append(text)
+        self._buffer.append(text)
 
     def flush(self) -> None:
         """Write what is held. A terminal that is gone takes everything."""
-        held, self._held = self._held, []
-        for is_picture, texts in groupby(held, lambda text: isinstance(text, SentPicture)):
+        buffered, self._buffer = self._buffer, []
+        for is_picture, texts in groupby(buffered, lambda text: isinstance(text, PictureOutput)):
             if not self._is_gone and not (is_picture and self._drops_pictures):
                 try:
                     self._write_all("".join(texts).encode(self._encoding, self._errors), is_picture)
                 except OSError:
                     self._is_gone = True
-                    self._gone()
-        for _ in held:
+                    self._on_gone()
+        for _ in buffered:
             self._expected.popleft()
-        if held and not self._expected:
-            self._written()
+        if buffered and not self._expected:
+            self._on_written()
 
     def _write_all(self, data: bytes, is_picture: bool) -> None:
         left = memoryview(data)
@@ -116,17 +116,17 @@ def end_on_signals(app: App[Any]) -> None:
     Without this the process would die with the terminal still in raw mode.
     """
 
-    def end(number: int, frame: FrameType | None) -> None:
+    def end(signal_number: int, frame: FrameType | None) -> None:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             # Before the app runs or after it: the terminal is as it was.
-            raise SystemExit(128 + number) from None
+            raise SystemExit(128 + signal_number) from None
         # Wakes the loop, which sleeps in a system call that resumes after a signal.
-        loop.call_soon_threadsafe(app.exit, None, 128 + number)
+        loop.call_soon_threadsafe(app.exit, None, 128 + signal_number)
 
-    for number in _ENDING_SIGNALS:
-        signal.signal(number, end)
+    for ending in _ENDING_SIGNALS:
+        signal.signal(ending, end)
 
 
 def wake_on_signals(loop: asyncio.AbstractEventLoop) -> None:
@@ -167,7 +167,7 @@ class TerminalDriver(LinuxDriver):
         self._output = Output(sys.__stdout__, self._tell_ready, self._terminal_gone)
         self._file = self._output  # type: ignore[assignment]
         self._answers = False
-        self._asked_at = 0.0
+        self._question_at = 0.0
         # Whether application mode is left to come back, and whether it was left for good.
         self._suspends = self._has_ended = False
         wake_on_signals(self._loop)
@@ -203,16 +203,16 @@ class TerminalDriver(LinuxDriver):
     @property
     def seconds_to_answer(self) -> float:
         """How long the answer to the last picture is to be waited for; 0 when there is none to come."""
-        return max(self._asked_at + _ANSWER_WITHIN_S - monotonic(), 0.0) if self._asked_at else 0.0
+        return max(self._question_at + _ANSWER_WITHIN_S - monotonic(), 0.0) if self._question_at else 0.0
 
     def write_picture(self, sequences: str) -> None:
         """Send what draws a picture."""
         if self._answers:
             # Unless it is answered in time nothing more is asked.
             self._answers = False
-            self._asked_at = monotonic()
+            self._question_at = monotonic()
             sequences += _QUESTION
-        self.write(SentPicture(sequences))
+        self.write(PictureOutput(sequences))
 
     def write(self, data: str) -> None:
         self._output.expect()
@@ -221,7 +221,7 @@ class TerminalDriver(LinuxDriver):
     def process_message(self, message: Message) -> None:
         if isinstance(message, TerminalSupportsSynchronizedOutput):
             self._answers = True
-            self._asked_at = 0.0
+            self._question_at = 0.0
             self._tell_ready()
         super().process_message(message)
 
@@ -279,7 +279,7 @@ class TerminalDriver(LinuxDriver):
         self._soon(self._stop)
 
     def _sigcont_application(self, *_: object) -> None:
-        self._soon(self._continued)
+        self._soon(self._continue)
 
     def stop_application_mode(self) -> None:
         self._has_ended = not self._suspends
@@ -296,7 +296,7 @@ class TerminalDriver(LinuxDriver):
         if not self._has_ended:
             super()._sigtstp_application()
 
-    def _continued(self) -> None:
+    def _continue(self) -> None:
         if self._has_ended:
             return
         if self._auto_restart and not self._must_signal_resume:

@@ -11,8 +11,8 @@ from copy import deepcopy
 from simcore.records import NamedTuple
 from simcore.trace.lane_spans import LaneOrder
 from tui.frame import scrolled
-from tui.timeline.filtering import matching
-from tui.timeline.groups import Group, GroupLane, all_groups, grouped
+from tui.timeline.filtering import find_tracks
+from tui.timeline.groups import Group, GroupLane, all_groups, group_tracks
 from tui.timeline.lanes import ALL, OTHERS, LaneKey, LaneSource, SpanLane
 
 
@@ -26,7 +26,7 @@ class LaneRow(NamedTuple):
     pinned: bool = False
 
 
-class KeptArrangement(NamedTuple):
+class SavedArrangement(NamedTuple):
     """An arrangement to come back to. key: the lane with the cursor. top: how far the list is scrolled."""
 
     state: dict[str, object]
@@ -34,9 +34,12 @@ class KeptArrangement(NamedTuple):
     top: int
 
 
-def ranks_of(source: LaneSource) -> list[tuple[int, int, tuple[str, ...]]]:
+def track_layout(source: LaneSource) -> list[tuple[int, int, tuple[str, ...]]]:
     """What two runs must share for an arrangement of one to mean the same in the other."""
-    return [(number, source.count(number), source.of.track(number).headings) for number in source.numbers]
+    return [
+        (track_id, source.count_ranks(track_id), source.of.track(track_id).headings)
+        for track_id in source.track_ids
+    ]
 
 
 class LaneListing:
@@ -58,26 +61,26 @@ class LaneListing:
     _together: set[int]
     _pinned: dict[LaneKey, None]
     _hidden: dict[LaneKey, None]
-    _kept: set[int] | None
+    _filtered_tracks: set[int] | None
 
-    def _number_of(self, key: LaneKey) -> int:
+    def _track_of(self, key: LaneKey) -> int:
         """The group of ranks that a lane belongs to."""
-        number = self.source.of.number_of(key.rank) if key.rank >= 0 else key.number
-        return key.number if number is None else number
+        track_id = self.source.of.lane_track_id(key.rank) if key.rank >= 0 else key.track_id
+        return key.track_id if track_id is None else track_id
 
-    def _has_others(self, number: int) -> bool:
+    def _has_others(self, track_id: int) -> bool:
         """Whether some ranks of a group have lanes of their own, and some have not."""
-        return 0 < len(self._apart.get(number, ())) < self.source.count(number)
+        return 0 < len(self._apart.get(track_id, ())) < self.source.count_ranks(track_id)
 
-    def _alike(self, number: int) -> Sequence[int]:
+    def _equal_tracks(self, track_id: int) -> Sequence[int]:
         """The groups of ranks whose lane stands for a group, the one that is drawn first; itself alone where
         it has its own.
         """
         if self._together:
-            alike = self.source.of.alike(number)
-            if alike[0] in self._together:
-                return alike
-        return (number,)
+            equal_tracks = self.source.of.equal_tracks(track_id)
+            if equal_tracks[0] in self._together:
+                return equal_tracks
+        return (track_id,)
 
     def _pinned_rows(self, key: LaneKey) -> Iterator[LaneRow]:
         if key.path:
@@ -85,75 +88,77 @@ class LaneListing:
                 self._group_rows(self._groups[key], 0) if key in self._groups else iter(())
             )
         elif key.stream is not None:
-            lanes = self.source.streams(self._number_of(key), key.rank)
+            lanes = self.source.streams(self._track_of(key), key.rank)
             rows = (LaneRow(lane, lane.key, 0, " ") for lane in lanes if lane.key == key)
         elif key.rank == ALL:
-            rows = self._ranks_rows(key.number, 0)
+            rows = self._track_rows(key.track_id, 0)
         else:
-            rows = self._single_rows(self._number_of(key), key.rank, 0)
+            rows = self._single_rows(self._track_of(key), key.rank, 0)
         return (row._replace(pinned=True) for row in rows)
 
-    def _below(self, children: Sequence[Group | int], depth: int) -> Iterator[LaneRow]:
+    def _child_rows(self, children: Sequence[Group | int], depth: int) -> Iterator[LaneRow]:
         order = self.order
         if order.id:
-            children = sorted(children, key=lambda child: self._measure(order, child))
+            children = sorted(children, key=lambda child: self._sort_value(order, child))
         for child in children:
             key = LaneKey(child.path) if isinstance(child, Group) else LaneKey((), child)
-            numbers = child.numbers if isinstance(child, Group) else self._alike(child)
-            if not isinstance(child, Group) and numbers[0] != child:
+            track_ids = child.track_ids if isinstance(child, Group) else self._equal_tracks(child)
+            if not isinstance(child, Group) and track_ids[0] != child:
                 continue
             if key in self._pinned or key in self._hidden:
                 continue
-            if self._kept is not None and self._kept.isdisjoint(numbers):
+            if self._filtered_tracks is not None and self._filtered_tracks.isdisjoint(track_ids):
                 continue
             if isinstance(child, Group):
                 yield from self._group_rows(child, depth)
             else:
-                yield from self._ranks_rows(child, depth)
+                yield from self._track_rows(child, depth)
 
-    def _measure(self, order: LaneOrder, item: Group | int) -> int:
+    def _sort_value(self, order: LaneOrder, item: Group | int) -> int:
         """A group goes where the first of its lanes does."""
         if not order.id:
             return 0
-        numbers = item.numbers if isinstance(item, Group) else (item,)
-        return min(self.source.measure(order, number) for number in numbers)
+        track_ids = item.track_ids if isinstance(item, Group) else (item,)
+        return min(self.source.order_value(order, track_id) for track_id in track_ids)
 
     def _group_rows(self, group: Group, depth: int) -> Iterator[LaneRow]:
         key = LaneKey(group.path)
         if key not in self._group_lanes:
-            shown = min(group.numbers, key=lambda number: self._measure(self.order, number))
-            self._group_lanes[key] = GroupLane(self.source, group, shown)
-        opened = key in self._open
-        yield LaneRow(self._group_lanes[key], key, depth, "-" if opened else "+")
-        if opened:
-            yield from self._below(group.below, depth + 1)
+            first_track = min(group.track_ids, key=lambda track_id: self._sort_value(self.order, track_id))
+            self._group_lanes[key] = GroupLane(self.source, group, first_track)
+        is_open = key in self._open
+        yield LaneRow(self._group_lanes[key], key, depth, "-" if is_open else "+")
+        if is_open:
+            yield from self._child_rows(group.children, depth + 1)
 
-    def _ranks_rows(self, number: int, depth: int) -> Iterator[LaneRow]:
+    def _track_rows(self, track_id: int, depth: int) -> Iterator[LaneRow]:
         """The lane of equal ranks, its streams, and those of its ranks that are shown apart."""
-        alike, apart = self._alike(number), self._apart.get(number, {})
-        lane = self.source.lane(number) if len(alike) == 1 else self.source.together(alike)
-        unfolded = lane.key in self._unfolded
-        yield LaneRow(lane, lane.key, depth, "-" if unfolded or apart else "+")
-        if unfolded:
-            yield from self._stream_rows(number, ALL, depth)
+        equal_tracks, apart = self._equal_tracks(track_id), self._apart.get(track_id, {})
+        lane = self.source.lane(track_id) if len(equal_tracks) == 1 else self.source.merged_lane(equal_tracks)
+        is_unfolded = lane.key in self._unfolded
+        yield LaneRow(lane, lane.key, depth, "-" if is_unfolded or apart else "+")
+        if is_unfolded:
+            yield from self._stream_rows(track_id, ALL, depth)
         if apart:
             for rank in [*sorted(apart), OTHERS]:
-                if rank != OTHERS or self._has_others(number):
-                    key = self.source.lane(number, rank).key
+                if rank != OTHERS or self._has_others(track_id):
+                    key = self.source.lane(track_id, rank).key
                     if key not in self._pinned and key not in self._hidden:
-                        yield from self._single_rows(number, rank, depth + 1)
+                        yield from self._single_rows(track_id, rank, depth + 1)
 
-    def _single_rows(self, number: int, rank: int, depth: int) -> Iterator[LaneRow]:
-        left = self.source.count(number) - len(self._apart.get(number, ())) if rank == OTHERS else 0
-        lane = self.source.lane(number, rank, left)
+    def _single_rows(self, track_id: int, rank: int, depth: int) -> Iterator[LaneRow]:
+        others_count = (
+            self.source.count_ranks(track_id) - len(self._apart.get(track_id, ())) if rank == OTHERS else 0
+        )
+        lane = self.source.lane(track_id, rank, others_count)
         key = lane.key
-        unfolded = key in self._unfolded
-        yield LaneRow(lane, key, depth, "-" if unfolded else "+")
-        if unfolded:
-            yield from self._stream_rows(number, rank, depth)
+        is_unfolded = key in self._unfolded
+        yield LaneRow(lane, key, depth, "-" if is_unfolded else "+")
+        if is_unfolded:
+            yield from self._stream_rows(track_id, rank, depth)
 
-    def _stream_rows(self, number: int, rank: int, depth: int) -> Iterator[LaneRow]:
-        for lane in self.source.streams(number, rank):
+    def _stream_rows(self, track_id: int, rank: int, depth: int) -> Iterator[LaneRow]:
+        for lane in self.source.streams(track_id, rank):
             if lane.key not in self._pinned and lane.key not in self._hidden:
                 yield LaneRow(lane, lane.key, depth + 1, " ")
 
@@ -163,7 +168,7 @@ _OPEN_AT_FIRST = 32
 # Single ranks are listed so many at a time: a stage may have a million.
 _RANKS_AT_ONCE = 256
 # What an arrangement is made from.
-_STATE = ("_open", "_unfolded", "_apart", "_together", "_pinned", "_hidden", "only", "_kept")
+_STATE = ("_open", "_unfolded", "_apart", "_together", "_pinned", "_hidden", "only", "_filtered_tracks")
 
 
 class Arrangement(LaneListing):
@@ -181,41 +186,43 @@ class Arrangement(LaneListing):
         self.rows: list[LaneRow] = []
         self.focus = 0
         self.top = 0
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         """Everything as the run opens."""
-        self._tree = grouped(self.source)
+        self._tree = group_tracks(self.source)
         self._groups = {LaneKey(group.path): group for group in all_groups(self._tree)}
         self._group_lanes: dict[LaneKey, GroupLane] = {}
-        few = len(self._groups) + self.source.groups <= _OPEN_AT_FIRST
-        self._open: set[LaneKey] = set(self._groups) if few else set()
+        are_few = len(self._groups) + self.source.track_count <= _OPEN_AT_FIRST
+        self._open: set[LaneKey] = set(self._groups) if are_few else set()
         self._unfolded: set[LaneKey] = set()
         self._apart: dict[int, dict[int, None]] = {}
         self._together: set[int] = set()
         self._pinned: dict[LaneKey, None] = {}
         self._hidden: dict[LaneKey, None] = {}
         self.only = ""
-        self._kept: set[int] | None = None
+        self._filtered_tracks: set[int] | None = None
         self._rebuild(None)
 
     def show(self, source: LaneSource) -> None:
         """The lanes of another run: arranged as these where they are of the same ranks."""
-        alike = ranks_of(self.source) == ranks_of(source)
-        key, number = self.rows[self.focus].key, self.current.number
-        path = key.path or self.source.of.track(number).headings
+        has_same_layout = track_layout(self.source) == track_layout(source)
+        key, track_id = self.rows[self.focus].key, self.current.track_id
+        path = key.path or self.source.of.track(track_id).headings
         self.source = source
         self.order = next((order for order in source.orders if order == self.order), source.orders[0])
-        if alike:
+        if has_same_layout:
             self._group_lanes.clear()
             self._rebuild(key)
             return
-        self._begin()
-        of_stage = (
-            number for number in source.numbers if path and source.of.track(number).headings[:1] == path[:1]
+        self._reset()
+        stage_tracks = (
+            track_id
+            for track_id in source.track_ids
+            if path and source.of.track(track_id).headings[:1] == path[:1]
         )
         group = LaneKey(path[:1])
-        self._rebuild(group if group in self._groups else LaneKey((), next(of_stage, number)))
+        self._rebuild(group if group in self._groups else LaneKey((), next(stage_tracks, track_id)))
 
     @property
     def current(self) -> SpanLane:
@@ -225,20 +232,20 @@ class Arrangement(LaneListing):
     @property
     def unfolded(self) -> set[int]:
         """The groups of ranks whose streams are shown."""
-        return {key.number for key in self._unfolded}
+        return {key.track_id for key in self._unfolded}
 
     @property
-    def folds(self) -> bool:
+    def folds_tracks(self) -> bool:
         """Whether some lanes stand for ranks that are alike."""
         return bool(self._together)
 
     @property
-    def held(self) -> set[int]:
+    def folded_tracks(self) -> set[int]:
         """The groups of ranks that the lane of another one stands for."""
-        return {held for first in self._together for held in self._alike(first)[1:]}
+        return {track_id for first in self._together for track_id in self._equal_tracks(first)[1:]}
 
     @property
-    def pinned_rows(self) -> int:
+    def pinned_count(self) -> int:
         """How many of the first rows stay on the screen, at most half of its rows."""
         count = 0
         while count < len(self.rows) and self.rows[count].pinned:
@@ -246,23 +253,25 @@ class Arrangement(LaneListing):
         return min(count, self.height // 2)
 
     @property
-    def hidden(self) -> int:
+    def hidden_count(self) -> int:
         """How many lanes are hidden by `hide`."""
         return len(self._hidden)
 
     @property
-    def words(self) -> str:
+    def omission_text(self) -> str:
         """What keeps lanes from the list, so that none is missing unsaid; "" for nothing."""
-        said = []
+        parts = []
         if self._hidden:
-            said.append(f"{len(self._hidden)} hidden (U)")
-        if self._kept is not None:
-            said.append(f"only {self.only}: {len(self._kept)} of {self.source.groups} lanes (L)")
-        return ", ".join(said)
+            parts.append(f"{len(self._hidden)} hidden (U)")
+        if self._filtered_tracks is not None:
+            parts.append(
+                f"only {self.only}: {len(self._filtered_tracks)} of {self.source.track_count} lanes (L)"
+            )
+        return ", ".join(parts)
 
     def visible(self) -> list[tuple[int, LaneRow]]:
         """(index, row) of the rows on the screen: the pinned ones, then the list from `top` on."""
-        pinned = self.pinned_rows
+        pinned = self.pinned_count
         indices = [*range(pinned), *range(pinned + self.top, min(self.top + self.height, len(self.rows)))]
         return [(index, self.rows[index]) for index in indices]
 
@@ -283,7 +292,7 @@ class Arrangement(LaneListing):
         self._keep_in_view()
 
     def _keep_in_view(self) -> None:
-        pinned = self.pinned_rows
+        pinned = self.pinned_count
         # The pinned rows do not scroll: the list is what is below them.
         count, rows = len(self.rows) - pinned, self.height - pinned
         if self.focus >= pinned:
@@ -299,7 +308,7 @@ class Arrangement(LaneListing):
         for row in self.rows if self.source.of.facts.timed else ():
             if row.key.path or row.key.stream is not None:
                 continue
-            streams = len(self.source.streams(row.key.number))
+            streams = len(self.source.streams(row.key.track_id))
             if streams > 1:
                 room -= streams
                 if room < 0:
@@ -310,12 +319,12 @@ class Arrangement(LaneListing):
     def toggle(self) -> None:
         """Open or close the lane under the cursor: a group's lanes, or the streams of ranks."""
         key = self.rows[self.focus].key
-        opened = self._open if key.path else self._unfolded
+        open_keys = self._open if key.path else self._unfolded
         key = key._replace(stream=None)
-        if key in opened:
-            opened.remove(key)
+        if key in open_keys:
+            open_keys.remove(key)
         else:
-            opened.add(key)
+            open_keys.add(key)
         self._rebuild(key)
 
     def toggle_ranks(self) -> None:
@@ -325,34 +334,36 @@ class Arrangement(LaneListing):
         key = self.rows[self.focus].key
         if key.path:
             return
-        number = self._number_of(key)
-        alike = self.source.of.alike(number)
-        if len(alike) > 1:
-            self._together ^= {alike[0]}
-            self._rebuild(LaneKey((), number))
+        track_id = self._track_of(key)
+        equal_tracks = self.source.of.equal_tracks(track_id)
+        if len(equal_tracks) > 1:
+            self._together ^= {equal_tracks[0]}
+            self._rebuild(LaneKey((), track_id))
             return
-        apart = self._apart.setdefault(number, {})
-        if key.rank != OTHERS and any(not self._is_pinned(number, rank) for rank in apart):
-            self._fold_ranks(number)
-            key = LaneKey((), number)
-        elif self.source.count(number) > 1:
-            more = (rank for rank in self.source.of.track(number).ranks if rank not in apart)
-            apart.update(dict.fromkeys(rank for _, rank in zip(range(_RANKS_AT_ONCE), more, strict=False)))
+        apart = self._apart.setdefault(track_id, {})
+        if key.rank != OTHERS and any(not self._is_pinned(track_id, rank) for rank in apart):
+            self._fold_ranks(track_id)
+            key = LaneKey((), track_id)
+        elif self.source.count_ranks(track_id) > 1:
+            more_ranks = (rank for rank in self.source.of.track(track_id).ranks if rank not in apart)
+            apart.update(
+                dict.fromkeys(rank for _, rank in zip(range(_RANKS_AT_ONCE), more_ranks, strict=False))
+            )
         self._rebuild(key)
 
-    def _is_pinned(self, number: int, rank: int) -> bool:
-        return any(key.rank == rank and self._number_of(key) == number for key in self._pinned)
+    def _is_pinned(self, track_id: int, rank: int) -> bool:
+        return any(key.rank == rank and self._track_of(key) == track_id for key in self._pinned)
 
-    def _fold_ranks(self, number: int) -> None:
+    def _fold_ranks(self, track_id: int) -> None:
         """Ranks without lanes of their own again, but for the pinned ones."""
-        apart = [rank for rank in self._apart.pop(number, ()) if self._is_pinned(number, rank)]
+        apart = [rank for rank in self._apart.pop(track_id, ()) if self._is_pinned(track_id, rank)]
         if apart:
-            self._apart[number] = dict.fromkeys(apart)
-        gone = [
+            self._apart[track_id] = dict.fromkeys(apart)
+        removed_keys = [
             key for keys in (self._unfolded, self._hidden) for key in keys
-            if key.rank != ALL and key.rank not in apart and not key.path and self._number_of(key) == number
+            if key.rank != ALL and key.rank not in apart and not key.path and self._track_of(key) == track_id
         ]  # fmt: skip
-        for key in gone:
+        for key in removed_keys:
             self._unfolded.discard(key)
             self._hidden.pop(key, None)
 
@@ -362,10 +373,10 @@ class Arrangement(LaneListing):
         if key.path:
             self._open |= {group for group in self._groups if len(group.path) == len(key.path)}
         else:
-            single = key.rank != ALL
+            is_single = key.rank != ALL
             self._unfolded |= {
                 row.key for row in self.rows
-                if not row.key.path and row.key.stream is None and (row.key.rank != ALL) == single
+                if not row.key.path and row.key.stream is None and (row.key.rank != ALL) == is_single
             }  # fmt: skip
         self._rebuild(key)
 
@@ -374,51 +385,53 @@ class Arrangement(LaneListing):
         key = self.rows[self.focus].key
         self._open.clear()
         self._unfolded.clear()
-        for number in list(self._apart):
-            self._fold_ranks(number)
+        for track_id in list(self._apart):
+            self._fold_ranks(track_id)
         self._rebuild(key)
 
     def show_lane(self, key: LaneKey) -> None:
         """The cursor to a lane, wherever it is folded, hidden, or left out; another run's is left alone."""
-        number = self._number_of(key)
-        if not key.path and number not in self.source.numbers:
+        track_id = self._track_of(key)
+        if not key.path and track_id not in self.source.track_ids:
             return
         if key.rank >= 0:
-            if self.source.of.number_of(key.rank) is None:
+            if self.source.of.lane_track_id(key.rank) is None:
                 return
             # Another run may have the rank among others.
-            key = self.source.lane(number, key.rank).key._replace(stream=key.stream)
+            key = self.source.lane(track_id, key.rank).key._replace(stream=key.stream)
         if not key.path:
-            if self._kept is not None and number not in self._kept:
-                self.only, self._kept = "", None
-            if key.rank >= 0 and self.source.count(number) > 1:
-                self._apart.setdefault(number, {})[key.rank] = None
-            self._together.difference_update(self._alike(number)[:1] if number in self.held else ())
-            whole = key._replace(stream=None)
+            if self._filtered_tracks is not None and track_id not in self._filtered_tracks:
+                self.only, self._filtered_tracks = "", None
+            if key.rank >= 0 and self.source.count_ranks(track_id) > 1:
+                self._apart.setdefault(track_id, {})[key.rank] = None
+            self._together.difference_update(
+                self._equal_tracks(track_id)[:1] if track_id in self.folded_tracks else ()
+            )
+            folded_key = key._replace(stream=None)
             if key.stream is not None:
-                self._unfolded.add(whole)
-            headings = [lane_key for lane_key, group in self._groups.items() if number in group.numbers]
-            for lane_key in (key, whole, LaneKey((), number), *headings):
+                self._unfolded.add(folded_key)
+            headings = [lane_key for lane_key, group in self._groups.items() if track_id in group.track_ids]
+            for lane_key in (key, folded_key, LaneKey((), track_id), *headings):
                 self._hidden.pop(lane_key, None)
             self._open.update(headings)
         self._rebuild(key)
 
-    def memory(self) -> KeptArrangement:
+    def save_state(self) -> SavedArrangement:
         """How all is arranged now, for `recall`."""
         state = {name: deepcopy(getattr(self, name)) for name in _STATE}
-        return KeptArrangement(state, self.rows[self.focus].key, self.top)
+        return SavedArrangement(state, self.rows[self.focus].key, self.top)
 
-    def recall(self, memory: KeptArrangement) -> None:
+    def restore_state(self, saved: SavedArrangement) -> None:
         """All as it was."""
-        for name, value in memory.state.items():
+        for name, value in saved.state.items():
             setattr(self, name, deepcopy(value))
-        self._rebuild(memory.key)
-        self.top = memory.top
+        self._rebuild(saved.key)
+        self.top = saved.top
         self._keep_in_view()
 
     def scroll(self, by: int) -> None:
         """The list `by` rows further, the cursor on one of the rows that are shown then."""
-        pinned = self.pinned_rows
+        pinned = self.pinned_count
         self.top = max(0, min(self.top + by, len(self.rows) - self.height))
         if self.focus >= pinned:
             last = self.top + self.height - 1
@@ -445,8 +458,8 @@ class Arrangement(LaneListing):
         pinned = self._pinned.copy()
         self._pinned.pop(row.key, None)
         # The next row that is not under this one takes over the cursor.
-        after = (lane_row.key for lane_row in self.rows[self.focus + 1 :] if lane_row.depth <= row.depth)
-        key = next(after, self.rows[self.focus - 1].key)
+        next_keys = (lane_row.key for lane_row in self.rows[self.focus + 1 :] if lane_row.depth <= row.depth)
+        key = next(next_keys, self.rows[self.focus - 1].key)
         if not self._rebuild(key):
             del self._hidden[row.key]
             self._pinned = pinned
@@ -470,69 +483,74 @@ class Arrangement(LaneListing):
         self._group_lanes.clear()
         self._rebuild(self.rows[self.focus].key)
 
-    def show_only(self, asked: str) -> int:
+    def show_only(self, text: str) -> int:
         """Only the lanes of ranks that match; "" for all. How many match: with 0 nothing changes.
 
         asked: ranks (`37`, `0-7,64`), or a word of a lane's title or headings (`stage 5`). A group stays
         while one of its lanes does.
         """
-        asked = asked.strip()
-        if not asked:
-            self.only, self._kept = "", None
+        text = text.strip()
+        if not text:
+            self.only, self._filtered_tracks = "", None
             self._rebuild(self.rows[self.focus].key)
-            return self.source.groups
-        kept = matching(self.source, asked)
-        if kept:
-            before = self.only, self._kept
-            self.only, self._kept = asked, kept
+            return self.source.track_count
+        track_ids = find_tracks(self.source, text)
+        if track_ids:
+            before = self.only, self._filtered_tracks
+            self.only, self._filtered_tracks = text, track_ids
             if not self._rebuild(self.rows[self.focus].key):
                 # All that match are hidden.
-                self.only, self._kept = before
+                self.only, self._filtered_tracks = before
                 self._rebuild(self.rows[self.focus].key)
                 return 0
-        return len(kept)
+        return len(track_ids)
 
     # -- the rows --------------------------------------------------------------------
 
     def _rebuild(self, key: LaneKey | None) -> bool:
         """Make the rows, the cursor on `key` or on what holds it; False if there would be none."""
-        self._forget_others()
+        self._drop_absent_keys()
         rows = [row for pinned in self._pinned for row in self._pinned_rows(pinned)]
-        rows += self._below(self._tree, 0)
+        rows += self._child_rows(self._tree, 0)
         if not rows:
             return False
         self.rows = rows
         if key is not None:
-            self.focus = self._place_of(key)
+            self.focus = self._row_index(key)
         self.focus = min(self.focus, len(rows) - 1)
         self._keep_in_view()
         return True
 
-    def _forget_others(self) -> None:
+    def _drop_absent_keys(self) -> None:
         """The others of a group are no lane where none of its ranks, or all, have lanes of their own; ranks
         are none where they are not alike.
         """
-        alike = self.source.of.alike
+        equal_tracks = self.source.of.equal_tracks
         self._together = {
-            number for number in self._together
-            if number in self.source.numbers and alike(number)[0] == number and len(alike(number)) > 1
-        }  # fmt: skip
+            track_id
+            for track_id in self._together
+            if track_id in self.source.track_ids
+            and equal_tracks(track_id)[0] == track_id
+            and len(equal_tracks(track_id)) > 1
+        }
         for keys in (self._pinned, self._hidden, self._unfolded):
-            for key in [key for key in keys if key.rank == OTHERS and not self._has_others(key.number)]:
+            for key in [key for key in keys if key.rank == OTHERS and not self._has_others(key.track_id)]:
                 if isinstance(keys, dict):
                     del keys[key]
                 else:
                     keys.remove(key)
 
-    def _place_of(self, key: LaneKey) -> int:
+    def _row_index(self, key: LaneKey) -> int:
         """The row of a lane, or of the innermost one that holds it and is shown; else where the focus is."""
-        places = {row.key: index for index, row in enumerate(self.rows)}
+        index_by_key = {row.key: index for index, row in enumerate(self.rows)}
         candidates = [key, key._replace(stream=None)]
         if key.path:
             candidates += [LaneKey(key.path[:length]) for length in range(len(key.path) - 1, 0, -1)]
         else:
-            number = self._number_of(key)
-            candidates += [LaneKey((), number), LaneKey((), self._alike(number)[0])]
-            holding = [lane_key for lane_key, group in self._groups.items() if number in group.numbers]
-            candidates += sorted(holding, key=lambda group: -len(group.path))
-        return next((places[candidate] for candidate in candidates if candidate in places), self.focus)
+            track_id = self._track_of(key)
+            candidates += [LaneKey((), track_id), LaneKey((), self._equal_tracks(track_id)[0])]
+            parents = [lane_key for lane_key, group in self._groups.items() if track_id in group.track_ids]
+            candidates += sorted(parents, key=lambda group: -len(group.path))
+        return next(
+            (index_by_key[candidate] for candidate in candidates if candidate in index_by_key), self.focus
+        )

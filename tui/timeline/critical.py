@@ -31,13 +31,13 @@ class PathLanes:
     def __init__(self, segments: Iterable[tuple[int, int, int, int, str]]) -> None:
         self._start, self._end, self._rank = array("q"), array("q"), array("q")
         self._stream: list[str] = []
-        self._of_number: dict[int, array[int]] = {}
-        for index, (start, end, number, rank, stream) in enumerate(segments):
+        self._indices_by_track: dict[int, array[int]] = {}
+        for index, (start, end, track_id, rank, stream) in enumerate(segments):
             self._start.append(start)
             self._end.append(end)
             self._rank.append(rank)
             self._stream.append(stream)
-            self._of_number.setdefault(number, array("q")).append(index)
+            self._indices_by_track.setdefault(track_id, array("q")).append(index)
         self._lanes: dict[tuple[tuple[int, ...], int, str | None], tuple[array[int], array[int]]] = {}
 
     def stretches(self, lane: SpanLane) -> tuple[array[int], array[int]]:
@@ -45,15 +45,17 @@ class PathLanes:
 
         The lane of one rank has what the path says of this rank; a heading has all that is below it.
         """
-        key = lane.numbers, lane.key.rank, lane.stream
+        key = lane.track_ids, lane.key.rank, lane.stream
         if key not in self._lanes:
-            self._lanes[key] = self._joined(*key)
+            self._lanes[key] = self._merge_stretches(*key)
         return self._lanes[key]
 
-    def _joined(
-        self, numbers: tuple[int, ...], rank: int, stream: str | None
+    def _merge_stretches(
+        self, track_ids: tuple[int, ...], rank: int, stream: str | None
     ) -> tuple[array[int], array[int]]:
-        indices = sorted(index for number in numbers for index in self._of_number.get(number, ()))
+        indices = sorted(
+            index for track_id in track_ids for index in self._indices_by_track.get(track_id, ())
+        )
         starts, ends = array("q"), array("q")
         for index in indices:
             if (rank >= 0 and self._rank[index] != rank) or (stream and self._stream[index] != stream):
@@ -65,7 +67,7 @@ class PathLanes:
                 ends.append(self._end[index])
         return starts, ends
 
-    def columns(self, lane: SpanLane, edges: Sequence[int]) -> bytearray:
+    def path_columns(self, lane: SpanLane, edges: Sequence[int]) -> bytearray:
         """For each column between two of the `edges` (ns) 1 if a part of the path is in the lane there."""
         starts, ends = self.stretches(lane)
         flags = bytearray(len(edges) - 1)
@@ -88,47 +90,49 @@ class PathLanes:
 
 
 def mark_fills(
-    pieces: list[tuple[str, str]], flags: bytearray, covers_all: bool, glyphs: Glyphs, letters: bool
+    row_cells: list[tuple[str, str]], flags: bytearray, covers_all: bool, glyphs: Glyphs, letters: bool
 ) -> None:
     """Change the cells on the path; names are written over them later. letters: to tell them by their glyphs.
 
     Of a lane with gaps the cells between its spans are left alone: its spans alone are on the path.
     """
     if letters:
-        of_fill = {glyphs.fills[kind]: letter for kind, letter in _LETTERS.items()}
-        of_fill[glyphs.busy] = _LETTERS["exposed"]
+        letter_by_fill = {glyphs.fills[kind]: letter for kind, letter in _LETTERS.items()}
+        letter_by_fill[glyphs.busy] = _LETTERS["exposed"]
     at = flags.find(1)
     while at >= 0:
-        text, role = pieces[at]
+        text, role = row_cells[at]
         if role in _NOT_WORK:
             if text != " " or covers_all:
-                pieces[at] = _ANY if letters else glyphs.partly, TRACE
+                row_cells[at] = _ANY if letters else glyphs.partly, TRACE
         elif letters and text != " ":
-            pieces[at] = of_fill.get(text, _ANY), role
+            row_cells[at] = letter_by_fill.get(text, _ANY), role
         at = flags.find(1, at + 1)
 
 
-def mark_names(pieces: list[tuple[str, str]], flags: bytearray, named: Iterable[tuple[int, int]]) -> None:
+def mark_names(
+    row_cells: list[tuple[str, str]], flags: bytearray, name_columns: Iterable[tuple[int, int]]
+) -> None:
     """Without colour: other brackets around the names of spans on the path. named: first column of each with
     its ends, and the one behind it.
     """
-    for left, right in named:
+    for left, right in name_columns:
         if any(flags[left:right]):
-            pieces[left] = _NAME_ENDS[0], pieces[left][1]
-            pieces[right - 1] = _NAME_ENDS[1], pieces[right - 1][1]
+            row_cells[left] = _NAME_ENDS[0], row_cells[left][1]
+            row_cells[right - 1] = _NAME_ENDS[1], row_cells[right - 1][1]
 
 
-def faded(line: Line, flags: bytearray) -> Line:
+def fade_cells(line: Line, flags: bytearray) -> Line:
     """A lane's cells, those that are not on the path without their colours, so that the others stand out."""
-    pieces: Line = []
+    parts: Line = []
     at = 0
     for text, role in line:
-        off = f"{OFF_PATH} reversed" if role.endswith(" reversed") else OFF_PATH
+        off_role = f"{OFF_PATH} reversed" if role.endswith(" reversed") else OFF_PATH
         end, here = at + len(text), 0
         while at < end:
             # Stretches on the path and off it in turn.
             last = flags.find(not flags[at], at, end)
             last = end if last < 0 else last
-            pieces.append((text[here : here + last - at], role if flags[at] else off))
+            parts.append((text[here : here + last - at], role if flags[at] else off_role))
             here, at = here + last - at, last
-    return pieces
+    return parts

@@ -14,7 +14,7 @@ from operator import add, and_, itemgetter, ne, sub
 from simcore.records import NamedTuple
 from simcore.trace.lane_spans import COMPUTING, KINDS, NAMELESS, Content
 from tui.frame import ASCII, Glyphs, Line
-from tui.timeline.critical import PathLanes, faded, mark_fills, mark_names
+from tui.timeline.critical import PathLanes, fade_cells, mark_fills, mark_names
 from tui.timeline.lanes import SpanLane
 from tui.timeline.window import Window
 
@@ -36,7 +36,7 @@ _OWN_GLYPH = ("fwd", "bwd", "wg", "opt", "host", "wait", "bubble", "idle", "kern
 _GLYPH = {name: name if name in _OWN_GLYPH else "exposed" for name in KINDS} | {"recompute": "fwd"}
 
 
-class Drawn(NamedTuple):
+class LaneCells(NamedTuple):
     """A lane's cells. crowded: whether their height is how busy the ranks are. narrow: whether so many spans
     are narrower than two columns that which of them has a column to itself is chance. plain: the cells
     without names and edges, as they stand above them in a lane of several rows; none where not asked for.
@@ -48,7 +48,7 @@ class Drawn(NamedTuple):
     plain: Line
 
 
-def drawn_lane(
+def draw_lane(
     lane: SpanLane,
     window: Window,
     columns: int,
@@ -57,7 +57,7 @@ def drawn_lane(
     path: PathLanes | None = None,
     tall: bool = False,
     content: Content | None = None,
-) -> Drawn:
+) -> LaneCells:
     """A lane's cells over the window, `columns` wide, and how they are to be read.
 
     path: the critical path, where it is to stand out. tall: whether `plain` is asked for, too. content: what
@@ -68,46 +68,50 @@ def drawn_lane(
     sums = content.column_sums(edges)
     if window.span_ns < columns:
         _repeat_instants(sums, edges)
-    kinds = kinds_of(sums, columns)
+    kinds = majority_kinds(sums, columns)
     crowded = narrow = False
     found_edges: dict[int, _Edge] = {}
     if lane.by_majority:
-        pieces, kinds, seen = _of_kinds(kinds, content.covers_all, sums, edges, glyphs)
-        if colour and _runs(seen) > CROWDED:
+        row_cells, kinds, visible_kinds = _kind_cells(kinds, content.covers_all, sums, edges, glyphs)
+        if colour and _count_runs(visible_kinds) > CROWDED:
             crowded = True
-            pieces = _shaded(seen, sums, edges, glyphs)
+            row_cells = _shaded_cells(visible_kinds, sums, edges, glyphs)
         else:
-            narrow = _LONE_OF * _lone(kinds) > columns
+            narrow = _LONE_OF * _count_lone(kinds) > columns
             if narrow and content.covers_all:
-                pieces, kinds, _ = _of_kinds(alternating_kinds(sums, edges), True, sums, edges, glyphs)
-            if colour and glyphs is not ASCII and _runs(kinds) <= _MOST_RUNS_WITH_EDGES:
+                row_cells, kinds, _ = _kind_cells(alternating_kinds(sums, edges), True, sums, edges, glyphs)
+            if colour and glyphs is not ASCII and _count_runs(kinds) <= _MOST_RUNS_WITH_EDGES:
                 found_edges = _edge_cells(kinds, sums, edges)
     else:
-        pieces = _by_busy(kinds, sums, edges, glyphs)
-    on_path = None if path is None else path.columns(lane, edges)
-    if on_path is not None:
-        mark_fills(pieces, on_path, content.covers_all, glyphs, letters=not colour or glyphs is ASCII)
-    plain: Line = _joined([(text, "") for text, _ in pieces] if not colour else pieces) if tall else []
-    named = _write_names(pieces, kinds, found_edges, lane, content, window, edges, colour)
-    _put_edges(pieces, found_edges)
+        row_cells = _busy_cells(kinds, sums, edges, glyphs)
+    path_flags = None if path is None else path.path_columns(lane, edges)
+    if path_flags is not None:
+        mark_fills(row_cells, path_flags, content.covers_all, glyphs, letters=not colour or glyphs is ASCII)
+    plain: Line = (
+        _merge_roles([(text, "") for text, _ in row_cells] if not colour else row_cells) if tall else []
+    )
+    name_columns = _write_names(row_cells, kinds, found_edges, lane, content, window, edges, colour)
+    _put_edges(row_cells, found_edges)
     for seam in lane.seams:
         if edges[0] < seam < edges[-1]:
-            pieces[bisect_right(edges, seam) - 1] = (glyphs.vertical, "bright")
+            row_cells[bisect_right(edges, seam) - 1] = (glyphs.vertical, "bright")
     if not colour:
-        if on_path is not None:
-            mark_names(pieces, on_path, named)
+        if path_flags is not None:
+            mark_names(row_cells, path_flags, name_columns)
         # One style for all: glyphs tell kinds apart, and the row is one segment.
-        pieces = [(text, "") for text, _ in pieces]
-    line = _joined(pieces)
-    if colour and on_path is not None:
-        line = faded(line, on_path)
-        plain = faded(plain, on_path) if plain else plain
-    return Drawn(line, crowded, narrow, plain)
+        row_cells = [(text, "") for text, _ in row_cells]
+    line = _merge_roles(row_cells)
+    if colour and path_flags is not None:
+        line = fade_cells(line, path_flags)
+        plain = fade_cells(plain, path_flags) if plain else plain
+    return LaneCells(line, crowded, narrow, plain)
 
 
-def _joined(pieces: list[tuple[str, str]]) -> Line:
+def _merge_roles(row_cells: list[tuple[str, str]]) -> Line:
     """Cells of one role side by side in one piece."""
-    return [("".join(text for text, _ in cells), role) for role, cells in groupby(pieces, key=itemgetter(1))]
+    return [
+        ("".join(text for text, _ in cells), role) for role, cells in groupby(row_cells, key=itemgetter(1))
+    ]
 
 
 def _repeat_instants(sums: dict[int, list[int]], edges: Sequence[int]) -> None:
@@ -118,7 +122,7 @@ def _repeat_instants(sums: dict[int, list[int]], edges: Sequence[int]) -> None:
                 values[column] = values[column + 1]
 
 
-def kinds_of(sums: dict[int, list[int]], columns: int) -> list[int]:
+def majority_kinds(sums: dict[int, list[int]], columns: int) -> list[int]:
     """Which category fills most of each column, the first in KINDS of equal ones; _NOTHING where none does.
 
     Input and weight gradient count together as backward. Where a schedule takes them apart the cell
@@ -126,7 +130,7 @@ def kinds_of(sums: dict[int, list[int]], columns: int) -> list[int]:
     """
     if not sums:
         return [_NOTHING] * columns
-    together = _together(sums)
+    together = _sum_backward(sums)
     order = sorted(together)
     if len(order) == 1:
         kinds = [order[0]] * columns
@@ -140,7 +144,7 @@ def kinds_of(sums: dict[int, list[int]], columns: int) -> list[int]:
     return _with_weight_gradients(kinds, together, sums)
 
 
-def _together(sums: dict[int, list[int]]) -> dict[int, list[int]]:
+def _sum_backward(sums: dict[int, list[int]]) -> dict[int, list[int]]:
     """ns of each kind by column, those of input and weight gradient as one."""
     if _WG not in sums or _BWD not in sums:
         return sums
@@ -167,7 +171,7 @@ def alternating_kinds(sums: dict[int, list[int]], edges: Sequence[int]) -> list[
     a straggler. A column has a kind that fills an eighth of it: shorter ones, as a collective in each pass,
     would be seen where they are not. What a kind lacks is carried on, a column's time at most.
     """
-    together = _together(sums)
+    together = _sum_backward(sums)
     order = sorted(together)
     carried, kinds = [0] * len(order), []
     widths = map(sub, islice(edges, 1, None), edges)
@@ -186,7 +190,7 @@ def alternating_kinds(sums: dict[int, list[int]], edges: Sequence[int]) -> list[
     return _with_weight_gradients(kinds, together, sums)
 
 
-def _of_kinds(
+def _kind_cells(
     kinds: list[int],
     covers_all: bool,
     sums: dict[int, list[int]],
@@ -194,40 +198,40 @@ def _of_kinds(
     glyphs: Glyphs,
 ) -> tuple[list[tuple[str, str]], list[int], list[int]]:
     """(cells, kinds, kinds with what runs where most is idle): cells that are mostly empty have a trace."""
-    cell_of = {kind: _majority_piece(kind, glyphs) for kind in set(kinds)}
-    pieces = list(map(cell_of.__getitem__, kinds))
-    seen = _running_in_idle(pieces, kinds, sums, glyphs) if _IDLE in sums else kinds
+    cell_of = {kind: _majority_cell(kind, glyphs) for kind in set(kinds)}
+    row_cells = list(map(cell_of.__getitem__, kinds))
+    visible_kinds = _trace_idle_cells(row_cells, kinds, sums, glyphs) if _IDLE in sums else kinds
     if not covers_all:
-        kinds = _half_empty(pieces, kinds, sums, edges, glyphs)
-    return pieces, kinds, seen
+        kinds = _trace_half_empty(row_cells, kinds, sums, edges, glyphs)
+    return row_cells, kinds, visible_kinds
 
 
-def _majority_piece(kind: int, glyphs: Glyphs) -> tuple[str, str]:
+def _majority_cell(kind: int, glyphs: Glyphs) -> tuple[str, str]:
     if kind in (_NOTHING, _IDLE):
         return " ", ""
     return glyphs.fills[_GLYPH[KINDS[kind]]], KINDS[kind]
 
 
-def _running_in_idle(
-    pieces: list[tuple[str, str]], kinds: list[int], sums: dict[int, list[int]], glyphs: Glyphs
+def _trace_idle_cells(
+    row_cells: list[tuple[str, str]], kinds: list[int], sums: dict[int, list[int]], glyphs: Glyphs
 ) -> list[int]:
     """The kinds, where a cell is mostly idle, that is blank, of what runs there: that leaves a trace."""
-    seen = list(kinds)
+    visible_kinds = list(kinds)
     running = {kind: values for kind, values in sums.items() if kind in _RUNNING}
     if not running:
-        return seen
+        return visible_kinds
     # Nothing in most idle cells.
-    anything = map(any, zip(*running.values(), strict=True))
+    runs_anything = map(any, zip(*running.values(), strict=True))
     idle = map(_IDLE.__eq__, kinds)
-    for column in compress(range(len(kinds)), map(and_, anything, idle)):
+    for column in compress(range(len(kinds)), map(and_, runs_anything, idle)):
         most = max(running, key=lambda kind: (running[kind][column], -kind))
-        seen[column] = most
-        pieces[column] = glyphs.partly, KINDS[most]
-    return seen
+        visible_kinds[column] = most
+        row_cells[column] = glyphs.partly, KINDS[most]
+    return visible_kinds
 
 
-def _half_empty(
-    pieces: list[tuple[str, str]],
+def _trace_half_empty(
+    row_cells: list[tuple[str, str]],
     kinds: list[int],
     sums: dict[int, list[int]],
     edges: Sequence[int],
@@ -238,92 +242,92 @@ def _half_empty(
     Else gaps shorter than a cell, and spans of a few ns, would look like work without a break.
     """
     filled = list(map(sum, zip(*(values for kind, values in sums.items() if kind != _IDLE), strict=True)))
-    left = list(kinds)
+    remaining_kinds = list(kinds)
     for column, kind in enumerate(kinds):
         if kind not in (_NOTHING, _IDLE) and 2 * filled[column] < edges[column + 1] - edges[column]:
-            left[column] = _NOTHING
-            pieces[column] = glyphs.partly, KINDS[kind]
-    return left
+            remaining_kinds[column] = _NOTHING
+            row_cells[column] = glyphs.partly, KINDS[kind]
+    return remaining_kinds
 
 
-def _by_busy(
+def _busy_cells(
     kinds: list[int], sums: dict[int, list[int]], edges: Sequence[int], glyphs: Glyphs
 ) -> list[tuple[str, str]]:
     """A communication lane: over half of a cell busy, or less; the shortest span leaves a trace."""
-    pieces = []
+    row_cells = []
     role = ""
     for column, kind in enumerate(kinds):
         if kind == _NOTHING:
             # Blanks between spans have their role: a segment less each.
-            pieces.append((" ", role))
+            row_cells.append((" ", role))
             continue
         role = KINDS[kind]
-        busy = 2 * sums[kind][column] > edges[column + 1] - edges[column]
-        pieces.append((glyphs.busy if busy else glyphs.partly, role))
-    return pieces
+        is_busy = 2 * sums[kind][column] > edges[column + 1] - edges[column]
+        row_cells.append((glyphs.busy if is_busy else glyphs.partly, role))
+    return row_cells
 
 
-def _shaded(
+def _shaded_cells(
     kinds: list[int], sums: dict[int, list[int]], edges: Sequence[int], glyphs: Glyphs
 ) -> list[tuple[str, str]]:
     """Cells as high as their ranks are busy; where kinds alternate, all in the colour of the largest."""
-    calm = _calmed(kinds, sums)
+    smooth_kinds = _smooth_kinds(kinds, sums)
     computing = [values for kind, values in sums.items() if kind in COMPUTING]
     other = [values for kind, values in sums.items() if kind not in COMPUTING and kind != _IDLE]
     levels = len(glyphs.heat) - 1
-    pieces = []
-    for column, kind in enumerate(calm):
+    row_cells = []
+    for column, kind in enumerate(smooth_kinds):
         if kind == _IDLE:
             # Merged with neighbours that are idle: what is not keeps its own kind.
             kind = kinds[column]
         if kind in (_NOTHING, _IDLE):
-            pieces.append((" ", ""))
+            row_cells.append((" ", ""))
             continue
         busy = sum(values[column] for values in computing)
         room = max(edges[column + 1] - edges[column], 1)
         # What waits or communicates all the time is low, but not gone.
         level = -(-busy * levels // room) or any(values[column] for values in other)
-        pieces.append((glyphs.heat[min(level, levels)], KINDS[kind]))
-    return pieces
+        row_cells.append((glyphs.heat[min(level, levels)], KINDS[kind]))
+    return row_cells
 
 
-def _calmed(kinds: list[int], sums: dict[int, list[int]]) -> list[int]:
+def _smooth_kinds(kinds: list[int], sums: dict[int, list[int]]) -> list[int]:
     """Kinds with runs of few cells merged, until there are few runs; long ones keep their ends."""
-    least, calm = 3, kinds
-    while least < len(kinds) and _runs(calm) > _MOST_RUNS_SHADED:
-        calm, first = [], 0
+    least, smoothed = 3, kinds
+    while least < len(kinds) and _count_runs(smoothed) > _MOST_RUNS_SHADED:
+        smoothed, first = [], 0
         short: list[int] = []
         for column in [*(at for at in range(1, len(kinds)) if kinds[at] != kinds[at - 1]), len(kinds)]:
             if column - first < least:
                 short += range(first, column)
             else:
-                calm += _merged(short, sums) + kinds[first:column]
+                smoothed += _majority_of_columns(short, sums) + kinds[first:column]
                 short = []
             first = column
-        calm += _merged(short, sums)
+        smoothed += _majority_of_columns(short, sums)
         least *= 2
-    return calm
+    return smoothed
 
 
-def _merged(columns: list[int], sums: dict[int, list[int]]) -> list[int]:
+def _majority_of_columns(columns: list[int], sums: dict[int, list[int]]) -> list[int]:
     """What fills most of some neighbouring columns, for each of them."""
     if not columns:
         return []
     first, last = columns[0], columns[-1] + 1
     together = {kind: [sum(values[first:last])] for kind, values in sums.items()}
-    return kinds_of(together, 1) * len(columns)
+    return majority_kinds(together, 1) * len(columns)
 
 
-def _runs(kinds: list[int]) -> int:
+def _count_runs(kinds: list[int]) -> int:
     changes: int = sum(map(ne, kinds, islice(kinds, 1, None)))
     return 1 + changes
 
 
-def _lone(kinds: list[int]) -> int:
+def _count_lone(kinds: list[int]) -> int:
     """How many columns are unlike both their neighbours."""
     changes = list(map(ne, kinds, islice(kinds, 1, None)))
-    alone: int = sum(map(and_, changes, islice(changes, 1, None)))
-    return alone
+    lone_count: int = sum(map(and_, changes, islice(changes, 1, None)))
+    return lone_count
 
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -344,7 +348,7 @@ class _Edge(NamedTuple):
 
     glyph: str
     role: str
-    beside: int
+    name_side: int
 
 
 def _edge_cells(kinds: Sequence[int], sums: dict[int, list[int]], edges: Sequence[int]) -> dict[int, _Edge]:
@@ -375,9 +379,9 @@ def _edge_cells(kinds: Sequence[int], sums: dict[int, list[int]], edges: Sequenc
         eighths = (16 * part + whole) // (2 * whole) if whole else 0
         if not 0 < eighths < 8:
             continue
-        role, beside = _role(left, right)
+        role, name_side = _edge_role(left, right)
         if role:
-            edge_at[column] = _Edge(_EIGHTHS[eighths], role, beside)
+            edge_at[column] = _Edge(_EIGHTHS[eighths], role, name_side)
     return edge_at
 
 
@@ -386,14 +390,14 @@ def _is_one_kind(kinds: Sequence[int]) -> bool:
     return kinds.count(kinds[0]) == len(kinds)
 
 
-def _put_edges(pieces: list[tuple[str, str]], edges: dict[int, _Edge]) -> None:
+def _put_edges(row_cells: list[tuple[str, str]], edges: dict[int, _Edge]) -> None:
     """Put the edges into cells whose names are written."""
     for column, edge in edges.items():
-        if not edge.beside or pieces[column + edge.beside][1].endswith(" reversed"):
-            pieces[column] = edge.glyph, edge.role
+        if not edge.name_side or row_cells[column + edge.name_side][1].endswith(" reversed"):
+            row_cells[column] = edge.glyph, edge.role
 
 
-def _role(left: int, right: int) -> tuple[str, int]:
+def _edge_role(left: int, right: int) -> tuple[str, int]:
     """(style, `beside`) of an edge; style "" where both are thin."""
     left_is_thin, right_is_thin = left in _THIN or left == _NOTHING, right in _THIN or right == _NOTHING
     if left_is_thin and right_is_thin:
@@ -411,7 +415,7 @@ _NAMED_FROM = 5
 
 
 def _write_names(
-    pieces: list[tuple[str, str]],
+    row_cells: list[tuple[str, str]],
     kinds: list[int],
     found_edges: dict[int, _Edge],
     lane: SpanLane,
@@ -425,17 +429,17 @@ def _write_names(
     pieces: the cells, changed here. kinds: what fills most of each.
     """
     spans = content.spans
-    columns = len(pieces)
+    columns = len(row_cells)
     least_ns = window.span_ns * _NAMED_FROM // columns
     first = max(bisect_right(spans.start, window.first_ns) - 1, 0)
     inside = range(first, bisect_left(spans.start, window.last_ns))
-    written: list[tuple[int, int]] = []
-    if content.longest_ns < least_ns:
-        return written
+    name_columns: list[tuple[int, int]] = []
+    if content.longest_named_ns < least_ns:
+        return name_columns
     # Of many spans in view only the long ones can have a name, of few any.
-    in_parts = content.drawn is not spans
-    few = len(inside) < 4 * columns
-    candidates: list[int] = list(inside) if few else _longest(content, least_ns, inside)
+    in_parts = content.cell_spans is not spans
+    are_few = len(inside) < 4 * columns
+    candidates: list[int] = list(inside) if are_few else _long_spans(content, least_ns, inside)
     for index in candidates:
         start, end = max(spans.start[index], window.first_ns), min(spans.end[index], window.last_ns)
         kind = spans.category[index]
@@ -460,12 +464,12 @@ def _write_names(
         lead = "" if colour and starts_in_cell else " "
         label = lane.label(spans.op[index], room - len(lead) - (not ends_in_cell))
         if colour:
-            pieces[left:right] = [(char, f"{name} reversed") for char in f"{lead}{label}".ljust(room)]
+            row_cells[left:right] = [(char, f"{name} reversed") for char in f"{lead}{label}".ljust(room)]
         else:
             framed = f"[{label.ljust(room - 2)}]"
-            pieces[left:right] = [(char, name) for char in framed]
-        written.append((left, right))
-    return written
+            row_cells[left:right] = [(char, name) for char in framed]
+        name_columns.append((left, right))
+    return name_columns
 
 
 def _longest_part(
@@ -487,7 +491,7 @@ def _longest_part(
     return best
 
 
-def _longest(content: Content, least_ns: int, inside: range) -> list[int]:
+def _long_spans(content: Content, least_ns: int, inside: range) -> list[int]:
     """The spans of `inside` that last at least `least_ns`."""
     spans, by_length = content.spans, content.by_length
     long_ones = takewhile(lambda index: spans.end[index] - spans.start[index] >= least_ns, by_length)

@@ -13,16 +13,18 @@ from tui.timeline.lanes import LaneKey, LaneSource, SpanLane
 from tui.timeline.query import Query, Word
 
 
-def left_of(whole: Content, flags: bytes) -> Content:
+def filter_content(whole: Content, flags: bytes) -> Content:
     """What is left of a lane. flags: 1 for each of its spans that is."""
-    spans = _picked(whole.spans, flags)
-    if whole.drawn is whole.spans:
+    spans = _select_spans(whole.spans, flags)
+    if whole.cell_spans is whole.spans:
         return Content(spans, spans)
-    left = set(spans.op)
-    return Content(spans, _picked(whole.drawn, bytes(op in left for op in whole.drawn.op)))
+    remaining_ops = set(spans.op)
+    return Content(
+        spans, _select_spans(whole.cell_spans, bytes(op in remaining_ops for op in whole.cell_spans.op))
+    )
 
 
-def _picked(spans: Spans, flags: bytes) -> Spans:
+def _select_spans(spans: Spans, flags: bytes) -> Spans:
     return Spans(
         array("q", compress(spans.start, flags)), array("q", compress(spans.end, flags)),
         array(spans.op.typecode, compress(spans.op, flags)), bytearray(compress(spans.category, flags)),
@@ -36,7 +38,7 @@ class Filter:
     query: Query = field(default_factory=Query, init=False)
     is_on: bool = field(default=False, init=False)
     # The query as the run on the screen understands it; found when it is first looked for.
-    _understood: Query | None = None
+    _resolved: Query | None = None
     # Of each lane all that is on it, its flags and what they leave.
     _lanes: dict[LaneKey, tuple[Content, bytes, Content]] = field(default_factory=dict)
 
@@ -47,33 +49,35 @@ class Filter:
 
     def forget_lanes(self) -> None:
         """The lanes are those of another run."""
-        self._understood = None
+        self._resolved = None
         self._lanes.clear()
 
-    def of(self, lane: SpanLane, source: LaneSource) -> Content:
+    def filter_lane(self, lane: SpanLane, source: LaneSource) -> Content:
         """What the filter leaves of a lane."""
-        return self._left(lane, source)[2] if self.is_on else lane.content
+        return self._cached_lane(lane, source)[2] if self.is_on else lane.content
 
     def hides(self, lane: SpanLane, index: int, source: LaneSource) -> bool:
         """Whether a span of a lane is one that is not drawn."""
-        return self.is_on and not self._left(lane, source)[1][index]
+        return self.is_on and not self._cached_lane(lane, source)[1][index]
 
-    def _left(self, lane: SpanLane, source: LaneSource) -> tuple[Content, bytes, Content]:
-        left = self._lanes.get(lane.key)
-        if left is None or left[0] is not lane.content:
+    def _cached_lane(self, lane: SpanLane, source: LaneSource) -> tuple[Content, bytes, Content]:
+        cached = self._lanes.get(lane.key)
+        if cached is None or cached[0] is not lane.content:
             flags = self.flags(lane, source)
-            left = self._lanes[lane.key] = lane.content, flags, left_of(lane.content, flags)
-        return left
+            cached = self._lanes[lane.key] = lane.content, flags, filter_content(lane.content, flags)
+        return cached
 
     def flags(self, lane: SpanLane, source: LaneSource) -> bytes:
         """A byte for each span of a lane: 1 if it is left."""
-        if self._understood is None:
-            self._understood = understood(self.query, source)
-        query, rank = self._understood, lane.key.rank
-        elsewhere = query.stage is not None and source.of.track(lane.number).stage != query.stage
+        if self._resolved is None:
+            self._resolved = resolve_query(self.query, source)
+        query, rank = self._resolved, lane.key.rank
+        is_elsewhere = query.stage is not None and source.of.track(lane.track_id).stage != query.stage
         if query.rank is not None:
-            elsewhere |= rank != query.rank if rank >= 0 else source.of.number_of(query.rank) != lane.number
-        return bytes(len(lane.spans.start)) if elsewhere else lane.matches(query)
+            is_elsewhere |= (
+                rank != query.rank if rank >= 0 else source.of.lane_track_id(query.rank) != lane.track_id
+            )
+        return bytes(len(lane.spans.start)) if is_elsewhere else lane.matches(query)
 
 
 _LIST = r"(\d{1,9}(?:-\d{1,9})?(?:\s*,\s*\d{1,9}(?:-\d{1,9})?)*)"
@@ -83,74 +87,82 @@ _STAGE_WORDS = re.compile(rf"stages?\s+{_LIST}", re.ASCII | re.IGNORECASE)
 _MOST_STAGES = 100_000
 
 
-def matching(source: LaneSource, text: str) -> set[int]:
+def find_tracks(source: LaneSource, text: str) -> set[int]:
     """The groups of ranks that a filter's words mean."""
-    numbers = _RANK_WORDS.fullmatch(text)
-    if numbers is not None:
-        matched = set()
-        for part in numbers[1].replace(" ", "").split(","):
+    rank_match = _RANK_WORDS.fullmatch(text)
+    if rank_match is not None:
+        track_ids = set()
+        for part in rank_match[1].replace(" ", "").split(","):
             first, _, last = part.partition("-")
-            matched |= _with_ranks(source, range(int(first), int(last or first) + 1))
-        return matched
-    stages = _STAGE_WORDS.fullmatch(text)
-    if stages is not None:
-        wanted = {
-            f"stage {stage}" for part in stages[1].replace(" ", "").split(",") for stage in _stages(part)
+            track_ids |= _tracks_of_ranks(source, range(int(first), int(last or first) + 1))
+        return track_ids
+    stage_match = _STAGE_WORDS.fullmatch(text)
+    if stage_match is not None:
+        requested_stages = {
+            f"stage {stage}"
+            for part in stage_match[1].replace(" ", "").split(",")
+            for stage in _stage_range(part)
         }
-        return {number for number in source.numbers if _stage_words(source, number) & wanted}
+        return {
+            track_id for track_id in source.track_ids if _stage_words(source, track_id) & requested_stages
+        }
     # `stage 1` is not stage 10: a number at the end is a whole one.
     ending = r"(?!\d)" if text[-1:].isdigit() else ""
     pattern = re.compile(r"\s+".join(re.escape(word) for word in text.split()) + ending, re.IGNORECASE)
-    return {number for number in source.numbers if any(map(pattern.search, _titles(source, number)))}
+    return {track_id for track_id in source.track_ids if any(map(pattern.search, _titles(source, track_id)))}
 
 
-def _titles(source: LaneSource, number: int) -> tuple[str, ...]:
+def _titles(source: LaneSource, track_id: int) -> tuple[str, ...]:
     """The headings of a group of ranks, and the title of its lane."""
-    track = source.of.track(number)
+    track = source.of.track(track_id)
     return (*track.headings, track.title)
 
 
-def _stages(part: str) -> range:
+def _stage_range(part: str) -> range:
     """The stages of a part of a list: `3`, `2-4`."""
     first, _, last = part.partition("-")
     return range(int(first), min(int(last or first), int(first) + _MOST_STAGES) + 1)
 
 
-def _stage_words(source: LaneSource, number: int) -> set[str]:
+def _stage_words(source: LaneSource, track_id: int) -> set[str]:
     """`stage 5` where a group of ranks is of it: from its headings, or from the title of its lane."""
-    return {" ".join(words.split()) for words in _titles(source, number)}
+    return {" ".join(words.split()) for words in _titles(source, track_id)}
 
 
-def _with_ranks(source: LaneSource, wanted: range) -> set[int]:
+def _tracks_of_ranks(source: LaneSource, requested_ranks: range) -> set[int]:
     """The groups that have one of these ranks; the shorter of the two is gone through."""
-    if len(wanted) <= sum(map(source.count, source.numbers)):
-        return {number for number in map(source.of.number_of, wanted) if number is not None}
-    tracks = map(source.of.track, source.numbers)
-    return {track.number for track in tracks if any(rank in wanted for rank in track.ranks)}
+    if len(requested_ranks) <= sum(map(source.count_ranks, source.track_ids)):
+        return {
+            track_id for track_id in map(source.of.lane_track_id, requested_ranks) if track_id is not None
+        }
+    tracks = map(source.of.track, source.track_ids)
+    return {track.track_id for track in tracks if any(rank in requested_ranks for rank in track.ranks)}
 
 
-def understood(query: Query, source: LaneSource) -> Query:
+def resolve_query(query: Query, source: LaneSource) -> Query:
     """The query with such words in names: `ep` finds `ep_allreduce` where nothing is of group ep."""
-    words = tuple(_understood(word, source) for word in query.words)
+    words = tuple(_resolve_word(word, source) for word in query.words)
     return query if words == query.words else replace(query, words=words)
 
 
-def missing(source: LaneSource, query: Query) -> str:
+def describe_missing(source: LaneSource, query: Query) -> str:
     """Which rank, stage or micro-batch of a query the run does not have; "" if it has all."""
-    return source.of.missing(query.rank, query.stage, query.microbatch)
+    return source.of.missing_text(query.rank, query.stage, query.microbatch)
 
 
-def _understood(word: Word, source: LaneSource) -> Word:
-    named = Word((), "", word.whole)
+def _resolve_word(word: Word, source: LaneSource) -> Word:
+    name_word = Word((), "", word.whole)
     # Lanes are looked through only for a word that a name has.
-    if not word.whole or not any(map(named.is_in, source.of.names())) or _occurs(word, source):
+    if not word.whole or not any(map(name_word.is_in, source.of.names())) or _occurs(word, source):
         return word
-    return named
+    return name_word
 
 
 def _occurs(word: Word, source: LaneSource) -> bool:
-    alone = Query(words=(word,))
-    for number in source.numbers:
-        if 1 in source.lane(number).matches(alone):
+    word_query = Query(words=(word,))
+    for track_id in source.track_ids:
+        if 1 in source.lane(track_id).matches(word_query):
             return True
-    return any(1 in lane.matches(alone) for number in source.numbers for lane in source.streams(number))
+    return any(
+        1 in lane.matches(word_query) for track_id in source.track_ids for lane in source.streams(track_id)
+    )

@@ -12,12 +12,13 @@ from simcore.units import duration, percent, plural
 from tui.frame import Glyphs, Line, cells, fitted, row_of, rule, shortened, text_of, width_of
 from tui.timeline.arrangement import LaneRow
 from tui.timeline.critical import PathLanes
-from tui.timeline.drawing import Drawn, drawn_lane
+from tui.timeline.drawing import LaneCells, draw_lane
 from tui.timeline.lanes import LaneKey, SpanLane
 from tui.timeline.margins import (
     MemoryRow,
-    details,
-    filter_words,
+    busy_view_row,
+    cursor_lines,
+    filter_text,
     legend,
     links_row,
     mark_columns,
@@ -27,7 +28,6 @@ from tui.timeline.margins import (
     range_title,
     ticks,
     view_bar,
-    view_in,
 )
 from tui.timeline.model import FEW_LANES, ROOM_TO_FILL, TimelineModel
 from tui.timeline.pointer import Area
@@ -57,8 +57,8 @@ class TimelineFrame:
         self._heat: tuple[object, int, str] | None = None
         self.area = Area(0, 0, (), 0)
         # Lanes as last drawn: most keys move the cursor and leave the cells as they are.
-        self._drawn: dict[LaneKey, tuple[SpanLane, Content, Drawn]] = {}
-        self._drawn_over: tuple[Window, int, PathLanes | None] | None = None
+        self._lane_cells: dict[LaneKey, tuple[SpanLane, Content, LaneCells]] = {}
+        self._drawn_view: tuple[Window, int, PathLanes | None] | None = None
         self._path: PathLanes | None = None
         # Of the lanes drawn over this window.
         self._is_narrow = False
@@ -72,25 +72,25 @@ class TimelineFrame:
         # Where the lanes leave room for it, a screen has all the lines of a tall one.
         tall = height >= _TALL or count + _TALL_ABOVE + _TALL_BELOW <= height
         # The name of a lane that stands for ranks says how alike they are.
-        more = (17 if wide else 7) if model.arrangement.folds else 0
+        more = (17 if wide else 7) if model.arrangement.folds_tracks else 0
         left = (23 if wide else 13) + more
         # Of the class of the lane at the cursor, of the first where that heads others.
-        number = model.arrangement.rows[model.lane].key.number if count else 0
-        memory = self._memory.lane(model.results, number) if tall else None
+        track_id = model.arrangement.rows[model.lane].key.track_id if count else 0
+        memory = self._memory.lane(model.results, track_id) if tall else None
         heat = model.results.network.link_heat if tall else None
         above = (_TALL_ABOVE + (memory is not None) + (heat is not None)) if tall else _LOW_ABOVE
         status = _status(model, width, tall)
         below = (_TALL_BELOW if tall else _LOW_BELOW + len(status.lines)) if height >= 14 else 0
         columns = max(width - left - 1, 1)
         model.resize(columns, max(height - above - below, 1))
-        told: list[Line] = []
+        span_lines: list[Line] = []
         if below:
             # What is said of the span takes rows that no lane needs.
             spare = max(model.rows - count, 0)
-            told = details(model, width - 2, wide, low=not tall and not spare)
-            below += max(min(len(told) + status.around - below, spare), 0)
+            span_lines = cursor_lines(model, width - 2, wide, low=not tall and not spare)
+            below += max(min(len(span_lines) + status.around - below, spare), 0)
             model.resize(columns, height - above - below)
-        lines = self._above(model, left, columns, tall)
+        lines = self._lines_above(model, left, columns, tall)
         if memory is not None:
             # Below the ruler, over the view: a lane of what the lane at the cursor holds.
             lines.insert(-1, self._memory.line(memory, model.window, left, columns))
@@ -101,47 +101,49 @@ class TimelineFrame:
             lines.insert(-1, links_row(heat, busiest, model.window, left, columns, self.glyphs))
         # Asked for when it is shown alone: it is not there for nothing.
         self._path = model.path if model.shows_path else None
-        if self._drawn_over != (model.window, columns, self._path):
-            self._drawn_over = (model.window, columns, self._path)
-            self._drawn.clear()
+        if self._drawn_view != (model.window, columns, self._path):
+            self._drawn_view = (model.window, columns, self._path)
+            self._lane_cells.clear()
             self._is_narrow = False
         arrangement = model.arrangement
-        shown = arrangement.visible()
-        below_them = len(arrangement.rows) - (shown[-1][0] + 1)
-        if below_them and len(shown) > 1 and arrangement.focus != shown[-1][0]:
-            shown = shown[:-1]
-            below_them += 1
+        visible_rows = arrangement.visible()
+        lanes_below = len(arrangement.rows) - (visible_rows[-1][0] + 1)
+        if lanes_below and len(visible_rows) > 1 and arrangement.focus != visible_rows[-1][0]:
+            visible_rows = visible_rows[:-1]
+            lanes_below += 1
         signs: list[tuple[int, int]] = []
         # One group of ranks alone has the screen for itself, whatever its size. Twice as high 16 lanes would
         # take 16 of the 16 ms that a pan has; the table below them stays as it is.
-        few = model.source.groups <= FEW_LANES
-        may_grow = (model.rows >= ROOM_TO_FILL and few) or model.source.groups == 1
-        is_whole = not below_them and not model.top
-        of_work, of_streams = 1, 1
+        are_few = model.source.track_count <= FEW_LANES
+        may_grow = (model.rows >= ROOM_TO_FILL and are_few) or model.source.track_count == 1
+        is_whole = not lanes_below and not model.top
+        work_height, stream_height = 1, 1
         if may_grow and is_whole:
-            of_work, of_streams = _heights([row for _, row in shown], model.rows)
-        for index, row in shown:
-            rows = self._lane(model, row, index, left, of_work if row.lane.by_majority else of_streams)
+            work_height, stream_height = _lane_heights([row for _, row in visible_rows], model.rows)
+        for index, row in visible_rows:
+            rows = self._lane_lines(
+                model, row, index, left, work_height if row.lane.by_majority else stream_height
+            )
             lines += rows
             # The sign stands beside the last one.
             signs += [(index, -1)] * (len(rows) - 1) + [(index, _sign_column(row, wide))]
         self.area = Area(left, above, tuple(signs), 2 if tall else 1)
-        if below_them and len(shown) < model.rows:
-            words = f"{plural(below_them, 'lane')} below"
-            if not below and arrangement.words:
+        if lanes_below and len(visible_rows) < model.rows:
+            words = f"{plural(lanes_below, 'lane')} below"
+            if not below and arrangement.omission_text:
                 # There is no other line to say it in.
-                words += f", {arrangement.words}"
+                words += f", {arrangement.omission_text}"
             lines.append(rule(words, width, self.glyphs))
-        lines += self._accounts(model, width, above + model.rows - len(lines))
+        lines += self._account_lines(model, width, above + model.rows - len(lines))
         while len(lines) < above + model.rows:
             lines.append([])
         if below:
-            lines += self._below(model, width, below, told, status)
+            lines += self._lines_below(model, width, below, span_lines, status)
         return [fitted(line, width) for line in lines[:height]]
 
     # -- above the lanes -------------------------------------------------------------
 
-    def _above(self, model: TimelineModel, left: int, columns: int, tall: bool) -> list[Line]:
+    def _lines_above(self, model: TimelineModel, left: int, columns: int, tall: bool) -> list[Line]:
         glyphs = self.glyphs
         wide = left > 20
         title = model.source.axis.title[0 if wide else 1]
@@ -150,11 +152,11 @@ class TimelineFrame:
             (glyphs.vertical, "dim"),
         ]
         row = self._heat_row(model, columns)
-        heat += [(row, "bwd")] if tall else view_in(row, model.window, self.colour)
+        heat += [(row, "bwd")] if tall else busy_view_row(row, model.window, self.colour)
         view: Line = [("  in view".ljust(left), "dim"), (glyphs.vertical, "dim")]
         view += view_bar(model.window, columns, glyphs)
         labels, marks = self._ruler(model, columns)
-        heading = _heading(model, left)
+        heading = _column_heading(model, left)
         ruler: Line = [(heading.ljust(left), "dim"), (glyphs.vertical, "dim"), (labels, "")]
         under = glyphs.horizontal * left
         above = model.arrangement.top
@@ -162,7 +164,7 @@ class TimelineFrame:
             # Beside the lanes that they are above of; behind the pinned ones, that stay.
             words = f" {plural(above, 'lane')} above " if wide else f" {above} above "
             under = f"{glyphs.horizontal * 2}{words}".ljust(left, glyphs.horizontal)[:left]
-        line: Line = [(f"{under}{glyphs.cross}", "dim"), *self._marked(model, marks)]
+        line: Line = [(f"{under}{glyphs.cross}", "dim"), *self._mark_line(model, marks)]
         return [heat, view, ruler, line] if tall else [heat, ruler, line]
 
     def _heat_row(self, model: TimelineModel, columns: int) -> str:
@@ -175,11 +177,14 @@ class TimelineFrame:
         world = 0
         facts = model.source.of.facts
         # Ranks without a common time cannot be added up at any.
-        for number in facts.numbers if facts.concurrent else ():
-            count = model.source.count(number)
+        for track_id in facts.track_ids if facts.concurrent else ():
+            count = model.source.count_ranks(track_id)
             world += count
-            until = list(map(model.results.accounts[number].computed(), edges))
-            busy = [total + count * ns for total, ns in zip(busy, map(sub, until[1:], until), strict=True)]
+            busy_until = list(map(model.results.accounts[track_id].computed_until(), edges))
+            busy = [
+                total + count * ns
+                for total, ns in zip(busy, map(sub, busy_until[1:], busy_until), strict=True)
+            ]
         levels = len(self.glyphs.heat) - 1
         row = ""
         for column in range(columns):
@@ -189,17 +194,17 @@ class TimelineFrame:
         self._heat = (model.results, columns, row)
         return row
 
-    def _marked(self, model: TimelineModel, ticks: str) -> Line:
+    def _mark_line(self, model: TimelineModel, ticks: str) -> Line:
         """The line under the ruler: its ticks, the range, the marks, and the cursor over all of them."""
-        pieces = [(tick, "dim") for tick in ticks]
+        row_cells = [(tick, "dim") for tick in ticks]
         stretch = range_columns(model, model.columns)
         if stretch is not None:
             first, last = stretch
-            pieces[first : last + 1] = [(self.glyphs.view, "accent")] * (last + 1 - first)
+            row_cells[first : last + 1] = [(self.glyphs.view, "accent")] * (last + 1 - first)
         for column, letter in mark_columns(model, model.columns).items():
-            pieces[column] = (letter, "accent")
-        pieces[model.cursor_column] = (self.glyphs.cursor, "accent")
-        return fitted(pieces, len(pieces))
+            row_cells[column] = (letter, "accent")
+        row_cells[model.cursor_column] = (self.glyphs.cursor, "accent")
+        return fitted(row_cells, len(row_cells))
 
     def _ruler(self, model: TimelineModel, columns: int) -> tuple[str, str]:
         labels, marks = "", ""
@@ -211,48 +216,48 @@ class TimelineFrame:
 
     # -- lanes -----------------------------------------------------------------------
 
-    def _lane(self, model: TimelineModel, row: LaneRow, index: int, left: int, high: int) -> list[Line]:
+    def _lane_lines(self, model: TimelineModel, row: LaneRow, index: int, left: int, high: int) -> list[Line]:
         """The lines of a lane, `high` of them; names and label stand in the last."""
-        focused = index == model.lane
+        is_focused = index == model.lane
         lane, order = row.lane, model.arrangement.order.id
         share = lane.share(order) if order else lane.busy
-        label = _label(_name(row, ">" if focused else " ", left > 20), lane.count, share, left)
-        drawn, content = self._drawn.get(row.key), model.shown(lane)
-        is_known = drawn is not None and drawn[0] is lane and drawn[1] is content
-        if drawn is None or not is_known or (high > 1 and not drawn[2].plain):
-            cells_of = drawn_lane(
+        label = _format_label(_lane_name(row, ">" if is_focused else " ", left > 20), lane.count, share, left)
+        cached, content = self._lane_cells.get(row.key), model.visible_content(lane)
+        is_known = cached is not None and cached[0] is lane and cached[1] is content
+        if cached is None or not is_known or (high > 1 and not cached[2].plain):
+            lane_cells = draw_lane(
                 lane, model.window, model.columns, self.glyphs, self.colour, self._path, high > 1, content
             )
-            self._drawn[row.key] = drawn = lane, content, cells_of
-            self._is_narrow |= cells_of.narrow
-        crowded, plain = drawn[2].crowded, drawn[2].plain
+            self._lane_cells[row.key] = cached = lane, content, lane_cells
+            self._is_narrow |= lane_cells.narrow
+        crowded, plain = cached[2].crowded, cached[2].plain
         rows = [row_of(plain, above, high, crowded) for above in range(high - 1, 0, -1)]
-        rows.append(row_of(drawn[2].line, 0, high, crowded) if high > 1 else drawn[2].line)
-        if focused:
-            rows = [_reversed_at(cells, model.cursor_column) for cells in rows]
-        labels = [(" " * left, ""), (label, "accent" if focused else "")]
+        rows.append(row_of(cached[2].line, 0, high, crowded) if high > 1 else cached[2].line)
+        if is_focused:
+            rows = [_reverse_cell(cells, model.cursor_column) for cells in rows]
+        labels = [(" " * left, ""), (label, "accent" if is_focused else "")]
         return [
             [labels[index == len(rows) - 1], (self.glyphs.vertical, "dim"), *cells]
             for index, cells in enumerate(rows)
         ]
 
-    def _accounts(self, model: TimelineModel, width: int, rows: int) -> list[Line]:
+    def _account_lines(self, model: TimelineModel, width: int, rows: int) -> list[Line]:
         """Where the step of the ranks at the cursor goes, in rows that no lane needs."""
         run, lanes = model.results, model.arrangement.rows
         if rows < _LEAST_ACCOUNTS or not run.timed or width < _WIDE or not lanes:
             return []
         # A heading is of several sets of ranks.
         key = lanes[model.lane].key
-        track = next((track for track in run.tracks if track.number == key.number and not key.path), None)
+        track = next((track for track in run.tracks if track.track_id == key.track_id and not key.path), None)
         if track is None:
             return []
-        shown = [(name, ns // len(track.ranks)) for name, ns in account_ns(run, [track]).items() if ns]
-        if len(shown) + 2 > rows:
+        accounts = [(name, ns // len(track.ranks)) for name, ns in account_ns(run, [track]).items() if ns]
+        if len(accounts) + 2 > rows:
             return []
-        most, step = max((ns for _, ns in shown), default=0), run.step_time_ns
+        most, step = max((ns for _, ns in accounts), default=0), run.step_time_ns
         who = f"{'rank' if len(track.ranks) == 1 else 'each of the ranks'} {track.ranks.text()}"
         lines: list[Line] = [[], rule(f"Where the step of {cells(who, 60)} goes", width, self.glyphs)]
-        for name, ns in shown:
+        for name, ns in accounts:
             words = f"  {name:<18}{duration(ns):>10}{percent(ns, step):>7} % "
             bar = "=" * round((width - len(words) - 1) * ns / most)
             lines.append([(words, ""), (bar, "dim")])
@@ -260,35 +265,50 @@ class TimelineFrame:
 
     # -- below the lanes -------------------------------------------------------------
 
-    def _below(
-        self, model: TimelineModel, width: int, rows: int, told: list[Line], status: _Status
+    def _lines_below(
+        self, model: TimelineModel, width: int, rows: int, span_lines: list[Line], status: _Status
     ) -> list[Line]:
         """told: what there is to say of the span at the cursor, in full."""
-        title = self._title(model, width, not status.tall)
-        told = _first(told, rows - status.around, width)
-        explained = self._legend(model, width)
+        title = self._title_line(model, width, not status.tall)
+        span_lines = _first_lines(span_lines, rows - status.around, width)
+        legend_line = self._legend_line(model, width)
         if not status.tall:
-            return [title, *told, *status.lines, explained]
-        ruled = rule(text_of([shortened([(range_title(model), "")], width - 5)]).rstrip(), width, self.glyphs)
-        return [title, *told, ruled, *status.lines, explained, self._view(model, width), *status.mark]
+            return [title, *span_lines, *status.lines, legend_line]
+        range_rule = rule(
+            text_of([shortened([(range_title(model), "")], width - 5)]).rstrip(), width, self.glyphs
+        )
+        return [
+            title,
+            *span_lines,
+            range_rule,
+            *status.lines,
+            legend_line,
+            self._view_line(model, width),
+            *status.mark,
+        ]
 
-    def _title(self, model: TimelineModel, width: int, low: bool) -> Line:
+    def _title_line(self, model: TimelineModel, width: int, low: bool) -> Line:
         """Where the cursor is; what the last key has to say; which lanes are left out; the filter and the
         critical path where no line of the view says them.
         """
-        here = model.source.axis.clock(model.cursor_ns)
+        time_text = model.source.axis.clock(model.cursor_ns)
         # What is not in the list is said on every size of screen.
-        said = [words for words in (model.notice, model.arrangement.words) if words]
+        texts = [words for words in (model.notice, model.arrangement.omission_text) if words]
         if (low or width < _WIDE) and model.filter.is_on:
-            said.append(filter_words(model))
+            texts.append(filter_text(model))
         if (low or width < _WIDE) and self._path is not None:
-            said.append(self._path_words)
+            texts.append(self._path_words)
         # Whole or not at all: a picture that is not what it seems, and how it becomes so.
-        told = [*said, _NARROW] if self._is_narrow else said
-        whole = f"At the cursor, {here}"
+        all_texts = [*texts, _NARROW] if self._is_narrow else texts
+        full_title = f"At the cursor, {time_text}"
         glyph = self.glyphs.horizontal
         line: Line = []
-        for words, notices in ((whole, told), (here, told), (whole, said), (here, said)):
+        for words, notices in (
+            (full_title, all_texts),
+            (time_text, all_texts),
+            (full_title, texts),
+            (time_text, texts),
+        ):
             line = [(glyph * 2, "dim"), (f" {words} ", "")]
             for notice in notices:
                 line += [(glyph * 2, "dim"), (f" {notice} ", "accent")]
@@ -304,33 +324,33 @@ class TimelineFrame:
     def _path_words(self) -> str:
         return f"critical path on, in {'colour' if self.colour else 'capitals'}"
 
-    def _legend(self, model: TimelineModel, width: int) -> Line:
+    def _legend_line(self, model: TimelineModel, width: int) -> Line:
         rows = [row for _, row in model.arrangement.visible()]
-        crowded = any(row.key in self._drawn and self._drawn[row.key][2].crowded for row in rows)
+        crowded = any(row.key in self._lane_cells and self._lane_cells[row.key][2].crowded for row in rows)
         streams = any(row.key.stream is not None for row in rows)
         path = self._path is not None
-        partly = not all(model.shown(row.lane).covers_all for row in rows)
+        partly = not all(model.visible_content(row.lane).covers_all for row in rows)
         kinds = model.source.legend
         seams = any(row.lane.seams for row in rows)
         return legend(
             kinds, self.glyphs, width, self.colour, crowded, streams, path, partly=partly, seams=seams
         )
 
-    def _view(self, model: TimelineModel, width: int) -> Line:
+    def _view_line(self, model: TimelineModel, width: int) -> Line:
         window = model.window
         axis, column_ns = model.source.axis, window.span_ns // model.columns
-        line: Line = [(f" {filter_words(model)}  ", "accent")] if model.filter.is_on else []
+        line: Line = [(f" {filter_text(model)}  ", "accent")] if model.filter.is_on else []
         line.append((f" view {axis.clock(window.first_ns)} .. {axis.clock(window.last_ns)}", ""))
         column = (f", {axis.length(column_ns)} a column", "")
-        ranks = (f"   {model.source.of.facts.counted}", "")
+        ranks = (f"   {model.source.of.facts.counts_text}", "")
         # What stands out is said, where there is no room for all, rather than what does not change.
-        rests: tuple[Line, ...] = ([column, ranks, ("   critical path off", "")], [column, ranks], [column])
+        endings: tuple[Line, ...] = ([column, ranks, ("   critical path off", "")], [column, ranks], [column])
         if self._path is not None:
             path = (f"   {self._path_words}", "accent")
-            rests = ([column, ranks, path], [column, path], [path], [column])
-        for rest in rests:
-            if width_of([*line, *rest]) <= width:
-                return [*line, *rest]
+            endings = ([column, ranks, path], [column, path], [path], [column])
+        for ending in endings:
+            if width_of([*line, *ending]) <= width:
+                return [*line, *ending]
         return shortened(line, width)
 
 
@@ -358,25 +378,31 @@ def _status(model: TimelineModel, width: int, tall: bool) -> _Status:
     return _Status(tall, lines, marks) if tall else _Status(tall, lines or marks, [])
 
 
-def _first(told: list[Line], rows: int, width: int) -> list[Line]:
+def _first_lines(span_lines: list[Line], rows: int, width: int) -> list[Line]:
     """The first lines of the details, as many as there is room for; dots where there are more.
 
     In the two lines of a low screen stands all that matters of the others.
     """
-    kept: list[Line] = [[("  ", ""), *line] for line in told[:rows]]
-    if len(told) > rows > 2:
-        kept[-1] = [*fitted(kept[-1], min(width_of(kept[-1]), width - 4)), (" ...", "dim")]
-    return [*(shortened(line, width) for line in kept), *[[] for _ in range(rows - len(kept))]]
+    visible_lines: list[Line] = [[("  ", ""), *line] for line in span_lines[:rows]]
+    if len(span_lines) > rows > 2:
+        visible_lines[-1] = [
+            *fitted(visible_lines[-1], min(width_of(visible_lines[-1]), width - 4)),
+            (" ...", "dim"),
+        ]
+    return [
+        *(shortened(line, width) for line in visible_lines),
+        *[[] for _ in range(rows - len(visible_lines))],
+    ]
 
 
-def _heights(shown: list[LaneRow], rows: int) -> tuple[int, int]:
+def _lane_heights(visible_rows: list[LaneRow], rows: int) -> tuple[int, int]:
     """How many lines a lane of work, and one of communication, has where all are on the screen and there is
     room for more: work comes first.
     """
-    growing = sum(row.lane.by_majority for row in shown)
-    streams = len(shown) - growing
-    work = min((rows - streams) // growing, _HIGHEST) if growing else 1
-    return work, min((rows - work * growing) // streams, work, _HIGHEST_STREAM) if streams else 1
+    work_lanes = sum(row.lane.by_majority for row in visible_rows)
+    streams = len(visible_rows) - work_lanes
+    work = min((rows - streams) // work_lanes, _HIGHEST) if work_lanes else 1
+    return work, min((rows - work * work_lanes) // streams, work, _HIGHEST_STREAM) if streams else 1
 
 
 def _sign_column(row: LaneRow, wide: bool) -> int:
@@ -384,10 +410,10 @@ def _sign_column(row: LaneRow, wide: bool) -> int:
     return 1 + (2 if wide else 1) * row.depth if row.sign.strip() else -1
 
 
-def _heading(model: TimelineModel, left: int) -> str:
+def _column_heading(model: TimelineModel, left: int) -> str:
     """Above the lanes: what they are sorted by, and what the share beside each is of."""
     order = model.arrangement.order
-    of_wide, of_narrow = model.source.of.facts.beside
+    of_wide, of_narrow = model.source.of.facts.note_heading
     if left > 20:
         room = left - 4 - len(order.words) - len(order.column)
         of = of_wide if len(of_wide) < room else ""
@@ -398,7 +424,7 @@ def _heading(model: TimelineModel, left: int) -> str:
     return f" lane {of_narrow:>{left - 11}} {column}"
 
 
-def _name(row: LaneRow, mark: str, wide: bool) -> str:
+def _lane_name(row: LaneRow, mark: str, wide: bool) -> str:
     """Cursor, folding, pin and title of a lane, as deep as it is under others."""
     lane, depth = row.lane, row.depth
     title = lane.title if wide else lane.short_title
@@ -413,7 +439,7 @@ def _name(row: LaneRow, mark: str, wide: bool) -> str:
     return f"{mark}{' ' * step * depth}{row.sign}{pin}{title}"
 
 
-def _label(name: str, count: str, busy: str, left: int) -> str:
+def _format_label(name: str, count: str, busy: str, left: int) -> str:
     """A lane's name, count and busy share in `left` cells: the share whole, the count whole or absent."""
     share = f"{busy:>4}" if len(busy) < 4 else f" {busy}"
     room = left - len(share)
@@ -422,20 +448,20 @@ def _label(name: str, count: str, busy: str, left: int) -> str:
     return name[:room].ljust(room) + share
 
 
-def _reversed_at(line: Line, column: int) -> Line:
+def _reverse_cell(line: Line, column: int) -> Line:
     """The cell at `column` in reverse: the cursor on its lane."""
     ends: list[int] = []
     position = 0
     for text, _ in line:
         position += len(text)
         ends.append(position)
-    piece = bisect_right(ends, column)
-    if piece == len(line):
+    index = bisect_right(ends, column)
+    if index == len(line):
         return line
-    text, role = line[piece]
-    at = column - (ends[piece] - len(text))
+    text, role = line[index]
+    at = column - (ends[index] - len(text))
     plain, inverse = (
         (role, f"{role} reversed") if not role.endswith("reversed") else (role, role[: -len(" reversed")])
     )
-    cut = [(text[:at], plain), (text[at], inverse), (text[at + 1 :], plain)]
-    return [*line[:piece], *[part for part in cut if part[0]], *line[piece + 1 :]]
+    parts = [(text[:at], plain), (text[at], inverse), (text[at + 1 :], plain)]
+    return [*line[:index], *[part for part in parts if part[0]], *line[index + 1 :]]

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from simcore.records import Struct
 from simcore.trace.lane_spans import Content
-from simcore.units import far_apart, plural, whole_percent
+from simcore.units import plural, range_if_far_apart, whole_percent
 from tui.frame import Line, width_of
-from tui.timeline.lanes import LaneKey, LaneSource, SpanLane, busy_words
+from tui.timeline.lanes import LaneKey, LaneSource, SpanLane, format_share
 from tui.timeline.query import Query
 
 
@@ -16,40 +16,40 @@ class Group(Struct, frozen=True):
     """Lanes under one heading. path: the headings down to it. below: groups, or numbers of lanes."""
 
     path: tuple[str, ...]
-    numbers: tuple[int, ...]
-    below: tuple[Group | int, ...]
+    track_ids: tuple[int, ...]
+    children: tuple[Group | int, ...]
 
 
-def grouped(
-    source: LaneSource, numbers: Sequence[int] | None = None, depth: int = 0
+def group_tracks(
+    source: LaneSource, track_ids: Sequence[int] | None = None, depth: int = 0
 ) -> tuple[Group | int, ...]:
     """The lanes of a source under their headings; a heading that tells nothing apart is left out."""
-    numbers = source.numbers if numbers is None else numbers
+    track_ids = source.track_ids if track_ids is None else track_ids
     by_heading: dict[str, list[int]] = {}
-    for number in numbers:
-        headings = source.of.track(number).headings
+    for track_id in track_ids:
+        headings = source.of.track(track_id).headings
         if len(headings) <= depth:
             # Ranks of several groups have one lane: nothing here can be sorted into groups.
-            return tuple(numbers)
-        by_heading.setdefault(headings[depth], []).append(number)
+            return tuple(track_ids)
+        by_heading.setdefault(headings[depth], []).append(track_id)
     if len(by_heading) == 1:
-        return grouped(source, numbers, depth + 1)
+        return group_tracks(source, track_ids, depth + 1)
     items: list[Group | int] = []
-    for those in by_heading.values():
-        if len(those) == 1:
-            items.append(those[0])
+    for members in by_heading.values():
+        if len(members) == 1:
+            items.append(members[0])
         else:
-            path = source.of.track(those[0]).headings[: depth + 1]
-            items.append(Group(path, tuple(those), grouped(source, those, depth + 1)))
+            path = source.of.track(members[0]).headings[: depth + 1]
+            items.append(Group(path, tuple(members), group_tracks(source, members, depth + 1)))
     return tuple(items)
 
 
-def all_groups(below: Sequence[Group | int]) -> Iterator[Group]:
+def all_groups(items: Sequence[Group | int]) -> Iterator[Group]:
     """Every group, each before those in it."""
-    for item in below:
+    for item in items:
         if isinstance(item, Group):
             yield item
-            yield from all_groups(item.below)
+            yield from all_groups(item.children)
 
 
 class GroupLane(SpanLane):
@@ -60,22 +60,22 @@ class GroupLane(SpanLane):
 
     stream = None
 
-    def __init__(self, source: LaneSource, group: Group, shown: int) -> None:
+    def __init__(self, source: LaneSource, group: Group, drawn_id: int) -> None:
         """shown: which of the group's lanes is drawn for it."""
         self._source = source
         self._group = group
-        self.number = shown
-        self.like = source.lane(shown)
-        self._ranks = sum(source.count(number) for number in group.numbers)
+        self.track_id = drawn_id
+        self.drawn_lane = source.lane(drawn_id)
+        self._rank_count = sum(source.count_ranks(track_id) for track_id in group.track_ids)
 
     @property
     def key(self) -> LaneKey:
         return LaneKey(self._group.path)
 
     @property
-    def numbers(self) -> tuple[int, ...]:
+    def track_ids(self) -> tuple[int, ...]:
         """Of the lanes below it."""
-        return self._group.numbers
+        return self._group.track_ids
 
     @property
     def title(self) -> str:
@@ -90,13 +90,13 @@ class GroupLane(SpanLane):
         """How many ranks, where lanes have their number, without the `x` of equal ones; else what its share
         is, for the lane is drawn as one of them: "" of a range, that says so itself.
         """
-        if self._has_ranks_beside:
-            return str(self._ranks)
-        return "" if self._range("busy") else "mean"
+        if self._shows_rank_count:
+            return str(self._rank_count)
+        return "" if self._share_range("busy") else "mean"
 
     @property
-    def _has_ranks_beside(self) -> bool:
-        return self._source.of.facts.beside[0] == "x"
+    def _shows_rank_count(self) -> bool:
+        return self._source.of.facts.note_heading[0] == "x"
 
     @property
     def short_title(self) -> str:
@@ -108,60 +108,64 @@ class GroupLane(SpanLane):
 
     def share(self, measure: str) -> str:
         """Over all of its ranks."""
-        source, numbers = self._source, self._group.numbers
+        source, track_ids = self._source, self._group.track_ids
         if not any(order.id == measure for order in source.orders):
-            return self.like.busy
-        if not self._has_ranks_beside and (least_to_most := self._range(measure)):
+            return self.drawn_lane.busy
+        if not self._shows_rank_count and (least_to_most := self._share_range(measure)):
             return least_to_most
-        whole = sum(source.of.measure_ns(measure, number) * source.count(number) for number in numbers)
-        return busy_words(whole, source.length * self._ranks)
+        total_ns = sum(
+            source.of.measure_ns(measure, track_id) * source.count_ranks(track_id) for track_id in track_ids
+        )
+        return format_share(total_ns, source.length * self._rank_count)
 
-    def _range(self, measure: str) -> str:
+    def _share_range(self, measure: str) -> str:
         """`24-49%`, where its ranks lie so far apart that their mean is of none of them; else ""."""
         of, length = self._source.of, self._source.length
         if not of.facts.timed:
             return ""
-        numbers = self._group.numbers
-        ends = far_apart(whole_percent(of.measure_ns(measure, number), length) for number in numbers)
+        track_ids = self._group.track_ids
+        ends = range_if_far_apart(
+            whole_percent(of.measure_ns(measure, track_id), length) for track_id in track_ids
+        )
         return "" if ends is None else f"{ends[0]}-{ends[1]}%"
 
     @property
     def content(self) -> Content:
-        return self.like.content
+        return self.drawn_lane.content
 
     def label(self, op: int, room: int) -> str:
-        return self.like.label(op, room)
+        return self.drawn_lane.label(op, room)
 
     def matches(self, query: Query) -> bytes:
-        return self.like.matches(query)
+        return self.drawn_lane.matches(query)
 
-    def told(self, index: int | None, others: str, width: int, wide: bool) -> list[Line]:
+    def detail_lines(self, index: int | None, others: str, width: int, wide: bool) -> list[Line]:
         """What is under the cursor on the lane that is drawn, and how far all of them lie apart."""
-        lines = self.like.told(index, others, width, wide)
-        title = " ".join(self.like.title.split())
-        lanes = len(self._group.numbers)
-        among = f" in {plural(lanes, 'lane')}" if lanes != self._ranks else ""
+        lines = self.drawn_lane.detail_lines(index, others, width, wide)
+        title = " ".join(self.drawn_lane.title.split())
+        lanes = len(self._group.track_ids)
+        among = f" in {plural(lanes, 'lane')}" if lanes != self._rank_count else ""
         # Of a lane a rank the share is not that of what is drawn.
         mean = ""
-        if not self._has_ranks_beside:
-            mean = f", busy {apart}" if (apart := self._range("busy")) else f", mean busy {self.busy}"
-        whose: Line = [(f"{self.whose}: {plural(self._ranks, 'rank')}", ""), (among + mean, "dim")]
-        first, *figures = self._source.told(whose, self._group.numbers)
+        if not self._shows_rank_count:
+            mean = f", busy {apart}" if (apart := self._share_range("busy")) else f", mean busy {self.busy}"
+        heading: Line = [(f"{self.whose}: {plural(self._rank_count, 'rank')}", ""), (among + mean, "dim")]
+        first, *figures = self._source.heading_lines(heading, self._group.track_ids)
         # The lane that is drawn is the one that sorts first; where its name is long, ranks that stand out are
         # news before that.
-        clauses = [*first[len(whose) :], (f"   drawn as {title}", "dim")]
+        clauses = [*first[len(heading) :], (f"   drawn as {title}", "dim")]
         if mean:
-            clauses = [(f", drawn as {title}", "dim"), *first[len(whose) :]]
-        said = _whole(whose, [[piece] for piece in clauses], width)
+            clauses = [(f", drawn as {title}", "dim"), *first[len(heading) :]]
+        first_line = _append_clauses(heading, [[clause] for clause in clauses], width)
         # A figure is its name, its span and its unit.
-        shown = [
-            _whole([], [line[index : index + 3] for index in range(0, len(line), 3)], width)
+        figure_lines = [
+            _append_clauses([], [line[index : index + 3] for index in range(0, len(line), 3)], width)
             for line in figures
         ]
-        return [*lines[:2], said, *shown, *lines[2:]]
+        return [*lines[:2], first_line, *figure_lines, *lines[2:]]
 
 
-def _whole(line: Line, clauses: list[Line], width: int) -> Line:
+def _append_clauses(line: Line, clauses: list[Line], width: int) -> Line:
     """A line with as many clauses as fit: half of one says something else."""
     for clause in clauses:
         if width_of([*line, *clause]) > width:

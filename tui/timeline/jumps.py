@@ -10,7 +10,7 @@ from simcore.trace.lane_spans import ordinal
 from simcore.trace.run import path_step
 from simcore.units import duration, plural
 from tui.frame import in_cells
-from tui.timeline.arrangement import KeptArrangement
+from tui.timeline.arrangement import SavedArrangement
 from tui.timeline.lanes import ALL, LaneKey
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import Query
@@ -37,26 +37,26 @@ WAS_FOLDED, WAS_HIDDEN, ALL_SHOWN = (
 NO_FREE_LETTER = "all letters are in use: ' lists the marks"
 
 
-class JumpPlace(NamedTuple):
+class JumpTarget(NamedTuple):
     """Where one was, to come back to."""
 
-    arranged: KeptArrangement
+    arranged: SavedArrangement
     cursor_ns: int
     first_ns: int
     span_ns: int
 
 
-def place_of(model: TimelineModel) -> JumpPlace:
+def current_position(model: TimelineModel) -> JumpTarget:
     """Where the model is."""
     window = model.window
-    return JumpPlace(model.arrangement.memory(), model.cursor_ns, window.first_ns, window.span_ns)
+    return JumpTarget(model.arrangement.save_state(), model.cursor_ns, window.first_ns, window.span_ns)
 
 
-def return_to(model: TimelineModel, jump: JumpPlace) -> None:
+def return_to(model: TimelineModel, jump: JumpTarget) -> None:
     """Back to a place, as if one had not been away."""
-    model.arrangement.recall(jump.arranged)
+    model.arrangement.restore_state(jump.arranged)
     model.cursor_ns = jump.cursor_ns
-    model.window = model.window.moved(jump.first_ns, jump.span_ns, model.columns)
+    model.window = model.window.moved_to(jump.first_ns, jump.span_ns, model.columns)
 
 
 # -- ranges ----------------------------------------------------------------------------
@@ -73,21 +73,21 @@ def toggle_range(model: TimelineModel) -> None:
         model.notice = RANGE_BEGINS
 
 
-def take_more(model: TimelineModel) -> None:
+def extend_range(model: TimelineModel) -> None:
     """The span at the cursor as the range; then its pass, then the whole step, then the span again."""
-    taken: list[tuple[int, int, str]] = []
+    choices: list[tuple[int, int, str]] = []
     lane, index = model.current, model.span
     if index is not None:
-        taken.append((lane.spans.start[index], lane.spans.end[index], THIS_SPAN))
-    for time_stretch in model.source.of.passes(lane.number):
+        choices.append((lane.spans.start[index], lane.spans.end[index], THIS_SPAN))
+    for time_stretch in model.source.of.passes(lane.track_id):
         if time_stretch.start_ns <= model.cursor_ns < time_stretch.end_ns:
-            taken.append(time_stretch)
+            choices.append(time_stretch)
             break
-    taken.append((0, model.window.step_ns, WHOLE_STEP))
-    stretches = [(first, last) for first, last, _ in taken]
-    now = model.selection.fixed
-    taken_index = (stretches.index(now) + 1) % len(taken) if now in stretches else 0
-    first, last, words = taken[taken_index]
+    choices.append((0, model.window.step_ns, WHOLE_STEP))
+    stretches = [(first, last) for first, last, _ in choices]
+    current_range = model.selection.fixed_range
+    choice_index = (stretches.index(current_range) + 1) % len(choices) if current_range in stretches else 0
+    first, last, words = choices[choice_index]
     model.selection.fix(first, last)
     model.notice = f"range: {words}"
 
@@ -97,7 +97,7 @@ def take_more(model: TimelineModel) -> None:
 
 def step_pass(model: TimelineModel, direction: int) -> None:
     """The cursor to where the next (1) or previous (-1) pass of a micro-batch begins on its ranks."""
-    passes = model.source.of.passes(model.current.number)
+    passes = model.source.of.passes(model.current.track_id)
     if not passes:
         model.notice = NO_PASSES
         return
@@ -114,15 +114,15 @@ def step_pass(model: TimelineModel, direction: int) -> None:
     model.notice = f"{in_cells(time_stretch.words)}, {duration(time_stretch.end_ns - time_stretch.start_ns)}"
 
 
-def longest_wait(model: TimelineModel, everywhere: bool) -> None:
+def go_to_longest_wait(model: TimelineModel, everywhere: bool) -> None:
     """The cursor to the longest wait or bubble of its lane, or of all; again: the next longest. Behind the
     last of them come idle stretches, which wait for nobody: host gaps, what lies before and after the work.
     """
     here = model.current.key._replace(stream=None)
     if everywhere:
-        ranking = [(LaneKey((), number), wait) for number, wait in model.source.of.all_waits()]
+        ranking = [(LaneKey((), track_id), wait) for track_id, wait in model.source.of.all_waits()]
     else:
-        ranking = [(here, wait) for wait in model.source.of.waits(model.current.number)]
+        ranking = [(here, wait) for wait in model.source.of.waits(model.current.track_id)]
     if not ranking:
         model.notice = NOTHING_WAITS_ANYWHERE if everywhere else NOTHING_WAITS
         return
@@ -135,13 +135,13 @@ def longest_wait(model: TimelineModel, everywhere: bool) -> None:
     model.jump_to(model.current.spans.start[wait.span])
     model.walk = index, everywhere, model.current.key, model.cursor_ns
     length = model.source.axis.length(-wait.minus_ns)
-    waits = bisect_left(ranking, True, key=lambda ranked: ranked[1].is_idle)
-    count, noun = (waits, "wait") if index < waits else (len(ranking) - waits, "idle stretch")
-    index -= 0 if index < waits else waits
+    wait_count = bisect_left(ranking, True, key=lambda ranked: ranked[1].is_idle)
+    count, noun = (wait_count, "wait") if index < wait_count else (len(ranking) - wait_count, "idle stretch")
+    index -= 0 if index < wait_count else wait_count
     which = f"{ordinal(index + 1)} longest" if index else "longest"
     where = "all lanes" if everywhere else "this lane"
-    none = "nothing waits; " if not waits else ""
-    model.notice = f"{none}{which} of {plural(count, noun)} of {where}, {length}"
+    prefix = "nothing waits; " if not wait_count else ""
+    model.notice = f"{prefix}{which} of {plural(count, noun)} of {where}, {length}"
 
 
 # -- causes ----------------------------------------------------------------------------
@@ -151,7 +151,9 @@ def follow(model: TimelineModel, direction: int) -> None:
     """The cursor to what the span here waited for (-1), or to what it holds back (1)."""
     index = model.span
     lane, words = model.current, model.source.of.words
-    steps = [] if index is None else words.walk(lane.number, lane.stream, index, model.rank, direction)
+    steps = (
+        [] if index is None else words.find_steps(lane.track_id, lane.stream, index, model.rank, direction)
+    )
     if not steps:
         model.notice = NOTHING_HELD if direction < 0 else HOLDS_NOTHING
         return
@@ -187,7 +189,7 @@ def step_critical(model: TimelineModel, direction: int) -> None:
 def _go_along(model: TimelineModel, step: Step) -> None:
     # A lane of one rank is left for that of another only.
     rank = step.rank if step.rank == model.rank else ALL
-    model.go_to(LaneKey((), step.number, rank, step.stream))
+    model.go_to(LaneKey((), step.track_id, rank, step.stream))
     model.jump_to(step.start_ns)
 
 
@@ -196,7 +198,7 @@ def _go_along(model: TimelineModel, step: Step) -> None:
 
 def new_search(model: TimelineModel, query: Query) -> Search:
     """A search through the lanes as they are shown, for what the filter leaves."""
-    return Search(model.source, query, model.unfolded, model.filter, model.arrangement.held)
+    return Search(model.source, query, model.unfolded, model.filter, model.arrangement.folded_tracks)
 
 
 def first_match(model: TimelineModel, search: Search) -> Match | None:
@@ -218,17 +220,17 @@ def next_match(model: TimelineModel, direction: int) -> None:
         pass
     match = search.next(model.cursor_ns, model.current.key, direction)
     if match is None:
-        model.notice = no_match_words(search)
+        model.notice = no_match_text(search)
     else:
         _go_to(model, search, *match)
 
 
 def _go_to(model: TimelineModel, search: Search, match: Match, wrapped: bool) -> Match:
-    lane_matches, before = search.found[match.lane], model.cursor_ns
-    again = _shown_again(model, lane_matches.lane.key)
+    lane_matches, before = search.matched_lanes[match.lane], model.cursor_ns
+    revealed_text = _reveal_lane(model, lane_matches.lane.key)
     if match.span >= 0:
         model.jump_to(match.time_ns)
-    model.notice = match_words(search, match) + again
+    model.notice = match_text(search, match) + revealed_text
     if wrapped:
         if match.span < 0:
             model.notice += f", {PAST_LANES}"
@@ -237,26 +239,26 @@ def _go_to(model: TimelineModel, search: Search, match: Match, wrapped: bool) ->
     return match
 
 
-def _shown_again(model: TimelineModel, key: LaneKey) -> str:
+def _reveal_lane(model: TimelineModel, key: LaneKey) -> str:
     """To a lane; what had to be shown again for it, in words."""
     arrangement = model.arrangement
-    hidden, only = arrangement.hidden, arrangement.only
+    hidden, only = arrangement.hidden_count, arrangement.only
     model.go_to(key)
     if only and not arrangement.only:
         return f", not in {only}: {ALL_SHOWN}"
-    return f", {WAS_HIDDEN}" if arrangement.hidden < hidden else ""
+    return f", {WAS_HIDDEN}" if arrangement.hidden_count < hidden else ""
 
 
-def match_words(search: Search, match: Match) -> str:
+def match_text(search: Search, match: Match) -> str:
     """`match 3 of 24`, or which lane it is."""
     noun = "lane" if search.of_lanes else "match"
     words = f"{noun} {search.ordinal(match)} of {search.count}"
     if not search.among.is_empty and not search.of_lanes:
         words += f" {OF_THE_FILTER}"
-    return f"{words}, {WAS_FOLDED}" if search.beyond else words
+    return f"{words}, {WAS_FOLDED}" if search.searches_folded else words
 
 
-def no_match_words(search: Search) -> str:
+def no_match_text(search: Search) -> str:
     """Why there is none."""
     words = search.problem or f"no match for {search.query.text}"
     if not search.problem and not search.among.is_empty:

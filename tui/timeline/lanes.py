@@ -16,7 +16,7 @@ from simcore.trace.lanes import Lanes
 from simcore.units import percent, whole_percent
 from tui.frame import Line, cells, in_cells, width_of, wrapped
 from tui.session import Run
-from tui.timeline.query import Query, matches
+from tui.timeline.query import Query, match_spans
 
 # Characters of ranks that are listed in a lane's name; of more their number.
 _MOST_LISTED, _MOST_LISTED_NARROW = 12, 7
@@ -32,7 +32,7 @@ class LaneKey(NamedTuple):
     """
 
     path: tuple[str, ...] = ()
-    number: int = -1
+    track_id: int = -1
     rank: int = ALL
     stream: str | None = None
 
@@ -46,7 +46,7 @@ class Kind(NamedTuple):
     parts: tuple[tuple[str, str], ...] = ()
 
 
-def busy_words(busy_ns: int, length: int) -> str:
+def format_share(busy_ns: int, length: int) -> str:
     """A share as a lane shows it: `49%`, `<1%` for anything below that is not nothing."""
     return "<1%" if 0 < 100 * busy_ns < length else f"{whole_percent(busy_ns, length)}%"
 
@@ -58,18 +58,18 @@ class SpanLane:
     else the name of one of the lanes below it.
     """
 
-    number: int
+    track_id: int
     stream: str | None
 
     @property
     def key(self) -> LaneKey:
         """Which lane it is."""
-        return LaneKey((), self.number, ALL, self.stream)
+        return LaneKey((), self.track_id, ALL, self.stream)
 
     @property
-    def numbers(self) -> tuple[int, ...]:
+    def track_ids(self) -> tuple[int, ...]:
         """The tracks that it is of."""
-        return (self.number,)
+        return (self.track_id,)
 
     @property
     def title(self) -> str:
@@ -109,7 +109,7 @@ class SpanLane:
         """A span's name in at most `room` cells."""
         raise NotImplementedError
 
-    def told(self, index: int | None, others: str, width: int, wide: bool) -> list[Line]:
+    def detail_lines(self, index: int | None, others: str, width: int, wide: bool) -> list[Line]:
         """The lines about span `index`, or about a time without one; `others`: what else is there."""
         raise NotImplementedError
 
@@ -125,7 +125,7 @@ class SpanLane:
     @property
     def whose(self) -> str:
         """The ranks of a stream's lane, in few words."""
-        return f"rank {self.key.rank}" if self.key.rank >= 0 else str(self.number)
+        return f"rank {self.key.rank}" if self.key.rank >= 0 else str(self.track_id)
 
     @property
     def short_title(self) -> str:
@@ -178,18 +178,18 @@ class Lane(SpanLane):
     """
 
     of: Lanes
-    number: int
+    track_id: int
     stream: str | None
     rank: int
     rank_set: RankSet = field(compare=False)
     name: str = field(compare=False)
-    left: int = 0
-    alike: tuple[int, ...] = field(default=(), compare=False)
+    others_count: int = 0
+    equal_tracks: tuple[int, ...] = field(default=(), compare=False)
     short: str = field(default="", compare=False)
 
     @property
-    def numbers(self) -> tuple[int, ...]:
-        return self.alike or (self.number,)
+    def track_ids(self) -> tuple[int, ...]:
+        return self.equal_tracks or (self.track_id,)
 
     @property
     def short_title(self) -> str:
@@ -197,34 +197,34 @@ class Lane(SpanLane):
 
     @property
     def key(self) -> LaneKey:
-        return LaneKey((), self.number, self.rank, self.stream)
+        return LaneKey((), self.track_id, self.rank, self.stream)
 
     @property
     def title(self) -> str:
-        return self.name if self.stream is None else self.of.streams(self.number)[self.stream]
+        return self.name if self.stream is None else self.of.streams(self.track_id)[self.stream]
 
     @property
     def seams(self) -> Sequence[int]:
-        return self.of.track(self.number).seams if self.stream in (None, COMPUTE_STREAM) else ()
+        return self.of.track(self.track_id).seams if self.stream in (None, COMPUTE_STREAM) else ()
 
     @property
     def whose(self) -> str:
         return " ".join(self.name.split())
 
     @property
-    def ranks(self) -> int:
+    def rank_count(self) -> int:
         """How many equal ranks the lane stands for."""
-        return self.left or len(self.rank_set)
+        return self.others_count or len(self.rank_set)
 
     @property
     def count(self) -> str:
         if self.stream is not None:
             return ""
-        if self.of.facts.beside[0] != "x":
-            return self.of.track(self.number).beside
-        if self.rank >= 0 or (self.ranks == 1 and self.name.startswith("rank")):
+        if self.of.facts.note_heading[0] != "x":
+            return self.of.track(self.track_id).title_note
+        if self.rank >= 0 or (self.rank_count == 1 and self.name.startswith("rank")):
             return ""
-        return f"x{short_count(self.ranks)}"
+        return f"x{format_count(self.rank_count)}"
 
     @cached_property
     def busy(self) -> str:
@@ -232,55 +232,55 @@ class Lane(SpanLane):
             return ""
         step = self.of.facts.length
         if self.stream in (None, COMPUTE_STREAM):
-            return busy_words(self.of.measure_ns("busy", self.number), step)
-        return busy_words(sum(self.content.shares.between(0, step).values()), step)
+            return format_share(self.of.measure_ns("busy", self.track_id), step)
+        return format_share(sum(self.content.shares.between(0, step).values()), step)
 
     def share(self, measure: str) -> str:
         if self.stream is not None or not measure or not self.of.facts.timed:
             return self.busy
-        return busy_words(self.of.measure_ns(measure, self.number), self.of.facts.length)
+        return format_share(self.of.measure_ns(measure, self.track_id), self.of.facts.length)
 
     @cached_property
     def content(self) -> Content:
-        return self.of.content(self._number, self.stream)
+        return self.of.content(self._drawn_track, self.stream)
 
     @property
-    def _number(self) -> int:
+    def _drawn_track(self) -> int:
         """The track whose lane is drawn, of equal ones the first."""
-        return self.of.track(self.number).number
+        return self.of.track(self.track_id).track_id
 
     def matches(self, query: Query) -> bytes:
-        return matches(self.spans, self.of.searched(self._number, self.stream), query)
+        return match_spans(self.spans, self.of.search_columns(self._drawn_track, self.stream), query)
 
     def label(self, op: int, room: int) -> str:
         """A span's name in at most `room` cells; it is cut for its ending, if three cells of it are left."""
-        name, ending = self.of.name(self.number, op)
+        name, ending = self.of.span_name(self.track_id, op)
         name = cells(name)
         return name[:room] if room - len(ending) < min(len(name), 3) else name[: room - len(ending)] + ending
 
-    def told(self, index: int | None, others: str, width: int, wide: bool) -> list[Line]:
+    def detail_lines(self, index: int | None, others: str, width: int, wide: bool) -> list[Line]:
         """The span, its times, then where its duration comes from, in lines of at most `width` cells."""
-        said = self.of.words.said(self.number, self.stream, index, self.rank_set)
-        whose = [in_cells(words) for words in (said.whose if wide else said.whose[-1:])]
+        summary = self.of.words.summarize(self.track_id, self.stream, index, self.rank_set)
+        whose = [in_cells(words) for words in (summary.ranks_texts if wide else summary.ranks_texts[-1:])]
         if index is None:
             return [[("nothing runs here", ""), ("   ", ""), (whose[0], "dim")]]
-        what = in_cells(said.what)
+        what = in_cells(summary.description)
         room = width - len(what) - len(others) - 3
         # The lane at the cursor is named beside its cells, too.
-        fitting = next((f"   {words}" for words in whose if len(words) <= room), "")
-        second: Line = [(said.times, "")]
-        if said.length:
-            second += [("   ", ""), (said.length, "bright")]
-        takes, since = said.itself
+        whose_text = next((f"   {words}" for words in whose if len(words) <= room), "")
+        second: Line = [(summary.times, "")]
+        if summary.length:
+            second += [("   ", ""), (summary.length, "bright")]
+        takes, since = summary.partner
         if takes:
             fits = width_of(second) + len(takes) + 3 + len(since) <= width
             second += [(f"   {takes}", "dim"), (since if fits else "", "dim")]
-        more = wrapped(in_cells(said.more), width - 4)
-        first: Line = [(what, "bright"), (others, "warn"), (fitting, "dim")]
+        more = wrapped(in_cells(summary.details), width - 4)
+        first: Line = [(what, "bright"), (others, "warn"), (whose_text, "dim")]
         return [first, second, *([(line, "")] for line in more)]
 
 
-def short_count(ranks: int) -> str:
+def format_count(ranks: int) -> str:
     """How many ranks, in at most four characters: 64, 1024, 131k, 1.0M."""
     if ranks < 10_000:
         return str(ranks)
@@ -295,10 +295,10 @@ class LaneSource:
 
     def __init__(self, run: Run) -> None:
         self.of = of = run.lanes
-        self.axis, self.numbers, self.orders = of.facts.axis, of.facts.numbers, of.facts.orders
-        self.groups = len(self.numbers)
+        self.axis, self.track_ids, self.orders = of.facts.axis, of.facts.track_ids, of.facts.orders
+        self.track_count = len(self.track_ids)
         self._lanes: dict[tuple[int, int, str | None], Lane] = {}
-        self._together: dict[tuple[int, ...], Lane] = {}
+        self._merged_lanes: dict[tuple[int, ...], Lane] = {}
 
     @property
     def length(self) -> int:
@@ -310,84 +310,88 @@ class LaneSource:
         """Each kind of cell that occurs."""
         return legend_of(self.of.kinds, self.of.facts.communication)
 
-    def measure(self, order: LaneOrder, number: int) -> int:
+    def order_value(self, order: LaneOrder, track_id: int) -> int:
         """What an order goes by, of a group of ranks; the smallest comes first."""
-        ns = self.of.measure_ns(order.id, number)
+        ns = self.of.measure_ns(order.id, track_id)
         return ns if order.least_first else -ns
 
-    def count(self, number: int) -> int:
+    def count_ranks(self, track_id: int) -> int:
         """How many ranks a group has."""
-        return len(self.of.track(number).ranks)
+        return len(self.of.track(track_id).ranks)
 
-    def lane(self, number: int, rank: int = ALL, left: int = 0) -> Lane:
+    def lane(self, track_id: int, rank: int = ALL, others_count: int = 0) -> Lane:
         """The folded lane of a group, of one of its ranks, or (OTHERS) of the `left` others."""
         # A comparison asks for a track of any rank, not only for those that stand for their equals.
-        alike = self._lane(self.of.track(number).number, rank, None)
+        full_lane = self._lane(self.of.track(track_id).track_id, rank, None)
         # How many are left changes with every rank that is shown apart.
-        return Lane(self.of, number, None, OTHERS, alike.rank_set, "the others", left) if left else alike
+        return (
+            Lane(self.of, track_id, None, OTHERS, full_lane.rank_set, "the others", others_count)
+            if others_count
+            else full_lane
+        )
 
-    def _lane(self, number: int, rank: int, stream: str | None) -> Lane:
+    def _lane(self, track_id: int, rank: int, stream: str | None) -> Lane:
         """A lane, the same one each time: what it has computed is kept."""
         of = self.of
-        ranks = of.track(number).ranks
+        ranks = of.track(track_id).ranks
         if rank >= 0 and len(ranks) == 1:
             # The lane of its track is that of the rank.
             rank = ALL
-        lane = self._lanes.get((number, rank, stream))
+        lane = self._lanes.get((track_id, rank, stream))
         if lane is None:
             if rank == ALL:
-                lane = Lane(of, number, stream, ALL, ranks, of.track(number).title)
+                lane = Lane(of, track_id, stream, ALL, ranks, of.track(track_id).title)
             else:
-                own, name = number, "the others"
+                lane_track, name = track_id, "the others"
                 if rank >= 0:
                     # Its own track has the words of where its figures come from.
-                    own_number = of.own_number(rank)
-                    own = number if own_number is None else own_number
+                    own_track = of.own_track_id(rank)
+                    lane_track = track_id if own_track is None else own_track
                     name, ranks = f"rank {rank}", RankSet([Block(rank, rank)])
-                lane = Lane(of, own, stream, rank, ranks, name)
-            self._lanes[number, rank, stream] = lane
+                lane = Lane(of, lane_track, stream, rank, ranks, name)
+            self._lanes[track_id, rank, stream] = lane
         return lane
 
-    def together(self, numbers: Sequence[int]) -> Lane:
+    def merged_lane(self, track_ids: Sequence[int]) -> Lane:
         """The lane that stands for tracks that are alike: the spans and figures of the first of them."""
-        of, first = self.of, self._lane(numbers[0], ALL, None)
-        key = tuple(numbers)
-        if key not in self._together:
-            ranks = RankSet.of(rank for number in numbers for rank in of.track(number).ranks)
+        of, first = self.of, self._lane(track_ids[0], ALL, None)
+        key = tuple(track_ids)
+        if key not in self._merged_lanes:
+            ranks = RankSet.of(rank for track_id in track_ids for rank in of.track(track_id).ranks)
             listed = ranks.text()
-            unit = of.track(first.number).title.split()[0]
+            unit = of.track(first.track_id).title.split()[0]
             wide = f"{unit}s {listed}" if len(listed) <= _MOST_LISTED else f"{len(ranks)} {unit}s"
             narrow = listed if len(listed) <= _MOST_LISTED_NARROW else f"x{len(ranks)}"
-            alike = of.facts.alike
-            within = "".join(alike.split()[-2:])
-            self._together[key] = Lane(
-                of, first.number, None, ALL, ranks, f"{wide} ({alike})", alike=key,
-                short=f"{narrow} ~{within}",
+            similarity = of.facts.similar_text
+            tolerance = "".join(similarity.split()[-2:])
+            self._merged_lanes[key] = Lane(
+                of, first.track_id, None, ALL, ranks, f"{wide} ({similarity})", equal_tracks=key,
+                short=f"{narrow} ~{tolerance}",
             )  # fmt: skip
-        return self._together[key]
+        return self._merged_lanes[key]
 
-    def streams(self, number: int, rank: int = ALL) -> list[SpanLane]:
+    def streams(self, track_id: int, rank: int = ALL) -> list[SpanLane]:
         """The lanes below it."""
-        return [self._lane(number, rank, stream) for stream in self.of.streams(number)]
+        return [self._lane(track_id, rank, stream) for stream in self.of.streams(track_id)]
 
-    def told(self, title: Line, numbers: Sequence[int]) -> list[Line]:
+    def heading_lines(self, title: Line, track_ids: Sequence[int]) -> list[Line]:
         """Which of several groups of ranks have the extremes, behind their title; then each figure from least
         to most.
         """
-        spread = self.of.spread(numbers)
+        spread = self.of.times_by_measure(track_ids)
         if not spread:
             return [title]
         line: Line = []
         for words, values in spread.items():
             if max(values):
                 least, most = percent(min(values), self.length), percent(max(values), self.length)
-                told = least if least == most else f"{least}..{most}"
-                line += [(f"{words} ", "dim"), (told, "bright"), (" % ", "")]
+                range_text = least if least == most else f"{least}..{most}"
+                line += [(f"{words} ", "dim"), (range_text, "bright"), (" % ", "")]
         busy = next(iter(spread.values()))
         if min(busy) == max(busy):
             return [title, line]
         least_busy, most_busy = (
-            self.of.track(numbers[busy.index(pick(busy))]).ranks.first for pick in (min, max)
+            self.of.track(track_ids[busy.index(pick(busy))]).ranks.first for pick in (min, max)
         )
         extremes = f"   least compute: rank {least_busy}, most: rank {most_busy}"
         return [[*title, (extremes, "")], line]

@@ -31,11 +31,11 @@ HIDDEN = "hidden by the filter"
 def view_bar(window: Window, columns: int, glyphs: Glyphs) -> Line:
     """The bar, exact to half a cell; ASCII has whole cells alone."""
     if glyphs is ASCII:
-        first, last = _covered(window, columns)
+        first, last = _parts_in_view(window, columns)
         length = last - first
         bar = glyphs.view_left + glyphs.view * (length - 2) + glyphs.view_right if length > 1 else glyphs.view
         return [(" " * first, ""), (bar, "accent")]
-    first, last = _covered(window, 2 * columns)
+    first, last = _parts_in_view(window, 2 * columns)
     # Half a cell at an end: the right half of the first one, the left half of the last one.
     left, right = first % 2, last % 2
     if last - first == 1:
@@ -46,16 +46,16 @@ def view_bar(window: Window, columns: int, glyphs: Glyphs) -> Line:
     return [(" " * (first // 2), ""), (bar, "accent")]
 
 
-def view_in(row: str, window: Window, colour: bool) -> Line:
+def busy_view_row(row: str, window: Window, colour: bool) -> Line:
     """The busy row with the view in it: bright in view, dim outside; without colour, reversed in view."""
-    first, last = _covered(window, len(row))
+    first, last = _parts_in_view(window, len(row))
     if last - first == len(row):
         return [(row, "bwd")]
     inside, outside = ("bwd", "dim") if colour else ("bwd reversed", "bwd")
     return [(row[:first], outside), (row[first:last], inside), (row[last:], outside)]
 
 
-def _covered(window: Window, parts: int) -> tuple[int, int]:
+def _parts_in_view(window: Window, parts: int) -> tuple[int, int]:
     """The first part of the step that the view touches, and the one behind the last."""
     first = window.first_ns * parts // window.step_ns
     return first, max(-(-window.last_ns * parts // window.step_ns), first + 1)
@@ -86,7 +86,7 @@ def ticks(window: Window, columns: int, axis: TimeAxis = TIME) -> list[tuple[int
     least = 6
     while True:
         step = tick_step(window.span_ns, columns, least)
-        decimals = next(places for places in counted() if not step * 10**places % unit_ns)
+        decimals = next(digits for digits in counted() if not step * 10**digits % unit_ns)
         needed = len(f"{window.last_ns / unit_ns:.{decimals}f} {unit}") + 1
         if needed <= least:
             break
@@ -108,33 +108,33 @@ class MemoryRow:
 
     def __init__(self, glyphs: Glyphs) -> None:
         self.glyphs = glyphs
-        self._kept: tuple[Run, int, MemoryLane | None] | None = None
+        self._cached: tuple[Run, int, MemoryLane | None] | None = None
 
-    def lane(self, run: Run, number: int) -> MemoryLane | None:
+    def lane(self, run: Run, class_id: int) -> MemoryLane | None:
         """The memory of a class of a run; None where it is not of a model."""
         if run.model.model_figures is None:
             return None
-        number = max(number, 0)
-        if self._kept is None or self._kept[0] is not run or self._kept[1] != number:
-            self._kept = run, number, run.model.memory_lane(number)
-        return self._kept[2]
+        class_id = max(class_id, 0)
+        if self._cached is None or self._cached[0] is not run or self._cached[1] != class_id:
+            self._cached = run, class_id, run.model.memory_lane(class_id)
+        return self._cached[2]
 
     def line(self, lane: MemoryLane, window: Window, left: int, columns: int) -> Line:
         """`left` cells of words, with the peak in view of what a GPU has, and a glyph a column."""
         span = window.last_ns - window.first_ns
         edges = [window.first_ns + span * column // columns for column in range(columns + 1)]
-        most = lane.most(edges)
-        peak, limit = max(most), lane.limit
+        peaks = lane.peak_bytes(edges)
+        peak, limit = max(peaks), lane.limit
         percent = f"{100 * peak / limit:.0f}%"
         name = f"  memory, stage {lane.stage}" if left > 20 else f" mem s{lane.stage}"
         words = name[: left - len(percent) - 1].ljust(left - len(percent)) + percent
         levels = len(self.glyphs.heat) - 1
         line: Line = [(words, "warn" if peak > limit else "dim"), (self.glyphs.vertical, "dim")]
-        for held in most:
-            if held > limit:
+        for used_bytes in peaks:
+            if used_bytes > limit:
                 line.append((_OVER, "warn"))
             else:
-                line.append((self.glyphs.heat[-(-held * levels // limit)], "opt"))
+                line.append((self.glyphs.heat[-(-used_bytes * levels // limit)], "opt"))
         return line
 
 
@@ -169,7 +169,7 @@ def legend(
     wide: whether whole words are written and communication by its kinds; None: from 100 cells on.
     """
     wide = width >= _WIDE if wide is None else wide
-    entries: list[Line] = [_entry(kind, glyphs, wide and colour, wide) for kind in kinds]
+    entries: list[Line] = [_legend_entry(kind, glyphs, wide and colour, wide) for kind in kinds]
     if streams and not wide:
         # What is hidden behind compute has the same glyph in lanes of communication: these are busy.
         for kind, entry in zip(kinds, entries, strict=True):
@@ -196,10 +196,10 @@ def legend(
     return line
 
 
-def _entry(kind: Kind, glyphs: Glyphs, named: bool, wide: bool) -> Line:
+def _legend_entry(kind: Kind, glyphs: Glyphs, names_kinds: bool, wide: bool) -> Line:
     """named: whether communication is told apart, each kind in its colour."""
     line: Line = [(glyphs.fills[kind.fill], kind.role)]
-    if kind.parts and named:
+    if kind.parts and names_kinds:
         line.append((f" {kind.words}", ""))
         for role, word in kind.parts:
             line += [(" ", ""), (word, role)]
@@ -221,7 +221,7 @@ def range_title(model: TimelineModel) -> str:
     first, last = stretch
     axis = model.source.axis
     words = f"Range {axis.clock(first)} .. {axis.clock(last)}, {axis.length(last - first)}"
-    count, longest = model.source.of.longest(model.current.number, first, last)
+    count, longest = model.source.of.longest(model.current.track_id, first, last)
     if longest is None:
         return words
     noun = "span" if count == 1 else "spans"
@@ -234,24 +234,24 @@ def range_lines(model: TimelineModel, width: int, wide: bool) -> list[Line]:
     if stretch is None:
         return []
     first, last = stretch
-    number = model.current.number
+    track_id = model.current.track_id
     lane = cells(model.whose, _WHOSE)
     length = model.source.axis.length
     if first == last:
         return [[(" range 0: l h . , move its end, v fixes it, Esc removes it", "dim")]]
-    here = model.source.of.figures(number, first, last)
+    here = model.source.of.figures(track_id, first, last)
     if not wide:
         start: Line = [(f" range {length(last - first)}: ", "bright")]
-        return [start + _figures(model, here, width - width_of(start), wide)]
+        return [start + _figure_line(model, here, width - width_of(start), wide)]
     title = max(len(lane), len("mean of all"))
     lines: list[Line] = []
     for words, figures in ((lane, here), ("mean of all", model.source.of.figures(None, first, last))):
         start = [(f" {words.ljust(title)}  ", "bright")]
-        lines.append(start + _figures(model, figures, width - width_of(start), wide))
+        lines.append(start + _figure_line(model, figures, width - width_of(start), wide))
     return lines
 
 
-def _figures(
+def _figure_line(
     model: TimelineModel, figures: StretchFigures, room: int, wide: bool, times: bool = True
 ) -> Line:
     """Shares, and times, in the order of the accounts.
@@ -260,29 +260,29 @@ def _figures(
     """
     length = model.source.axis.length
     for short in (not wide, True):
-        pieces: list[Line] = []
-        for figure in figures.of:
-            share = f"{percent(figure.ns, figures.room_ns)} %"
+        parts: list[Line] = []
+        for figure in figures.figures:
+            share = f"{percent(figure.ns, figures.full_ns)} %"
             time = f" {length(round(figure.ns / figures.ranks))}" if times else ""
             words = figure.short if short else figure.words
-            pieces.append([(f"{words} ", figure.kind), (share, "bright"), (f"{time}  ", "dim")])
-        if sum(map(width_of, pieces)) - 2 <= room:
+            parts.append([(f"{words} ", figure.kind), (share, "bright"), (f"{time}  ", "dim")])
+        if sum(map(width_of, parts)) - 2 <= room:
             break
-    if sum(map(width_of, pieces)) - 2 > room:
+    if sum(map(width_of, parts)) - 2 > room:
         room -= len("+ 99.9 %") + 2
-    by_size = sorted(range(len(pieces)), key=lambda index: -figures.of[index].ns)
-    kept: set[int] = set()
+    by_size = sorted(range(len(parts)), key=lambda index: -figures.figures[index].ns)
+    fitting: set[int] = set()
     for index in by_size:
-        if (size := width_of(pieces[index])) - 2 > room:
+        if (size := width_of(parts[index])) - 2 > room:
             break
         room -= size
-        kept.add(index)
-    shown = [part for index in sorted(kept) for part in pieces[index]]
-    if len(kept) < len(pieces):
+        fitting.add(index)
+    line = [part for index in sorted(fitting) for part in parts[index]]
+    if len(fitting) < len(parts):
         # Nothing is left out unsaid.
-        rest = sum(figure.ns for index, figure in enumerate(figures.of) if index not in kept)
-        shown.append((f"+ {percent(rest, figures.room_ns)} %", "dim"))
-    return shown
+        remaining_ns = sum(figure.ns for index, figure in enumerate(figures.figures) if index not in fitting)
+        line.append((f"+ {percent(remaining_ns, figures.full_ns)} %", "dim"))
+    return line
 
 
 def mark_line(model: TimelineModel, width: int, wide: bool) -> Line:
@@ -304,16 +304,16 @@ def stretch_figures(model: TimelineModel, first: int, last: int, start: Line, wi
     """What the ranks of the cursor's lane do from `first` to `last` ns, behind `start`; [] for no time."""
     if first == last:
         return []
-    figures = model.source.of.figures(model.current.number, first, last)
-    return _figures(model, figures, width - width_of(start), width >= WIDE, times=False)
+    figures = model.source.of.figures(model.current.track_id, first, last)
+    return _figure_line(model, figures, width - width_of(start), width >= WIDE, times=False)
 
 
-def filter_words(model: TimelineModel) -> str:
+def filter_text(model: TimelineModel) -> str:
     """What the filter leaves; "" without one."""
     if not model.filter.is_on:
         return ""
-    whole, shown = model.current, model.shown(model.current)
-    counts = f"{len(shown.spans.start)} of {len(whole.spans.start)} spans here"
+    lane, content = model.current, model.visible_content(model.current)
+    counts = f"{len(content.spans.start)} of {len(lane.spans.start)} spans here"
     return f"filter {cells(model.filter.query.text, 30)}: {counts}"
 
 
@@ -337,7 +337,7 @@ def range_columns(model: TimelineModel, columns: int) -> tuple[int, int] | None:
     return first, last
 
 
-def details(model: TimelineModel, width: int, wide: bool, low: bool = False) -> list[Line]:
+def cursor_lines(model: TimelineModel, width: int, wide: bool, low: bool = False) -> list[Line]:
     """The span at the cursor, its times, where its duration comes from: lines of at most `width` cells.
 
     low: there is room for two of them; what matters of the others stands in the second, as it does where
@@ -345,7 +345,7 @@ def details(model: TimelineModel, width: int, wide: bool, low: bool = False) -> 
     """
     lane = model.current
     index, others = model.span, ""
-    if index is not None and lane.content.at(model.cursor_ns) is None:
+    if index is not None and lane.content.find_span(model.cursor_ns) is None:
         # A cell that is partly busy: speak of what makes it so.
         edges = model.window.edges(model.columns)
         column = model.cursor_column
@@ -353,19 +353,19 @@ def details(model: TimelineModel, width: int, wide: bool, low: bool = False) -> 
         others = f"   {len(inside)} in this column" if len(inside) > 1 else ""
     if index is not None and model.filter.hides(lane, index, model.source):
         others += f"   {HIDDEN}"
-    lines = lane.told(index, others, width, wide)
-    words, said, volume = model.source.of.words, "", ""
+    lines = lane.detail_lines(index, others, width, wide)
+    words, aside, volume = model.source.of.words, "", ""
     if index is not None:
-        said = in_cells(words.aside(lane.number, lane.stream, index, wide and not low, model.rank))
-        volume = words.volume(lane.number, lane.stream, index) if wide else ""
+        aside = in_cells(words.side_note(lane.track_id, lane.stream, index, wide and not low, model.rank))
+        volume = words.volume(lane.track_id, lane.stream, index) if wide else ""
     if low or not wide:
-        if said and len(lines) > 1:
+        if aside and len(lines) > 1:
             # Behind the length: when a transfer itself runs gives way to it.
-            fits = wide and width_of(lines[1]) + len(said) + 3 <= width
-            lines[1] = [*(lines[1] if fits else lines[1][:3]), (f"   {said}", "")]
+            fits = wide and width_of(lines[1]) + len(aside) + 3 <= width
+            lines[1] = [*(lines[1] if fits else lines[1][:3]), (f"   {aside}", "")]
         more = []
     else:
-        more = [said]
+        more = [aside]
     if volume and len(lines) > 1 and width_of(lines[1]) + len(volume) + 3 <= width:
         lines[1] = [*lines[1], (f"   {volume}", "")]
     return [*lines[:2], *([(words, "")] for words in more if words), *lines[2:]]
@@ -375,26 +375,26 @@ def details(model: TimelineModel, width: int, wide: bool, low: bool = False) -> 
 _LABEL, _SPACE = 16, 2
 
 
-def full_details(model: TimelineModel) -> Callable[[int], list[Line]]:
+def make_details(model: TimelineModel) -> Callable[[int], list[Line]]:
     """What makes its lines of at most a given width: of the run as it is now, whichever comes meanwhile."""
     lane, index = model.current, model.span
     facts = []
     if index is not None:
         words = model.source.of.words
-        facts = words.all_of(lane.number, lane.stream, index, model.rank)
+        facts = words.detail_rows(lane.track_id, lane.stream, index, model.rank)
     stretch = model.selection.stretch(model.cursor_ns)
     table = _Table(model, *stretch) if stretch is not None and stretch[0] < stretch[1] else None
     labels = [*(label for label, _ in facts), *(table.names if table is not None else ())]
     label_cells = max(_LABEL, *(len(label) + _SPACE for label in labels), 0)
 
     def lines(width: int) -> list[Line]:
-        made: list[Line] = []
-        for told in lane.told(index, "", width, wide=True)[:1]:
+        result: list[Line] = []
+        for detail_line in lane.detail_lines(index, "", width, wide=True)[:1]:
             # What it is; whose it is stands below.
-            made += [[("  ", ""), *told[:1]], []]
+            result += [[("  ", ""), *detail_line[:1]], []]
         for label, words in facts:
-            made += _paragraph(label, words, label_cells, width)
-        return made + table.lines(label_cells, width) if table is not None else made
+            result += _paragraph(label, words, label_cells, width)
+        return result + table.lines(label_cells, width) if table is not None else result
 
     return lines
 
@@ -411,30 +411,30 @@ class _Table:
     """The range's accounts, of this lane and of all ranks. names: its rows."""
 
     def __init__(self, model: TimelineModel, first_ns: int, last_ns: int) -> None:
-        axis, number = model.source.axis, model.current.number
-        here = model.source.of.figures(number, first_ns, last_ns)
+        axis, track_id = model.source.axis, model.current.track_id
+        here = model.source.of.figures(track_id, first_ns, last_ns)
         everywhere = model.source.of.figures(None, first_ns, last_ns)
         self._title = cells(model.whose, 22)
         self._words = f"{axis.clock(first_ns)} .. {axis.clock(last_ns)}, {axis.length(last_ns - first_ns)}"
-        roles = {figure.words: figure.kind for figures in (here, everywhere) for figure in figures.of}
-        in_order = [figure.words for figure in model.source.of.summed.figures]
+        roles = {figure.words: figure.kind for figures in (here, everywhere) for figure in figures.figures}
+        in_order = [figure.words for figure in model.source.of.stretch_sums.figures]
         self.names = sorted(roles, key=in_order.index)
         self._rows = [
-            (name, roles[name], _cell(model, here, name), _cell(model, everywhere, name))
+            (name, roles[name], _format_cell(model, here, name), _format_cell(model, everywhere, name))
             for name in self.names
         ]
 
     def lines(self, label_cells: int, width: int) -> list[Line]:
         """Its lines: the range, a heading, a row for each account."""
-        made: list[Line] = [[], *_paragraph("range", self._words, label_cells, width)]
-        made.append([(f"  {'':<{label_cells}}{self._title:>22}{'mean of all ranks':>26}", "dim")])
+        result: list[Line] = [[], *_paragraph("range", self._words, label_cells, width)]
+        result.append([(f"  {'':<{label_cells}}{self._title:>22}{'mean of all ranks':>26}", "dim")])
         for name, role, here, everywhere in self._rows:
-            made.append(
+            result.append(
                 [(f"  {name:<{label_cells}}", role), (here.rjust(22), ""), (everywhere.rjust(26), "")]
             )
-        return made
+        return result
 
 
-def _cell(model: TimelineModel, figures: StretchFigures, name: str) -> str:
-    ns = sum(figure.ns for figure in figures.of if figure.words == name)
-    return f"{model.source.axis.length(round(ns / figures.ranks))} {percent(ns, figures.room_ns):>6} %"
+def _format_cell(model: TimelineModel, figures: StretchFigures, name: str) -> str:
+    ns = sum(figure.ns for figure in figures.figures if figure.words == name)
+    return f"{model.source.axis.length(round(ns / figures.ranks))} {percent(ns, figures.full_ns):>6} %"

@@ -142,26 +142,26 @@ class TimelineModel(Navigation):
         """
         if self.rank is not None or self.current.key.path:
             return self.rank
-        return self.source.of.track(self.current.number).ranks.first
+        return self.source.of.track(self.current.track_id).ranks.first
 
     @property
     def whose(self) -> str:
         """The ranks whose figures are those of the lane with the cursor."""
         if self.rank is not None:
             return f"rank {self.rank}"
-        return " ".join(self.source.lane(self.current.number).title.split())
+        return " ".join(self.source.lane(self.current.track_id).title.split())
 
     # -- spans -----------------------------------------------------------------------
 
-    def shown(self, lane: SpanLane) -> Content:
+    def visible_content(self, lane: SpanLane) -> Content:
         """What the filter leaves of a lane."""
-        return self.filter.of(lane, self.source)
+        return self.filter.filter_lane(lane, self.source)
 
     @property
     def span(self) -> int | None:
         """The span of the lane at the cursor; in a cell that is partly busy, the first that begins there."""
         lane = self.current
-        index = lane.content.at(self.cursor_ns)
+        index = lane.content.find_span(self.cursor_ns)
         if index is None:
             edges, column = self.window.edges(self.columns), self.cursor_column
             inside = lane.content.starting_in(edges[column], edges[column + 1])
@@ -178,7 +178,7 @@ class TimelineModel(Navigation):
 
     def focus_span(self) -> None:
         """The span under the cursor over most of the width; once more, the whole step."""
-        index = self.current.content.at(self.cursor_ns)
+        index = self.current.content.find_span(self.cursor_ns)
         if index is None:
             self.show_all()
             return
@@ -189,27 +189,27 @@ class TimelineModel(Navigation):
         if self.window != Window.whole(before.step_ns):
             self.cursor_ns = start + (end - start) // 2
 
-    def leave(self) -> None:
+    def clear_last(self) -> None:
         """One thing less that was marked out: the range, else the filter."""
         if not self.selection.clear():
             self.filter.set(Query())
 
-    def show_stretch(self, number: int, start_ns: int, end_ns: int, stream: str | None = None) -> None:
+    def show_stretch(self, track_id: int, start_ns: int, end_ns: int, stream: str | None = None) -> None:
         """The cursor to the middle of start_ns..end_ns on the lane of a group of ranks, or on that of one of
         its streams; the view fits it.
         """
         # Of equal ranks that are each simulated one lane is shown.
-        self.go_to(LaneKey((), self.source.lane(number).number, stream=stream))
+        self.go_to(LaneKey((), self.source.lane(track_id).track_id, stream=stream))
         span = end_ns - start_ns
         self.cursor_ns = start_ns + span // 2
-        self._change(self.window.moved(start_ns - span // 4, span + span // 2, self.columns))
+        self._change(self.window.moved_to(start_ns - span // 4, span + span // 2, self.columns))
 
     def step_span(self, direction: int) -> None:
         """The cursor to the next (1) or previous (-1) span of its lane, of those that the filter leaves."""
-        of, cursor_ns = self.shown(self.current), self.cursor_ns
-        start_ns = of.next_start(cursor_ns) if direction > 0 else of.previous_start(cursor_ns)
-        index = None if start_ns is None else of.at(start_ns)
-        if direction < 0 and index is not None and of.at(cursor_ns) == index:
-            start_ns = of.previous_start(of.spans.start[index])
+        content, cursor_ns = self.visible_content(self.current), self.cursor_ns
+        start_ns = content.next_start(cursor_ns) if direction > 0 else content.previous_start(cursor_ns)
+        index = None if start_ns is None else content.find_span(start_ns)
+        if direction < 0 and index is not None and content.find_span(cursor_ns) == index:
+            start_ns = content.previous_start(content.spans.start[index])
         if start_ns is not None:
             self.move_to(start_ns)

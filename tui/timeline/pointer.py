@@ -39,12 +39,12 @@ class Pointer:
     model: TimelineModel
     part: str = ""
     anchor_ns: int = 0
-    moved: bool = False
+    has_moved: bool = False
 
     def press(self, area: Area, x: int, y: int) -> bool:
         """A button goes down; False where that means nothing."""
         model = self.model
-        self.part, self.moved = area.part(x, y), False
+        self.part, self.has_moved = area.part(x, y), False
         if self.part in ("name", "lane"):
             model.lane, sign = area.rows[y - area.above]
             if sign >= 0 and abs(x - sign) <= 1:
@@ -64,9 +64,9 @@ class Pointer:
             self._show(area, x)
         elif self.part in ("lane", "ruler"):
             time_ns = model.time_at(x - area.left - 1)
-            if not self.moved and time_ns == self.anchor_ns:
+            if not self.has_moved and time_ns == self.anchor_ns:
                 return False
-            self.moved = True
+            self.has_moved = True
             # To both ends of the cells: what looks marked is in the range.
             column_ns = max(model.window.span_ns // model.columns, 1)
             first, last = sorted((self.anchor_ns, time_ns))

@@ -17,7 +17,7 @@ from operator import sub
 
 from simcore.diagnostics import printable
 from simcore.records import NamedTuple, Struct
-from simcore.trace.lane_spans import Searched, Spans
+from simcore.trace.lane_spans import SearchColumns, Spans
 from simcore.units import plain_number
 
 # A word of the screen -> what it stands for. Matching turns these into spans of a run.
@@ -33,14 +33,14 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
     "input grad": ("ig",), "weight grad": ("wg",),
 }  # fmt: skip
 _FIRST_OF_TWO = ("input", "weight")
-_PLACES = {"rank": "rank", "stage": "stage", "mb": "microbatch", "micro-batch": "microbatch",
+_LIMIT_NAMES = {"rank": "rank", "stage": "stage", "mb": "microbatch", "micro-batch": "microbatch",
            "microbatch": "microbatch"}  # fmt: skip
 # Of a word that is not finished: with fewer letters nearly every word begins like it.
 _LEAST_LETTERS = 3
 _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 _TOKEN = re.compile(r"[<>]=?|[^\s<>]+")
 _WITH_UNIT = re.compile(r"([0-9.eE+-]*[0-9.])(ns|us|ms|s)")
-_LARGEST_PLACE = 10**9
+_LARGEST_NUMBER = 10**9
 # `mb3` and `micro batch 3` are `mb 3`.
 _GLUED = re.compile(r"\b(rank|stage|mb|micro-?batch)(?=[0-9]+(\s|$))")
 _SPACED = re.compile(r"\bmicro batch\b")
@@ -107,27 +107,27 @@ def parse_query(text: str) -> Query:
     index = 0
     while index < len(tokens):
         token = tokens[index]
-        behind = tokens[index + 1] if index + 1 < len(tokens) else ""
-        if token in _PLACES:
-            number = _number(behind)
-            if number is None:
-                return _not_understood(text, f"{token} 3", f"a number behind {token}", behind)
-            limits[_PLACES[token]] = number
+        next_token = tokens[index + 1] if index + 1 < len(tokens) else ""
+        if token in _LIMIT_NAMES:
+            value = _parse_number(next_token)
+            if value is None:
+                return _not_understood(text, f"{token} 3", f"a number behind {token}", next_token)
+            limits[_LIMIT_NAMES[token]] = value
             index += 2
         elif token[0] in "<>":
-            length_ns, used = _length(tokens[index + 1 : index + 3])
+            length_ns, used = _parse_length(tokens[index + 1 : index + 3])
             if length_ns is None:
-                return _not_understood(text, f"{token} 1 ms", "a length with its unit", behind)
+                return _not_understood(text, f"{token} 1 ms", "a length with its unit", next_token)
             limits["least_ns" if token[0] == ">" else "most_ns"] = length_ns
             index += 1 + used
-        elif (number := _number(token)) is not None:
-            limits["rank"] = number
+        elif (value := _parse_number(token)) is not None:
+            limits["rank"] = value
             index += 1
-        elif token in _FIRST_OF_TWO and behind.startswith("grad"):
+        elif token in _FIRST_OF_TWO and next_token.startswith("grad"):
             words.append(Word(KEYWORDS[f"{token} grad"], ""))
             index += 2
         else:
-            words.append(_word(token))
+            words.append(_parse_word(token))
             index += 1
     return Query(
         text.strip(), limits.get("rank"), limits.get("stage"), limits.get("microbatch"),
@@ -135,65 +135,65 @@ def parse_query(text: str) -> Query:
     )  # fmt: skip
 
 
-def _not_understood(text: str, example: str, expected: str, behind: str) -> Query:
-    instead = f"found {printable(behind, 20)}" if behind else "found nothing"
+def _not_understood(text: str, example: str, expected: str, next_token: str) -> Query:
+    instead = f"found {printable(next_token, 20)}" if next_token else "found nothing"
     return Query(text=text.strip(), problem=f"{expected} is expected ({example}), {instead}")
 
 
-def _number(token: str) -> int | None:
+def _parse_number(token: str) -> int | None:
     if not (token.isascii() and token.isdigit()) or len(token) > 12:
         return None
-    return min(int(token), _LARGEST_PLACE)
+    return min(int(token), _LARGEST_NUMBER)
 
 
-def _length(tokens: list[str]) -> tuple[int | None, int]:
+def _parse_length(tokens: list[str]) -> tuple[int | None, int]:
     """(ns, tokens used) of `1 ms` or `1ms`."""
     if not tokens:
         return None, 0
-    joined = _WITH_UNIT.fullmatch(tokens[0])
-    text, unit, used = (joined[1], joined[2], 1) if joined else (tokens[0], "".join(tokens[1:]), 2)
+    with_unit = _WITH_UNIT.fullmatch(tokens[0])
+    text, unit, used = (with_unit[1], with_unit[2], 1) if with_unit else (tokens[0], "".join(tokens[1:]), 2)
     value = plain_number(text)
     if value is None or unit not in _UNITS or value * _UNITS[unit] >= 2**63:
         return None, 0
     return round(value * _UNITS[unit]), used
 
 
-def _word(token: str) -> Word:
+def _parse_word(token: str) -> Word:
     if token in KEYWORDS:
         return Word(KEYWORDS[token], "", token)
     kinds: list[str] = []
     if len(token) >= _LEAST_LETTERS:
-        for word, meant in KEYWORDS.items():
+        for word, keyword_kinds in KEYWORDS.items():
             if word.startswith(token):
-                kinds += [kind for kind in meant if kind not in kinds]
+                kinds += [kind for kind in keyword_kinds if kind not in kinds]
     return Word(tuple(kinds), token)
 
 
-def matches(spans: Spans, searched: Searched, query: Query) -> bytes:
+def match_spans(spans: Spans, searched: SearchColumns, query: Query) -> bytes:
     """For each span 1 if the query means it, else 0. Rank and stage are not looked at."""
-    flags = [_meant(searched, word) for word in query.words]
+    flags = [_word_flags(searched, word) for word in query.words]
     if query.microbatch is not None:
-        flags.append(_picked(searched.microbatch, {query.microbatch + 1}))
-    return both([*flags, lasting(spans.start, spans.end, query)])
+        flags.append(_code_flags(searched.microbatch, {query.microbatch + 1}))
+    return intersect_flags([*flags, length_flags(spans.start, spans.end, query)])
 
 
-def _meant(searched: Searched, word: Word) -> bytes:
+def _word_flags(searched: SearchColumns, word: Word) -> bytes:
     """1 for each span that a word means: by what it is, or by a name that it has."""
-    wanted = frozenset(word.kinds)
-    kinds = {code for code, kind in enumerate(searched.kinds) if not wanted.isdisjoint(kind)}
-    names = {code for code, some in enumerate(searched.names) if any(map(word.is_in, some))}
-    by_name = _picked(searched.name, names)
-    return either(_picked(searched.kind, kinds), by_name) if wanted else by_name
+    word_kinds = frozenset(word.kinds)
+    kinds = {code for code, kind in enumerate(searched.kinds) if not word_kinds.isdisjoint(kind)}
+    names = {code for code, entry_names in enumerate(searched.names) if any(map(word.is_in, entry_names))}
+    by_name = _code_flags(searched.name, names)
+    return unite_flags(_code_flags(searched.kind, kinds), by_name) if word_kinds else by_name
 
 
-def _picked(codes: Sequence[int], wanted: Collection[int]) -> bytes:
+def _code_flags(codes: Sequence[int], selected: Collection[int]) -> bytes:
     """1 for each of the codes that is wanted."""
     if isinstance(codes, bytes):
-        return codes.translate(table(code for code in wanted if code < 256))
-    return bytes(map(wanted.__contains__, codes))
+        return codes.translate(translation_table(code for code in selected if code < 256))
+    return bytes(map(selected.__contains__, codes))
 
 
-def both(flags: Sequence[bytes]) -> bytes:
+def intersect_flags(flags: Sequence[bytes]) -> bytes:
     """1 where all of the flags are 1."""
     # As numbers: `&` of a million takes microseconds.
     together = int.from_bytes(flags[0], "little")
@@ -202,23 +202,23 @@ def both(flags: Sequence[bytes]) -> bytes:
     return together.to_bytes(len(flags[0]), "little")
 
 
-def either(left: bytes, other: bytes) -> bytes:
+def unite_flags(left: bytes, other: bytes) -> bytes:
     """1 where one of the flags is."""
     together = int.from_bytes(left, "little") | int.from_bytes(other, "little")
     return together.to_bytes(len(left), "little")
 
 
-def lasting(start: Sequence[int], end: Sequence[int], query: Query) -> bytes:
+def length_flags(start: Sequence[int], end: Sequence[int], query: Query) -> bytes:
     """1 for each span that is as long as the query says."""
     flags = [b"\1" * len(start)]
     if query.least_ns is not None:
         flags.append(bytes(map(query.least_ns.__le__, map(sub, end, start))))
     if query.most_ns is not None:
         flags.append(bytes(map(query.most_ns.__ge__, map(sub, end, start))))
-    return both(flags)
+    return intersect_flags(flags)
 
 
-def table(values: Iterable[int]) -> bytes:
+def translation_table(values: Iterable[int]) -> bytes:
     """For `translate`: 1 for each of the values."""
     flags = bytearray(256)
     for value in values:

@@ -12,9 +12,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator
 
 from simcore.records import NamedTuple
-from tui.timeline.filtering import Filter, missing, understood
+from tui.timeline.filtering import Filter, describe_missing, resolve_query
 from tui.timeline.lanes import ALL, LaneKey, LaneSource, SpanLane
-from tui.timeline.query import Query, both
+from tui.timeline.query import Query, intersect_flags
 
 
 class Match(NamedTuple):
@@ -44,7 +44,7 @@ class LaneMatches(NamedTuple):
         index = bisect_right(start, time_ns) if including else bisect_left(start, time_ns)
         return self.flags.rfind(1, 0, index)
 
-    def until(self, index: int) -> int:
+    def count_before(self, index: int) -> int:
         """How many matches come before span `index`."""
         return self.flags.count(1, 0, index)
 
@@ -58,27 +58,27 @@ class Search:
         query: Query,
         unfolded: Collection[int],
         among: Filter | None = None,
-        held: Collection[int] = (),
+        folded_tracks: Collection[int] = (),
     ) -> None:
         """unfolded: groups of ranks whose streams are shown; these are looked through, too.
         among: the filter whose spans alone are matches. held: groups of ranks that another lane stands for.
         """
-        self.problem = query.problem or missing(source, query)
-        self.query = query if self.problem else understood(query, source)
+        self.problem = query.problem or describe_missing(source, query)
+        self.query = query if self.problem else resolve_query(query, source)
         # A copy: the user may set another one.
         self._filter = Filter()
         if among is not None:
             self._filter.set(among.query)
-        self.found: list[LaneMatches] = []
+        self.matched_lanes: list[LaneMatches] = []
         # Whether nothing was found in the lanes that are shown.
-        self.beyond = False
+        self.searches_folded = False
         self.count = 0
         self._source = source
         self._unfolded = frozenset(unfolded)
-        self._held = frozenset(held)
-        self._left: Iterator[SpanLane] | None = None
+        self._folded_tracks = frozenset(folded_tracks)
+        self._remaining_lanes: Iterator[SpanLane] | None = None
         if not self.problem and not query.is_empty:
-            self._left = self._lanes(of_streams=False)
+            self._remaining_lanes = self._iterate_lanes(of_streams=False)
 
     @property
     def of_lanes(self) -> bool:
@@ -91,50 +91,50 @@ class Search:
         return self._filter.query
 
     @property
-    def done(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether all lanes were looked through."""
-        return self._left is None
+        return self._remaining_lanes is None
 
     def advance(self, seconds: float) -> bool:
         """Look on for so long (at least through one lane); True when done."""
         until = time.perf_counter() + seconds
-        while self._left is not None:
-            lane = next(self._left, None)
+        while self._remaining_lanes is not None:
+            lane = next(self._remaining_lanes, None)
             if lane is None:
-                more = not self.found and not self.beyond and self.query.of_spans
-                self.beyond = self.beyond or more
-                self._left = self._lanes(of_streams=True) if more else None
+                more = not self.matched_lanes and not self.searches_folded and self.query.of_spans
+                self.searches_folded = self.searches_folded or more
+                self._remaining_lanes = self._iterate_lanes(of_streams=True) if more else None
             elif self.of_lanes:
-                self.found.append(LaneMatches(lane, b"", 1))
+                self.matched_lanes.append(LaneMatches(lane, b"", 1))
                 self.count += 1
             else:
                 flags = lane.matches(self.query)
                 if self._filter.is_on and 1 in flags:
-                    flags = both([flags, self._filter.flags(lane, self._source)])
+                    flags = intersect_flags([flags, self._filter.flags(lane, self._source)])
                 if count := flags.count(1):
-                    self.found.append(LaneMatches(lane, flags, count))
+                    self.matched_lanes.append(LaneMatches(lane, flags, count))
                     self.count += count
             if time.perf_counter() > until:
                 break
-        return self.done
+        return self.is_finished
 
-    def _lanes(self, of_streams: bool) -> Iterator[SpanLane]:
+    def _iterate_lanes(self, of_streams: bool) -> Iterator[SpanLane]:
         query, source = self.query, self._source
-        numbers, rank = source.numbers, ALL
+        track_ids, rank = source.track_ids, ALL
         if query.rank is not None:
-            number = source.of.number_of(query.rank)
-            numbers = [] if number is None else [number]
+            track_id = source.of.lane_track_id(query.rank)
+            track_ids = [] if track_id is None else [track_id]
             # A rank that has equals has a lane of its own for the asking.
-            rank = query.rank if numbers and source.count(numbers[0]) > 1 else ALL
-        for number in numbers:
-            if number in self._held and query.rank is None:
+            rank = query.rank if track_ids and source.count_ranks(track_ids[0]) > 1 else ALL
+        for track_id in track_ids:
+            if track_id in self._folded_tracks and query.rank is None:
                 continue
-            if query.stage is not None and self._source.of.track(number).stage != query.stage:
+            if query.stage is not None and self._source.of.track(track_id).stage != query.stage:
                 continue
             if not of_streams:
-                yield source.lane(number, rank)
-            if not self.of_lanes and of_streams != (number in self._unfolded):
-                yield from source.streams(number, rank)
+                yield source.lane(track_id, rank)
+            if not self.of_lanes and of_streams != (track_id in self._unfolded):
+                yield from source.streams(track_id, rank)
 
     # -- matches -----------------------------------------------------------------------
 
@@ -143,19 +143,24 @@ class Search:
 
         lane: of the place. None if nothing matches.
         """
-        if not self.found:
+        if not self.matched_lanes:
             return None
-        here = self._place_of(lane)
+        start_index = self._index_of_lane(lane)
         if self.of_lanes:
-            lane_number = (here + direction) if here >= 0 else (0 if direction > 0 else -1)
-            wrapped = not 0 <= lane_number < len(self.found)
-            return Match(time_ns, lane_number % len(self.found), -1), wrapped
+            lane_index = (start_index + direction) if start_index >= 0 else (0 if direction > 0 else -1)
+            wrapped = not 0 <= lane_index < len(self.matched_lanes)
+            return Match(time_ns, lane_index % len(self.matched_lanes), -1), wrapped
         # A trace may state that a sub-operation began before its step.
         for from_ns, wrapped in ((time_ns, False), (-(2**63) if direction > 0 else 2**63 - 1, True)):
             matches = [
-                Match(lane_matches.lane.spans.start[index], lane_number, index)
-                for lane_number, lane_matches in enumerate(self.found)
-                if (index := self._beside(lane_matches, from_ns, lane_number - here, direction, wrapped)) >= 0
+                Match(lane_matches.lane.spans.start[index], lane_index, index)
+                for lane_index, lane_matches in enumerate(self.matched_lanes)
+                if (
+                    index := self._neighbour_match(
+                        lane_matches, from_ns, lane_index - start_index, direction, wrapped
+                    )
+                )
+                >= 0
             ]
             if matches:
                 return (min if direction > 0 else max)(matches), wrapped
@@ -164,8 +169,8 @@ class Search:
     def first(self, time_ns: int, lane: LaneKey) -> tuple[Match, bool] | None:
         """The first match at a time or later, the place's own lane or another."""
         if self.of_lanes:
-            lane_number = max(self._place_of(lane), 0)
-            return (Match(time_ns, lane_number, -1), False) if self.found else None
+            lane_index = max(self._index_of_lane(lane), 0)
+            return (Match(time_ns, lane_index, -1), False) if self.matched_lanes else None
         return self.next(time_ns, LaneKey(), 1)
 
     def ordinal(self, match: Match) -> int:
@@ -173,23 +178,24 @@ class Search:
         if self.of_lanes:
             return match.lane + 1
         before = 0
-        for index, lane_matches in enumerate(self.found):
+        for index, lane_matches in enumerate(self.matched_lanes):
             start = lane_matches.lane.spans.start
             if index == match.lane:
-                before += lane_matches.until(match.span)
+                before += lane_matches.count_before(match.span)
             elif index < match.lane:
-                before += lane_matches.until(bisect_right(start, match.time_ns))
+                before += lane_matches.count_before(bisect_right(start, match.time_ns))
             else:
-                before += lane_matches.until(bisect_left(start, match.time_ns))
+                before += lane_matches.count_before(bisect_left(start, match.time_ns))
         return before + 1
 
-    def _place_of(self, lane: LaneKey) -> int:
+    def _index_of_lane(self, lane: LaneKey) -> int:
         return next(
-            (index for index, lane_matches in enumerate(self.found) if lane_matches.lane.key == lane), -1
+            (index for index, lane_matches in enumerate(self.matched_lanes) if lane_matches.lane.key == lane),
+            -1,
         )
 
     @staticmethod
-    def _beside(
+    def _neighbour_match(
         lane_matches: LaneMatches, time_ns: int, lanes_down: int, direction: int, wrapped: bool
     ) -> int:
         """The next or previous match in a lane that is so many below that of the place."""

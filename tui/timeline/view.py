@@ -25,7 +25,7 @@ from tui.panel import Panel
 from tui.session import Run, Session
 from tui.timeline import jumps, saved
 from tui.timeline.frame import TimelineFrame
-from tui.timeline.margins import full_details
+from tui.timeline.margins import make_details
 from tui.timeline.model import TimelineModel
 from tui.timeline.pointer import Area, Pointer
 from tui.timeline.saved import SavedTimeline
@@ -33,7 +33,7 @@ from tui.timeline.saved import SavedTimeline
 if TYPE_CHECKING:
     from tui.frame_view import ScreenState
     from tui.host import Host
-    from tui.timeline.asking import Asking
+    from tui.timeline.prompts import Asking
 
 _NO_EQUAL_RANKS = "this lane is of one rank: there are no equal ranks to show one by one"
 _NO_RANK = "this lane is of many ranks: Space shows those below it"
@@ -127,7 +127,7 @@ class TimelineView(ScreenView):
     def _asking(self) -> Asking:
         """What asks for a search, a filter, lanes or a mark."""
         # Imported here: not before somebody asks for one.
-        from tui.timeline.asking import Asking
+        from tui.timeline.prompts import Asking
 
         return Asking(self, self.model, self.changed)
 
@@ -162,11 +162,11 @@ class TimelineView(ScreenView):
         self.changed()
 
     def saved(self) -> SavedTimeline:
-        return saved.saved(self.model)
+        return saved.save(self.model)
 
-    def restore(self, state: ScreenState, places: bool) -> None:
+    def restore(self, state: ScreenState, keeps_positions: bool) -> None:
         assert isinstance(state, SavedTimeline)
-        saved.restore(self.model, state, places)
+        saved.restore(self.model, state, keeps_positions)
         self.hints = self._hints()
 
     def changed(self) -> None:
@@ -180,11 +180,11 @@ class TimelineView(ScreenView):
         move()
         self.changed()
 
-    def go_to(self, number: int, start_ns: int, end_ns: int, stream: str | None = None) -> None:
+    def go_to(self, track_id: int, start_ns: int, end_ns: int, stream: str | None = None) -> None:
         """The cursor on the lane of rank class `number` or of a stream of it, the view around
         start_ns..end_ns.
         """
-        self._do(lambda: self.model.show_stretch(number, start_ns, end_ns, stream))
+        self._do(lambda: self.model.show_stretch(track_id, start_ns, end_ns, stream))
 
     def action_zoom(self, numerator: int, denominator: int) -> None:
         self._do(lambda: self.model.zoom(numerator, denominator))
@@ -205,12 +205,16 @@ class TimelineView(ScreenView):
         self._do(self.model.toggle_fold)
 
     def action_ranks(self) -> None:
-        self._do(lambda: self._rearrange(self.model.arrangement.toggle_ranks, self._no_equals))
+        self._do(lambda: self._rearrange(self.model.arrangement.toggle_ranks, self._no_equals_text))
 
     @property
-    def _no_equals(self) -> str:
-        alike = self.model.source.of.facts.alike
-        return f"no other rank is {alike} of the step, account by account" if alike else _NO_EQUAL_RANKS
+    def _no_equals_text(self) -> str:
+        similarity = self.model.source.of.facts.similar_text
+        return (
+            f"no other rank is {similarity} of the step, account by account"
+            if similarity
+            else _NO_EQUAL_RANKS
+        )
 
     def action_open_level(self) -> None:
         self._do(self.model.arrangement.open_level)
@@ -248,7 +252,7 @@ class TimelineView(ScreenView):
         self._do(lambda: jumps.step_pass(self.model, direction))
 
     def action_wait(self, everywhere: int) -> None:
-        self._do(lambda: jumps.longest_wait(self.model, bool(everywhere)))
+        self._do(lambda: jumps.go_to_longest_wait(self.model, bool(everywhere)))
 
     def action_follow(self, direction: int) -> None:
         self._do(lambda: jumps.follow(self.model, direction))
@@ -322,7 +326,7 @@ class TimelineView(ScreenView):
         self._do(lambda: jumps.toggle_range(self.model))
 
     def action_take(self) -> None:
-        self._do(lambda: jumps.take_more(self.model))
+        self._do(lambda: jumps.extend_range(self.model))
 
     def action_mark(self) -> None:
         self._do(lambda: jumps.set_mark(self.model))
@@ -341,13 +345,13 @@ class TimelineView(ScreenView):
         if origin and not model.selection.is_there and not model.filter.is_on:
             await app.action_open(origin)
         else:
-            self._do(model.leave)
+            self._do(model.clear_last)
 
     def action_details(self) -> None:
         """All that is known of the span at the cursor."""
         title = f"At the cursor, {self.model.source.axis.clock(self.model.cursor_ns)}"
         # Keys that come before the panel is there still move the timeline; another run may be shown under it.
-        self.app.push_screen(Panel(title, full_details(self.model), self.glyphs))
+        self.app.push_screen(Panel(title, make_details(self.model), self.glyphs))
 
     # -- mouse -------------------------------------------------------------------------
 

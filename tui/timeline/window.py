@@ -39,7 +39,7 @@ class Window(Struct, frozen=True):
         # The last column whose left edge is not after the time: edges are floors, as in drawing.
         return -(-(time_ns - self.first_ns + 1) * columns // self.span_ns) - 1
 
-    def moved(self, first_ns: int, span_ns: int, columns: int) -> Window:
+    def moved_to(self, first_ns: int, span_ns: int, columns: int) -> Window:
         """Another stretch, kept inside the step and at least 1 ns a column (or the whole step)."""
         span_ns = max(min(span_ns, self.step_ns), min(columns, self.step_ns))
         first_ns = max(0, min(first_ns, self.step_ns - span_ns))
@@ -47,13 +47,13 @@ class Window(Struct, frozen=True):
 
     def zoomed(self, at_ns: int, numerator: int, denominator: int, columns: int) -> Window:
         """The span times numerator / denominator, with `at_ns` staying where it is on the screen."""
-        wanted = self.span_ns * numerator // denominator
-        span = max(min(wanted, self.step_ns), min(columns, self.step_ns))
-        return self.moved(at_ns - (at_ns - self.first_ns) * span // self.span_ns, span, columns)
+        target_ns = self.span_ns * numerator // denominator
+        span = max(min(target_ns, self.step_ns), min(columns, self.step_ns))
+        return self.moved_to(at_ns - (at_ns - self.first_ns) * span // self.span_ns, span, columns)
 
     def panned(self, numerator: int, denominator: int, columns: int) -> Window:
         """Moved by a fraction of its span; negative numerators go left."""
-        return self.moved(self.first_ns + self.span_ns * numerator // denominator, self.span_ns, columns)
+        return self.moved_to(self.first_ns + self.span_ns * numerator // denominator, self.span_ns, columns)
 
 
 class History:
@@ -144,7 +144,7 @@ class Navigation:
     def center(self, time_ns: int) -> None:
         """Move the view so that a time is in its middle; the cursor keeps its column."""
         window = self.window
-        self._pan_to(window.moved(time_ns - window.span_ns // 2, window.span_ns, self.columns))
+        self._pan_to(window.moved_to(time_ns - window.span_ns // 2, window.span_ns, self.columns))
 
     def _pan_to(self, window: Window) -> None:
         column, before = self.cursor_column, self.window
@@ -159,7 +159,7 @@ class Navigation:
     def fit(self, first_ns: int, last_ns: int, margin: int = 8) -> None:
         """A stretch over most of the width, 1/margin of it on both sides; once more, the whole step."""
         span = last_ns - first_ns
-        target = self.window.moved(first_ns - span // margin, span + 2 * span // margin, self.columns)
+        target = self.window.moved_to(first_ns - span // margin, span + 2 * span // margin, self.columns)
         if target == self.window:
             self.show_all()
             return
@@ -185,7 +185,7 @@ class Navigation:
             self.window = whole
         else:
             first, span = self.window.first_ns * new // old, self.window.span_ns * new // old
-            self.window = whole.moved(first, span, self.columns)
+            self.window = whole.moved_to(first, span, self.columns)
         self.history = History()
         self.move_to(self.cursor_ns * new // old)
 
@@ -201,10 +201,10 @@ class Navigation:
     def _keep_cursor_in_view(self) -> None:
         window = self.window
         if self.cursor_ns < window.first_ns:
-            self.window = window.moved(self.cursor_ns - window.span_ns // 10, window.span_ns, self.columns)
+            self.window = window.moved_to(self.cursor_ns - window.span_ns // 10, window.span_ns, self.columns)
         elif self.cursor_ns >= window.last_ns:
             first = self.cursor_ns - window.span_ns * 9 // 10
-            self.window = window.moved(first, window.span_ns, self.columns)
+            self.window = window.moved_to(first, window.span_ns, self.columns)
         self._keep_cursor_in_window()
 
 
@@ -216,25 +216,25 @@ class Selection:
     """A range. anchor_ns: where the one that follows the cursor began. fixed: one that does not."""
 
     anchor_ns: int | None = None
-    fixed: tuple[int, int] | None = None
+    fixed_range: tuple[int, int] | None = None
 
     def start(self, time_ns: int) -> None:
         """A range from here; the cursor is its other end."""
-        self.anchor_ns, self.fixed = time_ns, None
+        self.anchor_ns, self.fixed_range = time_ns, None
 
     def fix(self, first_ns: int, last_ns: int) -> None:
         """A range that stays."""
-        self.anchor_ns, self.fixed = None, (first_ns, last_ns)
+        self.anchor_ns, self.fixed_range = None, (first_ns, last_ns)
 
     def clear(self) -> bool:
         """No range; False if there was none."""
         was = self.is_there
-        self.anchor_ns, self.fixed = None, None
+        self.anchor_ns, self.fixed_range = None, None
         return was
 
     @property
     def is_there(self) -> bool:
-        return self.anchor_ns is not None or self.fixed is not None
+        return self.anchor_ns is not None or self.fixed_range is not None
 
     @property
     def follows(self) -> bool:
@@ -245,14 +245,14 @@ class Selection:
         """(first, last) ns of the range, None without one."""
         if self.anchor_ns is not None:
             return min(self.anchor_ns, cursor_ns), max(self.anchor_ns, cursor_ns)
-        return self.fixed
+        return self.fixed_range
 
     def scale(self, old_ns: int, new_ns: int) -> None:
         """A step of another length: the range is kept as a share of it."""
         if self.anchor_ns is not None:
             self.anchor_ns = self.anchor_ns * new_ns // old_ns
-        if self.fixed is not None:
-            self.fixed = self.fixed[0] * new_ns // old_ns, self.fixed[1] * new_ns // old_ns
+        if self.fixed_range is not None:
+            self.fixed_range = self.fixed_range[0] * new_ns // old_ns, self.fixed_range[1] * new_ns // old_ns
 
 
 class Mark(NamedTuple):
@@ -272,8 +272,8 @@ class Marks:
 
     def set(self, time_ns: int, lane: LaneKey, title: str) -> Mark | None:
         """A mark with the first letter that is free; None when none is."""
-        taken = {mark.letter for mark in self.all}
-        letter = next((letter for letter in LETTERS if letter not in taken), None)
+        used_letters = {mark.letter for mark in self.all}
+        letter = next((letter for letter in LETTERS if letter not in used_letters), None)
         if letter is None:
             return None
         mark = Mark(letter, time_ns, lane, title)

@@ -8,20 +8,29 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from simcore.kernel_names import shown_name
-from simcore.trace.findings import Leg, Spot
-from simcore.trace.lane_spans import clock
-from simcore.trace.run import legs_of, longest_of_part, path_sums, spot_of
+from simcore.kernel_names import display_name
+from simcore.trace.findings import MergedSegment, TrackInterval
+from simcore.trace.lane_spans import format_clock
+from simcore.trace.run import find_interval, find_longest_of_part, merged_segments_of, sum_path
 from simcore.units import duration, percent
 from tui.change_words import (
     LESS_TIME,
     UNKNOWN,
     change_share,
-    change_words,
+    describe_change,
     name_and_share,
 )
-from tui.frame import Glyphs, Line, cells, cut_apart, name_cut, rows_around, rule
-from tui.panels import NO_TIME, WHAT_IF, PanelCursor, beside, box, lists_and_meaning, meaning_rows, two_lists
+from tui.frame import Glyphs, Line, cells, cut_distinct, name_cut, rows_around, rule
+from tui.panels import (
+    NO_TIME,
+    WHAT_IF,
+    PanelCursor,
+    box,
+    join_panels,
+    lists_and_meaning,
+    meaning_rows,
+    two_lists,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,14 +39,14 @@ if TYPE_CHECKING:
     from simcore.trace.findings import WhatIf
 
 
-SUMS, LEGS = "sums", "legs"
-PANELS = (SUMS, WHAT_IF, LEGS)
+SUMS, SEGMENTS = "sums", "legs"
+PANELS = (SUMS, WHAT_IF, SEGMENTS)
 
 # Cells for what a leg is, with a gap behind it: where micro-batches are spelled out, where the times have
 # all digits, and on a narrow screen; and where names are longer than that has room for.
 _CELLS, _LONG_CELLS, _LEAST_CELLS = (30, 25, 16), (33, 28, 20), 12
 # Of a title: its frame, the mark of the focus, and how a change is tried.
-_BESIDE_TITLE = 20
+_TITLE_MARGIN = 20
 # Of the sums; the part of the width that they have, and on a screen of less than 120 columns.
 _SUM_CELLS = 56
 _SUMS_PERCENT, _FEW_SUMS_PERCENT = 36, 34
@@ -56,64 +65,75 @@ class WhyModel(PanelCursor):
     grouping: str = field(default="kind")
     by_length: bool = field(default=False)
     _sums: dict[str, list[tuple[str, int]]] = field(default_factory=dict, init=False)
-    _listed: list[Leg] | None = field(default=None, init=False)
-    _what_cells: tuple[int, int, int] | None = field(default=None, init=False)
+    _ordered_segments: list[MergedSegment] | None = field(default=None, init=False)
+    _name_cells: tuple[int, int, int] | None = field(default=None, init=False)
     # By room the names of operations as they are cut there.
     _names: dict[int, dict[str, str]] = field(default_factory=dict, init=False)
 
     def begin(self) -> None:
-        self._sums, self._what_cells, self._listed, self._names = {}, None, None, {}
+        self._sums, self._name_cells, self._ordered_segments, self._names = {}, None, None, {}
         if self.grouping not in self.results.figures.path_groupings:
             self.grouping = self.results.figures.path_groupings[0]
 
     @property
-    def legs(self) -> list[Leg]:
+    def merged_segments(self) -> list[MergedSegment]:
         """The path, one line for what a rank does of a micro-batch or in an operation."""
-        return legs_of(self.results)
+        return merged_segments_of(self.results)
 
     @property
-    def listed(self) -> list[Leg]:
+    def ordered_segments(self) -> list[MergedSegment]:
         """The legs in the order in which they are listed."""
-        if self._listed is None:
-            by_length = sorted(self.legs, key=lambda leg: (-leg.ns, leg.start_ns)) if self.by_length else None
-            self._listed = self.legs if by_length is None else by_length
-        return self._listed
+        if self._ordered_segments is None:
+            by_length = (
+                sorted(self.merged_segments, key=lambda segment: (-segment.ns, segment.start_ns))
+                if self.by_length
+                else None
+            )
+            self._ordered_segments = self.merged_segments if by_length is None else by_length
+        return self._ordered_segments
 
     def toggle_order(self) -> None:
         """The legs the longest first, with the cursor on the longest, or in the order of time, with the
         cursor on its leg.
         """
-        here = self.listed[self.row(LEGS)] if self.listed else None
-        self.by_length, self._listed = not self.by_length, None
-        if here is not None:
-            self.place(LEGS, 0 if self.by_length else self.listed.index(here))
+        current = self.ordered_segments[self.row(SEGMENTS)] if self.ordered_segments else None
+        self.by_length, self._ordered_segments = not self.by_length, None
+        if current is not None:
+            self.set_cursor(SEGMENTS, 0 if self.by_length else self.ordered_segments.index(current))
 
     @property
-    def what_cells(self) -> tuple[int, int, int]:
+    def name_cells(self) -> tuple[int, int, int]:
         """Cells for what a leg is, on a wide, a middling and a narrow screen."""
-        if self._what_cells is None:
+        if self._name_cells is None:
             longest = [
-                1 + max((len(shown_name(leg.what)) + _batch_cells(leg, of) for leg in self.legs), default=0)
+                1
+                + max(
+                    (
+                        len(display_name(segment.what)) + _batch_cells(segment, of)
+                        for segment in self.merged_segments
+                    ),
+                    default=0,
+                )
                 for of in _BATCHES
             ]
             first, second, third = (
                 max(cells, _LEAST_CELLS) if cells <= few else more
                 for cells, few, more in zip(longest, _CELLS, _LONG_CELLS, strict=True)
             )
-            self._what_cells = first, second, third
-        return self._what_cells
+            self._name_cells = first, second, third
+        return self._name_cells
 
-    def leg_names(self, size: int) -> dict[str, str]:
+    def segment_names(self, size: int) -> dict[str, str]:
         """What each leg is, in at most `size` cells."""
         if size not in self._names:
-            self._names[size] = cut_apart((leg.what for leg in self.legs), size)
+            self._names[size] = cut_distinct((segment.what for segment in self.merged_segments), size)
         return self._names[size]
 
     def sums(self, grouping: str | None = None) -> list[tuple[str, int]]:
         """(part, ns) of the critical path by a grouping, mostly the chosen one, the longest first."""
         grouping = grouping or self.grouping
         if grouping not in self._sums:
-            self._sums[grouping] = path_sums(self.results, grouping)
+            self._sums[grouping] = sum_path(self.results, grouping)
         return self._sums[grouping]
 
     @property
@@ -127,25 +147,25 @@ class WhyModel(PanelCursor):
         """Sum by something else."""
         names = self.results.figures.path_groupings
         self.grouping = names[(names.index(self.grouping) + 1) % len(names)]
-        self.place(SUMS, 0)
+        self.set_cursor(SUMS, 0)
 
     def extent(self, panel: str) -> tuple[int, int]:
         if panel == WHAT_IF:
             return len(self.knobs or ()), 1
-        return len(self.legs if panel == LEGS else self.sums()), 1
+        return len(self.merged_segments if panel == SEGMENTS else self.sums()), 1
 
-    def target(self) -> Spot | None:
+    def target(self) -> TrackInterval | None:
         """The place that Enter leads to, in the lane that shows it; None where it leads nowhere."""
-        if self.panel == LEGS and self.legs:
-            return spot_of(self.results, self.listed[self.row(LEGS)])
+        if self.panel == SEGMENTS and self.merged_segments:
+            return find_interval(self.results, self.ordered_segments[self.row(SEGMENTS)])
         sums = self.sums() if self.panel == SUMS else []
         if not sums:
             return None
-        return longest_of_part(self.results, self.grouping, sums[self.row(SUMS)][0])
+        return find_longest_of_part(self.results, self.grouping, sums[self.row(SUMS)][0])
 
 
-def _batch_cells(leg: Leg, words: str) -> int:
-    return len(words) + len(str(leg.microbatch)) if leg.microbatch >= 0 else 0
+def _batch_cells(segment: MergedSegment, words: str) -> int:
+    return len(words) + len(str(segment.microbatch)) if segment.microbatch >= 0 else 0
 
 
 _WIDE, _ROOMY, _TALL = 100, 116, 24
@@ -157,8 +177,8 @@ _WITH_MEANING = 5
 _LEAST_SUMS = 3
 # Changes while they are looked for; rows of a panel below another at least.
 _CHANGES, _LEAST_PANEL = 20, 4
-_TITLES = {SUMS: "Critical path by {}", WHAT_IF: "What if", LEGS: "The critical path, segment by segment"}
-_NAMES = {SUMS: "sums of the path", WHAT_IF: "what if", LEGS: "the path segment by segment"}
+_TITLES = {SUMS: "Critical path by {}", WHAT_IF: "What if", SEGMENTS: "The critical path, segment by segment"}
+_NAMES = {SUMS: "sums of the path", WHAT_IF: "what if", SEGMENTS: "the path segment by segment"}
 
 
 def shows_all(width: int, height: int) -> bool:
@@ -169,7 +189,7 @@ def shows_all(width: int, height: int) -> bool:
 def draw(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
     """The lines of the screen. progress: how far the what-if table is, while it is not there."""
     if not shows_all(width, height):
-        return _one(model, width, height, glyphs, progress)
+        return _stacked_panels(model, width, height, glyphs, progress)
     left = width * (_SUMS_PERCENT if width >= _ROOMY else _FEW_SUMS_PERCENT) // 100
     right = width - left
     upper = _upper_rows(model, height, right - 4)
@@ -178,11 +198,13 @@ def draw(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str
         title = _title(model, panel, size - 2, rows - 2)
         return box(title, aside, lines, size, rows, glyphs, model.panel == panel)
 
-    sums = framed(SUMS, "i other sums", _all_sums(model, left - 2, upper - 2), left, upper)
-    knobs = framed(WHAT_IF, "t tries it", knob_lines(model, right - 2, upper - 2, progress), right, upper)
+    sums = framed(SUMS, "i other sums", _sum_tables(model, left - 2, upper - 2), left, upper)
+    knobs = framed(WHAT_IF, "t tries it", what_if_lines(model, right - 2, upper - 2, progress), right, upper)
     lower = height - upper
-    legs = framed(LEGS, "o by length, Enter goes there", leg_lines(model, width - 2, lower - 2), width, lower)
-    return [*beside(sums, knobs), *legs]
+    segment_box = framed(
+        SEGMENTS, "o by length, Enter goes there", segment_lines(model, width - 2, lower - 2), width, lower
+    )
+    return [*join_panels(sums, knobs), *segment_box]
 
 
 def _upper_rows(model: WhyModel, height: int, width: int) -> int:
@@ -194,27 +216,31 @@ def _upper_rows(model: WhyModel, height: int, width: int) -> int:
     changes = _CHANGES if model.knobs is None else len(model.knobs)
     # The heading between the lists, and what a change does.
     changes += 1 + max(meaning_rows(model.knobs, width), 1)
-    wanted, legs = max(len(model.sums()), changes) + 3, len(model.legs) + 3
-    return max(min(wanted, max(most, height - legs)), min(8, height), height - legs if legs < height else 0)
+    needed, segment_rows = max(len(model.sums()), changes) + 3, len(model.merged_segments) + 3
+    return max(
+        min(needed, max(most, height - segment_rows)),
+        min(8, height),
+        height - segment_rows if segment_rows < height else 0,
+    )
 
 
-def _one(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
+def _stacked_panels(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
     """The panel with the focus, below it others as far as there is room for them; the rest a Tab away."""
     order = model.panels[model.panels.index(model.panel) :] + model.panels[: model.panels.index(model.panel)]
     lines: list[Line] = []
-    shown: list[str] = []
-    left = height - 1
+    visible_panels: list[str] = []
+    rows_left = height - 1
     for panel in order:
-        wanted = model.extent(panel)[0] + (4 if panel == WHAT_IF else 2)
-        if left < (_LEAST_PANEL if shown else 0):
+        needed = model.extent(panel)[0] + (4 if panel == WHAT_IF else 2)
+        if rows_left < (_LEAST_PANEL if visible_panels else 0):
             break
-        rows = min(left, wanted if panel != WHAT_IF or model.knobs else max(wanted, _LEAST_PANEL))
+        rows = min(rows_left, needed if panel != WHAT_IF or model.knobs else max(needed, _LEAST_PANEL))
         lines.append(rule(_title(model, panel, width, rows - 1), width, glyphs))
         lines += _panel(model, panel, width, rows - 1, progress)
-        shown.append(panel)
-        left -= rows
-    lines += [[] for _ in range(left)]
-    others = ", ".join(_NAMES[panel] for panel in model.panels if panel not in shown)
+        visible_panels.append(panel)
+        rows_left -= rows
+    lines += [[] for _ in range(rows_left)]
+    others = ", ".join(_NAMES[panel] for panel in model.panels if panel not in visible_panels)
     return [*lines, rule(f"Tab: {others}" if others else "", width, glyphs)]
 
 
@@ -223,9 +249,9 @@ def _panel(model: WhyModel, panel: str, width: int, rows: int, progress: str) ->
     if panel == SUMS:
         lines = sum_lines(model, width, rows)
     elif panel == WHAT_IF:
-        lines = knob_lines(model, width, rows, progress)
+        lines = what_if_lines(model, width, rows, progress)
     else:
-        lines = leg_lines(model, width, rows)
+        lines = segment_lines(model, width, rows)
     return [*lines[:rows], *([[]] * (rows - len(lines)))]
 
 
@@ -237,47 +263,47 @@ def _title(model: WhyModel, panel: str, width: int, rows: int) -> str:
     """What a panel of `rows` lines, the heading among them, has; where it has more, which of how many."""
     title = _TITLES[panel].format(model.grouping)
     title += model.base_words if panel == WHAT_IF else ""
-    if panel == LEGS and model.by_length:
+    if panel == SEGMENTS and model.by_length:
         title += ", longest first"
     count, _ = model.extent(panel)
     if panel == WHAT_IF:
-        there = [index for index in _knob_rows(model, width, rows)[0] if index is not None]
+        visible = [index for index in _change_rows(model, width, rows)[0] if index is not None]
     else:
-        there = list(rows_around(model.row(panel), count, rows - 1))
-    title += "" if len(there) in (0, count) else f", {there[0] + 1}-{there[-1] + 1} of {count}"
+        visible = list(rows_around(model.row(panel), count, rows - 1))
+    title += "" if len(visible) in (0, count) else f", {visible[0] + 1}-{visible[-1] + 1} of {count}"
     if panel == WHAT_IF:
-        needs = model.needs_words(width - len(title) - _BESIDE_TITLE)
-        if model.fixes > 1 and model.chosen() is None:
-            room = width - len(title) - _BESIDE_TITLE
+        needs = model.describe_memory(width - len(title) - _TITLE_MARGIN)
+        if model.fixes > 1 and model.selected_change() is None:
+            room = width - len(title) - _TITLE_MARGIN
             needs = next((words for words in _WHICH_FIX if len(words) <= room), "")
         title += f"; {needs}" if needs else ""
-    parts = max((leg.last for leg in model.legs), default=0) if panel == LEGS else 0
+    parts = max((segment.last for segment in model.merged_segments), default=0) if panel == SEGMENTS else 0
     # The report joins none: one answer has both numbers.
     return f"{title}, joined from {parts}" if parts > count else title
 
 
-def _marked(words: str, at: bool) -> Line:
-    return [(f"{'>' if at else ' '}{words}", "accent" if at else "")]
+def _row_line(words: str, is_at_cursor: bool) -> Line:
+    return [(f"{'>' if is_at_cursor else ' '}{words}", "accent" if is_at_cursor else "")]
 
 
-def _all_sums(model: WhyModel, width: int, rows: int) -> list[Line]:
+def _sum_tables(model: WhyModel, width: int, rows: int) -> list[Line]:
     """The chosen sums, and below them as many of the others as the rows have room for."""
-    others, left = [], rows - len(model.sums()) - 1
+    others, rows_left = [], rows - len(model.sums()) - 1
     for grouping in model.other_groupings:
         count = len(model.sums(grouping))
         # One stage or one rank is all of the path.
-        if count > 1 and left > _LEAST_SUMS:
+        if count > 1 and rows_left > _LEAST_SUMS:
             others.append(grouping)
-            left -= count + 2
+            rows_left -= count + 2
     # One width of names, so that the figures of all stand below each other.
-    names = max(len(_shown_names(model, grouping, width)[1]) for grouping in (model.grouping, *others))
+    names = max(len(_part_names(model, grouping, width)[1]) for grouping in (model.grouping, *others))
     lines = sum_lines(model, width, rows, least=names)
     for grouping in others:
         lines += [[], *sum_lines(model, width, rows - len(lines) - 1, grouping, names)]
     return lines
 
 
-def _shown_names(model: WhyModel, grouping: str, width: int) -> tuple[dict[str, str], str]:
+def _part_names(model: WhyModel, grouping: str, width: int) -> tuple[dict[str, str], str]:
     """What the parts of a sum are called where a line has `width` cells, and blanks as long as the longest
     name and a gap.
     """
@@ -288,7 +314,7 @@ def _shown_names(model: WhyModel, grouping: str, width: int) -> tuple[dict[str, 
     short = {what: what.removeprefix("compute ") if longest > most else what for what in whole}
     longest = max((len(name_cut(what, _SUM_CELLS)) for what in short.values()), default=0) + 1
     size = min(longest, most)
-    names = cut_apart(short.values(), size - 1)
+    names = cut_distinct(short.values(), size - 1)
     return {what: names[short[what]] for what in whole}, " " * size
 
 
@@ -304,24 +330,24 @@ def sum_lines(
         return [[(f" {NO_TIME}", "dim")]]
     row = model.row(SUMS) if grouping is None else 0
     focused = model.panel == SUMS and grouping is None
-    names, blanks = _shown_names(model, grouping or model.grouping, width)
+    names, blanks = _part_names(model, grouping or model.grouping, width)
     size = max(len(blanks), least)
     bar = max(width - size - 20, 0)
-    shown = rows_around(row, len(sums), rows - 1)
+    visible = rows_around(row, len(sums), rows - 1)
     head = grouping or model.grouping
-    if grouping is not None and len(shown) < len(sums):
+    if grouping is not None and len(visible) < len(sums):
         # The panel's title counts the chosen ones alone.
-        head = cells(f"{head}, {len(shown)} of {len(sums)}", size - 1)
+        head = cells(f"{head}, {len(visible)} of {len(sums)}", size - 1)
     lines: list[Line] = [[(f" {head:<{size}}{'time':>10}{'% path':>7}", "dim")]]
-    for index in shown:
+    for index in visible:
         what, ns = sums[index]
         words = f"{names[what]:<{size}}{duration(ns):>10}{percent(ns, step):>7} "
         filled = round(bar * ns / sums[0][1]) if sums[0][1] else 0
-        lines.append([*_marked(words, focused and index == row), ("=" * filled, "bwd")])
+        lines.append([*_row_line(words, focused and index == row), ("=" * filled, "bwd")])
     return lines
 
 
-def knob_lines(model: WhyModel, width: int, rows: int, progress: str) -> list[Line]:
+def what_if_lines(model: WhyModel, width: int, rows: int, progress: str) -> list[Line]:
     """A line a change: the step with it; then what matters: the step with 10 % less of it, or none."""
     changes = model.knobs
     if changes is None:
@@ -333,27 +359,27 @@ def knob_lines(model: WhyModel, width: int, rows: int, progress: str) -> list[Li
     size = max(width - 42, 14)
     # A change has no figures of what it takes: where its name needs the room, it has theirs.
     longest = max(
-        (len(change_words(change, model.dims)) for change in changes if change.free_ns is None), default=0
+        (len(describe_change(change, model.dims)) for change in changes if change.free_ns is None), default=0
     )
-    of_changes = size if longest < size else max(width - 21, 14)
-    shown, words = _knob_rows(model, width, rows)
-    head: Line = [(f" {'change':<{of_changes}}{'step':>10}{'of step':>10}", "dim")]
+    change_cells = size if longest < size else max(width - 21, 14)
+    visible, words = _change_rows(model, width, rows)
+    head: Line = [(f" {'change':<{change_cells}}{'step':>10}{'of step':>10}", "dim")]
     title = cells(f"{LESS_TIME} on", size - 1)
-    less: Line = [(f" {title:<{size}}{'step':>10}{'of step':>10}{'if free':>10}{'of step':>9}", "dim")]
-    first = shown[0] if shown else None
+    effect_head: Line = [(f" {title:<{size}}{'step':>10}{'of step':>10}{'if free':>10}{'of step':>9}", "dim")]
+    first = visible[0] if visible else None
     # Where what matters comes first its own heading does.
-    lines = [] if first is None else [head if changes[first].list == "change" else less]
-    for index in shown:
+    lines = [] if first is None else [head if changes[first].list == "change" else effect_head]
+    for index in visible:
         if index is None:
-            lines.append(less)
+            lines.append(effect_head)
             continue
         knob = changes[index]
-        wide = of_changes if knob.free_ns is None else size
-        lines.append(knob_line(knob, model.dims, step, wide, focused and index == row))
+        wide = change_cells if knob.free_ns is None else size
+        lines.append(what_if_line(knob, model.dims, step, wide, focused and index == row))
     return lines + [[(f" {line}", "dim")] for line in words]
 
 
-def _knob_rows(model: WhyModel, width: int, rows: int) -> tuple[list[int | None], list[str]]:
+def _change_rows(model: WhyModel, width: int, rows: int) -> tuple[list[int | None], list[str]]:
     """The rows of the what-if table in a panel of `rows` lines, as `two_lists` has them, and what stands
     below them: what a change does or replaces.
     """
@@ -361,11 +387,11 @@ def _knob_rows(model: WhyModel, width: int, rows: int) -> tuple[list[int | None]
     if rows <= _WITH_MEANING or not knobs:
         return two_lists(knobs, row, rows - 1), []
     return lists_and_meaning(
-        knobs, row, model.panel == WHAT_IF, rows - 1, width - 2, model.results.figures.tried
+        knobs, row, model.panel == WHAT_IF, rows - 1, width - 2, model.results.figures.changes_summary
     )
 
 
-def knob_line(knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at: bool) -> Line:
+def what_if_line(knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at: bool) -> Line:
     """A knob, its name in `size` cells, and the step times that it gives."""
     name, share, role = name_and_share(step, knob, dims, size - 1)
     words = f"{'>' if at else ' '}{name}"
@@ -379,37 +405,45 @@ def knob_line(knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at:
     return [*line, (" !" if knob.anomaly else "", "warn")]
 
 
-def leg_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
+def segment_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
     """A line a leg: when, how long, who, what, and why not earlier."""
-    if not len(model.legs):
+    if not len(model.merged_segments):
         return [[(f" {NO_TIME}", "dim")]]
-    row, focused = model.row(LEGS), model.panel == LEGS
-    wide, spelled = width >= _WIDE - 2, width >= _SPELLED
-    size = model.what_cells[0 if spelled else 1 if wide else 2]
-    head = f" {'from':<{(19 if spelled else 17) if wide else 13}}{'takes':>9}"
+    row, focused = model.row(SEGMENTS), model.panel == SEGMENTS
+    wide, is_spelled = width >= _WIDE - 2, width >= _SPELLED
+    size = model.name_cells[0 if is_spelled else 1 if wide else 2]
+    head = f" {'from':<{(19 if is_spelled else 17) if wide else 13}}{'takes':>9}"
     head += (
         f"  {'stage':>5} {'rank':>7}  {'what':<{size}}"
         if wide
         else f" {'st':>3} {'rank':>6} {'what':<{size}}"
     )
     head += "not earlier, because"
-    shown = rows_around(row, len(model.legs), rows - 1)
-    names = model.leg_names(size - 1)
+    visible = rows_around(row, len(model.merged_segments), rows - 1)
+    names = model.segment_names(size - 1)
     lines = [
-        _marked(_leg(model.listed[index], names, wide, spelled, size), focused and index == row)
-        for index in shown
+        _row_line(
+            _segment_line(model.ordered_segments[index], names, wide, is_spelled, size),
+            focused and index == row,
+        )
+        for index in visible
     ]
     return [[(head[:width], "dim")], *lines]
 
 
-def _leg(leg: Leg, names: Mapping[str, str], wide: bool, spelled: bool, size: int) -> str:
+def _segment_line(
+    segment: MergedSegment, names: Mapping[str, str], wide: bool, spelled: bool, size: int
+) -> str:
     """The line of a leg. names: what legs are, cut to fit."""
     of = "of micro-batch" if spelled else "mb"
-    of_batch = f" {of} {leg.microbatch}" if leg.microbatch >= 0 else ""
-    what = name_cut(leg.what, size - 1 - len(of_batch)) + of_batch if of_batch else names[leg.what]
-    start, takes, reason = clock(leg.start_ns), duration(leg.ns), cells(leg.reason, 200)
-    stage = "" if leg.stage is None else str(leg.stage)
+    of_batch = f" {of} {segment.microbatch}" if segment.microbatch >= 0 else ""
+    what = name_cut(segment.what, size - 1 - len(of_batch)) + of_batch if of_batch else names[segment.what]
+    start, takes, reason = format_clock(segment.start_ns), duration(segment.ns), cells(segment.reason, 200)
+    stage = "" if segment.stage is None else str(segment.stage)
     if wide:
-        return f"{start:<{19 if spelled else 17}}{takes:>9}  {stage:>5} {leg.rank:>7}  {what:<{size}}{reason}"
+        return (
+            f"{start:<{19 if spelled else 17}}{takes:>9}  {stage:>5} {segment.rank:>7}  "
+            f"{what:<{size}}{reason}"
+        )
     # Whole us: the axis of the timeline has the rest.
-    return f"{start[:-6] + ' s':<13}{takes:>9} {stage:>3} {leg.rank:>6} {what:<{size}}{reason}"
+    return f"{start[:-6] + ' s':<13}{takes:>9} {stage:>3} {segment.rank:>6} {what:<{size}}{reason}"

@@ -12,7 +12,7 @@ from tui.panels import WHAT_IF
 from tui.panels_view import PanelsView, panel_bindings
 from tui.session import Session
 from tui.tour import FIXES
-from tui.why.frame import LEGS, SUMS, WhyModel, draw, shows_all
+from tui.why.frame import SEGMENTS, SUMS, WhyModel, draw, shows_all
 
 
 class WhyView(PanelsView):
@@ -50,7 +50,7 @@ class WhyView(PanelsView):
         hints = [("Tab", "panel"), ("jk", "row")]
         if self.model.panel != WHAT_IF:
             hints.append(("Enter", "go there"))
-        if self.model.panel == WHAT_IF and self.model.chosen() is not None:
+        if self.model.panel == WHAT_IF and self.model.selected_change() is not None:
             hints.append(("t", "try it"))
         elif self.tries == FIXES:
             # The first change is none that gains.
@@ -69,7 +69,7 @@ class WhyView(PanelsView):
 
     def action_order(self) -> None:
         """The legs in another order; where they are not on the screen, they come there first."""
-        if self.model.panel == LEGS or shows_all(*self.size):
+        if self.model.panel == SEGMENTS or shows_all(*self.size):
             self.model.toggle_order()
-        self.model.panel = LEGS
+        self.model.panel = SEGMENTS
         self.redraw()

@@ -9,32 +9,38 @@ from collections.abc import Callable
 
 from simcore.analysis.dependencies import Dependencies
 from simcore.analysis.rerun import Rerun
-from simcore.analysis.what_if.changes import changes, fitting, fixed, stepped, with_room
-from simcore.analysis.what_if.knobs import knobs
+from simcore.analysis.what_if.changes import (
+    find_changes,
+    find_fitting,
+    find_fixes,
+    make_stepper,
+    order_by_memory,
+)
+from simcore.analysis.what_if.knobs import make_knobs
 from simcore.records import Struct, field
 from simcore.simulation import Simulation
-from simcore.trace.changes import Trials, Tried
+from simcore.trace.changes import ChangeOutcome, Trials
 from simcore.trace.findings import WhatIf
-from simcore.trace.knobs import Search, by_gain
+from simcore.trace.knobs import Search, sort_by_gain
 
 # About as many changes as a run of a pipeline has, for the progress: which pairs depends on what each gains.
 _CHANGES = 15
 
 
-class Found(Struct):
+class WhatIfCache(Struct):
     """What a search has found that may be cancelled: by name of a knob, by flags of a change."""
 
     knobs: dict[str, WhatIf | None] = field(default_factory=dict)
-    changes: dict[str, Tried | None] = field(default_factory=dict)
+    changes: dict[str, ChangeOutcome | None] = field(default_factory=dict)
 
 
 def what_if(
     simulation: Simulation,
     dependencies: Dependencies,
     on_path: set[tuple[int, int]],
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda begun_items, total: None,
     cancelled: Callable[[], bool] = lambda: False,
-    found: Found | None = None,
+    cache: WhatIfCache | None = None,
 ) -> list[WhatIf]:
     """The changes that a user can make to a run: what the file asks for and does not have, then those that
     gain most first; of a model that does not fit
@@ -47,16 +53,23 @@ def what_if(
     this run, by a search before this one; what this one finds is added.
     """
     rerun = Rerun(simulation, dependencies, cancelled)
-    all_knobs = knobs(rerun, on_path)
-    found = Found() if found is None else found
+    all_knobs = make_knobs(rerun, on_path)
+    cache = WhatIfCache() if cache is None else cache
     search = Search(len(all_knobs) + _CHANGES, progress, cancelled)
     # What a pass of the graph answers comes before what is simulated.
     for knob in all_knobs:
-        search.ask()
-        if knob.name not in found.knobs:
-            found.knobs[knob.name] = knob.sensitivity(simulation.step_time_ns)
-    trials = Trials(simulation.step_time_ns, stepped(simulation, cancelled), search, found.changes)
-    fixes, other_fixes = fixed(simulation, trials)
-    first = with_room(simulation, fitting(simulation, trials), changes(simulation, trials), trials)
+        search.begin_next()
+        if knob.name not in cache.knobs:
+            cache.knobs[knob.name] = knob.sensitivity(simulation.step_time_ns)
+    trials = Trials(simulation.step_time_ns, make_stepper(simulation, cancelled), search, cache.changes)
+    fixes, other_fixes = find_fixes(simulation, trials)
+    possible_changes = order_by_memory(
+        simulation, find_fitting(simulation, trials), find_changes(simulation, trials), trials
+    )
     search.end()
-    return [*fixes, *first, *other_fixes, *by_gain(row for row in found.knobs.values() if row is not None)]
+    return [
+        *fixes,
+        *possible_changes,
+        *other_fixes,
+        *sort_by_gain(row for row in cache.knobs.values() if row is not None),
+    ]

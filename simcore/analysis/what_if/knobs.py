@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from simcore.analysis.rerun import Rerun
-from simcore.analysis.variants import cluster_fields
+from simcore.analysis.variants import make_cluster_fields
 from simcore.cluster import Cluster
 from simcore.engine.time_scales import TimeParts
 from simcore.records import replace
-from simcore.simulation import simulated
+from simcore.simulation import simulate_setup
 from simcore.trace.knobs import BETTER, Knob
 
 # GB/s at which no number of bytes takes a ns.
 _NO_TIME_GBPS = 1e30
 
 
-def knobs(rerun: Rerun, on_path: set[tuple[int, int]]) -> list[Knob]:
+def make_knobs(rerun: Rerun, on_path: set[tuple[int, int]]) -> list[Knob]:
     """All knobs of a run, in the order of their families. on_path: (stage, op) of its critical path."""
-    return [*_parts(rerun, on_path), *_dimensions(rerun)]
+    return [*_make_part_knobs(rerun, on_path), *_make_dimension_knobs(rerun)]
 
 
-def _parts(rerun: Rerun, on_path: set[tuple[int, int]]) -> Iterator[Knob]:
+def _make_part_knobs(rerun: Rerun, on_path: set[tuple[int, int]]) -> Iterator[Knob]:
     """Compute of each phase, all that rows of one name do, names without digits, and each stream."""
     setup, step = rerun.simulation.setup, rerun.simulation.step_time_ns
     parts = TimeParts(rerun.program, rerun.simulation.workload.name)
@@ -35,10 +35,10 @@ def _parts(rerun: Rerun, on_path: set[tuple[int, int]]) -> Iterator[Knob]:
             return rerun.step_ns(masks, factor)
 
         scales = (*setup.parameters.time_scale, f"{part}={BETTER}")
-        yield Knob(part, step_ns, setup.changed(time_scale=scales).parameters)
+        yield Knob(part, step_ns, setup.with_changes(time_scale=scales).parameters)
 
 
-def _dimensions(rerun: Rerun) -> Iterator[Knob]:
+def _make_dimension_knobs(rerun: Rerun) -> Iterator[Knob]:
     """Bandwidth and latency of each dimension of the network; none where a network has no dimensions."""
     simulation = rerun.simulation
     if not simulation.has_dimensions:
@@ -46,26 +46,26 @@ def _dimensions(rerun: Rerun) -> Iterator[Knob]:
     setup, cluster = simulation.setup, simulation.cluster
     # A group that is no grid goes over the slowest dimension that it crosses, which may be another one then:
     # such a run is simulated anew, as its parameters ask for it.
-    may_move = any(group.shape.flat for group in rerun.folding.group_classes)
-    for number in range(len(cluster.dims)):
-        for what in ("bandwidth", "latency"):
+    may_move = any(group.shape.is_flat for group in rerun.folding.group_classes)
+    for index in range(len(cluster.dims)):
+        for property_name in ("bandwidth", "latency"):
 
-            def step_ns(factor: float, number: int = number, what: str = what) -> int:
-                other = cheaper_dimension(cluster, number, what, factor)
+            def step_ns(factor: float, index: int = index, property_name: str = property_name) -> int:
+                other = make_cheaper(cluster, index, property_name, factor)
                 if may_move and factor:
-                    return simulated(
-                        setup.changed(**cluster_fields(simulation, other)), rerun.cancelled
+                    return simulate_setup(
+                        setup.with_changes(**make_cluster_fields(simulation, other)), rerun.cancelled
                     ).step_time_ns
                 return rerun.step_ns_on(other)
 
-            asked = setup.changed(
-                **cluster_fields(simulation, cheaper_dimension(cluster, number, what, BETTER))
+            cheaper_setup = setup.with_changes(
+                **make_cluster_fields(simulation, make_cheaper(cluster, index, property_name, BETTER))
             )
-            yield Knob(f"dimension {number} {what}", step_ns, asked.parameters)
+            yield Knob(f"dimension {index} {property_name}", step_ns, cheaper_setup.parameters)
 
 
-def cheaper_dimension(cluster: Cluster, number: int, what: str, factor: float) -> Cluster:
+def make_cheaper(cluster: Cluster, index: int, property_name: str, factor: float) -> Cluster:
     """The cluster whose dimension has its latency times `factor`, or its bandwidth over `factor`."""
     dims = list(cluster.dims)
-    dims[number] = dims[number].cheaper(what, factor, _NO_TIME_GBPS)
+    dims[index] = dims[index].cheaper(property_name, factor, _NO_TIME_GBPS)
     return replace(cluster, dims=tuple(dims))

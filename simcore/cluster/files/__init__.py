@@ -18,11 +18,11 @@ def read_cluster_file(path: str) -> Settings:
     source = ClusterText(path)
     first = re.search(r"^[ \t]*([^#\s].*)$", source.text, re.MULTILINE)
     if first is None:
-        raise source.refusal("not-a-cluster-file", "the file is empty, expected a cluster")
+        raise source.make_error("not-a-cluster-file", "the file is empty, expected a cluster")
     if first[1][0] in "{":
         if "-implementation" in source.text:
             message = "found an ASTRA-sim system file, expected a network (--system takes this one)"
-            raise source.refusal("not-a-cluster-file", message, source.place(first.start(1)))
+            raise source.make_error("not-a-cluster-file", message, source.locate(first.start(1)))
         return read_network_json(source)
     is_toml = re.match(r"\[|[\w.\"'-]+[ \t]*=", first[1])
     return read_cluster_toml(source) if is_toml else read_network_yml(source)

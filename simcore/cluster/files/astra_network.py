@@ -41,19 +41,19 @@ class _Item(NamedTuple):
     """One scalar of the file and its (line, column)."""
 
     text: str
-    place: tuple[int, int]
+    location: tuple[int, int]
 
 
 def read_network_yml(source: ClusterText) -> Settings:
     """The dimensions of a `network.yml`, bandwidths in bytes per ns. Raises InputError."""
-    lists, ignored = _lists(source)
+    lists, ignored = _read_lists(source)
     counts = {key: len(lists[key]) for key in _KEYS}
     for key in _KEYS[1:]:
         if counts[key] != counts["topology"]:
             message = (
                 f"found {counts[key]} values of {key}, expected {counts['topology']}, as many as of topology"
             )
-            raise source.refusal(_YML_CODE, message, lists[key][0].place)
+            raise source.make_error(_YML_CODE, message, lists[key][0].location)
     dims = []
     for kind, size, bandwidth, latency in zip(*(lists[key] for key in _KEYS), strict=True):
         if kind.text not in KINDS:
@@ -67,74 +67,78 @@ def read_network_yml(source: ClusterText) -> Settings:
             raise _wrong(source, "latency", latency, "a number from 0 to 1e9 (ns a hop)")
         gbps = bytes_per_ns(bandwidth.text)
         dims.append(Dimension(KINDS[kind.text], int(size.text), gbps, latency_ns))
-    return Settings(dims=tuple(dims), diagnostics=source.ignored(ignored))
+    return Settings(dims=tuple(dims), diagnostics=source.note_ignored(ignored))
 
 
-def _lists(source: ClusterText) -> tuple[dict[str, list[_Item]], list[tuple[str, tuple[int, int]]]]:
+def _read_lists(source: ClusterText) -> tuple[dict[str, list[_Item]], list[tuple[str, tuple[int, int]]]]:
     """The four lists, and the other keys with their places."""
-    root = _root(source)
+    root = _compose_root(source)
     lists: dict[str, list[_Item]] = {}
     ignored = []
     if root is None or root.id != "mapping":
-        found = "nothing" if root is None else f"a {root.id}"
-        place = (1, 1) if root is None else _place(root)
-        raise source.refusal(_YML_CODE, f"found {found}, expected the keys {', '.join(_KEYS)}", place)
+        actual = "nothing" if root is None else f"a {root.id}"
+        location = (1, 1) if root is None else _location_of(root)
+        raise source.make_error(_YML_CODE, f"found {actual}, expected the keys {', '.join(_KEYS)}", location)
     for key, value in root.value:
         name = key.value if key.id == "scalar" else key.id
         if name not in _KEYS:
-            ignored.append((str(name), _place(key)))
+            ignored.append((str(name), _location_of(key)))
             continue
         if value.id != "sequence" or not value.value:
-            found = quoted(value.value) if value.id == "scalar" else f"an empty {value.id}"
-            raise source.refusal(_YML_CODE, f"found {found} for {name}, expected a list", _place(value))
+            actual = quoted(value.value) if value.id == "scalar" else f"an empty {value.id}"
+            raise source.make_error(
+                _YML_CODE, f"found {actual} for {name}, expected a list", _location_of(value)
+            )
         for item in value.value:
             if item.id != "scalar":
                 message = f"found a {item.id} in {name}, expected a single value"
-                raise source.refusal(_YML_CODE, message, _place(item))
-        lists[name] = [_Item(item.value, _place(item)) for item in value.value]
+                raise source.make_error(_YML_CODE, message, _location_of(item))
+        lists[name] = [_Item(item.value, _location_of(item)) for item in value.value]
     for key in _KEYS:
         if key not in lists:
             message = f"found no {key}, expected the keys {', '.join(_KEYS)}"
-            raise source.refusal(_YML_CODE, message, _place(root))
+            raise source.make_error(_YML_CODE, message, _location_of(root))
     return lists, ignored
 
 
-def _root(source: ClusterText) -> yaml.Node | None:
+def _compose_root(source: ClusterText) -> yaml.Node | None:
     """The file as nodes with places; nothing of it is constructed."""
     # Imported here: only a network.yml needs it, and it takes longer than a price.
     import yaml
 
     if len(source.text) > _MOST_CHARACTERS:
         message = f"found more than {_MOST_CHARACTERS} characters, expected the keys {', '.join(_KEYS)}"
-        raise source.refusal(_YML_CODE, message)
+        raise source.make_error(_YML_CODE, message)
     try:
         return yaml.compose(source.text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        place = (mark.line + 1, mark.column + 1) if mark else None
+        location = (mark.line + 1, mark.column + 1) if mark else None
         # The problem may quote an alias that is as long as the file.
         message = f"this is not YAML: {printable(error.problem or 'found no document')}"
-        raise source.refusal(_YML_CODE, message, place) from None
+        raise source.make_error(_YML_CODE, message, location) from None
     except yaml.reader.ReaderError as error:
         code = error.character if isinstance(error.character, int) else ord(error.character)
         message = f"this is not YAML: found character U+{code:04X}"
-        raise source.refusal(_YML_CODE, message, source.place(error.position)) from None
+        raise source.make_error(_YML_CODE, message, source.locate(error.position)) from None
     except (ValueError, OverflowError):
         # Of an escape like "\\U7ccccccc" the reader makes a character without a look at its number.
         escapes = re.finditer(r"\\U([0-9A-Fa-f]{8})", source.text)
         at = next((escape.start() for escape in escapes if int(escape[1], 16) > sys.maxunicode), 0)
         message = r"this is not YAML: an escape \U stands for no character"
-        raise source.refusal(_YML_CODE, message, source.place(at)) from None
+        raise source.make_error(_YML_CODE, message, source.locate(at)) from None
     except RecursionError:
-        raise source.refusal(_YML_CODE, "found too many nested lists, expected one list a key") from None
+        raise source.make_error(_YML_CODE, "found too many nested lists, expected one list a key") from None
 
 
-def _place(node: yaml.Node) -> tuple[int, int]:
+def _location_of(node: yaml.Node) -> tuple[int, int]:
     return node.start_mark.line + 1, node.start_mark.column + 1
 
 
 def _wrong(source: ClusterText, key: str, item: _Item, expected: str) -> Exception:
-    return source.refusal(_YML_CODE, f"found {quoted(item.text)} in {key}, expected {expected}", item.place)
+    return source.make_error(
+        _YML_CODE, f"found {quoted(item.text)} in {key}, expected {expected}", item.location
+    )
 
 
 _JSON_CODE = "network-json"
@@ -142,9 +146,9 @@ _WHAT = "an ASTRA-sim 1.0 network"
 # What ASTRA-sim 1.0 takes for the local memory when it prices a reduction, GB/s.
 LOCAL_MEMORY = 500_000.0
 _TOPOLOGIES = "topologies-per-dim"
-_PRICED = (_TOPOLOGIES, "units-count", "links-count", "link-latency", "link-bandwidth")
-_UNPRICED = ("nic-latency", "router-latency", "hbm-latency", "hbm-scale")
-_SILENT = ("topology-name", "dimension-type", "dimensions-count", "hbm-bandwidth", *_UNPRICED)
+_PRICED_KEYS = (_TOPOLOGIES, "units-count", "links-count", "link-latency", "link-bandwidth")
+_UNPRICED_KEYS = ("nic-latency", "router-latency", "hbm-latency", "hbm-scale")
+_SILENT_KEYS = ("topology-name", "dimension-type", "dimensions-count", "hbm-bandwidth", *_UNPRICED_KEYS)
 
 
 def read_network_json(source: ClusterText) -> Settings:
@@ -152,38 +156,38 @@ def read_network_json(source: ClusterText) -> Settings:
     entries = json_entries(source, _JSON_CODE, _WHAT)
     topologies = entries.list_of(_TOPOLOGIES)
     count = len(topologies)
-    columns = [topologies, *[entries.list_of(key, count) for key in _PRICED[1:]]]
+    columns = [topologies, *[entries.list_of(key, count) for key in _PRICED_KEYS[1:]]]
     dims = []
     for index, (topology, units, links, latency, bandwidth) in enumerate(zip(*columns, strict=True)):
         if topology not in KINDS:
-            raise entries.wrong(_TOPOLOGIES, "Ring, FullyConnected or Switch", index)
+            raise entries.make_error(_TOPOLOGIES, "Ring, FullyConnected or Switch", index)
         for key, value, most in (("units-count", units, MOST_NPUS), ("links-count", links, 10**6)):
             if not is_number(value) or value != int(value) or not 1 <= value <= most:
-                raise entries.wrong(key, f"a whole number from 1 to {most}", index)
+                raise entries.make_error(key, f"a whole number from 1 to {most}", index)
         if not is_number(latency) or not LATENCIES[0] <= latency <= LATENCIES[1]:
-            raise entries.wrong("link-latency", "a number from 0 to 1e9 (ns a hop)", index)
+            raise entries.make_error("link-latency", "a number from 0 to 1e9 (ns a hop)", index)
         if not is_number(bandwidth) or not BANDWIDTHS[0] <= bandwidth <= BANDWIDTHS[1]:
-            raise entries.wrong("link-bandwidth", "a number from 1e-6 to 1e9 (GiB/s)", index)
+            raise entries.make_error("link-bandwidth", "a number from 1e-6 to 1e9 (GiB/s)", index)
         share = Fraction(int(links), max(int(units) - 1, 1) if topology == "FullyConnected" else 1)
         gbps = float(Fraction(str(bandwidth)) * share * 2**30 / 10**9)
         dims.append(Dimension(KINDS[topology], int(units), gbps, float(latency)))
     return Settings(
         dims=tuple(dims),
         local_mem_bandwidth=LOCAL_MEMORY,
-        diagnostics=(*_unpriced(entries), *_unknown(entries)),
+        diagnostics=(*_warn_of_delays(entries), *_note_unknown_keys(entries)),
     )
 
 
-def _unpriced(entries: Entries) -> list[Diagnostic]:
+def _warn_of_delays(entries: Entries) -> list[Diagnostic]:
     """A warning for each delay that is there and that no price has."""
     diagnostics = []
-    for key in _UNPRICED:
+    for key in _UNPRICED_KEYS:
         if key not in entries.by_key:
             continue
         entry = entries.by_key[key]
         values = entry.value if isinstance(entry.value, list) else [entry.value]
         if any(value != 0 for value in values):
-            line, column = entries.source.place(entry.key_at)
+            line, column = entries.source.locate(entry.key_at)
             message = f"found a {key} other than 0, which no price here has: ignored"
             diagnostics.append(
                 Diagnostic("warning", "network-delay-ignored", message, entries.source.path, line, column)
@@ -191,9 +195,11 @@ def _unpriced(entries: Entries) -> list[Diagnostic]:
     return diagnostics
 
 
-def _unknown(entries: Entries) -> tuple[Diagnostic, ...]:
-    known = (*_PRICED, *_SILENT)
-    places = [
-        (key, entries.source.place(entry.key_at)) for key, entry in entries.by_key.items() if key not in known
+def _note_unknown_keys(entries: Entries) -> tuple[Diagnostic, ...]:
+    known_keys = (*_PRICED_KEYS, *_SILENT_KEYS)
+    unknown_keys = [
+        (key, entries.source.locate(entry.key_at))
+        for key, entry in entries.by_key.items()
+        if key not in known_keys
     ]
-    return entries.source.ignored(places)
+    return entries.source.note_ignored(unknown_keys)

@@ -56,7 +56,7 @@ def read_system(source: ClusterText, dimensions: int) -> Settings:
     )
     memory = by_key.get("local-mem-bw")
     if memory and not (is_number(memory.value) and BANDWIDTHS[0] <= memory.value <= BANDWIDTHS[1]):
-        raise entries.wrong("local-mem-bw", "a number from 1e-6 to 1e9 (GB/s)")
+        raise entries.make_error("local-mem-bw", "a number from 1e-6 to 1e9 (GB/s)")
     default_memory = LOCAL_MEMORY if is_first or not is_json else 1600.0
     return Settings(
         by_collective=by_collective,
@@ -68,8 +68,8 @@ def read_system(source: ClusterText, dimensions: int) -> Settings:
         optimization=_word(entries, "collective-optimization", OPTIMIZATIONS),
         newest_first=_word(entries, "scheduling-policy", _ORDERS) == "LIFO",
         diagnostics=(
-            *source.ignored(
-                [(key, source.place(entry.key_at)) for key, entry in by_key.items() if key not in _KEYS]
+            *source.note_ignored(
+                [(key, source.locate(entry.key_at)) for key, entry in by_key.items() if key not in _KEYS]
             ),
             *_other_schedulers(entries),
         ),
@@ -82,7 +82,7 @@ def _word(entries: Entries, key: str, words: tuple[Any, ...]) -> Any:
         return words[0]
     value = entries.by_key[key].value
     if value not in words:
-        raise entries.wrong(key, either(words) if len(words) > 1 else words[0])
+        raise entries.make_error(key, either(words) if len(words) > 1 else words[0])
     return value
 
 
@@ -92,7 +92,7 @@ def _other_schedulers(entries: Entries) -> list[Diagnostic]:
     for key, simulated in _SCHEDULERS.items():
         if key in entries.by_key and entries.by_key[key].value != simulated:
             entry = entries.by_key[key]
-            line, column = entries.source.place(entry.at)
+            line, column = entries.source.locate(entry.at)
             message = f"found {quoted(entry.value)} for {key}, expected {simulated}; {simulated} is simulated"
             other_schedulers.append(
                 Diagnostic("warning", "scheduler-ignored", message, entries.source.path, line, column)
@@ -105,20 +105,20 @@ def _algorithms(entries: Entries, key: str, dimensions: int) -> Algorithms:
     entry = entries.by_key[key]
     is_joined = isinstance(entry.value, str)
     if not is_joined and not isinstance(entry.value, list):
-        raise entries.wrong(key, "a list of one algorithm a dimension")
+        raise entries.make_error(key, "a list of one algorithm a dimension")
     names: list[str | None] = []
     for index, name in enumerate(entry.value.split("_") if is_joined else entry.value):
         algorithm = algorithm_named(name)
         if algorithm is None:
             message = f"found {quoted(name)} in {key}, expected {ALGORITHMS_EXPECTED}"
             at = entry.at if is_joined else entry.items_at[index]
-            raise entries.source.refusal(_CODE, message, entries.source.place(at))
+            raise entries.source.make_error(_CODE, message, entries.source.locate(at))
         names.append(algorithm)
     if len(names) == 1 and str(names[0]).startswith("one-"):
         names += [None] * (dimensions - 1)
     if len(names) != dimensions:
         message = f"found {len(names)} in {key}, expected {dimensions}, one a dimension of the network"
-        raise entries.source.refusal(_CODE, message, entries.source.place(entry.at))
+        raise entries.source.make_error(_CODE, message, entries.source.locate(entry.at))
     return tuple(names)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from simcore.cluster.files.source import ClusterText, quoted
 from simcore.cluster.parsing import BANDWIDTHS, Settings, either, parse_algorithm, parse_dimension
 from simcore.diagnostics import InputError, UsageError
-from simcore.model.toml_text import TomlProblem, parse_toml, place_of_key
+from simcore.model.toml_text import TomlProblem, locate_key, parse_toml
 from simcore.names import OPTIMIZATIONS, Optimization
 from simcore.parameters import MOST_CHUNKS
 
@@ -32,11 +32,11 @@ def read_cluster_toml(source: ClusterText) -> Settings:
     table = _table(source)
     for key in table:
         if key not in _KEYS:
-            raise source.refusal(
-                _CODE, f"found {quoted(key)}, expected {either(_KEYS)}", place_of_key(source.text, key)
+            raise source.make_error(
+                _CODE, f"found {quoted(key)}, expected {either(_KEYS)}", locate_key(source.text, key)
             )
     if "dim" not in table:
-        raise source.refusal(_CODE, 'found no dim, expected for example dim = ["switch:8:450:500"]')
+        raise source.make_error(_CODE, 'found no dim, expected for example dim = ["switch:8:450:500"]')
     dims = [_parsed(source, "dim", text, parse_dimension) for text in _texts(source, table, "dim")]
     algorithms = [
         _parsed(source, "algorithm", text, lambda text: parse_algorithm(text, dims))
@@ -62,7 +62,7 @@ def _table(source: ClusterText) -> dict[str, Any]:
     try:
         return parse_toml(source.text, "single values")
     except TomlProblem as problem:
-        raise source.refusal(_CODE, problem.message, problem.place) from None
+        raise source.make_error(_CODE, problem.message, problem.location) from None
 
 
 def _texts(source: ClusterText, table: dict[str, Any], key: str) -> list[str]:
@@ -80,7 +80,7 @@ def _parsed(source: ClusterText, key: str, text: str, parse: Any) -> Any:
         return parse(text)
     except UsageError as error:
         message = f"{key} {str(error).removeprefix('--' + key + ' ')}"
-        raise source.refusal(_CODE, message, place_of_key(source.text, key, text)) from None
+        raise source.make_error(_CODE, message, locate_key(source.text, key, text)) from None
 
 
 def _count(source: ClusterText, table: dict[str, Any], key: str, least: int, most: int) -> int | None:
@@ -97,6 +97,6 @@ def _is_number(value: object) -> bool:
 
 
 def _wrong(source: ClusterText, key: str, value: object, expected: str) -> InputError:
-    return source.refusal(
-        _CODE, f"found {quoted(value)} for {key}, expected {expected}", place_of_key(source.text, key)
+    return source.make_error(
+        _CODE, f"found {quoted(value)} for {key}, expected {expected}", locate_key(source.text, key)
     )

@@ -12,7 +12,7 @@ import stat
 from typing import Any
 
 from simcore.diagnostics import Diagnostic, InputError, printable
-from simcore.model.toml_text import place_at
+from simcore.model.toml_text import location_at
 from simcore.records import NamedTuple
 
 # A cluster is a page of text; more is another kind of file.
@@ -31,15 +31,15 @@ class ClusterText:
             mode = os.stat(self.path).st_mode
             if not stat.S_ISREG(mode):
                 kind = "a directory" if stat.S_ISDIR(mode) else "no regular file"
-                raise self.refusal("not-a-cluster-file", f"found {kind}, expected a file")
+                raise self.make_error("not-a-cluster-file", f"found {kind}, expected a file")
             with open(self.path, "rb") as file:
                 data = file.read(_MOST_BYTES + 1)
         except OSError as error:
-            raise self.refusal("unreadable-file", f"the file cannot be read: {error.strerror}") from None
+            raise self.make_error("unreadable-file", f"the file cannot be read: {error.strerror}") from None
         except ValueError:  # a NUL character in the path
-            raise self.refusal("no-such-file", "there is no such file") from None
+            raise self.make_error("no-such-file", "there is no such file") from None
         if len(data) > _MOST_BYTES:
-            raise self.refusal("not-a-cluster-file", "found more than 1 MiB, expected a cluster file")
+            raise self.make_error("not-a-cluster-file", "found more than 1 MiB, expected a cluster file")
         try:
             return data.decode("utf-8-sig").replace("\r\n", "\n")
         except UnicodeDecodeError as error:
@@ -47,20 +47,20 @@ class ClusterText:
             message = f"found byte 0x{data[error.start]:02x}, expected UTF-8 text"
             raise InputError(Diagnostic("error", "not-a-cluster-file", message, self.path, line)) from None
 
-    def place(self, offset: int) -> tuple[int, int]:
+    def locate(self, offset: int) -> tuple[int, int]:
         """Line and column of the character at `offset`, from 1."""
-        return place_at(self.text, offset)
+        return location_at(self.text, offset)
 
-    def refusal(self, code: str, message: str, place: tuple[int, int] | None = None) -> InputError:
+    def make_error(self, code: str, message: str, location: tuple[int, int] | None = None) -> InputError:
         """The error that says what was found and what was expected, at a (line, column)."""
-        line, column = place or (None, None)
+        line, column = location or (None, None)
         return InputError(Diagnostic("error", code, message, self.path, line, column))
 
-    def ignored(self, keys: list[tuple[str, tuple[int, int]]]) -> tuple[Diagnostic, ...]:
+    def note_ignored(self, keys: list[tuple[str, tuple[int, int]]]) -> tuple[Diagnostic, ...]:
         """A note for each key that means nothing here."""
         return tuple(
-            Diagnostic("note", "cluster-key-ignored", f"{quoted(key)} is ignored", self.path, *place)
-            for key, place in keys
+            Diagnostic("note", "cluster-key-ignored", f"{quoted(key)} is ignored", self.path, *location)
+            for key, location in keys
         )
 
 
@@ -85,19 +85,19 @@ class KeyEntry(NamedTuple):
 class Entries:
     """The entries of one file by key. code: of its errors. what: the kind of file, for messages."""
 
-    def __init__(self, source: ClusterText, code: str, what: str, by_key: dict[str, KeyEntry]) -> None:
+    def __init__(self, source: ClusterText, code: str, file_kind: str, by_key: dict[str, KeyEntry]) -> None:
         self.source = source
         self.code = code
-        self.what = what
+        self.file_kind = file_kind
         self.by_key = by_key
 
-    def wrong(self, key: str, expected: str, item: int | None = None) -> InputError:
+    def make_error(self, key: str, expected: str, item: int | None = None) -> InputError:
         """The error that a value does not fit, or with `item` that a list's item does not."""
         entry = self.by_key[key]
         value, at = (entry.value, entry.at) if item is None else (entry.value[item], entry.items_at[item])
-        shown = value if isinstance(value, str) else json.dumps(value)
-        message = f"found {quoted(shown)} {'for' if item is None else 'in'} {key}, expected {expected}"
-        return self.source.refusal(self.code, message, self.source.place(at))
+        value_text = value if isinstance(value, str) else json.dumps(value)
+        message = f"found {quoted(value_text)} {'for' if item is None else 'in'} {key}, expected {expected}"
+        return self.source.make_error(self.code, message, self.source.locate(at))
 
     def count(self, key: str, default: int, least: int, most: int) -> int:
         """A whole number. Raises InputError."""
@@ -105,19 +105,19 @@ class Entries:
             return default
         value = self.by_key[key].value
         if not is_number(value) or value != int(value) or not least <= value <= most:
-            raise self.wrong(key, f"a whole number from {least} to {most}")
+            raise self.make_error(key, f"a whole number from {least} to {most}")
         return int(value)
 
     def list_of(self, key: str, length: int | None = None) -> list[Any]:
         """A list that is not empty and, if given, of so many items. Raises InputError."""
         if key not in self.by_key:
-            message = f"found no {key}, expected {self.what}: a list of values, one a dimension"
-            raise self.source.refusal(self.code, message, self.source.place(0))
+            message = f"found no {key}, expected {self.file_kind}: a list of values, one a dimension"
+            raise self.source.make_error(self.code, message, self.source.locate(0))
         value = self.by_key[key].value
         if not isinstance(value, list) or not value or (length is not None and len(value) != length):
-            raise self.wrong(key, f"a list of {length or 'values'}, one a dimension")
+            raise self.make_error(key, f"a list of {length or 'values'}, one a dimension")
         if any(isinstance(item, list | dict) for item in value):
-            raise self.wrong(key, "a list of single values")
+            raise self.make_error(key, "a list of single values")
         return value
 
 
@@ -126,18 +126,18 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
 
 
-def json_entries(source: ClusterText, code: str, what: str) -> Entries:
+def json_entries(source: ClusterText, code: str, file_kind: str) -> Entries:
     """The entries of a JSON object. Raises InputError when it is none."""
     try:
         root = json.loads(source.text)
     except json.JSONDecodeError as error:
-        raise source.refusal(code, f"this is not JSON: {error.msg}", source.place(error.pos)) from None
+        raise source.make_error(code, f"this is not JSON: {error.msg}", source.locate(error.pos)) from None
     except RecursionError:
-        raise source.refusal(code, "found too many nested lists, expected an object") from None
+        raise source.make_error(code, "found too many nested lists, expected an object") from None
     except ValueError:  # a number of more than 4300 digits
-        raise source.refusal(code, f"found a number that is too long, expected {what}") from None
+        raise source.make_error(code, f"found a number that is too long, expected {file_kind}") from None
     if not isinstance(root, dict):
-        raise source.refusal(code, f"found no object, expected {what}", source.place(0))
+        raise source.make_error(code, f"found no object, expected {file_kind}", source.locate(0))
     entries: dict[str, KeyEntry] = {}
     depth = 0
     before = key = ""
@@ -155,10 +155,10 @@ def json_entries(source: ClusterText, code: str, what: str) -> Entries:
         if text in "[{":
             depth += 1
         before = text
-    return Entries(source, code, what, entries)
+    return Entries(source, code, file_kind, entries)
 
 
-def line_entries(source: ClusterText, code: str, what: str) -> Entries:
+def line_entries(source: ClusterText, code: str, file_kind: str) -> Entries:
     """The entries of `key: value` lines, numbers as numbers; other lines are an error."""
     entries: dict[str, KeyEntry] = {}
     offset = 0
@@ -171,7 +171,7 @@ def line_entries(source: ClusterText, code: str, what: str) -> Entries:
                 value = float(text) if "." in text else int(text)
             entries[entry[1]] = KeyEntry(value, offset + entry.start(1), offset + entry.start(2), [])
         elif line.strip():
-            message = f"found {quoted(line.strip())}, expected {what}: lines of `key: value`"
-            raise source.refusal(code, message, source.place(offset))
+            message = f"found {quoted(line.strip())}, expected {file_kind}: lines of `key: value`"
+            raise source.make_error(code, message, source.locate(offset))
         offset += len(line) + 1
-    return Entries(source, code, what, entries)
+    return Entries(source, code, file_kind, entries)

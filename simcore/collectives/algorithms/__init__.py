@@ -26,4 +26,4 @@ def algorithm_named(name: str) -> Algorithm:
         algorithm = windowed_direct(window)
     else:
         algorithm = import_module(f"{__name__}.{on_dimension.replace('-', '_')}").ALGORITHM
-    return algorithm._replace(whole=name != on_dimension)
+    return algorithm._replace(takes_flat_group=name != on_dimension)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from simcore.collectives.algorithm import Algorithm, Messages, Reductions, Steps
-from simcore.collectives.reach import Reach
+from simcore.collectives.algorithm_scope import AlgorithmScope
 
 
-def halving_doubling_steps(leg: Reach, collective: str, size: int) -> Steps:
+def halving_doubling_steps(scope: AlgorithmScope, collective: str, size: int) -> Steps:
     """Halving-doubling on N = 2^k members with S bytes.
 
     Reduce-scatter: k rounds, the j-th with floor(S / 2^j) bytes at distance 2^(j-1).
@@ -14,19 +14,19 @@ def halving_doubling_steps(leg: Reach, collective: str, size: int) -> Steps:
     the rounds of a reduce-scatter, and back. There are k-1 reductions, the j-th of
     floor(S / 2^(j+1)) bytes.
     """
-    members = leg.members
+    members = scope.members
     rounds = members.bit_length() - 1
     if collective == "ALLGATHER":
-        return Steps([_round(leg, members >> (j + 1), size << j) for j in range(rounds)], [])
-    messages = [_round(leg, 1 << (j - 1), size >> j) for j in range(1, rounds + 1)]
+        return Steps([_round(scope, members >> (j + 1), size << j) for j in range(rounds)], [])
+    messages = [_round(scope, 1 << (j - 1), size >> j) for j in range(1, rounds + 1)]
     reductions = [Reductions(1, size >> j) for j in range(2, rounds + 1)]
     if collective == "ALLREDUCE":
         messages += messages[::-1]
     return Steps(messages, reductions)
 
 
-def _round(leg: Reach, distance: int, size: int) -> Messages:
-    return Messages(1, leg.farthest_partners(distance), size)
+def _round(scope: AlgorithmScope, distance: int, size: int) -> Messages:
+    return Messages(1, scope.farthest_partners(distance), size)
 
 
 ALGORITHM = Algorithm(halving_doubling_steps, power_of_two=True, has_alltoall=False)

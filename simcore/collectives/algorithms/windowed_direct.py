@@ -7,8 +7,8 @@ from functools import partial
 from heapq import heappop, heappush
 
 from simcore.collectives.algorithm import Algorithm, Messages, Reductions, Steps
+from simcore.collectives.algorithm_scope import AlgorithmScope, Route
 from simcore.collectives.algorithms.direct import direct_steps, windowed_loads
-from simcore.collectives.reach import Reach, Route
 
 
 def windowed_direct(window: int) -> Algorithm:
@@ -16,7 +16,7 @@ def windowed_direct(window: int) -> Algorithm:
     return Algorithm(partial(windowed_direct_steps, window), port_loads=partial(windowed_loads, window))
 
 
-def windowed_direct_steps(window: int, leg: Reach, collective: str, size: int) -> Steps:
+def windowed_direct_steps(window: int, scope: AlgorithmScope, collective: str, size: int) -> Steps:
     """Direct on N members with S bytes, each rank with at most `window` messages in flight.
 
     A rank sends to the members after it, in order; each message that has come in lets the next
@@ -25,24 +25,26 @@ def windowed_direct_steps(window: int, leg: Reach, collective: str, size: int) -
     The messages of an all-to-all that are in flight together share the port that carries them.
     With N-1 or more in flight this is `direct`.
     """
-    peers = leg.members - 1
+    peers = scope.members - 1
     if window >= peers:
-        return direct_steps(leg, collective, size)
-    packet = size if collective == "ALLGATHER" else size // leg.members
+        return direct_steps(scope, collective, size)
+    packet = size if collective == "ALLGATHER" else size // scope.members
     carried = packet
     if collective == "ALLTOALL":
-        carried *= min(window, max(messages for _, messages in leg.port_loads()))
-    if leg.is_even_ring():
-        ways = [Route(leg.dimension, hops) for hops in leg.ring_hops()]
+        carried *= min(window, max(messages for _, messages in scope.port_loads()))
+    if scope.is_even_ring():
+        routes = [Route(scope.dimension, hops) for hops in scope.ring_hops()]
     else:
-        ways = [leg.farthest(carried)] * peers
-    taken = {way: leg.message_ns(way, carried) for way in set(ways)}
-    delay = leg.cluster.endpoint_delay_ns
-    chain = _slowest_chain(window, collective, [taken[way] for way in ways], delay, leg.reduction_ns(packet))
-    messages = Counter(ways[message % peers] for message, _ in chain)
+        routes = [scope.farthest(carried)] * peers
+    route_ns = {route: scope.message_ns(route, carried) for route in set(routes)}
+    delay = scope.cluster.endpoint_delay_ns
+    chain = _slowest_chain(
+        window, collective, [route_ns[route] for route in routes], delay, scope.reduction_ns(packet)
+    )
+    messages = Counter(routes[message % peers] for message, _ in chain)
     reductions = sum(reduced for _, reduced in chain)
     return Steps(
-        [Messages(times, way, carried) for way, times in sorted(messages.items())],
+        [Messages(times, route, carried) for route, times in sorted(messages.items())],
         [Reductions(reductions, packet)] if reductions else [],
     )
 
@@ -64,7 +66,7 @@ def _slowest_chain(
     total = 2 * peers if is_all_reduce else peers
     released_by: list[int] = []
     reduced = [False] * total
-    sent = received = free = 0
+    sent_count = received = free = 0
     # (time, order, message, has arrived): first the window's own packets, then each message twice.
     events = [(delay_ns, slot, -1, True) for slot in range(window)]
     order = window
@@ -72,8 +74,8 @@ def _slowest_chain(
     while events:
         now, _, message, arrived = heappop(events)
         if not arrived:
-            block, place = divmod(received + window, 2 * window)
-            is_reduced = place >= window and (
+            block, position = divmod(received + window, 2 * window)
+            is_reduced = position >= window and (
                 collective == "REDUCESCATTER" or (is_all_reduce and block % 2 == 0)
             )
             reduced[message] = is_reduced
@@ -84,13 +86,13 @@ def _slowest_chain(
         last = message
         free += 1
         releases = 1
-        if is_all_reduce and total - sent <= peers:
+        if is_all_reduce and total - sent_count <= peers:
             releases = window if received >= peers else 0
-        for _ in range(min(releases, free, total - sent)):
+        for _ in range(min(releases, free, total - sent_count)):
             order += 1
-            heappush(events, (now + message_ns[sent % peers], order, sent, False))
+            heappush(events, (now + message_ns[sent_count % peers], order, sent_count, False))
             released_by.append(message)
-            sent += 1
+            sent_count += 1
             free -= 1
     chain = []
     while last >= 0:

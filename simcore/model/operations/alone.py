@@ -48,7 +48,7 @@ class Kind(Struct, frozen=True):
     optional: Mapping[str, int] = {}
 
 
-class Priced(Struct):
+class OperationTimes(Struct):
     """Operations of one kind and what they take on a GPU, a column each.
 
     sizes: by name. seconds: with the launch. bounds: `compute`, `memory` or `launch`. flops: that each
@@ -87,24 +87,24 @@ class Priced(Struct):
             column.append(size)
         self.precisions.append(precision)
         self.seconds.append(time.seconds)
-        self.bounds.append(time.bound)
+        self.bounds.append(time.bound_by)
         self.flops.append(time.flops)
 
 
-def price_sizes(gpu: Gpu, kind: str, precision: str, sizes: Mapping[str, int]) -> Priced:
+def price_sizes(gpu: Gpu, kind: str, precision: str, sizes: Mapping[str, int]) -> OperationTimes:
     """Returns one operation and what it takes. sizes: all but those that are optional.
 
     Raises `UsageError` for a precision that the GPU does not compute this kind in, and for sizes that do not
     fit together.
     """
     _check_precision(gpu, kind, precision)
-    priced = _nothing(gpu, kind)
+    result = _empty_result(gpu, kind)
     sizes = {**KINDS[kind].optional, **sizes}
-    priced.add(precision, [sizes[name] for name in priced.sizes])
-    return priced
+    result.add(precision, [sizes[name] for name in result.sizes])
+    return result
 
 
-def price_file(gpu: Gpu, kind: str, path: str, precision: str | None = None) -> Priced:
+def price_file(gpu: Gpu, kind: str, path: str, precision: str | None = None) -> OperationTimes:
     """Returns the operation of each row of a CSV file, in its order, and what it takes.
 
     precision: where the file has no column of it. Raises InputError with the line and what was found there.
@@ -120,7 +120,7 @@ def price_file(gpu: Gpu, kind: str, path: str, precision: str | None = None) -> 
     data = io.BytesIO(read_file(path, _MOST_BYTES))
     # Bytes that are no text are kept: in columns that nobody asks for they do no harm.
     text = io.TextIOWrapper(data, "utf-8-sig", "surrogateescape", newline="")
-    priced = _nothing(gpu, kind)
+    result = _empty_result(gpu, kind)
     heading: _Heading | None = None
     line = next_line = 1
     try:
@@ -131,34 +131,34 @@ def price_file(gpu: Gpu, kind: str, path: str, precision: str | None = None) -> 
             if not any(map(str.strip, row)):
                 continue
             if heading is None:
-                heading = _heading(kind, [word.strip() for word in row], precision)
+                heading = _parse_heading(kind, [word.strip() for word in row], precision)
             else:
-                _add_row(priced, heading, row)
+                _add_row(result, heading, row)
         line = 1
-        if not priced.seconds:
-            found = "nothing" if heading is None else "a heading alone"
-            raise UsageError(f"found {found}, expected {_columns(kind)} and a row for each operation")
+        if not result.seconds:
+            content = "nothing" if heading is None else "a heading alone"
+            raise UsageError(f"found {content}, expected {_columns(kind)} and a row for each operation")
     except csv.Error as error:
         raise _refusal(path, next_line, f"found no CSV ({error}), expected {_columns(kind)}") from None
     except UsageError as error:
         raise _refusal(path, line, str(error)) from None
-    return priced
+    return result
 
 
 @lru_cache(maxsize=64)
 def precisions_of(gpu: Gpu, kind: str) -> tuple[str, ...]:
     """Returns the precisions that a GPU computes a kind of operation in."""
-    known = KINDS[kind]
-    found = []
+    kind_info = KINDS[kind]
+    available = []
     for precision in PRECISIONS:
         try:
             # What no product is computed in, no other operation is.
             product_time(gpu, precision, 1, 1, 1)
-            known.time(gpu, precision, *(1 for _ in known.columns))
+            kind_info.time(gpu, precision, *(1 for _ in kind_info.columns))
         except UsageError:
             continue
-        found.append(precision)
-    return tuple(found)
+        available.append(precision)
+    return tuple(available)
 
 
 def parse_whole(text: str) -> int | None:
@@ -170,8 +170,8 @@ def parse_whole(text: str) -> int | None:
 
 
 def _product(gpu: Gpu, precision: str, m: int, n: int, k: int) -> OperationTime:
-    found = _product_time(gpu, precision, m, n, k)
-    return OperationTime(found.seconds, found.bound, 2.0 * m * n * k)
+    product = _product_time(gpu, precision, m, n, k)
+    return OperationTime(product.seconds, product.bound_by, 2.0 * m * n * k)
 
 
 def _attention(
@@ -234,24 +234,24 @@ KINDS = {
 }
 
 
-def _nothing(gpu: Gpu, kind: str) -> Priced:
+def _empty_result(gpu: Gpu, kind: str) -> OperationTimes:
     sizes = {name: array("q") for name in KINDS[kind].columns}
-    return Priced(gpu, kind, [], sizes, array("d"), [], array("d"))
+    return OperationTimes(gpu, kind, [], sizes, array("d"), [], array("d"))
 
 
-def _nearest_divisor(number: int, wanted: int) -> int:
+def _nearest_divisor(value: int, limit: int) -> int:
     """The greatest divisor of a number that is at most `wanted`."""
-    found, other = 1, 1
-    while other * other <= number:
-        if number % other == 0:
-            found = max([found, *(one for one in (other, number // other) if one <= wanted)])
+    best, other = 1, 1
+    while other * other <= value:
+        if value % other == 0:
+            best = max([best, *(one for one in (other, value // other) if one <= limit)])
         other += 1
-    return found
+    return best
 
 
 def _check_precision(gpu: Gpu, kind: str, precision: str) -> None:
     if precision not in precisions_of(gpu, kind):
-        raise UsageError(f"--precision {_shown(precision)}: {_expected(gpu, kind)}")
+        raise UsageError(f"--precision {_quote(precision)}: {_expected(gpu, kind)}")
 
 
 def _expected(gpu: Gpu, kind: str) -> str:
@@ -266,61 +266,61 @@ class _Heading(NamedTuple):
     """
 
     names: list[str]
-    places: list[tuple[int | None, int]]
-    typed: int | None
+    positions: list[tuple[int | None, int]]
+    precision_index: int | None
     precision: str
 
 
-def _heading(kind: str, names: list[str], precision: str | None) -> _Heading:
+def _parse_heading(kind: str, names: list[str], precision: str | None) -> _Heading:
     """Raises `UsageError` for a column that is missing, or there twice."""
-    known = KINDS[kind]
-    for column in (*known.columns.values(), known.types):
+    kind_info = KINDS[kind]
+    for column in (*kind_info.columns.values(), kind_info.types):
         if names.count(column) > 1:
             raise UsageError(f"found the column {column} {names.count(column)} times, expected it once")
-    found = f"found the columns {_shown(', '.join(names), 200)}, expected"
-    least = [column for name, column in known.columns.items() if name not in known.optional]
+    message = f"found the columns {_quote(', '.join(names), 200)}, expected"
+    least = [column for name, column in kind_info.columns.items() if name not in kind_info.optional]
     if not set(least) <= set(names):
-        raise UsageError(f"{found} {_columns(kind)}")
-    if known.types not in names and precision is None:
+        raise UsageError(f"{message} {_columns(kind)}")
+    if kind_info.types not in names and precision is None:
         # As bf16 a table of FP8 would have wrong times that nobody notices.
-        raise UsageError(f"{found} {known.types} beside them, or --precision")
-    places = [
-        (names.index(column) if column in names else None, known.optional.get(name, 1))
-        for name, column in known.columns.items()
+        raise UsageError(f"{message} {kind_info.types} beside them, or --precision")
+    positions = [
+        (names.index(column) if column in names else None, kind_info.optional.get(name, 1))
+        for name, column in kind_info.columns.items()
     ]
-    typed = names.index(known.types) if known.types in names else None
-    return _Heading(names, places, typed, precision or "")
+    precision_index = names.index(kind_info.types) if kind_info.types in names else None
+    return _Heading(names, positions, precision_index, precision or "")
 
 
-def _add_row(priced: Priced, heading: _Heading, row: list[str]) -> None:
+def _add_row(result: OperationTimes, heading: _Heading, row: list[str]) -> None:
     """Raises `UsageError` for a row that is no operation of the GPU."""
     names = heading.names
     if len(row) != len(names):
         cells = f"{len(row)} cell{'' if len(row) == 1 else 's'}"
         raise UsageError(f"found {cells}, expected {len(names)} as in the heading")
     precision = heading.precision
-    if heading.typed is not None:
-        word = row[heading.typed].strip()
+    if heading.precision_index is not None:
+        word = row[heading.precision_index].strip()
         precision = _TYPES.get(word, "")
-        if precision not in precisions_of(priced.gpu, priced.kind):
-            column = names[heading.typed]
-            raise UsageError(f"found {_shown(word)} for {column}, {_expected(priced.gpu, priced.kind)}")
+        if precision not in precisions_of(result.gpu, result.kind):
+            column = names[heading.precision_index]
+            raise UsageError(f"found {_quote(word)} for {column}, {_expected(result.gpu, result.kind)}")
     sizes = []
-    for place, size in heading.places:
-        whole = size if place is None else parse_whole(row[place])
+    for position, size in heading.positions:
+        whole = size if position is None else parse_whole(row[position])
         if whole is None:
-            found = f"found {_shown(row[place or 0].strip())} for {names[place or 0]}"
-            raise UsageError(f"{found}, expected {EXPECTED}")
+            message = f"found {_quote(row[position or 0].strip())} for {names[position or 0]}"
+            raise UsageError(f"{message}, expected {EXPECTED}")
         sizes.append(whole)
-    priced.add(precision, sizes)
+    result.add(precision, sizes)
 
 
 def _columns(kind: str) -> str:
-    known = KINDS[kind]
-    return f"the columns {', '.join([known.types, *known.columns.values()])}"
+    kind_info = KINDS[kind]
+    return f"the columns {', '.join([kind_info.types, *kind_info.columns.values()])}"
 
 
-def _shown(word: str, limit: int = 40) -> str:
+def _quote(word: str, limit: int = 40) -> str:
     return printable(word, limit) or "nothing"
 
 

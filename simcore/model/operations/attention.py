@@ -76,25 +76,25 @@ def attention_time(
     of_sequence = seq if keys is None else keys
     constants = _constants(gpu, precision, (head_dim + of_values) / 2)
     width = head_dim + of_values
-    seen = of_sequence / 2 if causal else float(of_sequence)
+    visible_keys = of_sequence / 2 if causal else float(of_sequence)
     copied = _BYTES * batch * of_sequence * kv_heads * width
-    moved = copied + _BYTES * batch * seq * heads * width
-    copies, computes = parts(constants, batch, seq, heads, width, seen, of_sequence, copied)
-    flops = 2.0 * width * batch * heads * seq * seen
-    memory = moved / constants.hbm
+    moved_bytes = copied + _BYTES * batch * seq * heads * width
+    copies, computes = part_times(constants, batch, seq, heads, width, visible_keys, of_sequence, copied)
+    flops = 2.0 * width * batch * heads * seq * visible_keys
+    memory = moved_bytes / constants.hbm
     computes = max(computes, flops / (gpu.peak_of(precision) * 1e12))
     longest = max(constants.launch, computes, copies, memory)
-    bound = "compute" if longest == computes else "launch" if longest == constants.launch else "memory"
-    return OperationTime(constants.launch + max(copies + computes, memory), bound, flops)
+    bound_by = "compute" if longest == computes else "launch" if longest == constants.launch else "memory"
+    return OperationTime(constants.launch + max(copies + computes, memory), bound_by, flops)
 
 
-def parts(
+def part_times(
     constants: Constants,
     batch: float,
     queries: float,
     heads: float,
     width: float,
-    seen: float,
+    visible_keys: float,
     keys: float,
     copied: float,
 ) -> tuple[float, float]:
@@ -102,7 +102,7 @@ def parts(
     seen: keys that a query sees on average, keys: that the last one does. copied: bytes. Arrays do as well.
     """
     each = 2 * width / constants.rate
-    even = batch * heads * queries * (seen + constants.extra) * each
+    even = batch * heads * queries * (visible_keys + constants.extra) * each
     last = constants.tail * TILE * constants.sms * keys * each
     computes = even + last
     computes = computes * (1 + constants.slow * computes / (computes + constants.slow_s))
@@ -117,7 +117,7 @@ def attention_backward_ratio(gpu: Gpu, head_dim: int) -> float:
     table = next(tables[name] for name in (*gpu.bases, "a100-80") if name in tables)
     base = find_gpu(gpu.bases[0]) if gpu.bases else gpu
     of_file = gpu.flash_forward / base.flash_forward * base.flash_backward / gpu.flash_backward
-    return of_file * _between(table["head_sizes"], table["ratio"], head_dim)
+    return of_file * _interpolate(table["head_sizes"], table["ratio"], head_dim)
 
 
 @lru_cache(maxsize=256)
@@ -125,15 +125,15 @@ def _constants(gpu: Gpu, precision: str, head_size: float) -> Constants:
     """Those of the nearest measured GPU, with the peak, SMs and memory of this one."""
     table, base = constants_for(gpu, "attention", precision)
     faster = gpu.peak_of(precision) / base.peak_of(precision) * gpu.flash_forward / base.flash_forward
-    found = [_of_head_size(table, key, head_size) for key in ("rate", "extra", "tail")]
+    values = [_constant_at(table, key, head_size) for key in ("rate", "extra", "tail")]
     sizes = table["head_sizes"]
     if len(sizes) == 1:
         other = tables_of("attention")[_RATIOS_OF][precision]
-        found = [
-            value * _of_head_size(other, key, head_size) / _of_head_size(other, key, sizes[0])
-            for key, value in zip(("rate", "extra", "tail"), found, strict=True)
+        values = [
+            value * _constant_at(other, key, head_size) / _constant_at(other, key, sizes[0])
+            for key, value in zip(("rate", "extra", "tail"), values, strict=True)
         ]
-    rate, extra, tail = found
+    rate, extra, tail = values
     hbm = gpu.hbm * 1e9
     return Constants(
         launch=table["launch_us"] * 1e-6,
@@ -148,18 +148,18 @@ def _constants(gpu: Gpu, precision: str, head_size: float) -> Constants:
     )
 
 
-def _of_head_size(table: dict[str, list[float]], key: str, head_size: float) -> float:
+def _constant_at(table: dict[str, list[float]], key: str, head_size: float) -> float:
     """Below the least measured head size, exponentials and not products take the time: the rate falls with
     it.
     """
     sizes = table["head_sizes"]
-    value = _between(sizes, table[key], head_size)
+    value = _interpolate(sizes, table[key], head_size)
     return (
         value * head_size / sizes[0] if key == "rate" and head_size < sizes[0] and len(sizes) > 1 else value
     )
 
 
-def _between(sizes: list[float], values: list[float], size: float) -> float:
+def _interpolate(sizes: list[float], values: list[float], size: float) -> float:
     """Interpolated over the logarithm of the size; beyond the ends, the value there."""
     if size <= sizes[0]:
         return values[0]

@@ -63,7 +63,7 @@ class Constants(NamedTuple):
     rate: float
     launch: float
     small: float
-    moved: float
+    row_element: float
     tail: float
     weights: float
     overlap: float
@@ -100,29 +100,29 @@ def experts_time(
     rows = experts * each
     own = rows if tokens is None else tokens
     every = experts if of is None else of
-    numbers = (2 + gated) * hidden * ffn
+    elements = (2 + gated) * hidden * ffn
     faster = []
     for constants in _kernels(gpu, precision):
         if every <= constants.most:
-            counted = 1 + constants.others * (every - experts) / experts
-            full = experts * rows_of_tiles(each, constants.small) * counted
+            expert_factor = 1 + constants.others * (every - experts) / experts
+            full = experts * rows_of_tiles(each, constants.small) * expert_factor
             products = [
-                product_parts(constants, experts * counted, rows * counted, full, columns, depth)
+                product_parts(constants, experts * expert_factor, rows * expert_factor, full, columns, depth)
                 for columns, depth in ((ffn * (1 + gated), hidden), (hidden, ffn))
             ]
-            around = passes(constants, own, topk, hidden, experts * counted)
-            time = around + sum(together(constants, *pair) for pair in products)
+            around = overhead_time(constants, own, topk, hidden, experts * expert_factor)
+            time = around + sum(overlapped_time(constants, *pair) for pair in products)
             computes, reads = (sum(pair[index] for pair in products) for index in range(2))
             longest = max(constants.launch, computes, reads)
-            bound = (
+            bound_by = (
                 "compute" if longest == computes else "launch" if longest == constants.launch else "memory"
             )
-            faster.append((time, bound))
+            faster.append((time, bound_by))
     time = float(sum(time**-SHARPNESS for time, _ in faster) ** (-1 / SHARPNESS))
     time *= _correction(gpu, precision, own, hidden, ffn, experts, topk, every)
-    flops = 2.0 * rows * numbers
+    flops = 2.0 * rows * elements
     constants = _kernels(gpu, precision)[0]
-    least = max(flops / (gpu.peak_of(precision) * 1e12), experts * numbers * constants.bytes / constants.hbm)
+    least = max(flops / (gpu.peak_of(precision) * 1e12), experts * elements * constants.bytes / constants.hbm)
     return OperationTime(max(time, least), min(faster)[1], flops)
 
 
@@ -144,13 +144,13 @@ def grouped_product_time(
         computes, reads = product_parts(constants, experts, rows, full, n, k)
         least = ((experts * n + rows) * k * constants.bytes + 2 * rows * n) / constants.hbm
         longest = max(computes, reads, least, launch)
-        bound = "compute" if longest == computes else "launch" if longest == launch else "memory"
-        faster.append((max(together(constants, computes, reads), least), bound))
-    time, bound = min(faster)
-    return OperationTime(max(launch + time, _dense(gpu, precision, rows, n, k)), bound, flops)
+        bound_by = "compute" if longest == computes else "launch" if longest == launch else "memory"
+        faster.append((max(overlapped_time(constants, computes, reads), least), bound_by))
+    time, bound_by = min(faster)
+    return OperationTime(max(launch + time, _dense_time(gpu, precision, rows, n, k)), bound_by, flops)
 
 
-def _dense(gpu: Gpu, precision: str, m: float, n: int, k: float) -> float:
+def _dense_time(gpu: Gpu, precision: str, m: float, n: int, k: float) -> float:
     """What one product of the same size takes, s, without its cast: no group of them is faster.
 
     The kernels of inference that the experts were measured with are, by up to 8 % in BF16 on H100.
@@ -163,7 +163,7 @@ def _dense(gpu: Gpu, precision: str, m: float, n: int, k: float) -> float:
 
 @lru_cache(maxsize=1 << 14)
 def grouped_weight_gradient_time(
-    gpu: Gpu, precision: str, experts: int, each: float, n: int, k: int, moved: float = 8.0
+    gpu: Gpu, precision: str, experts: int, each: float, n: int, k: int, gradient_bytes: float = 8.0
 ) -> OperationTime:
     """Returns what the gradients of the weights (k, n) of `experts` take in one kernel.
 
@@ -175,18 +175,18 @@ def grouped_weight_gradient_time(
     rows = experts * each
     flops = 2.0 * rows * n * k
     launch = gpu.launch_us * 1e-6
-    writes = experts * n * k * moved / (gpu.hbm * 1e9 * gpu.elementwise)
+    writes = experts * n * k * gradient_bytes / (gpu.hbm * 1e9 * gpu.elementwise)
     best, computes = float("inf"), 0.0
     for constants in map(_without_cast, _kernels(gpu, precision)):
         last = constants.tail * WHOLE_TILE**2 * constants.sms * each
         # Both operands are rows here: half of what each would be where it is the rows of a product.
-        found = 2 * (rows * n * k + last) / constants.rate + rows * (n + k) / 2 * constants.moved
-        time = together(constants, found, writes)
+        products_s = 2 * (rows * n * k + last) / constants.rate + rows * (n + k) / 2 * constants.row_element
+        time = overlapped_time(constants, products_s, writes)
         if time < best:
-            best, computes = time, found
+            best, computes = time, products_s
     longest = max(computes, writes, launch)
-    bound = "compute" if longest == computes else "launch" if longest == launch else "memory"
-    return OperationTime(max(launch + best, _dense(gpu, precision, k, n, rows)), bound, flops)
+    bound_by = "compute" if longest == computes else "launch" if longest == launch else "memory"
+    return OperationTime(max(launch + best, _dense_time(gpu, precision, k, n, rows)), bound_by, flops)
 
 
 def _without_cast(constants: Constants) -> Constants:
@@ -195,7 +195,9 @@ def _without_cast(constants: Constants) -> Constants:
     """
     if constants.bytes == BYTES["bf16"]:
         return constants
-    return constants._replace(moved=max(0.0, constants.moved - (2 + 2 * constants.bytes) / constants.hbm))
+    return constants._replace(
+        row_element=max(0.0, constants.row_element - (2 + 2 * constants.bytes) / constants.hbm)
+    )
 
 
 def rows_of_tiles(each: float, small: float) -> float:
@@ -208,18 +210,18 @@ def product_parts(
 ) -> tuple[float, float]:
     """Returns (computing, reading weights) of a grouped product, s. full: rows and what fills tiles."""
     last = constants.tail * WHOLE_TILE**2 * constants.sms
-    computes = 2 * depth * (full * columns + last) / constants.rate + rows * depth * constants.moved
+    computes = 2 * depth * (full * columns + last) / constants.rate + rows * depth * constants.row_element
     return computes, experts * columns * depth * constants.bytes / constants.weights
 
 
-def together(constants: Constants, computes: float, reads: float) -> float:
+def overlapped_time(constants: Constants, computes: float, reads: float) -> float:
     """Returns what computing and reading take side by side, s."""
     power = 1 + constants.overlap
     both: float = (computes**power + reads**power) ** (1 / power)
     return both
 
 
-def passes(constants: Constants, tokens: float, topk: float, hidden: float, experts: float) -> float:
+def overhead_time(constants: Constants, tokens: float, topk: float, hidden: float, experts: float) -> float:
     """Returns what is done around the products, s: launches, sorting, tokens in and out."""
     sorting = tokens * topk * constants.sort + experts * constants.expert
     return constants.launch + tokens * hidden * constants.token + sorting
@@ -240,7 +242,7 @@ def constants_of(gpu: Gpu, precision: str, table: dict[str, Any], base: Gpu) -> 
         rate=table["rate"] * faster * 1e12,
         launch=table["launch_us"] * 1e-6,
         small=table["small"],
-        moved=2 * table["moved"] / hbm,
+        row_element=2 * table["moved"] / hbm,
         tail=table["tail"],
         weights=hbm * table["weights"],
         overlap=table["overlap"],
@@ -264,9 +266,9 @@ def _corrections() -> str:
 def _corrections_of(gpu: str, precision: str) -> dict[tuple[int, ...], tuple[float, float]]:
     """Those of a GPU and precision by shape: the log of measured over formula, and its slope."""
     # A part of the file begins with its GPU and precision: 0.3 ms each, where all of them take 5.
-    _, found, rest = _corrections().partition(f"\n{gpu},{precision}\n")
+    _, heading, rest = _corrections().partition(f"\n{gpu},{precision}\n")
     table: dict[tuple[int, ...], tuple[float, float]] = {}
-    for line in rest.splitlines() if found else ():
+    for line in rest.splitlines() if heading else ():
         cells = line.split(",")
         if len(cells) == 2:
             break
@@ -281,5 +283,5 @@ def _correction(
     """By what a shape measured on this GPU is off from the formula; 1 for any other shape."""
     # Of the GPU itself, or of one that a file takes values from; not of one that only has its kernels.
     table = _corrections_of(gpu.bases[0], precision) if gpu.bases else {}
-    found = table.get((hidden, ffn, experts, topk, every))
-    return exp(found[0] + found[1] * (log2(tokens) - MIDDLE)) if found and tokens > 0 else 1.0
+    entry = table.get((hidden, ffn, experts, topk, every))
+    return exp(entry[0] + entry[1] * (log2(tokens) - MIDDLE)) if entry and tokens > 0 else 1.0

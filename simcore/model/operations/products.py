@@ -65,7 +65,7 @@ class ProductTime(NamedTuple):
     """
 
     seconds: float
-    bound: str
+    bound_by: str
     cast: float
 
 
@@ -78,7 +78,7 @@ class _Tile(NamedTuple):
     columns: int
     pace: float
     unaligned: float
-    fixed: float
+    overhead: float
 
 
 class Constants(NamedTuple):
@@ -122,16 +122,16 @@ def product_time(gpu: Gpu, precision: str, m: int, n: int, k: int) -> ProductTim
     memory = (constants.bytes * (m + n) * k + 2.0 * m * n) / constants.hbm
     # What takes longer hides most of the other.
     both = (compute**4 + memory**4) ** 0.25
-    cast = moved = 0.0
+    cast = cast_memory = 0.0
     if constants.cast_pace:
-        moved = m * (k + constants.cast_row) / constants.cast_pace
-        cast = (constants.cast_us**4 + moved**4) ** 0.25
+        cast_memory = m * (k + constants.cast_row) / constants.cast_pace
+        cast = (constants.cast_us**4 + cast_memory**4) ** 0.25
     factor = _correction(constants.correction, m, n, k) * 1e-6
-    if compute >= memory and compute >= moved:
-        bound = "compute" if compute > constants.launch else "launch"
+    if compute >= memory and compute >= cast_memory:
+        bound_by = "compute" if compute > constants.launch else "launch"
     else:
-        bound = "memory" if max(memory, moved) > constants.launch else "launch"
-    return ProductTime((constants.launch + both + cast) * factor, bound, cast * factor)
+        bound_by = "memory" if max(memory, cast_memory) > constants.launch else "launch"
+    return ProductTime((constants.launch + both + cast) * factor, bound_by, cast * factor)
 
 
 def _tiles_time(constants: Constants, m: int, n: int, k: int, unaligned: bool) -> float:
@@ -139,16 +139,16 @@ def _tiles_time(constants: Constants, m: int, n: int, k: int, unaligned: bool) -
     best = inf
     part, sms, l2 = constants.wave, constants.sms, constants.l2
     loaded = k * constants.bytes / l2
-    for rows, columns, aligned_pace, unaligned_pace, fixed in constants.tiles:
+    for rows, columns, aligned_pace, unaligned_pace, overhead in constants.tiles:
         tiles = -(-m // rows) * -(-n // columns)
-        way = k * (unaligned_pace if unaligned else aligned_pace)
+        depth_time = k * (unaligned_pace if unaligned else aligned_pace)
         least = (rows + columns) * tiles * loaded
         parts = 1
         while True:
-            whole = -(-tiles * parts // sms)
+            full_waves = -(-tiles * parts // sms)
             # SMs that share the last tiles, and tiles of other shapes, fill some of the last wave.
-            waves = part * whole + (1 - part) * max(tiles * parts / sms, 1.0)
-            time = max(waves * (way / parts + fixed), least)
+            waves = part * full_waves + (1 - part) * max(tiles * parts / sms, 1.0)
+            time = max(waves * (depth_time / parts + overhead), least)
             if parts > 1:
                 time += constants.split + 8.0 * m * n * parts / l2
             if time < best:
@@ -163,24 +163,24 @@ def _tiles_time(constants: Constants, m: int, n: int, k: int, unaligned: bool) -
 
 def _correction(grid: tuple[tuple[tuple[float, ...], ...], ...], m: int, n: int, k: int) -> float:
     """Interpolated between the eight shapes around this one; outside of the grid, that of its edge."""
-    at_m, of_m = _between(_LOG_M, m)
-    at_n, of_n = _between(_LOG_NK, n)
-    at_k, of_k = _between(_LOG_NK, k)
-    found = 0.0
+    at_m, of_m = _grid_position(_LOG_M, m)
+    at_n, of_n = _grid_position(_LOG_NK, n)
+    at_k, of_k = _grid_position(_LOG_NK, k)
+    factor = 0.0
     for plane, weight in ((grid[at_m], 1 - of_m), (grid[at_m + 1], of_m)):
         row, next_row = plane[at_n], plane[at_n + 1]
-        found += weight * (
+        factor += weight * (
             (1 - of_n) * (row[at_k] + of_k * (row[at_k + 1] - row[at_k]))
             + of_n * (next_row[at_k] + of_k * (next_row[at_k + 1] - next_row[at_k]))
         )
-    return found
+    return factor
 
 
 _LOG_M = tuple(log2(size) for size in GRID_M)
 _LOG_NK = tuple(log2(size) for size in GRID_NK)
 
 
-def _between(logs: tuple[float, ...], size: int) -> tuple[int, float]:
+def _grid_position(logs: tuple[float, ...], size: int) -> tuple[int, float]:
     """(the node before a size, how far it is to the next)."""
     here = log2(size)
     at = min(max(bisect_right(logs, here) - 1, 0), len(logs) - 2)

@@ -43,19 +43,21 @@ def collective_in_server(gpu: Gpu, operation: str, gpus: int, size: float) -> fl
     """
     if operation not in OPERATIONS:
         raise UsageError(f"{printable(operation, 40)}: expected one of {', '.join(OPERATIONS)}")
-    return 0.0 if gpus < 2 else time_of(_constants(gpu, operation), sent(operation, gpus) * size, gpus)
+    return (
+        0.0 if gpus < 2 else send_time(_constants(gpu, operation), sent_share(operation, gpus) * size, gpus)
+    )
 
 
-def sent(operation: str, gpus: float) -> float:
+def sent_share(operation: str, gpus: float) -> float:
     """Returns the share of a message that each GPU sends."""
     return (2 if operation == "all_reduce" else 1) * (gpus - 1) / gpus
 
 
-def time_of(constants: Constants, moved: float, gpus: float) -> float:
+def send_time(constants: Constants, size: float, gpus: float) -> float:
     """Returns what sending `moved` bytes takes, s."""
     latency = constants.first + (gpus - 2) * constants.more
     bandwidth = constants.bandwidth * (1 - constants.lost / gpus)
-    return latency + moved / bandwidth + constants.filling * moved / (moved + constants.half)
+    return latency + size / bandwidth + constants.filling * size / (size + constants.half)
 
 
 @lru_cache(maxsize=64)

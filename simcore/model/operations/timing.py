@@ -19,7 +19,7 @@ class OperationTime(NamedTuple):
     """
 
     seconds: float
-    bound: str
+    bound_by: str
     flops: float
 
 
@@ -42,8 +42,8 @@ def constants_for(gpu: Gpu, kind: str, precision: str) -> tuple[dict[str, Any], 
     for name in (*gpu.bases, *GPU_NAMES):
         if name in of_precision:
             return of_precision[name], find_gpu(name)
-    known = dict.fromkeys(each for table in tables.values() for each in table)
+    precisions = dict.fromkeys(each for table in tables.values() for each in table)
     raise UsageError(
         f"--precision {printable(precision, 40)}: nobody measured {kind} in it, expected one of "
-        f"{', '.join(known)}"
+        f"{', '.join(precisions)}"
     )

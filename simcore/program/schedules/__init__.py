@@ -46,19 +46,19 @@ class Schedule(NamedTuple):
     splits_backward: bool = False
     bubble_slots: bool = False
     pairs: bool = False
-    tried: bool = False
-    full: tuple[int, int] = (0, 0)
+    is_candidate: bool = False
+    full_gain: tuple[int, int] = (0, 0)
     file: str = ""
     does: str = ""
 
-    def made_for(self, stages: int) -> int:
+    def full_gain_microbatches(self, stages: int) -> int:
         """From how many micro-batches on its bubble is no longer."""
-        times, more = self.full
+        times, more = self.full_gain
         return times * stages + more
 
     def too_few(self, stages: int, microbatches: int) -> str:
         """`full gain from 4 micro-batches on, here 2`; "" of enough."""
-        least = self.made_for(stages)
+        least = self.full_gain_microbatches(stages)
         if microbatches >= least:
             return ""
         return f"{FULL_GAIN} {least} micro-batches on, here {microbatches}"
@@ -68,9 +68,11 @@ class Schedule(NamedTuple):
         from simcore.program.order import Order
 
         stages = range(shape.stages)
-        return Order(self.placed(shape), tuple(tuple(self.actions(shape, stage)) for stage in stages))
+        return Order(
+            self.chunk_placement(shape), tuple(tuple(self.actions(shape, stage)) for stage in stages)
+        )
 
-    def placed(self, shape: Shape) -> Placement:
+    def chunk_placement(self, shape: Shape) -> Placement:
         """Where the chunks lie."""
         # Loaded here and below: `--help` names all schedules, and a run has one.
         from simcore.program.order import PLACEMENTS
@@ -99,27 +101,45 @@ class Schedule(NamedTuple):
 SCHEDULES: dict[str, Schedule] = {
     "layer-loop": Schedule("", pipelined=False),
     "gpipe": Schedule(
-        "gpipe", bubble_slots=True, tried=True, does="gpipe runs all forwards, then all backwards"
+        "gpipe", bubble_slots=True, is_candidate=True, does="gpipe runs all forwards, then all backwards"
     ),
-    "1f1b": Schedule("one_f_one_b", bubble_slots=True, tried=True),
+    "1f1b": Schedule("one_f_one_b", bubble_slots=True, is_candidate=True),
     "interleaved": Schedule(
-        "interleaved", chunks=None, multiple="stages", bubble_slots=True, pairs=True, tried=True
+        "interleaved", chunks=None, multiple="stages", bubble_slots=True, pairs=True, is_candidate=True
     ),
     "zb-h1": Schedule(
-        "zb_h1", splits_backward=True, tried=True, full=(1, 0), file="zb_h",
+        "zb_h1",
+        splits_backward=True,
+        is_candidate=True,
+        full_gain=(1, 0),
+        file="zb_h",
         does="zb-h1 puts weight gradients off into the bubble",
     ),
     "zb-h2": Schedule(
-        "zb_h2", splits_backward=True, tried=True, full=(2, -1), file="zb_h",
+        "zb_h2",
+        splits_backward=True,
+        is_candidate=True,
+        full_gain=(2, -1),
+        file="zb_h",
         does="zb-h2 begins up to twice as many micro-batches as 1f1b and puts weight gradients off, to the "
         "end of the step where there are few",
     ),
     "zb-v": Schedule(
-        "zb_v", placement="v", chunks=2, splits_backward=True, tried=True, full=(2, -1),
+        "zb_v",
+        placement="v",
+        chunks=2,
+        splits_backward=True,
+        is_candidate=True,
+        full_gain=(2, -1),
         does="zb-v gives a stage two chunks, laid out as a V, and puts weight gradients off into the bubble",
     ),
     "v-half": Schedule(
-        "v_half", placement="v", chunks=2, splits_backward=True, tried=True, file="building_block",
+        "v_half",
+        placement="v",
+        chunks=2,
+        splits_backward=True,
+        is_candidate=True,
+        file="building_block",
         does="v-half gives a stage two chunks, laid out as a V, so as to hold fewer micro-batches",
     ),
     "v-min": Schedule("v_min", placement="v", chunks=2, splits_backward=True, file="building_block"),
@@ -127,11 +147,17 @@ SCHEDULES: dict[str, Schedule] = {
         "dualpipe", placement="both-ways", multiple="two", even_stages=True, splits_backward=True, pairs=True
     ),
     "dualpipev": Schedule(
-        "dualpipev", placement="v", chunks=2, splits_backward=True, pairs=True, full=(2, 0), file="dualpipe"
+        "dualpipev",
+        placement="v",
+        chunks=2,
+        splits_backward=True,
+        pairs=True,
+        full_gain=(2, 0),
+        file="dualpipe",
     ),
-    "looped-bfs": Schedule("looped_bfs", chunks=None, full=(1, 0)),
-    "breadth-first": Schedule("breadth_first", chunks=None, full=(1, 0)),
-}  # fmt: skip
+    "looped-bfs": Schedule("looped_bfs", chunks=None, full_gain=(1, 0)),
+    "breadth-first": Schedule("breadth_first", chunks=None, full_gain=(1, 0)),
+}
 
 # A schedule of one's own: the file has its order and its shape.
 FROM_FILE = Schedule("", chunks=None, pairs=True)

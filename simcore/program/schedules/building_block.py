@@ -22,7 +22,7 @@ _PARTS: tuple[tuple[Kind, int], ...] = (("F", 0), ("F", 1), ("I", 1), ("I", 0))
 
 
 @lru_cache(maxsize=4)
-def _repeated(
+def _repeat_blocks(
     block: Callable[[int, int], _Block], stages: int, microbatches: int
 ) -> tuple[tuple[Action, ...], ...]:
     """Of each stage its actions: F and I in the order of the repeated blocks, each as soon as it can run,
@@ -31,27 +31,29 @@ def _repeated(
     A stage holds no more chunks at once than in the repeated blocks, whose W run in the first free unit.
     """
     blocks = [block(stage, stages) for stage in range(stages)]
-    most = max(map(_most_held, blocks))
+    most = max(map(_peak_chunks, blocks))
     waiting = [_in_block_order(block, microbatches) for block in blocks]
     head = [next(order, None) for order in waiting]
     owed: list[list[Action]] = [[] for _ in range(stages)]
-    held = [0] * stages
-    done: dict[tuple[int, Kind, int, int], int] = {}
+    held_chunks = [0] * stages
+    end_units: dict[tuple[int, Kind, int, int], int] = {}
     orders: list[list[Action]] = [[] for _ in range(stages)]
     unit, left = 0, 2 * 3 * stages * microbatches
     while left:
         for stage in range(stages):
             action = head[stage]
-            if action is not None and _can_run(action, stage, stages, done, unit, held[stage] < most):
+            if action is not None and _can_run(
+                action, stage, stages, end_units, unit, held_chunks[stage] < most
+            ):
                 head[stage] = next(waiting[stage], None)
-                done[stage, action.kind, action.chunk, action.microbatch] = unit + 1
+                end_units[stage, action.kind, action.chunk, action.microbatch] = unit + 1
                 if action.kind == "F":
-                    held[stage] += 1
+                    held_chunks[stage] += 1
                 else:
                     owed[stage].append(action._replace(kind="W"))
             elif owed[stage]:
                 action = owed[stage].pop(0)
-                held[stage] -= 1
+                held_chunks[stage] -= 1
             else:
                 continue
             orders[stage].append(action)
@@ -64,7 +66,10 @@ def _repeated(
 def _in_block_order(block: _Block, microbatches: int) -> Iterator[Action]:
     """F and I of a stage by the unit in which its blocks begin them."""
     timed = [
-        [(begin + _PERIOD * number, Action(kind, number, chunk)) for number in range(microbatches)]
+        [
+            (begin + _PERIOD * microbatch, Action(kind, microbatch, chunk))
+            for microbatch in range(microbatches)
+        ]
         for begin, (kind, chunk) in zip(block, _PARTS, strict=True)
     ]
     return (action for _, action in merge(*timed))
@@ -74,7 +79,7 @@ def _can_run(
     action: Action,
     stage: int,
     stages: int,
-    done: dict[tuple[int, Kind, int, int], int],
+    end_units: dict[tuple[int, Kind, int, int], int],
     unit: int,
     room: bool,
 ) -> bool:
@@ -93,31 +98,31 @@ def _can_run(
         key = (stage, "F", 1, action.microbatch)
     else:
         key = (stage, kind, 1 - chunk, action.microbatch)
-    return done.get(key, unit + 1) <= unit
+    return end_units.get(key, unit + 1) <= unit
 
 
-def _most_held(block: _Block) -> int:
+def _peak_chunks(block: _Block) -> int:
     """The most chunks that a stage holds, from F to W, when its blocks repeat without end."""
     # Blocks that overlap; by then every unit is as it will be.
     blocks = 2 * (max(block) // _PERIOD + 2)
-    what = {begin + _PERIOD * number: part for part, begin in enumerate(block) for number in range(blocks)}
-    held = owed = most = 0
+    part_at = {begin + _PERIOD * repeat: part for part, begin in enumerate(block) for repeat in range(blocks)}
+    held_chunks = owed = most = 0
     for unit in range(_PERIOD * blocks):
-        part = what.get(unit)
+        part = part_at.get(unit)
         if part is None:
             freed = min(owed, 1)
-            owed, held = owed - freed, held - freed
+            owed, held_chunks = owed - freed, held_chunks - freed
         elif part < 2:
-            held += 1
+            held_chunks += 1
         else:
             owed += 1
-        most = max(most, held)
+        most = max(most, held_chunks)
     return most
 
 
 def v_half(shape: Shape, stage: int) -> Iterable[Action]:
     """Chunk 0 goes down at two units a stage, chunk 1 up at one; a stage holds (P+2)//2 micro-batches."""
-    return _repeated(_half_block, shape.stages, shape.microbatches)[stage]
+    return _repeat_blocks(_half_block, shape.stages, shape.microbatches)[stage]
 
 
 def _half_block(stage: int, stages: int) -> _Block:
@@ -133,7 +138,7 @@ def _half_block(stage: int, stages: int) -> _Block:
 
 def v_min(shape: Shape, stage: int) -> Iterable[Action]:
     """Both chunks go at one unit a stage, down and up; a stage holds (P+4)//3 micro-batches."""
-    return _repeated(_min_block, shape.stages, shape.microbatches)[stage]
+    return _repeat_blocks(_min_block, shape.stages, shape.microbatches)[stage]
 
 
 def _min_block(stage: int, stages: int) -> _Block:

@@ -37,9 +37,9 @@ def _eight_steps(ranks: int, microbatches: int, rank: int) -> Iterator[Action]:
     owed: deque[Action] = deque()
 
     def run(kind: Kind, chunk: int, paired: bool = False) -> Action:
-        counted = "F" if kind == "F" else "B"
-        microbatch = following.get((counted, chunk), 0)
-        following[counted, chunk] = microbatch + 1
+        pass_kind = "F" if kind == "F" else "B"
+        microbatch = following.get((pass_kind, chunk), 0)
+        following[pass_kind, chunk] = microbatch + 1
         if kind == "I":
             owed.append(Action("W", microbatch, chunk))
         return Action(kind, microbatch, chunk, paired)

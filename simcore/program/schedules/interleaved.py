@@ -18,16 +18,16 @@ def interleaved(shape: Shape, stage: int) -> Iterator[Action]:
     total = shape.microbatches * chunks
     warm_up = min(total, 2 * (stages - 1 - stage) + (chunks - 1) * stages + shape.overlapped)
 
-    def place(step: int) -> tuple[int, int]:
+    def locate_step(step: int) -> tuple[int, int]:
         group, rest = divmod(step, stages * chunks)
         return group * stages + rest % stages, rest // stages
 
     def forward(step: int, paired: bool = False) -> Action:
-        microbatch, chunk = place(step)
+        microbatch, chunk = locate_step(step)
         return Action("F", microbatch, chunk, paired)
 
     def backward(step: int) -> Action:
-        microbatch, chunk = place(step)
+        microbatch, chunk = locate_step(step)
         return Action("B", microbatch, chunks - 1 - chunk)
 
     for step in range(warm_up):

@@ -57,20 +57,20 @@ def _inference(rank: PolicyBuilder, reduced: Reduced) -> None:
 
 def _model(rank: PolicyBuilder, reduced: Reduced) -> None:
     """As `_hybrid`, without weight-gradient collectives and without row 0's of the input gradient."""
-    _backward_beside(rank, reduced, first_row=1, weights=False)
+    _overlapping_backward(rank, reduced, first_row=1, weights=False)
 
 
 def _hybrid(rank: PolicyBuilder, reduced: Reduced) -> None:
     """As `_transformer`, without row 0's collective of the input gradient."""
-    _backward_beside(rank, reduced, first_row=1, weights=True)
+    _overlapping_backward(rank, reduced, first_row=1, weights=True)
 
 
 def _transformer(rank: PolicyBuilder, reduced: Reduced) -> None:
     """Input-gradient collectives run beside the weight gradient and are waited for before the next row."""
-    _backward_beside(rank, reduced, first_row=0, weights=True)
+    _overlapping_backward(rank, reduced, first_row=0, weights=True)
 
 
-def _backward_beside(rank: PolicyBuilder, reduced: Reduced, first_row: int, weights: bool) -> None:
+def _overlapping_backward(rank: PolicyBuilder, reduced: Reduced, first_row: int, weights: bool) -> None:
     _forward(rank, reduced)
     for row in reversed(rank.rows):
         rank.change_state()

@@ -4,9 +4,9 @@ A new format is one new file here and one line in `FORMATS`.
 Import from here all that `__all__` names.
 """
 
-from simcore.diagnostics import UsageError, meant, printable
+from simcore.diagnostics import UsageError, did_you_mean, printable
 from simcore.render.export.format import Export, ExportFormat, Progress, RankFile, Request
-from simcore.render.export.saving import check_output, compressed, save, save_folder, write
+from simcore.render.export.saving import check_output, gzip_chunks, save, save_folder, write
 
 # What can be opened, as it calls itself: `noun`.
 _WORKLOAD, _MEASURED, _EXECUTED = "a workload", "a measured run", "a set of execution traces"
@@ -23,18 +23,18 @@ FORMATS: tuple[ExportFormat, ...] = (
 )
 
 
-def format_named(name: str, asked_by: str) -> ExportFormat:
+def find_format(name: str, option: str) -> ExportFormat:
     """The format of a name. asked_by: `--format`, or the keyword. Raises `UsageError`."""
-    for known in FORMATS:
-        if known.name == name:
-            return known
-    names = [known.name for known in FORMATS]
+    for export_format in FORMATS:
+        if export_format.name == name:
+            return export_format
+    names = [export_format.name for export_format in FORMATS]
     raise UsageError(
-        f"{asked_by} {printable(name, 60)}: one of {', '.join(names)} is expected{meant(name, names)}"
+        f"{option} {printable(name, 60)}: one of {', '.join(names)} is expected{did_you_mean(name, names)}"
     )
 
 
 __all__ = [
     "FORMATS", "Export", "ExportFormat", "Progress", "RankFile", "Request",
-    "check_output", "compressed", "format_named", "save", "save_folder", "write",
+    "check_output", "find_format", "gzip_chunks", "save", "save_folder", "write",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from simcore.cluster import Cluster
-from simcore.messages.alone import rules_of
+from simcore.messages.alone import make_rules
 from simcore.render.export.format import RankFile
 
 # What the names of traces begin with.
@@ -24,13 +24,13 @@ _FILES = {"ALLREDUCE": "all-reduce", "ALLGATHER": "all-gather", "REDUCESCATTER":
           "ALLTOALL": "all-to-all"}  # fmt: skip
 
 
-def files_beside(cluster: Cluster, groups: Sequence[Sequence[int]]) -> Iterator[RankFile]:
+def companion_files(cluster: Cluster, groups: Sequence[Sequence[int]]) -> Iterator[RankFile]:
     """The files of a cluster and of groups of ranks, which have numbers from 1."""
-    numbered = {str(number): list(ranks) for number, ranks in enumerate(groups, 1)}
+    ranks_by_group = {str(group_id): list(ranks) for group_id, ranks in enumerate(groups, 1)}
     yield RankFile("network.yml", [_network_yml(cluster)])
     yield RankFile("system.json", [_system_json(cluster)])
     yield RankFile("memory.json", [_MEMORY])
-    yield RankFile("comm_group.json", [(json.dumps(numbered) + "\n").encode()])
+    yield RankFile("comm_group.json", [(json.dumps(ranks_by_group) + "\n").encode()])
 
 
 def _network_yml(cluster: Cluster) -> bytes:
@@ -48,7 +48,7 @@ def _network_yml(cluster: Cluster) -> bytes:
 
 def _system_json(cluster: Cluster) -> bytes:
     """ASTRA-sim's system file."""
-    rules = rules_of(cluster)
+    rules = make_rules(cluster)
     values = {
         "scheduling-policy": "FIFO",
         "endpoint-delay": cluster.endpoint_delay_ns,

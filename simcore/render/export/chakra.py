@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from simcore.diagnostics import Diagnostic, UsageError
-from simcore.render.export.astra_files import PREFIX, files_beside
+from simcore.render.export.astra_files import PREFIX, companion_files
 from simcore.render.export.format import Export, Progress, RankFile, Request
 from simcore.render.export.nodes import TraceSet
 
@@ -17,18 +17,20 @@ def export(request: Request) -> Export:
     """
     if request.ranks is not None or request.every_rank:
         raise UsageError("--format chakra: a set has all ranks, so --ranks does not fit it")
-    made = _made(request)
+    trace_set = _build_trace_set(request)
     exact = (
         "durations are whole microseconds in the files; the exact ones are in attributes that wltui reads "
         "and ASTRA-sim does not"
     )
-    whole = Diagnostic("note", "whole-microseconds", exact, request.opened.path)
-    progress = Progress(made.total)
-    said = (*made.found, whole, *made.said)
-    return Export((), f"{made.what} as execution traces", said, progress, _files(made, progress))
+    rounding_note = Diagnostic("note", "whole-microseconds", exact, request.opened.path)
+    progress = Progress(trace_set.total)
+    diagnostics = (*trace_set.run_diagnostics, rounding_note, *trace_set.export_diagnostics)
+    return Export(
+        (), f"{trace_set.what} as execution traces", diagnostics, progress, _files(trace_set, progress)
+    )
 
 
-def _made(request: Request) -> TraceSet:
+def _build_trace_set(request: Request) -> TraceSet:
     recording, simulated = request.results.recording, request.results.shape.simulated
     # Imported here: a recording needs nothing of programs, and what was simulated nothing of recordings.
     if recording is not None:
@@ -41,8 +43,8 @@ def _made(request: Request) -> TraceSet:
     return simulated_set(request, simulated)
 
 
-def _files(made: TraceSet, progress: Progress) -> Iterator[RankFile]:
-    for rank, nodes, count in made.files:
+def _files(trace_set: TraceSet, progress: Progress) -> Iterator[RankFile]:
+    for rank, nodes, count in trace_set.files:
         yield RankFile(f"{PREFIX}.{rank}.et", [nodes])
-        progress.done += count
-    yield from files_beside(made.cluster, made.groups)
+        progress.written_count += count
+    yield from companion_files(trace_set.cluster, trace_set.groups)

@@ -20,18 +20,18 @@ from simcore.diagnostics import printable
 from simcore.layout import GROUP_KINDS
 from simcore.records import NamedTuple
 from simcore.render.export.format import Export, Progress, Request
+from simcore.render.export.span_selection import select_spans
 from simcore.render.export.spans import (
     NO_END,
+    ArrivedTransfer,
     Arrow,
+    ExportedSpans,
     Fact,
-    Received,
     Threads,
-    Told,
     TrackSpans,
-    in_pieces,
-    made_once,
+    build_cached,
+    encode_in_chunks,
 )
-from simcore.render.export.told import told
 from simcore.render.report.json_text import microseconds, quoted_json
 
 _RANK = "\x00"
@@ -42,23 +42,25 @@ _GROUP = {str(kind): chr(2 + index) for index, kind in enumerate(GROUP_KINDS)}
 
 def export(request: Request) -> Export:
     """The timeline of the ranks that are asked for: by itself one of each class of equal ranks."""
-    spans = told(request, folded=True)
+    spans = select_spans(request, folded=True)
     progress = Progress(spans.total)
     if request.per_rank:
-        from simcore.render.export.hta import files_of
+        from simcore.render.export.hta import rank_files
 
-        return Export((), spans.what, spans.said, progress, files_of(request.results, spans, progress))
-    return Export(_pieces(spans, progress), spans.what, spans.said, progress)
+        return Export(
+            (), spans.what, spans.diagnostics, progress, rank_files(request.results, spans, progress)
+        )
+    return Export(_json_chunks(spans, progress), spans.what, spans.diagnostics, progress)
 
 
-def _pieces(spans: Told, progress: Progress) -> Iterator[bytes]:
+def _json_chunks(spans: ExportedSpans, progress: Progress) -> Iterator[bytes]:
     facts = {"wltui": __version__, "file": printable(spans.path), **spans.facts}
     entries = ",".join(f"{quoted_json(key)}:{quoted_json(value)}" for key, value in facts.items())
     yield f'{{"displayTimeUnit":"ns","otherData":{{{entries}}},\n"traceEvents":[\n'.encode()
     between = ""
     for track in spans.tracks:
         received = list(track.received())
-        drawn, threads = track.drawn(received)
+        ordered_track, threads = track.assign_threads(received)
         for rank in track.ranks:
             yield (between + _process(rank, *track.title(rank), threads)).encode()
             between = ",\n"
@@ -68,19 +70,19 @@ def _pieces(spans: Told, progress: Progress) -> Iterator[bytes]:
             for rank in track.ranks
         ]
         senders = {source: [track.sender(rank, source) for rank in track.ranks] for source in sources}
-        for piece in _track_pieces(drawn, threads, received, sources):
+        for events in _track_events(ordered_track, threads, received, sources):
             for index, rank in enumerate(track.ranks):
-                text = piece.text
-                if piece.source is not None:
-                    sender = senders[piece.source][index]
+                text = events.text
+                if events.source is not None:
+                    sender = senders[events.source][index]
                     if sender is None:
                         continue
                     text = text.replace(_SENDER.encode(), b"%d" % sender)
-                for mark, filled in marks[index]:
-                    text = text.replace(mark, filled)
+                for mark, replacement in marks[index]:
+                    text = text.replace(mark, replacement)
                 yield text.replace(_RANK.encode(), b"%d" % rank)
-                progress.done += piece.spans
-    for arrows, _ in in_pieces(map(_arrow, enumerate(spans.arrows(), 1))):
+                progress.written_count += events.spans
+    for arrows, _ in encode_in_chunks(map(_format_arrow, enumerate(spans.arrows(), 1))):
         yield arrows
     yield b"\n]}\n"
 
@@ -93,13 +95,13 @@ def _process(rank: int, name: str, labels: str, threads: Threads) -> str:
         f'{begin}"name":"process_labels","args":{{"labels":{quoted_json(labels)}}}}}',
         f'{begin}"name":"process_sort_index","args":{{"sort_index":{rank}}}}}',
     ]
-    for place, (tid, thread) in enumerate(threads.named):
+    for sort_index, (tid, thread) in enumerate(threads.names):
         events.append(f'{begin}"tid":{tid},"name":"thread_name","args":{{"name":{quoted_json(thread)}}}}}')
-        events.append(f'{begin}"tid":{tid},"name":"thread_sort_index","args":{{"sort_index":{place}}}}}')
+        events.append(f'{begin}"tid":{tid},"name":"thread_sort_index","args":{{"sort_index":{sort_index}}}}}')
     return ",\n".join(events)
 
 
-class _Piece(NamedTuple):
+class _TrackEvents(NamedTuple):
     """Events of a track with marks in them. source: of flows, the stage they come from."""
 
     text: bytes
@@ -107,20 +109,20 @@ class _Piece(NamedTuple):
     source: int | None = None
 
 
-def _track_pieces(
-    track: TrackSpans, threads: Threads, received: Sequence[Received], sources: Sequence[int]
-) -> Iterator[_Piece]:
+def _track_events(
+    track: TrackSpans, threads: Threads, received: Sequence[ArrivedTransfer], sources: Sequence[int]
+) -> Iterator[_TrackEvents]:
     """All events of a track, those of its spans first."""
-    number = {name: tid for tid, name in threads.named}
-    for text, count in in_pieces(_span_events(track, threads)):
-        yield _Piece(text, count)
+    tid_by_name = {name: tid for tid, name in threads.names}
+    for text, count in encode_in_chunks(_span_events(track, threads)):
+        yield _TrackEvents(text, count)
     for texts, source in (
-        (_received_events(received, number), None),
-        (_waiting_events(track, received, number), None),
-        *((_flows(track, received, source, number), source) for source in sources),
+        (_received_events(received, tid_by_name), None),
+        (_waiting_events(track, received, tid_by_name), None),
+        *((_flows(track, received, source, tid_by_name), source) for source in sources),
     ):
-        for text, _ in in_pieces(texts):
-            yield _Piece(text, 0, source)
+        for text, _ in encode_in_chunks(texts):
+            yield _TrackEvents(text, 0, source)
 
 
 def _span_events(track: TrackSpans, threads: Threads) -> Iterator[str]:
@@ -128,32 +130,32 @@ def _span_events(track: TrackSpans, threads: Threads) -> Iterator[str]:
 
     def body(span: int) -> tuple[str, str]:
         fact, ns = track.fact(span), ends[span] - starts[span]
-        return _recorded_body(fact, ns, batches[span]) if fact.known else _body(fact, ns)
+        return _recorded_body(fact, ns, batches[span]) if fact.time_source else _body(fact, ns)
 
-    bodies = made_once(track.kinds(), body)
-    for made in zip(bodies, threads.of, starts, ends, batches, strict=True):
-        yield _event(*made)
+    bodies = build_cached(track.kinds(), body)
+    for values in zip(bodies, threads.span_threads, starts, ends, batches, strict=True):
+        yield _format_event(*values)
 
 
-def _received_events(received: Sequence[Received], number: Mapping[str, int]) -> Iterator[str]:
+def _received_events(received: Sequence[ArrivedTransfer], tid_by_name: Mapping[str, int]) -> Iterator[str]:
     for one in received:
         body = _body(one.fact, one.end - one.start)
-        yield _event(body, number[one.fact.stream], one.start, one.end, one.microbatch)
+        yield _format_event(body, tid_by_name[one.fact.stream], one.start, one.end, one.microbatch)
 
 
 def _waiting_events(
-    track: TrackSpans, received: Sequence[Received], number: Mapping[str, int]
+    track: TrackSpans, received: Sequence[ArrivedTransfer], tid_by_name: Mapping[str, int]
 ) -> Iterator[str]:
     for name, start, end, fact in track.waiting(received):
         args = "" if fact is None else f'"for":{quoted_json(_name(fact))}'
         yield (
-            f',\n{{"ph":"X","pid":{_RANK},"tid":{number["waiting"]},"ts":{microseconds(start)},'
+            f',\n{{"ph":"X","pid":{_RANK},"tid":{tid_by_name["waiting"]},"ts":{microseconds(start)},'
             f'"dur":{microseconds(end - start)},"name":"{name}","cat":"waiting","args":{{{args}}}}}'
         )
 
 
 def _flows(
-    track: TrackSpans, received: Sequence[Received], source: int, number: Mapping[str, int]
+    track: TrackSpans, received: Sequence[ArrivedTransfer], source: int, tid_by_name: Mapping[str, int]
 ) -> Iterator[str]:
     """Arrows from transfers of a stage to the compute that waits for them."""
     for one in received:
@@ -161,34 +163,34 @@ def _flows(
             continue
         # This rank and the message make the id: nobody else receives it here. Perfetto takes
         # a text for a hexadecimal number, and a JavaScript number could not hold all of them.
-        same = f'"id":"0x{_RANK}{one.message}","name":"{one.fact.phase}","cat":"transfer"'
+        shared_fields = f'"id":"0x{_RANK}{one.message}","name":"{one.fact.phase}","cat":"transfer"'
         begins = microseconds(track.start[one.consumer])
         yield (
-            f',\n{{"ph":"s",{same},"pid":{_SENDER},"tid":{one.sent_on},"ts":{microseconds(one.start)}}}'
-            f',\n{{"ph":"f","bp":"e",{same},"pid":{_RANK},"tid":{number["compute"]},"ts":{begins}}}'
+            f',\n{{"ph":"s",{shared_fields},"pid":{_SENDER},"tid":{one.sent_on},"ts":{microseconds(one.start)}}}'
+            f',\n{{"ph":"f","bp":"e",{shared_fields},"pid":{_RANK},"tid":{tid_by_name["compute"]},"ts":{begins}}}'
         )
 
 
-def _arrow(numbered: tuple[int, Arrow]) -> str:
+def _format_arrow(id_and_arrow: tuple[int, Arrow]) -> str:
     """An arrow between any two ranks."""
-    number, arrow = numbered
+    arrow_id, arrow = id_and_arrow
     return "".join(
-        f',\n{{{side},"id":{number},"pid":{rank},"tid":{tid},"ts":{microseconds(time_ns)},'
+        f',\n{{{side},"id":{arrow_id},"pid":{rank},"tid":{tid},"ts":{microseconds(time_ns)},'
         '"name":"collective","cat":"collective"}'
         for side, (rank, tid, time_ns) in zip(('"ph":"s"', '"ph":"f","bp":"e"'), arrow, strict=True)
     )
 
 
-def _event(body: tuple[str, str], tid: int, start: int, end: int, batch: int) -> str:
+def _format_event(body: tuple[str, str], tid: int, start: int, end: int, batch: int) -> str:
     """A span with its micro-batch, if it has one. start, end: ns."""
-    shape, said = body
+    shape, fields = body
     if shape:
-        return f',\n{{{shape},"pid":{_RANK},"tid":{tid},"ts":{microseconds(start)},{said}'
+        return f',\n{{{shape},"pid":{_RANK},"tid":{tid},"ts":{microseconds(start)},{fields}'
     ns = end - start
-    where = f',"microbatch":{batch}}}}}' if batch >= 0 else "}}"
+    ending = f',"microbatch":{batch}}}}}' if batch >= 0 else "}}"
     return (
         f',\n{{"ph":"X","pid":{_RANK},"tid":{tid},"ts":{start // 1000}.{start % 1000:03d},'
-        f'"dur":{ns // 1000}.{ns % 1000:03d},{said}{where}'
+        f'"dur":{ns // 1000}.{ns % 1000:03d},{fields}{ending}'
     )
 
 
@@ -222,8 +224,8 @@ def _body(fact: Fact, ns: int) -> tuple[str, str]:
         if fact.group:
             bus = bus_bandwidth(fact.collective, fact.members, fact.bytes, ns)
             args.append(f'"busbw_gbps":{bus:.3f}')
-    said = f'"name":{quoted_json(_name(fact))},"cat":"{sort},{fact.phase}","args":{{{",".join(args)}'
-    return "", said
+    fields = f'"name":{quoted_json(_name(fact))},"cat":"{sort},{fact.phase}","args":{{{",".join(args)}'
+    return "", fields
 
 
 def _recorded_body(fact: Fact, ns: int, batch: int) -> tuple[str, str]:
@@ -236,8 +238,8 @@ def _recorded_body(fact: Fact, ns: int, batch: int) -> tuple[str, str]:
         args.append(f'"microbatch":{batch}')
     if fact.bytes >= 0:
         args.append(f'"bytes":{fact.bytes}')
-    args.append(f'"known":"{fact.known}"')
+    args.append(f'"known":"{fact.time_source}"')
     # What has no duration is an instant, not a span of 0 ns.
-    shape = '"ph":"i","s":"t"' if fact.known in NO_END else f'"ph":"X","dur":{microseconds(ns)}'
-    said = f'"name":{quoted_json(fact.layer)},"cat":{quoted_json(fact.phase)},"args":{{{",".join(args)}}}}}'
-    return shape, said
+    shape = '"ph":"i","s":"t"' if fact.time_source in NO_END else f'"ph":"X","dur":{microseconds(ns)}'
+    fields = f'"name":{quoted_json(fact.layer)},"cat":{quoted_json(fact.phase)},"args":{{{",".join(args)}}}}}'
+    return shape, fields

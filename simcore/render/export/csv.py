@@ -10,16 +10,16 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from simcore.render.export.format import Export, Progress, RankFile, Request
+from simcore.render.export.span_selection import select_spans
 from simcore.render.export.spans import (
     NO_END,
     NO_START,
     Fact,
     TrackSpans,
-    in_pieces,
-    made_once,
+    build_cached,
+    encode_in_chunks,
     ranks_in_words,
 )
-from simcore.render.export.told import told
 
 COLUMNS = (
     "ranks", "rank_count", "stage", "stream", "phase", "kind", "layer", "row", "line", "microbatch",
@@ -31,18 +31,18 @@ _FORMULA = ("=", "+", "-", "@")
 
 def export(request: Request) -> Export:
     """The spans of the ranks that are asked for, by itself of all: equal ranks share their lines."""
-    spans = told(request, folded=False)
+    spans = select_spans(request, folded=False)
     if request.per_rank:
         progress = Progress(spans.total)
         files = (
-            RankFile(f"rank-{rank}.csv", _pieces([(track, [rank])], progress))
+            RankFile(f"rank-{rank}.csv", _csv_chunks([(track, [rank])], progress))
             for track in spans.tracks
             for rank in track.ranks
         )
-        return Export((), spans.what, spans.said, progress, files)
+        return Export((), spans.what, spans.diagnostics, progress, files)
     progress = Progress(sum(map(len, spans.tracks)))
-    pieces = _pieces([(track, track.ranks) for track in spans.tracks], progress)
-    return Export(pieces, spans.what + spans.in_one_line, spans.said, progress)
+    chunks = _csv_chunks([(track, track.ranks) for track in spans.tracks], progress)
+    return Export(chunks, spans.what + spans.in_one_line, spans.diagnostics, progress)
 
 
 def field(text: str) -> str:
@@ -57,27 +57,27 @@ def field(text: str) -> str:
 _HEAD = (",".join(COLUMNS) + "\n").encode()
 
 
-def _pieces(tracks: Iterable[tuple[TrackSpans, Sequence[int]]], progress: Progress) -> Iterator[bytes]:
+def _csv_chunks(tracks: Iterable[tuple[TrackSpans, Sequence[int]]], progress: Progress) -> Iterator[bytes]:
     yield _HEAD
     for track, ranks in tracks:
         stage = "" if track.stage is None else track.stage
-        whose = f"{field(ranks_in_words(ranks))},{len(ranks)},{stage}"
-        for piece, count in in_pieces(_lines(track, whose)):
-            yield piece
-            progress.done += count
+        rank_columns = f"{field(ranks_in_words(ranks))},{len(ranks)},{stage}"
+        for chunk, count in encode_in_chunks(_lines(track, rank_columns)):
+            yield chunk
+            progress.written_count += count
         # Received transfers are the senders' spans, said once more.
-        for piece, _ in in_pieces(_received_lines(track, whose)):
-            yield piece
+        for chunk, _ in encode_in_chunks(_received_lines(track, rank_columns)):
+            yield chunk
 
 
-def _lines(track: TrackSpans, whose: str) -> Iterator[str]:
-    every = made_once(track.kinds(), lambda span: _ends(track.fact(span), whose))
-    return map(_line, every, track.microbatch, track.start, track.end)
+def _lines(track: TrackSpans, rank_columns: str) -> Iterator[str]:
+    line_ends = build_cached(track.kinds(), lambda span: _ends(track.fact(span), rank_columns))
+    return map(_line, line_ends, track.microbatch, track.start, track.end)
 
 
-def _received_lines(track: TrackSpans, whose: str) -> Iterator[str]:
+def _received_lines(track: TrackSpans, rank_columns: str) -> Iterator[str]:
     for one in track.received():
-        yield _line(_ends(one.fact, whose), one.microbatch, one.start, one.end)
+        yield _line(_ends(one.fact, rank_columns), one.microbatch, one.start, one.end)
 
 
 # Of a line what is before the micro-batch, and behind the duration; how its times are known, see `Fact`.
@@ -86,17 +86,19 @@ _Ends = tuple[str, str, str]
 
 def _line(ends: _Ends, batch: int, start: int, end: int) -> str:
     """A line. batch: its micro-batch, -1 of none. start, end: ns; what was not recorded is empty."""
-    first, last, known = ends
-    where = batch if batch >= 0 else ""
-    if known in NO_END:
-        return f"{first}{where},{'' if known in NO_START else start},,{last}"
-    return f"{first}{where},{start},{end},{end - start}{last}"
+    first, last, time_source = ends
+    batch_text = batch if batch >= 0 else ""
+    if time_source in NO_END:
+        return f"{first}{batch_text},{'' if time_source in NO_START else start},,{last}"
+    return f"{first}{batch_text},{start},{end},{end - start}{last}"
 
 
-def _ends(fact: Fact, whose: str) -> _Ends:
+def _ends(fact: Fact, rank_columns: str) -> _Ends:
     """The ends of a line. Unknown numbers are empty."""
     row_and_line = f"{fact.row},{fact.line}" if fact.row >= 0 else ","
-    first = f"{whose},{field(fact.stream)},{fact.phase},{fact.kind},{field(fact.layer)},{row_and_line},"
-    numbers = (fact.bytes, field(fact.group), fact.members or "", fact.blocking, fact.other_stage)
-    last = "".join([f",{'' if number == -1 else number}" for number in numbers]) + "\n"
-    return first, last, fact.known
+    first = (
+        f"{rank_columns},{field(fact.stream)},{fact.phase},{fact.kind},{field(fact.layer)},{row_and_line},"
+    )
+    figures = (fact.bytes, field(fact.group), fact.members or "", fact.blocking, fact.other_stage)
+    last = "".join([f",{'' if figure == -1 else figure}" for figure in figures]) + "\n"
+    return first, last, fact.time_source

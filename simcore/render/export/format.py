@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic, UsageError, printable
-from simcore.parameters import Given, Parameters
+from simcore.parameters import Parameters, RunInput
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple, Struct
 
@@ -39,23 +39,23 @@ class Request(Struct, frozen=True, dict=True):
     def results(self) -> Run:
         """The run: formats that write what was opened do without. Raises what making it does."""
         # Imported here: whoever asks for help makes none.
-        from simcore.runs import results_of
+        from simcore.runs import open_run
 
-        return self.run or results_of(Given(self.opened, self.parameters))
+        return self.run or open_run(RunInput(self.opened, self.parameters))
 
 
 class Progress(Struct):
     """How many of `total` spans have been written."""
 
     total: int
-    done: int = 0
+    written_count: int = 0
 
 
 class RankFile(NamedTuple):
     """One file of a folder. name: without what says that it is compressed."""
 
     name: str
-    pieces: Iterable[bytes]
+    chunks: Iterable[bytes]
 
 
 class Export(NamedTuple):
@@ -67,7 +67,7 @@ class Export(NamedTuple):
     read, with what a terminal would obey.
     """
 
-    pieces: Iterable[bytes]
+    chunks: Iterable[bytes]
     what: str
     diagnostics: tuple[Diagnostic, ...]
     progress: Progress | None = None
@@ -87,7 +87,7 @@ class ExportFormat(NamedTuple):
     is_folder: bool = False
     has_two: bool = False
 
-    def requested(self, request: Request) -> Export:
+    def build_export(self, request: Request) -> Export:
         """The export that is asked for; `write` writes it.
 
         Raises `UsageError` for what this format cannot hold, and what making the run raises.
@@ -100,5 +100,5 @@ class ExportFormat(NamedTuple):
             name = printable(opened.path, 60)
             raise UsageError(f"FILE {name}: found {opened.noun}, expected {expected}")
         # Loaded here: `--help` names all formats, an export has one.
-        made: Export = import_module(f"simcore.render.export.{self.name}").export(request)
-        return made
+        built: Export = import_module(f"simcore.render.export.{self.name}").export(request)
+        return built

@@ -17,7 +17,7 @@ from simcore import __version__
 from simcore.diagnostics import printable
 from simcore.program.ops import RANK_STREAMS
 from simcore.render.export.format import Progress, RankFile
-from simcore.render.export.spans import Fact, Told, TrackSpans, in_pieces, made_once
+from simcore.render.export.spans import ExportedSpans, Fact, TrackSpans, build_cached, encode_in_chunks
 from simcore.render.report.json_text import microseconds, quoted_json
 from simcore.trace.run import Run
 
@@ -35,25 +35,25 @@ _COPIES = {"offload": "Memcpy DtoH (Device -> Pinned)", "fetch": "Memcpy HtoD (P
 # What HTA takes for communication, memory or synchronisation, wherever it stands in a name.
 _NOT_COMPUTE = re.compile(r"nccl|Memcpy|Memset|Sync|^dma|ProfilerStep")
 # The text of a track is kept for all its ranks up to here; beyond, each rank's is made anew.
-_MOST_KEPT = 200_000
+_MAX_CACHED_SPANS = 200_000
 
 
-def files_of(run: Run, spans: Told, progress: Progress) -> Iterator[RankFile]:
+def rank_files(run: Run, spans: ExportedSpans, progress: Progress) -> Iterator[RankFile]:
     """A file for each rank that is written."""
     for track in spans.tracks:
-        kept = None
-        if len(track.ranks) > 1 and len(track) <= _MOST_KEPT:
-            kept = list(_events(track))
+        cached_events = None
+        if len(track.ranks) > 1 and len(track) <= _MAX_CACHED_SPANS:
+            cached_events = list(_events(track))
         for rank in track.ranks:
-            yield RankFile(f"rank-{rank}.json", _pieces(run, track, kept, rank, progress))
+            yield RankFile(f"rank-{rank}.json", _json_chunks(run, track, cached_events, rank, progress))
 
 
-def _pieces(
-    run: Run, track: TrackSpans, kept: list[bytes] | None, rank: int, progress: Progress
+def _json_chunks(
+    run: Run, track: TrackSpans, cached_events: list[bytes] | None, rank: int, progress: Progress
 ) -> Iterator[bytes]:
     yield _head(run, rank).encode()
-    yield from kept if kept is not None else _events(track)
-    progress.done += len(track)
+    yield from cached_events if cached_events is not None else _events(track)
+    progress.written_count += len(track)
     yield b"\n]}\n"
 
 
@@ -76,24 +76,24 @@ def _head(run: Run, rank: int) -> str:
 
 def _events(track: TrackSpans) -> Iterator[bytes]:
     """Metadata and kernels of any rank of a track: its number is in the head alone."""
-    return (piece for piece, _ in in_pieces(_event_texts(track)))
+    return (chunk for chunk, _ in encode_in_chunks(_event_texts(track)))
 
 
 def _event_texts(track: TrackSpans) -> Iterator[str]:
     received = list(track.received())
     # All threads but `waiting` are streams.
-    lanes = {name.split(" (")[0] for _, name in track.drawn(received)[1].named}
+    lanes = {name.split(" (")[0] for _, name in track.assign_threads(received)[1].names}
     yield from (
         f',\n{{"ph":"M","name":"thread_name","pid":0,"tid":{_STREAM[lane]},'
         f'"args":{{"name":"stream {_STREAM[lane]} {lane}"}}}}'
         for lane in RANK_STREAMS
         if lane in lanes
     )
-    bodies = made_once(track.kinds(), lambda span: _body(track.fact(span)))
-    own = zip(bodies, track.start, track.end, strict=True)
-    others = ((_body(one.fact), one.start, one.end) for one in received)
+    bodies = build_cached(track.kinds(), lambda span: _body(track.fact(span)))
+    issued = zip(bodies, track.start, track.end, strict=True)
+    arrived = ((_body(one.fact), one.start, one.end) for one in received)
     # A kernel that takes no time is none.
-    kernels = (kernel for kernel in chain(own, others) if kernel[2] > kernel[1])
+    kernels = (kernel for kernel in chain(issued, arrived) if kernel[2] > kernel[1])
     for correlation, kernel in enumerate(kernels, 1):
         yield _kernel(*kernel, correlation)
 

@@ -20,21 +20,21 @@ def export(request: Request) -> Export:
     run, against = request.results, request.against
     runs = [run] if against is None else [against, run]
     # Half of the room each, so that neither side of a comparison crowds the other out.
-    progress = Progress(sum(_spans(each) for each in runs))
+    progress = Progress(sum(_count_spans(each) for each in runs))
     what = "page of a run" if against is None else "page of two runs"
-    return Export(_pieces(request, runs, progress), what, (), progress)
+    return Export(_page_chunks(request, runs, progress), what, (), progress)
 
 
-def _spans(run: Run) -> int:
+def _count_spans(run: Run) -> int:
     lanes = run.lanes
     return sum(
-        len(lanes.spans(number, stream).start)
-        for number in lanes.facts.numbers
-        for stream in (None, *lanes.streams(number))
+        len(lanes.spans(track_id, stream).start)
+        for track_id in lanes.facts.track_ids
+        for stream in (None, *lanes.streams(track_id))
     )
 
 
-def _pieces(request: Request, runs: list[Run], progress: Progress) -> Iterator[bytes]:
+def _page_chunks(request: Request, runs: list[Run], progress: Progress) -> Iterator[bytes]:
     # Loaded here: only this format makes pages.
     from simcore.render.page.document import comparison_document, run_document
     from simcore.render.page.packing import MOST_SPANS, PackedRun, Strings
@@ -44,8 +44,8 @@ def _pieces(request: Request, runs: list[Run], progress: Progress) -> Iterator[b
     for run in runs:
         room = progress.total if request.every_rank else MOST_SPANS // len(runs)
         packing = PackedRun(run, strings, room, request.ranks)
-        for done in packing.fill():
-            progress.done += done
+        for packed_spans in packing.fill():
+            progress.written_count += packed_spans
             # Nothing is written yet; whoever waits sees how far it is, and may stop it.
             yield b""
         timelines.append(packing)
@@ -55,7 +55,7 @@ def _pieces(request: Request, runs: list[Run], progress: Progress) -> Iterator[b
         from simcore.comparison import Comparison
 
         comparison = Comparison(runs[0], runs[1])
-        for timeline, side in zip(timelines, comparison.sides, strict=True):
+        for timeline, side in zip(timelines, comparison.side_texts, strict=True):
             timeline.values["name"] = printable(side)
         page = comparison_document(comparison, timelines, strings, _commands_of_two(*runs))
     yield page.encode("utf-8", "backslashreplace")
@@ -63,17 +63,17 @@ def _pieces(request: Request, runs: list[Run], progress: Progress) -> Iterator[b
 
 def _commands(run: Run) -> list[str]:
     command = run.parameters.command_words(run.path, run.setup.label)
-    shown = ["wltui", *command]
+    screen_command = ["wltui", *command]
     page = ["wltui", "export", *command, "--format", "html", "-o", _EXAMPLE]
-    return [f"{shlex.join(shown)}    # on the screen", f"{shlex.join(page)}    # this page"]
+    return [f"{shlex.join(screen_command)}    # on the screen", f"{shlex.join(page)}    # this page"]
 
 
 def _commands_of_two(a: Run, b: Run) -> list[str]:
     """Both on the screen; both as text and this page, where one command line can ask for them."""
     commands = []
     for name, run in (("A", a), ("B", b)):
-        shown = ["wltui", *run.parameters.command_words(run.path, run.setup.label)]
-        commands.append(f"{shlex.join(shown)}    # {name}")
+        screen_command = ["wltui", *run.parameters.command_words(run.path, run.setup.label)]
+        commands.append(f"{shlex.join(screen_command)}    # {name}")
     of_b = b.parameters.as_flags()
     if a.path == b.path and a.setup.label == b.setup.label:
         page = command = [*a.parameters.command_words(a.path, a.setup.label), "--with", shlex.join(of_b)]

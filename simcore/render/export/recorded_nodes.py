@@ -15,10 +15,10 @@ from collections.abc import Iterator
 
 from simcore.chakra.nodes import COLL, COLLECTIVES, COMP, RECV, SEND
 from simcore.chakra.schema import attribute
-from simcore.cluster import AskedCluster, choose_cluster
+from simcore.cluster import ClusterParameters, choose_cluster
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.measured.matching import Call, name_of
-from simcore.measured.places import MODEL_PARALLEL
+from simcore.measured.rank_positions import MODEL_PARALLEL
 from simcore.measured.vocabulary import COMPUTE, COPY, buffer_bytes, category_of_group
 from simcore.ranks import RankSet
 from simcore.render.export.format import Request
@@ -27,16 +27,16 @@ from simcore.render.export.nodes import (
     GPU,
     NodeList,
     TraceSet,
-    between,
-    exact,
-    of_collective,
-    of_transfer,
-    one_slot,
+    collective_attributes,
+    endpoint_attributes,
+    exact_duration,
+    one_slot_note,
+    transfer_attributes,
 )
-from simcore.replay.timed import Timed
+from simcore.replay.replayed_run import ReplayedRun
 from simcore.sources.measured import ACCOUNTS, HOST, IDLE, WAIT, own_account
-from simcore.sources.pieces import AWAIT, GAP, LAUNCH, MEET, TRANSFER
-from simcore.sources.ties import NONE
+from simcore.sources.rendezvous import NONE
+from simcore.sources.segments import AWAIT, GAP, LAUNCH, MEET, TRANSFER
 from simcore.trace.contexts import Recording
 from simcore.units import plural
 
@@ -50,116 +50,130 @@ def recorded_set(request: Request, recording: Recording) -> TraceSet:
     if not run.timed:
         name = printable(run.path, 60)
         raise UsageError(f"FILE {name}: found an order without times, expected a run with times to export")
-    written = _Written(recording.base)
-    pieces, ranks = sum(map(len, written.ties.pieces)), len(run.ranks)
-    cluster = choose_cluster(AskedCluster(dim=(_NETWORK.format(ranks=ranks),))).cluster(ranks)
+    writer = _RankNodes(recording.base)
+    segment_count, ranks = sum(map(len, writer.rendezvous.segments)), len(run.ranks)
+    cluster = choose_cluster(ClusterParameters(dim=(_NETWORK.format(ranks=ranks),))).cluster(ranks)
     return TraceSet(
-        f"{plural(ranks, run.unit)}, {plural(pieces, 'piece')}", pieces, written.files(), written.groups,
-        cluster, request.results.diagnostics[len(run.diagnostics) :], tuple(_said(written)),
-    )  # fmt: skip
+        f"{plural(ranks, run.unit)}, {plural(segment_count, 'piece')}",
+        segment_count,
+        writer.files(),
+        writer.groups,
+        cluster,
+        request.results.diagnostics[len(run.diagnostics) :],
+        tuple(_export_notes(writer)),
+    )
 
 
-def _said(written: _Written) -> Iterator[Diagnostic]:
-    ties = written.ties
-    path = ties.run.path
+def _export_notes(writer: _RankNodes) -> Iterator[Diagnostic]:
+    rendezvous = writer.rendezvous
+    path = rendezvous.run.path
     yield Diagnostic(
-        "note", "network-assumed",
-        f"no trace says its network: network.yml is a switch of {plural(len(ties.pieces), 'NPU')} with "
+        "note",
+        "network-assumed",
+        "no trace says its network: network.yml is a switch of "
+        f"{plural(len(rendezvous.segments), 'NPU')} with "
         "450 GB/s and 500 ns, for you to correct; wltui takes the measured times as long as no network is "
-        "named", path,
-    )  # fmt: skip
-    launched = sum(1 for piece in ties.pieces if LAUNCH in piece.kind)
-    if launched:
-        yield one_slot(plural(launched, "rank"), "collectives beside other work", path)
-    numbers = [rank.number for rank in ties.run.ranks]
-    if numbers != list(range(len(numbers))):
+        "named",
+        path,
+    )
+    launching_ranks = sum(1 for segments in rendezvous.segments if LAUNCH in segments.kind)
+    if launching_ranks:
+        yield one_slot_note(plural(launching_ranks, "rank"), "collectives beside other work", path)
+    rank_ids = [rank.rank for rank in rendezvous.run.ranks]
+    if rank_ids != list(range(len(rank_ids))):
         message = (
-            f"the run has the ranks {RankSet.of(sorted(numbers)).text()}: in the files they are 0 to "
-            f"{len(numbers) - 1} in this order, as ASTRA-sim wants a file for each number"
+            f"the run has the ranks {RankSet.of(sorted(rank_ids)).text()}: in the files they are 0 to "
+            f"{len(rank_ids) - 1} in this order, as ASTRA-sim wants a file for each number"
         )
         yield Diagnostic("note", "ranks-renumbered", message, path)
-    if written.untyped:
+    if writer.untyped:
         message = (
-            f"{plural(written.untyped, 'collective')} of several ranks "
-            f"{'is' if written.untyped == 1 else 'are'} written as a broadcast, being none of all-reduce, "
+            f"{plural(writer.untyped, 'collective')} of several ranks "
+            f"{'is' if writer.untyped == 1 else 'are'} written as a broadcast, being none of all-reduce, "
             "all-gather, reduce-scatter and all-to-all, or of unknown size: in ASTRA-sim each member takes "
             "its duration, and nobody waits"
         )
         yield Diagnostic("note", "not-sent", message, path)
 
 
-class _Written:
+class _RankNodes:
     """The nodes of all ranks. untyped: collectives that are written as broadcasts."""
 
-    def __init__(self, results: Timed) -> None:
-        self.graph, self.ties, self.taken = results.graph, results.ties, results.taken
+    def __init__(self, results: ReplayedRun) -> None:
+        self.graph, self.rendezvous, self.durations = results.graph, results.rendezvous, results.durations_ns
         self.circles = frozenset(self.graph.circles)
         # A group of each rank alone comes first.
-        self.groups: list[tuple[int, ...]] = [(rank,) for rank in range(len(self.ties.pieces))]
+        self.groups: list[tuple[int, ...]] = [(rank,) for rank in range(len(self.rendezvous.segments))]
         self.untyped = 0
-        self.sizes = [self.bytes_of(message.send, message.receive) for message in self.ties.matches.messages]
-        self.sent = {
-            sender: meeting for meeting, sender in enumerate(self.ties.senders) if sender is not None
+        self.sizes = [
+            self.max_bytes(message.send, message.receive) for message in self.rendezvous.matches.messages
+        ]
+        self.meeting_by_sender = {
+            sender: meeting for meeting, sender in enumerate(self.rendezvous.senders) if sender is not None
         }
-        numbers = self._group_numbers()
-        self.collectives = [self._collective(number, group) for number, group in enumerate(numbers)]
+        group_ids = self._group_ids()
+        self.collectives = [
+            self._collective_node(collective, group) for collective, group in enumerate(group_ids)
+        ]
 
     def files(self) -> Iterator[tuple[int, bytes, int]]:
         """Of each rank its number, its nodes, and how many pieces they are."""
-        for rank, pieces in enumerate(self.ties.pieces):
-            yield rank, _Rank(self, rank).run(), len(pieces)
+        for rank, segments in enumerate(self.rendezvous.segments):
+            yield rank, _Rank(self, rank).encode_file(), len(segments)
 
-    def _group_numbers(self) -> list[int]:
+    def _group_ids(self) -> list[int]:
         """A group for each collective: those of one run one at a time, as far as they did so in the graph."""
-        followers = {earlier: number for number, earlier in enumerate(self.ties.before) if earlier != NONE}
-        group_numbers = [NONE] * len(self.ties.members)
-        for number, earlier in enumerate(self.ties.before):
+        followers = {
+            earlier: meeting for meeting, earlier in enumerate(self.rendezvous.before) if earlier != NONE
+        }
+        group_ids = [NONE] * len(self.rendezvous.members)
+        for meeting, earlier in enumerate(self.rendezvous.before):
             if earlier != NONE:
                 continue
-            at = number
+            follower = meeting
             ranks: tuple[int, ...] = ()
-            while at != NONE:
-                mine = tuple(sorted(rank for rank, _, _ in self.ties.members[at]))
-                if mine != ranks:
-                    ranks = mine
+            while follower != NONE:
+                member_ranks = tuple(sorted(rank for rank, _, _ in self.rendezvous.members[follower]))
+                if member_ranks != ranks:
+                    ranks = member_ranks
                     self.groups.append(ranks)
-                group_numbers[at] = len(self.groups)
-                at = followers.get(at, NONE)
-        return group_numbers
+                group_ids[follower] = len(self.groups)
+                follower = followers.get(follower, NONE)
+        return group_ids
 
-    def _collective(self, number: int, group: int) -> tuple[int, bytes]:
+    def _collective_node(self, meeting_index: int, group: int) -> tuple[int, bytes]:
         """(its duration, the attributes of its nodes, which are the same on all members)."""
-        meeting = self.ties.matches.meetings[number]
-        ns = self.taken[self.graph.meeting_duration(number)]
+        meeting = self.rendezvous.matches.meetings[meeting_index]
+        ns = self.durations[self.graph.meeting_duration(meeting_index)]
         call = meeting.calls[0]
-        trace = self.ties.run.ranks[call.rank]
+        trace = self.rendezvous.run.ranks[call.rank]
         word = name_of(trace, call)
         if call.sub >= 0:
             word = trace.subs.collective[call.sub] or word
         elif trace.device is not None:
             word = trace.device.collectives[call.op].operation
-        low = re.sub("[^a-z]", "", word.lower())
-        kind = next((number for number, name in COLLECTIVES.items() if name.lower() in low), _BROADCAST)
-        size = self.bytes_of(*meeting.calls)
+        normalized = re.sub("[^a-z]", "", word.lower())
+        kind = next((code for code, name in COLLECTIVES.items() if name.lower() in normalized), _BROADCAST)
+        size = self.max_bytes(*meeting.calls)
         members = len(meeting.calls)
         if members == 1 or not size or meeting.kind == MODEL_PARALLEL:
             kind = _BROADCAST
         self.untyped += kind == _BROADCAST and members > 1
-        share = whole = size
+        share = whole_bytes = size
         if kind == _ALL_GATHER:
             # A profiler's size is that of the whole buffer, a rank trace's that of what goes in.
             if trace.device is None:
-                whole = size * members
+                whole_bytes = size * members
             else:
                 share = -(-size // members)
         category = "comm" if meeting.kind == MODEL_PARALLEL else category_of_group(meeting.kind)
-        return ns, _of_collective(kind, share, whole, category, group) + exact(ns)
+        return ns, _group_collective(kind, share, whole_bytes, category, group) + exact_duration(ns)
 
-    def bytes_of(self, *calls: Call) -> int:
+    def max_bytes(self, *calls: Call) -> int:
         """The most bytes that a line of these says; 0 where none does."""
         most = 0
         for rank, op, sub in calls:
-            trace = self.ties.run.ranks[rank]
+            trace = self.rendezvous.run.ranks[rank]
             columns, index = (trace.ops, op) if sub < 0 else (trace.subs, sub)
             most = max(most, buffer_bytes(columns.shape[index], columns.dtype[index]) or 0)
         return most
@@ -168,47 +182,47 @@ class _Written:
 class _Rank(NodeList):
     """Writes the nodes of a rank, in the order of its pieces."""
 
-    def __init__(self, written: _Written, rank: int) -> None:
+    def __init__(self, writer: _RankNodes, rank: int) -> None:
         super().__init__()
-        self.written = written
-        self.graph, self.taken = written.graph, written.taken
+        self.writer = writer
+        self.graph, self.durations = writer.graph, writer.durations
         self.rank = rank
-        self.trace = written.ties.run.ranks[rank]
-        self.pieces = written.ties.pieces[rank]
+        self.trace = writer.rendezvous.run.ranks[rank]
+        self.segments = writer.rendezvous.segments[rank]
         self.node_of: dict[int, int] = {}
 
-    def run(self) -> bytes:
+    def encode_file(self) -> bytes:
         """The file."""
-        for piece, kind in enumerate(self.pieces.kind):
-            broken = (self.rank, piece) in self.written.circles
+        for segment, kind in enumerate(self.segments.kind):
+            broken = (self.rank, segment) in self.writer.circles
             if kind == TRANSFER:
-                self._transfer(piece, broken)
+                self._add_transfer(segment, broken)
             elif kind in (MEET, LAUNCH, AWAIT):
-                self._meeting(piece, kind, broken)
+                self._add_meeting(segment, kind, broken)
             else:
-                self._own(piece, self._first(piece))
+                self._add_own_time(segment, self._first_duration(segment))
         if not len(self):
-            self.add(b"nothing", COMP, 0, CPU + exact(0))
-        return self.file()
+            self.add(b"nothing", COMP, 0, CPU + exact_duration(0))
+        return self.encode()
 
-    def _first(self, piece: int) -> int:
-        return self.taken[self.graph.first_duration(self.rank, piece)]
+    def _first_duration(self, segment: int) -> int:
+        return self.durations[self.graph.first_duration(self.rank, segment)]
 
-    def _name(self, piece: int) -> bytes:
-        if self.pieces.kind[piece] == GAP:
+    def _name(self, segment: int) -> bytes:
+        if self.segments.kind[segment] == GAP:
             return b"host gap"
-        call = Call(self.rank, self.pieces.op[piece], self.pieces.sub[piece])
+        call = Call(self.rank, self.segments.op[segment], self.segments.sub[segment])
         batch = self.trace.ops.batch[call.op]
         text = name_of(self.trace, call) + (f" mb{batch}" if batch >= 0 else "")
         return text.encode("utf-8", "replace")
 
-    def _own(self, piece: int, ns: int) -> None:
+    def _add_own_time(self, segment: int, ns: int) -> None:
         """What a rank does by itself; of no time nothing."""
         if ns <= 0:
             return
-        account = own_account(self.graph, self.rank, piece)
+        account = own_account(self.graph, self.rank, segment)
         word = ACCOUNTS[account].removeprefix("compute ").removeprefix("exposed ")
-        name, kind = self._name(piece), COMP
+        name, kind = self._name(segment), COMP
         if word in COMPUTE:
             attributes = GPU + attribute("wltui_phase", word)
         elif account in (IDLE, WAIT) or word == COPY:
@@ -217,65 +231,71 @@ class _Rank(NodeList):
         elif account == HOST:
             attributes = CPU
         else:
-            kind, attributes = COLL, _of_collective(_BROADCAST, 0, 0, word, self.rank + 1)
-        self.held = [self.add(name, kind, ns, attributes + exact(ns))]
+            kind, attributes = COLL, _group_collective(_BROADCAST, 0, 0, word, self.rank + 1)
+        self.predecessors = [self.add(name, kind, ns, attributes + exact_duration(ns))]
 
-    def _meeting(self, piece: int, kind: int, broken: bool) -> None:
-        number = self.pieces.meeting[piece]
+    def _add_meeting(self, segment: int, kind: int, broken: bool) -> None:
+        meeting = self.segments.meeting[segment]
         if kind != AWAIT:
-            collective = self.written.collectives[number]
-            before = self.held
-            if (self.rank, piece) in self.written.sent:
+            collective = self.writer.collectives[meeting]
+            before = self.predecessors
+            if (self.rank, segment) in self.writer.meeting_by_sender:
                 # The receive waits for the send to begin alone.
-                self._sent(piece, self.written.sent[self.rank, piece], SEND)
-            if self.written.ties.senders[number] is not None:
-                self.held = [self._sent(piece, number, RECV)]
-            self.node_of[number] = self.add(self._name(piece), COLL, *collective)
-            self.held = before
+                self._add_sender_message(segment, self.writer.meeting_by_sender[self.rank, segment], SEND)
+            if self.writer.rendezvous.senders[meeting] is not None:
+                self.predecessors = [self._add_sender_message(segment, meeting, RECV)]
+            self.node_of[meeting] = self.add(self._name(segment), COLL, *collective)
+            self.predecessors = before
         if broken:
-            self._own(piece, self._first(piece))
+            self._add_own_time(segment, self._first_duration(segment))
         elif kind != LAUNCH:
-            node = self.node_of[number]
-            self.held = [node] if kind == MEET else [*self.held, node]
-            self._own(piece, self.taken[self.graph.after_duration(self.rank, piece)])
+            node = self.node_of[meeting]
+            self.predecessors = [node] if kind == MEET else [*self.predecessors, node]
+            self._add_own_time(segment, self.durations[self.graph.after_duration(self.rank, segment)])
 
-    def _transfer(self, piece: int, broken: bool) -> None:
-        sent, received = self.pieces.sent[piece], self.pieces.received[piece]
-        first = self._first(piece)
-        if sent != NONE:
-            ns = self.taken[self.graph.message_duration(sent)]
-            node = self._message(piece, sent, SEND, ns)
+    def _add_transfer(self, segment: int, broken: bool) -> None:
+        sent_message, received_message = self.segments.message[segment], self.segments.received[segment]
+        first = self._first_duration(segment)
+        if sent_message != NONE:
+            ns = self.durations[self.graph.message_duration(sent_message)]
+            node = self._add_message(segment, sent_message, SEND, ns)
             if not broken and ns <= first:
                 # The rank is in its send until the message is there, and as much longer as was measured.
-                self.held = [node]
+                self.predecessors = [node]
                 first -= ns
-        if broken or sent != NONE or received == NONE:
-            self._own(piece, first)
-        if not broken and received != NONE:
-            self.held = [self._message(piece, received, RECV, 0)]
-            self._own(piece, self.taken[self.graph.after_duration(self.rank, piece)])
+        if broken or sent_message != NONE or received_message == NONE:
+            self._add_own_time(segment, first)
+        if not broken and received_message != NONE:
+            self.predecessors = [self._add_message(segment, received_message, RECV, 0)]
+            self._add_own_time(segment, self.durations[self.graph.after_duration(self.rank, segment)])
 
-    def _message(self, piece: int, message: int, kind: int, ns: int) -> int:
-        (source, _), (target, _) = self.written.ties.transfers[message]
-        return self._transferred(piece, message, (source, target), self.written.sizes[message], kind, ns)
+    def _add_message(self, segment: int, message: int, kind: int, ns: int) -> int:
+        (source, _), (target, _) = self.writer.rendezvous.transfers[message]
+        return self._add_transfer_node(
+            segment, message, (source, target), self.writer.sizes[message], kind, ns
+        )
 
-    def _sent(self, piece: int, meeting: int, kind: int) -> int:
+    def _add_sender_message(self, segment: int, meeting: int, kind: int) -> int:
         """One end of the message that a collective of one rank receives."""
-        ties = self.written.ties
-        sender, ((target, _, _), *_) = ties.senders[meeting], ties.members[meeting]
-        call = ties.matches.meetings[meeting].sender
+        rendezvous = self.writer.rendezvous
+        sender, ((target, _, _), *_) = rendezvous.senders[meeting], rendezvous.members[meeting]
+        call = rendezvous.matches.meetings[meeting].sender
         assert sender is not None
         assert call is not None
-        size = self.written.bytes_of(call)
+        size = self.writer.max_bytes(call)
         # Numbers of messages and of collectives do not meet.
-        tag = len(self.written.sizes) + meeting
-        return self._transferred(piece, tag, (sender[0], target), size, kind, 0)
+        tag = len(self.writer.sizes) + meeting
+        return self._add_transfer_node(segment, tag, (sender[0], target), size, kind, 0)
 
-    def _transferred(self, piece: int, tag: int, ends: tuple[int, int], size: int, kind: int, ns: int) -> int:
-        values = of_transfer(size, tag, between(*ends))
-        return self.add(self._name(piece), kind, ns, values if kind == RECV else values + exact(ns))
+    def _add_transfer_node(
+        self, segment: int, tag: int, ends: tuple[int, int], size: int, kind: int, ns: int
+    ) -> int:
+        values = transfer_attributes(size, tag, endpoint_attributes(*ends))
+        return self.add(
+            self._name(segment), kind, ns, values if kind == RECV else values + exact_duration(ns)
+        )
 
 
-def _of_collective(kind: int, share: int, whole: int, category: str, group: int) -> bytes:
-    said = attribute("wltui_kind", category) + attribute("pg_name", str(group))
-    return of_collective(kind, share, whole) + said
+def _group_collective(kind: int, share: int, whole_bytes: int, category: str, group: int) -> bytes:
+    group_attributes = attribute("wltui_kind", category) + attribute("pg_name", str(group))
+    return collective_attributes(kind, share, whole_bytes) + group_attributes

@@ -10,19 +10,27 @@ from functools import cached_property
 
 from simcore.diagnostics import UsageError, printable
 from simcore.measured import MeasuredRun
-from simcore.measured.columns import FUSED, INSTANT, MEASURED, PLACED, RankTrace
+from simcore.measured.columns import FUSED, INSTANT, MEASURED, UNTIMED, RankTrace
 from simcore.measured.device_matching import match_devices
 from simcore.measured.facts import stream_name, stream_word
 from simcore.measured.vocabulary import buffer_bytes, category_of_group, group_of_op
 from simcore.render.export.format import Request
-from simcore.render.export.spans import Arrow, Fact, Received, Threads, Told, TrackSpans, nested_rows
+from simcore.render.export.spans import (
+    ArrivedTransfer,
+    Arrow,
+    ExportedSpans,
+    Fact,
+    Threads,
+    TrackSpans,
+    nested_rows,
+)
 from simcore.trace.contexts import Recording
 from simcore.units import plural
 
-_KNOWN = {MEASURED: "measured", INSTANT: "launch", PLACED: "placed", FUSED: "fused"}
+_TIME_SOURCES = {MEASURED: "measured", INSTANT: "launch", UNTIMED: "placed", FUSED: "fused"}
 
 
-def told_recording(request: Request, recording: Recording) -> Told:
+def select_recorded_spans(request: Request, recording: Recording) -> ExportedSpans:
     """The ranks that are asked for, all by itself, as measured or replayed.
 
     Raises `UsageError` for what a trace cannot give.
@@ -33,7 +41,7 @@ def told_recording(request: Request, recording: Recording) -> Told:
         raise UsageError(f"--per-rank: {name} is {opened.noun}, which goes into one file")
     if not run.timed:
         raise UsageError(f"FILE {name}: found an order without times, expected a run with times to export")
-    ranks = _chosen(run, request)
+    ranks = _select_ranks(run, request)
     tracks = [RankSpans(rank, run.unit) for rank in ranks]
     facts = {"measured": "true", "step_time_ns": str(run.step_time_ns)}
     if recording.is_replayed:
@@ -41,24 +49,24 @@ def told_recording(request: Request, recording: Recording) -> Told:
     if not run.concurrent:
         facts["concurrent"] = "false"
     # Whether anything has a partner is asked for a replay alone.
-    said = request.results.diagnostics[len(opened.diagnostics) :] if recording.is_replayed else ()
-    return Told(
-        run.path, facts, tracks, plural(len(ranks), run.unit), said,
+    diagnostics = request.results.diagnostics[len(opened.diagnostics) :] if recording.is_replayed else ()
+    return ExportedSpans(
+        run.path, facts, tracks, plural(len(ranks), run.unit), diagnostics,
         " replayed" if recording.is_replayed else " as measured",
         arrows=lambda: _arrows(run, tracks) if run.of_devices else iter(()),
     )  # fmt: skip
 
 
-def _chosen(run: MeasuredRun, request: Request) -> list[RankTrace]:
+def _select_ranks(run: MeasuredRun, request: Request) -> list[RankTrace]:
     """The ranks that are asked for. Raises `UsageError` for one that is not there."""
     if request.ranks is None:
         return list(run.ranks)
-    there = {rank.number: rank for rank in run.ranks}
-    for number in request.ranks:
-        if number not in there:
+    rank_by_id = {rank.rank: rank for rank in run.ranks}
+    for rank_id in request.ranks:
+        if rank_id not in rank_by_id:
             name = printable(run.path, 60)
-            raise UsageError(f"--ranks: found {run.unit} {number}, which {name} does not have")
-    return [there[number] for number in request.ranks]
+            raise UsageError(f"--ranks: found {run.unit} {rank_id}, which {name} does not have")
+    return [rank_by_id[rank_id] for rank_id in request.ranks]
 
 
 class RankSpans(TrackSpans):
@@ -69,7 +77,7 @@ class RankSpans(TrackSpans):
     def __init__(self, rank: RankTrace, unit: str, items: Sequence[int] | None = None) -> None:
         ops, subs = rank.ops, rank.subs
         self.rank, self.unit = rank, unit
-        self.ranks, self.stage = (rank.number,), rank.stage
+        self.ranks, self.stage = (rank.rank,), rank.stage
         self.start, self.end, self.microbatch = ops.start, ops.end, ops.batch
         if subs.parent:
             self.start, self.end = ops.start + subs.start, ops.end + subs.end
@@ -90,38 +98,45 @@ class RankSpans(TrackSpans):
 
     def fact(self, span: int) -> Fact:
         item, ops, subs = self.items[span], self.rank.ops, self.rank.subs
-        number, parent = item - len(ops), item
-        if number < 0:
-            kind, name, shape, dtype, known = (
-                "operation", ops.name[item], ops.shape[item], ops.dtype[item], ops.known[item]
+        index, parent = item - len(ops), item
+        if index < 0:
+            kind, name, shape, dtype, time_source = (
+                "operation", ops.name[item], ops.shape[item], ops.dtype[item], ops.timing[item]
             )  # fmt: skip
             category, group = ops.category(item), _safe(group_of_op(name, ops.group[item]))
-            number = item
+            index = item
         else:
-            parent = subs.parent[number]
-            kind, name, shape, dtype, known = (
-                "sub-operation", subs.name[number], subs.shape[number], subs.dtype[number], subs.known[number]
+            parent = subs.parent[index]
+            kind, name, shape, dtype, time_source = (
+                "sub-operation", subs.name[index], subs.shape[index], subs.dtype[index], subs.timing[index]
             )  # fmt: skip
-            category, group = category_of_group(subs.group[number]), _safe(subs.group[number])
+            category, group = category_of_group(subs.group[index]), _safe(subs.group[index])
         size = buffer_bytes(shape, dtype)
         return Fact(
-            kind, group, printable(name), category, number, ops.line[parent], -1 if size is None else size,
-            group=group, state=_safe(ops.state[parent]), known=_KNOWN[known],
+            kind, group, printable(name), category, index, ops.line[parent], -1 if size is None else size,
+            group=group, state=_safe(ops.state[parent]), time_source=_TIME_SOURCES[time_source],
         )  # fmt: skip
 
-    def drawn(self, received: Sequence[Received]) -> tuple[TrackSpans, Threads]:
+    def assign_threads(self, received: Sequence[ArrivedTransfer]) -> tuple[TrackSpans, Threads]:
         """By their starts, of equal ones the longest first; of a device each stream has a thread."""
         start, end, device = self.start, self.end, self.rank.device
         order = sorted(self.items, key=lambda item: (start[item], -end[item]))
-        named: list[tuple[int, str]] = []
+        thread_names: list[tuple[int, str]] = []
         for stream, word in self._streams():
-            own = order if device is None else [item for item in order if device.stream[item] == stream]
-            rows, first = nested_rows((start[item], end[item]) for item in own), len(named) + 1
-            for item, row in zip(own, rows, strict=True):
+            stream_items = (
+                order if device is None else [item for item in order if device.stream[item] == stream]
+            )
+            rows, first = (
+                nested_rows((start[item], end[item]) for item in stream_items),
+                len(thread_names) + 1,
+            )
+            for item, row in zip(stream_items, rows, strict=True):
                 self.thread[item] = first + row
             names = (word if row == 0 else f"{word} ({row + 1})" for row in range(max(rows, default=0) + 1))
-            named += enumerate(names, first)
-        return RankSpans(self.rank, self.unit, order), Threads(named, [*map(self.thread.__getitem__, order)])
+            thread_names += enumerate(names, first)
+        return RankSpans(self.rank, self.unit, order), Threads(
+            thread_names, [*map(self.thread.__getitem__, order)]
+        )
 
     @cached_property
     def thread(self) -> array[int]:
@@ -141,10 +156,10 @@ def _arrows(run: MeasuredRun, tracks: Sequence[RankSpans]) -> Iterator[Arrow]:
     """From the last member of each collective to come to each of the others, and from a send that waits for
     nobody to its receive.
     """
-    drawn = {track.rank.number: track for track in tracks}
+    track_by_rank = {track.rank.rank: track for track in tracks}
     for meeting in match_devices(run.ranks, run.degrees, run.concurrent).meetings:
-        come = meeting.calls if meeting.sender is None else (*meeting.calls, meeting.sender)
-        calls = [call for call in come if run.ranks[call.rank].number in drawn]
+        all_calls = meeting.calls if meeting.sender is None else (*meeting.calls, meeting.sender)
+        calls = [call for call in all_calls if run.ranks[call.rank].rank in track_by_rank]
         if len(calls) < 2:
             continue
         late = meeting.sender or max(
@@ -155,7 +170,7 @@ def _arrows(run: MeasuredRun, tracks: Sequence[RankSpans]) -> Iterator[Arrow]:
         for call in calls:
             rank = run.ranks[call.rank]
             time_ns = max(begins, rank.ops.start[call.op])
-            ends[call] = rank.number, drawn[rank.number].thread[call.op], time_ns
+            ends[call] = rank.rank, track_by_rank[rank.rank].thread[call.op], time_ns
         yield from ((ends[late], ends[call]) for call in calls if call != late)
 
 

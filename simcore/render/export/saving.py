@@ -13,13 +13,13 @@ from simcore.render.export.format import Export, RankFile
 from simcore.units import byte_size, plural
 
 # What `save_folder` writes, and so may replace.
-_OURS = re.compile(
+_EXPORTED_FILES = re.compile(
     r"(?:rank-[0-9]+\.(json|csv)|stage-[0-9]+\.txt)(\.gz)?"
     r"|wl\.[0-9]+\.et|network\.yml|(system|memory|comm_group)\.json"
 )
 
 _ATTEMPTS = 100
-_Made = TypeVar("_Made")
+_Created = TypeVar("_Created")
 
 
 def check_file(path: str, force: bool) -> tuple[str, int | None]:
@@ -33,49 +33,49 @@ def check_file(path: str, force: bool) -> tuple[str, int | None]:
     if os.path.basename(path) in ("", os.curdir, os.pardir):
         # Whether it is there or not: `realpath` would make a file `out` of `out/`.
         raise UsageError(f"{printable(path)} is a directory: name a file to write")
-    target = _target(path)
+    target = _resolve_target(path)
     try:
         mode = os.stat(target).st_mode
     except (FileNotFoundError, NotADirectoryError):
         return target, None
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise _unwritable_error(path, error) from None
     if not stat.S_ISREG(mode):
         kind = "a directory" if stat.S_ISDIR(mode) else "no regular file"
         raise UsageError(f"{printable(path)} is {kind}: name a file to write")
     if not force:
-        raise _exists(path)
+        raise _exists_error(path)
     return target, mode
 
 
-def save(path: str, pieces: Iterable[bytes], force: bool) -> int:
+def save(path: str, chunks: Iterable[bytes], force: bool) -> int:
     """Writes `pieces` to a new file at `path` and returns its size, bytes.
 
     They go to a temporary file beside it that is given the name when it is complete, so nobody
     ever sees half of it. Raises what `check_file` does, and `InputError` where the system refuses.
     """
     target, mode = check_file(path, force)
-    made: list[str] = []
+    temporaries: list[str] = []
     try:
-        descriptor = _new(os.path.dirname(target), _open_new, made)
+        descriptor = _create_temporary(os.path.dirname(target), _open_new, temporaries)
         with open(descriptor, "wb") as file:
             if mode is not None:
-                os.chmod(made[0], stat.S_IMODE(mode))
-            for piece in pieces:
-                file.write(piece)
+                os.chmod(temporaries[0], stat.S_IMODE(mode))
+            for chunk in chunks:
+                file.write(chunk)
             file.flush()
             os.fsync(file.fileno())
             size = file.tell()
         if force:
-            os.replace(made[0], target)
+            os.replace(temporaries[0], target)
         else:
-            _name_new(made[0], target)
+            _name_new(temporaries[0], target)
     except FileExistsError:
-        raise _exists(path) from None
+        raise _exists_error(path) from None
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise _unwritable_error(path, error) from None
     finally:
-        for temporary in made:
+        for temporary in temporaries:
             if os.path.lexists(temporary):
                 os.unlink(temporary)
     return size
@@ -89,21 +89,21 @@ def check_folder(path: str, force: bool) -> tuple[str, bool]:
     """
     if not path:
         raise UsageError("--output: found an empty name, expected a folder to make")
-    target = _target(path)
+    target = _resolve_target(path)
     try:
         if not os.path.lexists(target):
             return target, False
         if not os.path.isdir(target):
             raise UsageError(f"{printable(path)} is there already, and no folder: name a folder to make")
         if not force:
-            raise _exists(path)
-        _check_ours(path, target)
+            raise _exists_error(path)
+        _check_exported_only(path, target)
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise _unwritable_error(path, error) from None
     return target, True
 
 
-def _target(path: str) -> str:
+def _resolve_target(path: str) -> str:
     """What `path` names: a symbolic link is followed, so what it points to is replaced, not the link.
 
     Raises `UsageError` for a name that no file can have, `InputError` where the system refuses to look,
@@ -114,16 +114,16 @@ def _target(path: str) -> str:
     except ValueError:  # a NUL character
         raise UsageError(f"{printable(path) or '-'}: no file can have this name") from None
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise _unwritable_error(path, error) from None
 
 
-def _check_ours(path: str, folder: str) -> None:
+def _check_exported_only(path: str, folder: str) -> None:
     """Raises `UsageError` where `folder` has more than files of ranks: `path` is its name for the user."""
     with os.scandir(folder) as entries:
         others = [
             entry.name
             for entry in entries
-            if not _OURS.fullmatch(entry.name) or entry.is_dir(follow_symlinks=False)
+            if not _EXPORTED_FILES.fullmatch(entry.name) or entry.is_dir(follow_symlinks=False)
         ]
     if others:
         other = printable(min(others), 60)
@@ -136,28 +136,28 @@ def save_folder(path: str, files: Iterable[RankFile], force: bool) -> tuple[int,
     They are written into a temporary folder beside it that is given the name when it is complete.
     Raises what `check_folder` does, and `InputError` where the system refuses.
     """
-    target, there = check_folder(path, force)
+    target, exists = check_folder(path, force)
     folder = os.path.dirname(target)
     count = size = 0
-    made: list[str] = []
+    temporary_folders: list[str] = []
     replaced: list[str] = []
     try:
-        _new(folder, os.mkdir, made)
+        _create_temporary(folder, os.mkdir, temporary_folders)
         for file in files:
             count += 1
-            size += _written(os.path.join(made[0], file.name), file.pieces)
-        if there:
-            _new(folder, os.mkdir, replaced)
+            size += _write_file(os.path.join(temporary_folders[0], file.name), file.chunks)
+        if exists:
+            _create_temporary(folder, os.mkdir, replaced)
             os.replace(target, replaced[0])
             # What has come since it was looked at first, minutes ago, is not ours to take away.
-            _check_ours(path, replaced[0])
-        os.rename(made[0], target)
+            _check_exported_only(path, replaced[0])
+        os.rename(temporary_folders[0], target)
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise _unwritable_error(path, error) from None
     finally:
         if replaced and not os.path.lexists(target):
             os.rename(replaced[0], target)
-        for temporary in (*made, *replaced):
+        for temporary in (*temporary_folders, *replaced):
             _remove(temporary)
     return count, size
 
@@ -174,7 +174,7 @@ def write(
     export: Export,
     path: str,
     force: bool,
-    watch: Callable[[Iterable[bytes]], Iterable[bytes]] = lambda pieces: pieces,
+    watch: Callable[[Iterable[bytes]], Iterable[bytes]] = lambda chunks: chunks,
 ) -> str:
     """Writes an export to a file, or to a folder of them, gzip where the name ends in .gz; returns what was
     written, in words. watch: is given the pieces, and gives them on as they are taken.
@@ -182,49 +182,49 @@ def write(
     Raises what `save` and `save_folder` do.
     """
 
-    def made(pieces: Iterable[bytes]) -> Iterable[bytes]:
-        return compressed(watch(pieces)) if packed else watch(pieces)
+    def prepare(file_chunks: Iterable[bytes]) -> Iterable[bytes]:
+        return gzip_chunks(watch(file_chunks)) if packed else watch(file_chunks)
 
     packed = path.lower().endswith(".gz")
     if export.files is None:
-        return f"{export.what}, {byte_size(save(path, made(export.pieces), force))}"
+        return f"{export.what}, {byte_size(save(path, prepare(export.chunks), force))}"
     ending = ".gz" if packed else ""
-    files = (RankFile(file.name + ending, made(file.pieces)) for file in export.files)
+    files = (RankFile(file.name + ending, prepare(file.chunks)) for file in export.files)
     count, size = save_folder(path, files, force)
     return f"{export.what}, {plural(count, 'file')}, {byte_size(size)}"
 
 
-def compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def gzip_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The same as a gzip file, which depends on nothing but its content: it states no name and no time."""
     import zlib
 
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)
-    for piece in pieces:
-        if packed := packer.compress(piece):
+    for chunk in chunks:
+        if packed := packer.compress(chunk):
             yield packed
     yield packer.flush()
 
 
-def _written(path: str, pieces: Iterable[bytes]) -> int:
+def _write_file(path: str, chunks: Iterable[bytes]) -> int:
     with open(path, "xb") as file:
-        for piece in pieces:
-            file.write(piece)
+        for chunk in chunks:
+            file.write(chunk)
         file.flush()
         os.fsync(file.fileno())
         return file.tell()
 
 
-def _new(folder: str, make: Callable[[str], _Made], made: list[str]) -> _Made:
+def _create_temporary(folder: str, make: Callable[[str], _Created], temporaries: list[str]) -> _Created:
     """Something new in `folder`, made by its name, and what making it returned.
 
     made: gets the name before it is there, so that whoever is interrupted at any moment takes it away.
     """
     for attempt in range(_ATTEMPTS):
-        made.append(os.path.join(folder, f".wltui-{os.getpid()}-{attempt}.tmp"))
+        temporaries.append(os.path.join(folder, f".wltui-{os.getpid()}-{attempt}.tmp"))
         try:
-            return make(made[-1])
+            return make(temporaries[-1])
         except FileExistsError:
-            made.pop()
+            temporaries.pop()
     raise OSError(None, "too many temporary files are left there")
 
 
@@ -253,10 +253,10 @@ def _name_new(temporary: str, target: str) -> None:
         os.replace(temporary, target)
 
 
-def _exists(path: str) -> UsageError:
+def _exists_error(path: str) -> UsageError:
     return UsageError(f"{printable(path)} is there already: --force overwrites it")
 
 
-def _unwritable(path: str, error: OSError) -> InputError:
+def _unwritable_error(path: str, error: OSError) -> InputError:
     message = f"the file cannot be written: {error.strerror or error}"
     return InputError(Diagnostic("error", "unwritable-file", message, path))

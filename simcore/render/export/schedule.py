@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.program import build_program
-from simcore.program.order_text import as_text
+from simcore.program.order_text import format_order
 from simcore.render.export.format import Export, Request
 from simcore.setup import Setup
 from simcore.units import plural
@@ -30,7 +30,7 @@ def export(request: Request) -> Export:
         program, program_found = build_program(workload, setup.layout, setup.schedule)
     if program is None or not program.has_pipeline_schedule:
         raise UsageError("--format schedule: the rows of this run are one loop; --schedule 1f1b would fit")
-    notes = [*setup.placed.found, *program_found]
+    notes = [*setup.placement.diagnostics, *program_found]
     if program.placement.copies > 1:
         message = (
             f"{printable(program.schedule, 60)} has each stage on {program.placement.copies} ranks, "
@@ -39,4 +39,4 @@ def export(request: Request) -> Export:
         notes.append(Diagnostic("warning", "not-in-file", message, workload.path))
     order = program.order
     what = f"{plural(len(order.stages), 'rank')}, {plural(sum(map(len, order.stages)), 'action')}"
-    return Export([as_text(order).encode()], what, tuple(notes))
+    return Export([format_order(order).encode()], what, tuple(notes))

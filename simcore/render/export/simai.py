@@ -14,7 +14,7 @@ from simcore.collectives.exact import scaled
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.layout import Layout, resolve_layout
 from simcore.names import WORKLOAD_DIALECTS, Dialect
-from simcore.parameters import Given, flag_of
+from simcore.parameters import RunInput, flag_of
 from simcore.program.blocks import Structure, find_structure, is_embedding
 from simcore.program.building import bytes_between_stages, check_names
 from simcore.program.overrides import layer_scales
@@ -26,7 +26,7 @@ from simcore.workload import Cells, Workload
 from simcore.workload.formats.cell import KINDS
 from simcore.workload.formats.format import is_comment
 from simcore.workload.formats.simai_text import dialect_of
-from simcore.workload.model import AskedDegrees, AskedModel
+from simcore.workload.model import DegreeParameters, ModelParameters
 from simcore.workload.policies import TRANSFORMER
 
 if TYPE_CHECKING:
@@ -41,16 +41,16 @@ _ANY_LAYOUT = Layout(1, 1, 1, 1)  # scales of rows do not depend on it
 _EXPRESSED = ("world", "tp", "ep", "pp", "microbatches", "compute_scale", "layer_scale", "dialect")
 
 
-def edited(given: Given) -> tuple[Workload, list[Diagnostic]]:
+def apply_parameters(run_input: RunInput) -> tuple[Workload, list[Diagnostic]]:
     """The workload with the parameters in it, and a diagnostic of what cannot be in it.
 
     Raises `UsageError` and `InputError` for parameters and a workload that do not fit each other.
     """
-    workload, parameters = given.opened, given.parameters
+    workload, parameters = run_input.opened, run_input.parameters
     diagnostics: list[Diagnostic] = []
     if any(getattr(parameters, field) is not None for field in _DEGREES):
         # The file's own degrees may fit or not: they are written as they are.
-        _, assumed = resolve_layout(workload, parameters.part(AskedDegrees), None)
+        _, assumed = resolve_layout(workload, parameters.part(DegreeParameters), None)
         diagnostics = [diagnostic for diagnostic in assumed if diagnostic.code == "not-rescaled"]
         if diagnostics:
             # Imported here: most files are written with their own degrees.
@@ -69,12 +69,12 @@ def edited(given: Given) -> tuple[Workload, list[Diagnostic]]:
     order: Sequence[int] = rows
     if parameters.microbatches is not None:
         if _has_marked_blocks(workload, structure):
-            order = _repeated(rows, structure, parameters.microbatches)
+            order = _repeat_blocks(rows, structure, parameters.microbatches)
             header = replace(
                 header,
                 ga=parameters.microbatches,
-                checkpoints=_moved(header.checkpoints, order),
-                checkpoint_initiates=_moved(
+                checkpoints=_reindex_marks(header.checkpoints, order),
+                checkpoint_initiates=_reindex_marks(
                     header.checkpoint_initiates, order, after=min(header.checkpoints, default=len(workload))
                 ),
             )
@@ -102,50 +102,50 @@ def edited(given: Given) -> tuple[Workload, list[Diagnostic]]:
     if header.pp_comm is None and (header.pp or 1) > 1:
         # Where the block that it is taken from is left out, the file states it.
         tp = Layout(header.tp or 1, 1, 1, 1)
-        taken, _ = bytes_between_stages(workload, structure, tp)
-        if bytes_between_stages(result, find_structure(result)[0], tp)[0] != taken:
-            result = replace(result, header=replace(header, pp_comm=taken))
-    return result, [*diagnostics, *_left_out(given)]
+        stage_bytes, _ = bytes_between_stages(workload, structure, tp)
+        if bytes_between_stages(result, find_structure(result)[0], tp)[0] != stage_bytes:
+            result = replace(result, header=replace(header, pp_comm=stage_bytes))
+    return result, [*diagnostics, *_left_out_warnings(run_input)]
 
 
-def _dialect(workload: Workload, asked: str | None) -> Dialect:
-    if asked is None:
+def _dialect(workload: Workload, name: str | None) -> Dialect:
+    if name is None:
         return workload.dialect
-    for known in WORKLOAD_DIALECTS:
-        if asked == known:
-            return known
+    for dialect in WORKLOAD_DIALECTS:
+        if name == dialect:
+            return dialect
     expected = " or ".join(WORKLOAD_DIALECTS)
-    raise UsageError(f"--dialect {printable(asked, 60)}: {expected} is expected")
+    raise UsageError(f"--dialect {printable(name, 60)}: {expected} is expected")
 
 
 def _has_marked_blocks(workload: Workload, structure: Structure) -> bool:
     return bool(structure.blocks) and is_embedding(workload.name[structure.blocks[0][0]])
 
 
-def _repeated(rows: range, structure: Structure, microbatches: int) -> list[int]:
+def _repeat_blocks(rows: range, structure: Structure, microbatches: int) -> list[int]:
     """The rows with so many blocks: block i is found block i mod their number."""
     blocks = structure.blocks
     order = list(rows[: blocks[0][0]])
     # Beyond this lies a slip of the keyboard: no reader opens such a file in a minute.
     most = max(10_000_000, len(rows))
-    rounds, more = divmod(microbatches, len(blocks))
-    if len(order) + rounds * sum(map(len, blocks)) + sum(map(len, blocks[:more])) > most:
+    rounds, remainder = divmod(microbatches, len(blocks))
+    if len(order) + rounds * sum(map(len, blocks)) + sum(map(len, blocks[:remainder])) > most:
         raise UsageError(f"--microbatches {microbatches}: a file of more than {most} rows is not written")
-    for number in range(microbatches):
-        order += blocks[number % len(blocks)]
+    for microbatch in range(microbatches):
+        order += blocks[microbatch % len(blocks)]
     return order + list(rows[blocks[-1][-1] + 1 :])
 
 
-def _moved(marked: tuple[int, ...], order: Sequence[int], after: int = -1) -> tuple[int, ...]:
+def _reindex_marks(marked_rows: tuple[int, ...], order: Sequence[int], after: int = -1) -> tuple[int, ...]:
     """Where the marked rows are in the new order; as they were if that is the old one.
 
     Rows up to `after` lose their mark: what recomputes nothing for want of a checkpoint before it would
     find one before its copies.
     """
-    if list(order) == list(range(len(order))) and all(row < len(order) for row in marked):
-        return marked
-    wanted = {row for row in marked if row > after}
-    return tuple(index for index, row in enumerate(order) if row in wanted)
+    if list(order) == list(range(len(order))) and all(row < len(order) for row in marked_rows):
+        return marked_rows
+    kept_rows = {row for row in marked_rows if row > after}
+    return tuple(index for index, row in enumerate(order) if row in kept_rows)
 
 
 def _cells(plan: Plan, cells: Cells, order: Sequence[int], scale: float) -> Cells:
@@ -168,13 +168,13 @@ def _cells(plan: Plan, cells: Cells, order: Sequence[int], scale: float) -> Cell
     )
 
 
-def _left_out(given: Given) -> list[Diagnostic]:
+def _left_out_warnings(run_input: RunInput) -> list[Diagnostic]:
     expressed = {field: flag_of(field).default for field in _EXPRESSED}
-    flags = given.changed(**expressed).parameters.as_flags()
+    flags = run_input.with_changes(**expressed).parameters.as_flags()
     if not flags:
         return []
     message = f"{' '.join(flags)}: no part of a workload file; give it again when you open the file"
-    return [Diagnostic("warning", "not-in-file", message, given.opened.path)]
+    return [Diagnostic("warning", "not-in-file", message, run_input.opened.path)]
 
 
 # Beyond this lies a slip of the keyboard: no reader opens such a file in a minute.
@@ -186,19 +186,19 @@ _FIRST, _LAST = -1, -2
 _MARKS = {_FIRST: _BLOCK, _LAST: "final_none"}
 
 
-def of_stage(workload: Workload, stage: int) -> Workload:
+def extract_stage(workload: Workload, stage: int) -> Workload:
     """The workload with the rows of `stage` alone, of every micro-batch, in the order of a file.
 
     Raises `UsageError` for what a file has no words for.
     """
-    mine = workload.stages[stage]
-    block = sorted(row for chunk in mine.chunks for row in chunk)
+    own_stage = workload.stages[stage]
+    block = sorted(row for chunk in own_stage.chunks for row in chunk)
     batches = workload.header.ga or 0
-    everywhere = {
+    staged_rows = {
         row for of_one in workload.stages
         for row in (*of_one.prologue, *of_one.loss, *(row for chunk in of_one.chunks for row in chunk))
     }  # fmt: skip
-    tail = [row for row in range(len(workload)) if row not in everywhere]
+    tail = [row for row in range(len(workload)) if row not in staged_rows]
     if len(block) * batches > _MOST_ROWS:
         raise UsageError(f"{batches} micro-batches: a file of more than {_MOST_ROWS} rows is not written")
     for cells in (workload.fwd, workload.ig):
@@ -206,7 +206,10 @@ def of_stage(workload: Workload, stage: int) -> Workload:
             raise UsageError(
                 "--format simai: collectives beside compute (--cp, --zero 3) have no word in SimAI text"
             )
-    for option, cells_there in (("--overlap-tp", workload.pieces), ("--expert-imbalance", workload.uneven)):
+    for option, cells_there in (
+        ("--overlap-tp", workload.split_cells),
+        ("--expert-imbalance", workload.uneven),
+    ):
         if cells_there:
             raise UsageError(
                 f"--format simai: {option} has no word in SimAI text, whose rows are those of every rank, "
@@ -218,17 +221,17 @@ def of_stage(workload: Workload, stage: int) -> Workload:
     if block[-1] in workload.recomputed:
         # Something behind the layer has to initiate that it runs again.
         block = [*block, _LAST]
-    order = [*mine.prologue, *block * batches, *mine.loss, *tail]
-    checkpoints, initiates = _marked(workload, block, len(mine.prologue), batches)
+    order = [*own_stage.prologue, *block * batches, *own_stage.loss, *tail]
+    checkpoints, initiates = _recompute_marks(workload, block, len(own_stage.prologue), batches)
     header = replace(workload.header, checkpoints=checkpoints, checkpoint_initiates=initiates)
     return replace(
         workload,
         header=header,
         name=[_MARKS[row] if row in _MARKS else workload.name[row] for row in order],
         line=array("q", range(1, len(order) + 1)),
-        fwd=_picked(workload.fwd, order),
-        ig=_picked(workload.ig, order),
-        wg=_picked(workload.wg, order),
+        fwd=_pick_cells(workload.fwd, order),
+        ig=_pick_cells(workload.ig, order),
+        wg=_pick_cells(workload.wg, order),
         process_ns=array("q", [100]) * len(order),
         stages=(),
         recomputed={},
@@ -237,16 +240,16 @@ def of_stage(workload: Workload, stage: int) -> Workload:
     )
 
 
-def _marked(
+def _recompute_marks(
     workload: Workload, block: list[int], first: int, batches: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Where each recompute begins, and the row whose backward needs it."""
-    number_of = {row: number for number, row in enumerate(block)}
+    index_by_row = {row: index for index, row in enumerate(block)}
     begins, needed = [], []
     for last, rows in workload.recomputed.items():
-        if last in number_of:
-            begins.append(number_of[rows[0]])
-            needed.append(number_of[rows[-1]] + 1)
+        if last in index_by_row:
+            begins.append(index_by_row[rows[0]])
+            needed.append(index_by_row[rows[-1]] + 1)
     checkpoints, initiates = [], []
     for batch in range(batches):
         offset = first + batch * len(block)
@@ -255,7 +258,7 @@ def _marked(
     return tuple(sorted(checkpoints)), tuple(sorted(initiates))
 
 
-def _picked(cells: Cells, order: list[int]) -> Cells:
+def _pick_cells(cells: Cells, order: list[int]) -> Cells:
     return Cells(
         array("q", [0 if row in _MARKS else cells.compute_ns[row] for row in order]),
         [None if row in _MARKS else cells.collective[row] for row in order],
@@ -275,7 +278,7 @@ _KEYS = {
 }
 _LISTS = ("checkpoints", "checkpoint_initiates")
 _TOKENS = tuple({kind: token for token, kind in table.items()} for table in KINDS)
-_ROWS_A_PIECE = 4096
+_ROWS_PER_CHUNK = 4096
 
 
 def export(request: Request) -> Export:
@@ -290,42 +293,44 @@ def export(request: Request) -> Export:
         return export_model(opened.maker, request)
     if request.ranks is not None or request.every_rank or request.per_rank:
         raise UsageError("--format simai: one file holds all ranks, so --ranks and --per-rank do not fit it")
-    given = Given(opened, request.parameters)
-    if given.parameters.without_lines:
+    run_input = RunInput(opened, request.parameters)
+    if run_input.parameters.without_lines:
         # Imported here, as below: few files are mended.
         from simcore.workload.without_lines import without_lines
 
-        mended = without_lines(opened, given.parameters.without_lines)
-        given = Given(mended, replace(given.parameters, without_lines=()))
-    if given.parameters.rescale == "on":
-        return _export_rescaled(given)
-    return _export(given)
+        repaired = without_lines(opened, run_input.parameters.without_lines)
+        run_input = RunInput(repaired, replace(run_input.parameters, without_lines=()))
+    if run_input.parameters.rescale == "on":
+        return _export_rescaled(run_input)
+    return _export(run_input)
 
 
-def _export_rescaled(given: Given) -> Export:
+def _export_rescaled(run_input: RunInput) -> Export:
     """The rows of an AICB file for other degrees: AICB's own text, unless more is asked for."""
     # Imported here: few files are rescaled.
-    from simcore.recovery.rescale import rescaled
+    from simcore.recovery.rescale import rescale_rows
 
-    parameters = given.parameters
-    result = rescaled(given.opened, parameters.part(AskedDegrees), parameters.microbatches)
-    rest = given.changed(rescale="off", world=None, tp=None, ep=None, pp=None, microbatches=None)
+    parameters = run_input.parameters
+    result = rescale_rows(run_input.opened, parameters.part(DegreeParameters), parameters.microbatches)
+    other_changes = run_input.with_changes(
+        rescale="off", world=None, tp=None, ep=None, pp=None, microbatches=None
+    )
     if result is None:
-        return _export(rest)
-    if rest.parameters.given:
-        return _export(Given(result.workload, rest.parameters))
+        return _export(other_changes)
+    if other_changes.parameters.explicit_names:
+        return _export(RunInput(result.workload, other_changes.parameters))
     what = f"{plural(len(result.workload), 'row')}, rescaled {result.workload.rescaled}"
     return Export([result.text.encode()], what, result.workload.diagnostics)
 
 
-def _export(given: Given) -> Export:
-    workload: Workload = given.opened
+def _export(run_input: RunInput) -> Export:
+    workload: Workload = run_input.opened
     if workload.format not in ("simai", "astra-sim-1") or workload.policy not in TRANSFORMER:
         kind = workload.format if workload.policy in TRANSFORMER else f"{workload.format} ({workload.policy})"
         raise UsageError(
             f"--format simai: {printable(kind)} is not written as SimAI text; {' and '.join(TRANSFORMER)} are"
         )
-    result, diagnostics = edited(given)
+    result, diagnostics = apply_parameters(run_input)
     _check_rows_named(result)
     header = _header(result)
     if dialect_of(_keys(header), result) != result.dialect:
@@ -336,59 +341,61 @@ def _export(given: Given) -> Export:
     if workload.declared_rows not in (None, len(workload)):
         message = f"{len(result)} rows are stated as they are there; the file stated {workload.declared_rows}"
         diagnostics.append(Diagnostic("note", "row-count-written", message, workload.path, 2, 1))
-    pieces = _pieces(header, result)
+    chunks = _text_chunks(header, result)
     what = f"{plural(len(result), 'row')} of {result.policy}"
-    return Export(pieces, what, tuple(diagnostics), as_read=True)
+    return Export(chunks, what, tuple(diagnostics), as_read=True)
 
 
 def export_model(maker: Maker, request: Request) -> Export:
     """A model's rows as this text: AICB's own file, or those of Megatron, with more than one stage a file
     for each in a folder.
     """
-    asked = request.parameters.part(AskedModel)
-    written = maker.text(asked)
-    if written is not None:
+    model_parameters = request.parameters.part(ModelParameters)
+    aicb_file = maker.text(model_parameters)
+    if aicb_file is not None:
         if request.per_rank:
             raise UsageError("--format simai: AICB writes one file, so --per-rank does not fit it")
-        text, diagnostics = written
+        text, diagnostics = aicb_file
         return Export(
             [text.encode()], f"{plural(text.count(chr(10)) - 2, 'row')} as AICB writes them", diagnostics
         )
-    workload = maker.workload(asked)
+    workload = maker.workload(model_parameters)
     stages = len(workload.stages)
     if stages > 1 and not request.per_rank:
         raise UsageError(
             f"--format simai: a model on {stages} stages is a file for each, whose rows differ: --per-rank, "
             "and -o a folder, would fit"
         )
-    diagnostics = (*workload.diagnostics, *_experts_elsewhere(workload))
+    diagnostics = (*workload.diagnostics, *_expert_group_warnings(workload))
     if request.per_rank:
-        files = [RankFile(f"stage-{stage}.txt", _pieces_of_stage(workload, stage)) for stage in range(stages)]
+        files = [RankFile(f"stage-{stage}.txt", _stage_chunks(workload, stage)) for stage in range(stages)]
         return Export((), f"the rows of {plural(stages, 'stage')}", diagnostics, files=iter(files))
-    return Export(_pieces_of_stage(workload, 0), f"{plural(len(workload), 'row')} of a block", diagnostics)
+    return Export(_stage_chunks(workload, 0), f"{plural(len(workload), 'row')} of a block", diagnostics)
 
 
-def _experts_elsewhere(workload: Workload) -> list[Diagnostic]:
+def _expert_group_warnings(workload: Workload) -> list[Diagnostic]:
     """Says so where a reader of the text takes other expert groups than the model has: along dp alone."""
-    layout, _ = resolve_layout(workload, AskedDegrees(), None)
+    layout, _ = resolve_layout(workload, DegreeParameters(), None)
     of_file = replace(layout, whole_experts=False)
     kinds = {kind for cells in (workload.fwd, workload.ig, workload.wg) for kind in cells.group}
-    said = []
+    differences = []
     if "dp_ep" in kinds:
         here, there = layout.group_size("dp_ep"), of_file.group_size("dp_ep")
         if here != there:
-            said.append(f"gradients of experts are added up over {plural(there, 'rank')} there, {here} here")
+            differences.append(
+                f"gradients of experts are added up over {plural(there, 'rank')} there, {here} here"
+            )
     if "ep" in kinds and layout.ep_across_tp != of_file.ep_across_tp:
-        said.append(f"ranks of an expert group are tp {layout.tp} apart there, neighbours here")
-    if not said:
+        differences.append(f"ranks of an expert group are tp {layout.tp} apart there, neighbours here")
+    if not differences:
         return []
-    message = f"SimAI counts expert groups along dp, not tp: {'; '.join(said)}; the step differs by it"
+    message = f"SimAI counts expert groups along dp, not tp: {'; '.join(differences)}; the step differs by it"
     return [Diagnostic("warning", "not-in-file", message, workload.path)]
 
 
-def _pieces_of_stage(workload: Workload, stage: int) -> Iterator[bytes]:
-    flat = of_stage(workload, stage)
-    return _pieces(_header(flat), flat)
+def _stage_chunks(workload: Workload, stage: int) -> Iterator[bytes]:
+    flat = extract_stage(workload, stage)
+    return _text_chunks(_header(flat), flat)
 
 
 def _check_rows_named(workload: Workload) -> None:
@@ -425,11 +432,11 @@ def _keys(header: str) -> list[str]:
     return [word[:-1] for word in header.split() if word.endswith(":")]
 
 
-def _pieces(header: str, workload: Workload) -> Iterator[bytes]:
+def _text_chunks(header: str, workload: Workload) -> Iterator[bytes]:
     yield f"{header}\n{len(workload)}\n".encode("utf-8", "surrogateescape")
     rows = range(len(workload))
-    for first in rows[::_ROWS_A_PIECE]:
-        text = "".join(_row(workload, row) for row in rows[first : first + _ROWS_A_PIECE])
+    for first in rows[::_ROWS_PER_CHUNK]:
+        text = "".join(_row(workload, row) for row in rows[first : first + _ROWS_PER_CHUNK])
         yield text.encode("utf-8", "surrogateescape")
 
 

@@ -28,13 +28,13 @@ from simcore.render.export.format import Request
 from simcore.render.export.nodes import (
     GPU,
     NodeList,
-    Own,
+    OwnAttributes,
     TraceSet,
-    between,
-    exact,
-    of_collective,
-    of_transfer,
-    one_slot,
+    collective_attributes,
+    endpoint_attributes,
+    exact_duration,
+    one_slot_note,
+    transfer_attributes,
 )
 from simcore.trace.contexts import Simulated
 from simcore.units import plural
@@ -42,7 +42,7 @@ from simcore.units import plural
 if TYPE_CHECKING:
     from simcore.workload.model import GroupKind
 
-_COMM_TYPE = {name: number for number, name in COLLECTIVES.items()}
+_COMM_TYPE = {name: code for code, name in COLLECTIVES.items()}
 
 
 def simulated_set(request: Request, simulation: Simulated) -> TraceSet:
@@ -66,16 +66,16 @@ def simulated_set(request: Request, simulation: Simulated) -> TraceSet:
     return TraceSet(
         f"{plural(world, 'rank')}, {plural(timeline.spans, 'span')}", timeline.spans,
         _files(simulation, groups), groups.ranks, simulation.cluster,
-        simulation.diagnostics[len(simulation.workload.diagnostics) :], tuple(_said(simulation)),
+        simulation.diagnostics[len(simulation.workload.diagnostics) :], tuple(_export_notes(simulation)),
     )  # fmt: skip
 
 
-def _said(simulation: Simulated) -> Iterator[Diagnostic]:
+def _export_notes(simulation: Simulated) -> Iterator[Diagnostic]:
     path, world, npus = simulation.workload.path, simulation.layout.world, simulation.cluster.npus
     streams = (set(program.ops.stream) - {COMPUTE} for program in simulation.timeline.program.stages)
     overlap = sum(len(several) > 1 for several in streams)
     if overlap:
-        yield one_slot(plural(overlap, "stage"), "communication on several streams", path)
+        yield one_slot_note(plural(overlap, "stage"), "communication on several streams", path)
     if simulation.has_dimensions and npus != world:
         message = (
             f"the cluster has {npus} NPUs, the run {world}: ASTRA-sim wants a file for each, so give --dim "
@@ -90,7 +90,7 @@ class _Groups:
     def __init__(self, simulation: Simulated) -> None:
         self._layout = simulation.layout
         self.ranks: list[list[int]] = []
-        self._of: dict[GroupKind, dict[int, int]] = {}
+        self._group_by_rank: dict[GroupKind, dict[int, int]] = {}
         kinds = {
             KIND_OF_STREAM[stream]
             for program in simulation.timeline.program.stages
@@ -98,93 +98,99 @@ class _Groups:
             if stream in KIND_OF_STREAM
         }
         for kind in sorted(kinds):
-            numbers: dict[int, int] = {}
+            group_by_rank: dict[int, int] = {}
             for members in self._layout.groups(kind):
                 self.ranks.append(list(members))
                 for rank in members:
-                    numbers[rank] = len(self.ranks)
-            self._of[kind] = numbers
+                    group_by_rank[rank] = len(self.ranks)
+            self._group_by_rank[kind] = group_by_rank
 
-    def number(self, kind: str, rank: int) -> int:
+    def group_id(self, kind: str, rank: int) -> int:
         """The number of a rank's group of a kind."""
-        return self._of[cast("GroupKind", kind)][rank]
+        return self._group_by_rank[cast("GroupKind", kind)][rank]
 
 
 def _files(simulation: Simulated, groups: _Groups) -> Iterator[tuple[int, bytes, int]]:
     layout, timeline = simulation.layout, simulation.timeline
 
-    def own(rank: int, stage: int, node: Own) -> bytes:
+    def fill_own(rank: int, stage: int, node: OwnAttributes) -> bytes:
         """Of a collective the rank's group of a kind, of a transfer the rank so many stages on."""
         what, of, step = node
         if what == "group":
-            return attribute("pg_name", str(groups.number(of, rank)))
+            return attribute("pg_name", str(groups.group_id(of, rank)))
         peer = layout.neighbour(rank, stage + step)
-        return between(rank, peer) if what == "send" else between(peer, rank)
+        return endpoint_attributes(rank, peer) if what == "send" else endpoint_attributes(peer, rank)
 
-    for number, rank_class in enumerate(timeline.classes):
-        nodes, stage = _nodes(simulation, number), timeline.stage_of(number)
+    for class_id, rank_class in enumerate(timeline.classes):
+        nodes, stage = _nodes(simulation, class_id), timeline.stage_of(class_id)
         for rank in rank_class.ranks:
-            yield rank, nodes.file(partial(own, rank, stage)), len(timeline.stage_program(number).ops)
+            yield (
+                rank,
+                nodes.encode(partial(fill_own, rank, stage)),
+                len(timeline.stage_program(class_id).ops),
+            )
 
 
-def _nodes(simulation: Simulated, number: int) -> NodeList:
+def _nodes(simulation: Simulated, class_id: int) -> NodeList:
     """The nodes of a rank class."""
     timeline = simulation.timeline
-    program, costs = timeline.stage_program(number), timeline.program.costs
-    ops, start, end = timeline.columns(number)
+    program, costs = timeline.stage_program(class_id), timeline.program.costs
+    ops, start, end = timeline.columns(class_id)
     nodes = NodeList()
     node_of: dict[int, int] = {}
     # The last node of each stream and channel.
     last: dict[int, int] = {}
-    raw = [name.encode("utf-8", "replace") for name in simulation.workload.name]
+    encoded_names = [name.encode("utf-8", "replace") for name in simulation.workload.name]
     for run in program.runs:
         for wait in run.waits:
             if isinstance(wait, Receive):
-                nodes.held = [_receive(simulation, number, wait, nodes)]
+                nodes.predecessors = [_add_receive(simulation, class_id, wait, nodes)]
             elif isinstance(wait, Join):
                 node = node_of[wait.op]
-                nodes.held = [*(other for other in nodes.held if other != node), node]
+                nodes.predecessors = [*(other for other in nodes.predecessors if other != node), node]
         for op in range(run.first, run.last):
             lane, cost, row, ns = ops.stream[op], costs[ops.cost[op]], ops.row[op], end[op] - start[op]
             phase = PHASES[ops.phase[op]]
-            timed = exact(ns) + attribute("wltui_phase", phase)
-            said = f" {phase}{_of_batch(ops.microbatch[op])}".encode()
-            name = (raw[row] if row >= 0 else STREAMS[lane].encode()) + said
+            timed = exact_duration(ns) + attribute("wltui_phase", phase)
+            phase_suffix = f" {phase}{_batch_suffix(ops.microbatch[op])}".encode()
+            name = (encoded_names[row] if row >= 0 else STREAMS[lane].encode()) + phase_suffix
             # Streams and channels are first in, first out.
             key = 100 + cost.step if isinstance(cost, TransferCost) else lane
             busy = last.get(key)
-            ctrl = [busy] if busy is not None and busy not in nodes.held and lane != COMPUTE else []
+            ctrl = [busy] if busy is not None and busy not in nodes.predecessors and lane != COMPUTE else []
             if lane == COMPUTE:
                 node = nodes.add(name, COMP, ns, GPU + timed)
             elif isinstance(cost, TransferCost):
-                values = of_transfer(cost.bytes, ops.message[op]) + timed
+                values = transfer_attributes(cost.bytes, ops.message[op]) + timed
                 node = nodes.add(name, SEND, ns, values, ctrl, ("send", "", cost.step))
             else:
                 assert isinstance(cost, CollectiveCost)
                 size = cost.priced_bytes
                 members = simulation.layout.group_size(cost.group) if cost.collective == "ALLGATHER" else 1
-                values = of_collective(_COMM_TYPE[cost.collective], -(-size // members), size)
+                values = collective_attributes(_COMM_TYPE[cost.collective], -(-size // members), size)
                 values += timed + attribute("wltui_kind", cost.group)
                 if not ops.blocking[op]:
                     values += attribute("wltui_beside", True)
                 node = nodes.add(name, COLL, ns, values, ctrl, ("group", cost.group, 0))
             node_of[op] = last[key] = node
             if lane == COMPUTE or (lane < TO_NEXT and ops.blocking[op]):
-                nodes.held = [node]
+                nodes.predecessors = [node]
     return nodes
 
 
-def _receive(simulation: Simulated, number: int, wait: Receive, nodes: NodeList) -> int:
+def _add_receive(simulation: Simulated, class_id: int, wait: Receive, nodes: NodeList) -> int:
     """The receive of a transfer, where the compute of its rank waits for it."""
     timeline = simulation.timeline
-    sender, op = timeline.received(number, wait.message)
+    sender, op = timeline.find_transfer(class_id, wait.message)
     ops = timeline.stage_program(sender).ops
     cost = timeline.program.costs[ops.cost[op]]
     assert isinstance(cost, TransferCost)
-    name = f"receive {PHASES[ops.phase[op]]}{_of_batch(ops.microbatch[op])} of stage {wait.source}".encode()
-    own = ("receive", "", wait.source - timeline.stage_of(number))
-    return nodes.add(name, RECV, 0, of_transfer(cost.bytes, wait.message), own=own)
+    name = (
+        f"receive {PHASES[ops.phase[op]]}{_batch_suffix(ops.microbatch[op])} of stage {wait.source}".encode()
+    )
+    own = ("receive", "", wait.source - timeline.stage_of(class_id))
+    return nodes.add(name, RECV, 0, transfer_attributes(cost.bytes, wait.message), own=own)
 
 
-def _of_batch(number: int) -> str:
-    return f" mb{number}" if number >= 0 else ""
+def _batch_suffix(microbatch: int) -> str:
+    return f" mb{microbatch}" if microbatch >= 0 else ""

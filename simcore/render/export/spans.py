@@ -24,12 +24,12 @@ def disjoint_rows(spans: Iterable[tuple[int, int]]) -> list[int]:
     """
     rows: list[int] = []
     free: list[int] = []
-    taken: list[tuple[int, int]] = []
+    open_spans: list[tuple[int, int]] = []
     for start, end in spans:
-        while taken and taken[0][0] <= start:
-            heappush(free, heappop(taken)[1])
-        row = heappop(free) if free else len(taken)
-        heappush(taken, (end, row))
+        while open_spans and open_spans[0][0] <= start:
+            heappush(free, heappop(open_spans)[1])
+        row = heappop(free) if free else len(open_spans)
+        heappush(open_spans, (end, row))
         rows.append(row)
     return rows
 
@@ -41,44 +41,44 @@ def nested_rows(spans: Iterable[tuple[int, int]]) -> list[int]:
     """
     rows: list[int] = []
     # Per row the ends of the spans that are open, the innermost last.
-    opened: list[list[int]] = []
+    open_ends: list[list[int]] = []
     for start, end in spans:
         row = 0
-        for ends in opened:
+        for ends in open_ends:
             while ends and ends[-1] <= start:
                 ends.pop()
             if not ends or end <= ends[-1]:
                 break
             row += 1
         else:
-            opened.append([])
-        opened[row].append(end)
+            open_ends.append([])
+        open_ends[row].append(end)
         rows.append(row)
     return rows
 
 
-_TEXTS_A_PIECE = 1024
-_MOST_KNOWN = 10_000
-Made = TypeVar("Made")
+_TEXTS_PER_CHUNK = 1024
+_MAX_CACHED = 10_000
+Built = TypeVar("Built")
 
 
-def in_pieces(texts: Iterable[str]) -> Iterator[tuple[bytes, int]]:
+def encode_in_chunks(texts: Iterable[str]) -> Iterator[tuple[bytes, int]]:
     """Texts as bytes, many at a time, with how many they are."""
-    left = iter(texts)
-    while batch := list(islice(left, _TEXTS_A_PIECE)):
+    remaining = iter(texts)
+    while batch := list(islice(remaining, _TEXTS_PER_CHUNK)):
         yield "".join(batch).encode(), len(batch)
 
 
-def made_once(keys: Iterable[Hashable], make: Callable[[int], Made]) -> Iterator[Made]:
+def build_cached(keys: Iterable[Hashable], make: Callable[[int], Built]) -> Iterator[Built]:
     """What `make` gives for each place; asked once of places with equal keys, as long as these are few."""
-    known: dict[Hashable, Made] = {}
-    for place, key in enumerate(keys):
-        made = known.get(key)
-        if made is None:
-            if len(known) >= _MOST_KNOWN:
-                known.clear()
-            made = known[key] = make(place)
-        yield made
+    cached: dict[Hashable, Built] = {}
+    for index, key in enumerate(keys):
+        built = cached.get(key)
+        if built is None:
+            if len(cached) >= _MAX_CACHED:
+                cached.clear()
+            built = cached[key] = make(index)
+        yield built
 
 
 # What `known` of a fact says where nobody knows when a span began, or when it was over.
@@ -113,10 +113,10 @@ class Fact(NamedTuple):
     blocking: int = -1
     other_stage: int = -1
     state: str = ""
-    known: str = ""
+    time_source: str = ""
 
 
-class Received(NamedTuple):
+class ArrivedTransfer(NamedTuple):
     """A transfer that arrives, times in ns. message: its number, as wide as all are. sent_on: the number of
     the thread of its sender. source: the stage it comes from. consumer: the first compute behind it that
     takes time, an index into the spans of this track; -1 if there is none before the rank waits again.
@@ -144,8 +144,8 @@ class Waiting(NamedTuple):
 class Threads(NamedTuple):
     """What spans are drawn on. named: (number, name) in their order. of: of each span its number."""
 
-    named: Sequence[tuple[int, str]]
-    of: Sequence[int]
+    names: Sequence[tuple[int, str]]
+    span_threads: Sequence[int]
 
 
 class TrackSpans(ABC):
@@ -175,14 +175,14 @@ class TrackSpans(ABC):
         """(the name of a rank, more words on it)."""
 
     @abstractmethod
-    def drawn(self, received: Sequence[Received]) -> tuple[TrackSpans, Threads]:
+    def assign_threads(self, received: Sequence[ArrivedTransfer]) -> tuple[TrackSpans, Threads]:
         """The spans in the order in which they are drawn, and on what they and all that is received are."""
 
-    def received(self) -> Iterable[Received]:
+    def received(self) -> Iterable[ArrivedTransfer]:
         """What the ranks receive, in the order in which they wait for it, if it is no span of theirs."""
         return ()
 
-    def waiting(self, received: Sequence[Received]) -> Iterable[Waiting]:
+    def waiting(self, received: Sequence[ArrivedTransfer]) -> Iterable[Waiting]:
         """Where they stand still, in the order of time, if it is no span; also for what is received."""
         return ()
 
@@ -199,7 +199,7 @@ class TrackSpans(ABC):
 Arrow = tuple[tuple[int, int, int], tuple[int, int, int]]
 
 
-class Told(NamedTuple):
+class ExportedSpans(NamedTuple):
     """The spans that were asked for. facts: of the run, by name. who: does them, in a few words; how: they
     are told, in a few more; in_one_line: what a line has of several ranks. said: what is to be said of them.
     arrows: between tracks, known once they are drawn.
@@ -208,9 +208,9 @@ class Told(NamedTuple):
     path: str
     facts: Mapping[str, str]
     tracks: Sequence[TrackSpans]
-    who: str
-    said: tuple[Diagnostic, ...]
-    how: str = ""
+    ranks_text: str
+    diagnostics: tuple[Diagnostic, ...]
+    suffix: str = ""
     in_one_line: str = ""
     arrows: Callable[[], Iterable[Arrow]] = tuple
 
@@ -222,7 +222,7 @@ class Told(NamedTuple):
     @property
     def what(self) -> str:
         """What is written, in a few words."""
-        return f"{self.who}, {plural(self.total, 'span')}{self.how}"
+        return f"{self.ranks_text}, {plural(self.total, 'span')}{self.suffix}"
 
 
 def ranks_in_words(ranks: Iterable[int]) -> str:

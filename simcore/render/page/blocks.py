@@ -25,7 +25,7 @@ def element(name: str, text: str, css: str = "") -> str:
     return f"<{name}{attribute}>{escaped(text)}</{name}>"
 
 
-def section(identity: str, lines: Sequence[str], tag: str = "h2") -> str:
+def render_section(identity: str, lines: Sequence[str], tag: str = "h2") -> str:
     """A section of a page of text as one of HTML; "" of no lines. Its first line is its title."""
     if not lines:
         return ""
@@ -35,37 +35,37 @@ def section(identity: str, lines: Sequence[str], tag: str = "h2") -> str:
     if isinstance(first, TableLine):
         title, rest = "", lines
     head = element(tag, title) if title else ""
-    body = "\n".join(blocks(rest))
+    body = "\n".join(render_blocks(rest))
     return f'<section id="{identity}" class="{identity}">{head}\n{body}\n</section>'
 
 
-def blocks(lines: Iterable[str]) -> Iterator[str]:
+def render_blocks(lines: Iterable[str]) -> Iterator[str]:
     """Each paragraph, each table and each stretch of aligned text as an element."""
     table: list[TableLine] = []
     plain: list[str] = []
     for line in lines:
         if table and not (isinstance(line, TableLine) and line.columns is table[0].columns):
-            yield _table(table)
+            yield _render_table(table)
             table = []
         if plain and (isinstance(line, (TableLine, WrappedLine, Legend)) or not line.strip()):
-            yield _plain(plain)
+            yield _render_plain(plain)
             plain = []
         if isinstance(line, TableLine):
             table.append(line)
         elif isinstance(line, Legend):
-            yield _legend(line)
+            yield _render_legend(line)
         elif isinstance(line, WrappedLine):
             if line.whole:
                 yield element("p", line.whole)
         elif line.strip():
             plain.append(line)
     if table:
-        yield _table(table)
+        yield _render_table(table)
     if plain:
-        yield _plain(plain)
+        yield _render_plain(plain)
 
 
-def _plain(lines: list[str]) -> str:
+def _render_plain(lines: list[str]) -> str:
     """Lines that are aligned with each other keep their places; others are a paragraph each."""
     aligned = len(lines) > 1 and any("   " in line.strip() for line in lines)
     if aligned:
@@ -73,7 +73,7 @@ def _plain(lines: list[str]) -> str:
     return "\n".join(element("p", line.strip(), "" if line.startswith(" ") else "sub") for line in lines)
 
 
-def _legend(line: Legend) -> str:
+def _render_legend(line: Legend) -> str:
     keys = "".join(
         f'<li><svg class="key" viewBox="0 0 10 10" aria-hidden="true"><rect class="part-{escaped(part)}" '
         f'width="10" height="10"/></svg>{escaped(part)}</li>'
@@ -82,12 +82,12 @@ def _legend(line: Legend) -> str:
     return f'<ul class="legend">{keys}</ul>'
 
 
-def _table(lines: list[TableLine]) -> str:
+def _render_table(lines: list[TableLine]) -> str:
     columns = lines[0].columns
     head = "".join(f"<th{_css(column.left)} scope=col>{escaped(column.heading)}</th>" for column in columns)
     rows = "\n".join(
         "<tr>" + "".join(
-            f"<td{_css(column.left)}>{_cell(cell)}</td>"
+            f"<td{_css(column.left)}>{_render_cell(cell)}</td>"
             for cell, column in zip(line.cells, columns, strict=True)
         ) + "</tr>"
         for line in lines
@@ -100,14 +100,14 @@ def _css(left: bool) -> str:
     return " class=l" if left else ""
 
 
-def _cell(cell: str) -> str:
+def _render_cell(cell: str) -> str:
     if not isinstance(cell, Bar):
         return escaped(cell)
-    label = ", ".join(f"{part} {100 * ns / cell.whole:.1f} %" for part, ns in _joined(cell))
-    rects, done = [], 0
-    for part, ns in _joined(cell):
-        start, done = done, done + ns
-        left, right = (round(_BAR_UNITS * ns / cell.whole) for ns in (start, done))
+    label = ", ".join(f"{part} {100 * ns / cell.whole:.1f} %" for part, ns in _merge_parts(cell))
+    rects, end_ns = [], 0
+    for part, ns in _merge_parts(cell):
+        start, end_ns = end_ns, end_ns + ns
+        left, right = (round(_BAR_UNITS * ns / cell.whole) for ns in (start, end_ns))
         if right > left:
             size = f'x="{left}" width="{right - left}" height="10"'
             rects.append(f'<rect class="part-{escaped(part)}" {size}/>')
@@ -117,12 +117,12 @@ def _cell(cell: str) -> str:
     )
 
 
-def _joined(bar: Bar) -> list[tuple[str, int]]:
+def _merge_parts(bar: Bar) -> list[tuple[str, int]]:
     """Neighbouring parts of one name as one, without those that take nothing."""
-    joined: list[tuple[str, int]] = []
+    merged: list[tuple[str, int]] = []
     for part, ns in bar.parts:
-        if joined and joined[-1][0] == part:
-            joined[-1] = (part, joined[-1][1] + ns)
+        if merged and merged[-1][0] == part:
+            merged[-1] = (part, merged[-1][1] + ns)
         elif ns and bar.whole:
-            joined.append((part, ns))
-    return joined
+            merged.append((part, ns))
+    return merged

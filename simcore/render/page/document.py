@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 from simcore import __version__
 from simcore.networks import unused_fields
 from simcore.parameters import FLAGS
-from simcore.render.page.blocks import blocks, element, escaped, section
-from simcore.render.page.packing import PackedRun, Strings, packed, timelines
+from simcore.render.page.blocks import element, escaped, render_blocks, render_section
+from simcore.render.page.packing import PackedRun, Strings, pack_json, page_data
 from simcore.render.report import layers, what_if
 from simcore.render.report.accounts import ACCOUNTS
 from simcore.render.report.comparison import SECTIONS as OF_TWO
 from simcore.render.report.comparison import SIDES
 from simcore.render.report.pages import DIAGNOSTICS, HEAD, SECTIONS
-from simcore.render.report.section import PageAsked
+from simcore.render.report.section import PageOptions
 from simcore.units import change_percent, duration, percent
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def words_section(parts: Iterable[str]) -> str:
     return f'<section id="words" class="facts"><h2>Words of this page</h2><dl>\n{body}\n</dl></section>'
 
 
-_ASKED = PageAsked(what_if=True, everything=True)
+_OPTIONS = PageOptions(what_if=True, everything=True)
 # Who reads a page asks where the step goes and what would help; the other sections are in the report's order.
 _FIRST = (ACCOUNTS, what_if.SECTION)
 
@@ -78,10 +78,10 @@ def run_document(run: Run, timeline: PackedRun | None, strings: Strings, command
     others = [other for other in SECTIONS if other not in (HEAD, DIAGNOSTICS, *_FIRST)]
     parts = [
         _verdict(run, title),
-        _noticed("noticed", "Assumed and noticed", run),
+        _render_diagnostics("noticed", "Assumed and noticed", run),
         facts_section("What it is", run.figures.facts),
         _timeline([] if timeline is None else [timeline], strings),
-        *_sections((*_FIRST, *others), run, _ASKED),
+        *_render_sections((*_FIRST, *others), run, _OPTIONS),
         _all_rows(run),
         _parameters([run]),
         commands_section(commands),
@@ -93,23 +93,26 @@ def comparison_document(
     compared: Comparison, timelines_of: Sequence[PackedRun], strings: Strings, commands: Sequence[str]
 ) -> str:
     """The page of two runs, A above B on one axis."""
-    first = SIDES.lines(compared, PageAsked(everything=True))
-    noticed = [_noticed("noticed", "Assumed and noticed of both", compared.a)]
+    first = SIDES.lines(compared, PageOptions(everything=True))
+    noticed = [_render_diagnostics("noticed", "Assumed and noticed of both", compared.a)]
     if compared.a.diagnostics != compared.b.diagnostics:
         noticed = [
-            _noticed(f"noticed-{name}", f"Assumed and noticed of {name}", run)
+            _render_diagnostics(f"noticed-{name}", f"Assumed and noticed of {name}", run)
             for name, run in (("A", compared.a), ("B", compared.b))
         ]
     title = _difference(compared)
     parts = [
         f'<section id="verdict" class="verdict"><h1>{escaped(title)}</h1>\n'
-        + "\n".join(blocks(first)) + "\n</section>",
+        + "\n".join(render_blocks(first))
+        + "\n</section>",
         *noticed,
         _timeline(timelines_of, strings),
-        *_sections((other for other in OF_TWO if other is not SIDES), compared, PageAsked(everything=True)),
+        *_render_sections(
+            (other for other in OF_TWO if other is not SIDES), compared, PageOptions(everything=True)
+        ),
         _parameters([compared.a, compared.b]),
         commands_section(commands),
-    ]  # fmt: skip
+    ]
     paths = " and ".join(dict.fromkeys((compared.a.path, compared.b.path)))
     return document(f"{title} · {paths}", parts)
 
@@ -124,18 +127,18 @@ def _difference(compared: Comparison) -> str:
     return f"The step of B is {by} {longer}: {duration(b_ns)} instead of {duration(a_ns)}"
 
 
-def _sections(of: Iterable[Section[Any]], subject: object, asked: PageAsked) -> list[str]:
+def _render_sections(of: Iterable[Section[Any]], subject: object, options: PageOptions) -> list[str]:
     sections = []
     for part in of:
         groups: list[list[str]] = [[]]
-        for line in part.lines(subject, asked):
+        for line in part.lines(subject, options):
             # A blank line within a section begins another subject of it.
             if line:
                 groups[-1].append(line)
             else:
                 groups.append([])
-        for number, lines in enumerate(group for group in groups if group):
-            sections.append(section(part.name + (f"-{number + 1}" if number else ""), lines))
+        for index, lines in enumerate(group for group in groups if group):
+            sections.append(render_section(part.name + (f"-{index + 1}" if index else ""), lines))
     return sections
 
 
@@ -143,7 +146,7 @@ def _verdict(run: Run, title: Sequence[str]) -> str:
     file = element("p", run.path, "sub")
     head = element("h1", " ".join(title[0].split()))
     subs = "\n".join(element("p", line.strip(), "sub") for line in title[1:])
-    sentences = "\n".join(element("p", said.text) for said in run.figures.said) if run.timed else ""
+    sentences = "\n".join(element("p", insight.text) for insight in run.figures.insights) if run.timed else ""
     sentences += _best_change(run)
     return f'<section id="verdict" class="verdict">{file}{head}\n{subs}\n{sentences}\n</section>'
 
@@ -159,21 +162,22 @@ def _best_change(run: Run) -> str:
     return f'\n<p>{escaped(words)} <a href="#what-if">All of them</a></p>'
 
 
-def _noticed(identity: str, title: str, run: Run) -> str:
+def _render_diagnostics(identity: str, title: str, run: Run) -> str:
     """The diagnostics: each with how grave it is, and where."""
     messages = run.diagnostics
     if not messages:
-        return section(identity, [title, "Nothing."])
+        return render_section(identity, [title, "Nothing."])
     rows = "\n".join(
         f'<li class="{diagnostic.severity}"><strong>{diagnostic.severity}</strong> '
         f"{escaped(diagnostic.message)} "
-        f'<span class="sub">{escaped(_place(diagnostic, run.path))}[{escaped(diagnostic.code)}]</span></li>'
+        "<span "
+        f'class="sub">{escaped(_location_text(diagnostic, run.path))}[{escaped(diagnostic.code)}]</span></li>'
         for diagnostic in messages
     )
     return f'<section id="{identity}" class="noticed">{element("h2", title)}<ul>\n{rows}\n</ul></section>'
 
 
-def _place(diagnostic: Diagnostic, path: str) -> str:
+def _location_text(diagnostic: Diagnostic, path: str) -> str:
     """Where it was found; "" where it is of the run as a whole."""
     file = "" if diagnostic.file in ("", path) else os.path.basename(diagnostic.file)
     line = "" if diagnostic.line is None else f"line {diagnostic.line}"
@@ -189,8 +193,8 @@ def _all_rows(run: Run) -> str:
     """Every row of a workload, folded up; "" of a run without rows that have cells."""
     if not any(layer.of_rows is not None for layer in run.figures.layers(grouped=False)):
         return ""
-    title, *lines = layers.lines(run, PageAsked(every_layer=True))
-    body = "\n".join(blocks(lines))
+    title, *lines = layers.lines(run, PageOptions(every_layer=True))
+    body = "\n".join(render_blocks(lines))
     return (
         f'<section id="rows" class="rows"><details><summary>{escaped(title)}</summary>\n{body}\n'
         "</details></section>"
@@ -200,11 +204,12 @@ def _all_rows(run: Run) -> str:
 def _parameters(runs: Sequence[Run]) -> str:
     """What each run was given, and what it took where nothing was given."""
     rows = []
-    given = [run.figures.of.parameters for run in runs]
+    run_parameters = [run.figures.origin.parameters for run in runs]
     for flag in FLAGS:
         # What the network of a run has no use for was not in force.
         values = [
-            None if flag.field in _unused(parameters) else parameters.get(flag.field) for parameters in given
+            None if flag.field in _unused(parameters) else parameters.get(flag.field)
+            for parameters in run_parameters
         ]
         if all(value in (None, False, (), []) for value in values):
             continue
@@ -246,19 +251,20 @@ def _timeline(runs: Sequence[PackedRun], strings: Strings) -> str:
     """The place of the timeline, and what it is drawn from; "" where there are no lanes."""
     if not any(run.values["tracks"] for run in runs):
         return ""
-    left = sum(run.left_out for run in runs)
-    said = (
-        f"{left} more lanes found no room on this page: export with --ranks to choose whose there are."
-        if left
+    left_out_count = sum(run.left_out for run in runs)
+    left_out_text = (
+        f"{left_out_count} more lanes found no room on this page: export with --ranks to choose whose "
+        "there are."
+        if left_out_count
         else ""
     )
     return (
         '<section id="timeline" class="timeline"><h2>Timeline</h2>'
-        + (element("p", said, "sub") if said else "")
+        + (element("p", left_out_text, "sub") if left_out_text else "")
         + '<p class="noscript">The timeline is drawn by the script of this page, which does not run here; '
         "all tables are below.</p>"
         '<div id="chart" hidden></div>'
-        f'<script type="application/octet-stream" id="data">{packed(timelines(runs, strings))}</script>'
+        f'<script type="application/octet-stream" id="data">{pack_json(page_data(runs, strings))}</script>'
         "</section>"
     )
 

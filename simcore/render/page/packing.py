@@ -27,24 +27,24 @@ class Strings:
 
     def __init__(self) -> None:
         self.texts: list[str] = []
-        self._numbers: dict[str, int] = {}
-        self._cleaned: dict[str, int] = {}
+        self._indices: dict[str, int] = {}
+        self._printable_indices: dict[str, int] = {}
 
-    def cleaned(self, text: str) -> int:
+    def index_of_printable(self, text: str) -> int:
         """The number of a text without what a terminal or a page would obey, line by line."""
-        number = self._cleaned.get(text)
-        if number is None:
+        index = self._printable_indices.get(text)
+        if index is None:
             lines = (printable(line, _WORDS) for line in text.split("\n"))
-            number = self._cleaned[text] = self.number("\n".join(lines))
-        return number
+            index = self._printable_indices[text] = self.index_of("\n".join(lines))
+        return index
 
-    def number(self, text: str) -> int:
+    def index_of(self, text: str) -> int:
         """The number of a text."""
-        number = self._numbers.get(text)
-        if number is None:
-            number = self._numbers[text] = len(self.texts)
+        index = self._indices.get(text)
+        if index is None:
+            index = self._indices[text] = len(self.texts)
             self.texts.append(text)
-        return number
+        return index
 
 
 class PackedRun:
@@ -67,14 +67,14 @@ class PackedRun:
         lanes, ranks = self._run.lanes, self._ranks
         tracks: list[dict[str, Any]] = []
         spans = 0
-        for number in lanes.facts.numbers:
-            if ranks is not None and not any(rank in ranks for rank in lanes.track(number).ranks):
+        for track_id in lanes.facts.track_ids:
+            if ranks is not None and not any(rank in ranks for rank in lanes.track(track_id).ranks):
                 continue
-            size = _size(lanes, number)
+            size = _count_spans(lanes, track_id)
             if tracks and spans + size > self._room:
                 self.left_out += 1
                 continue
-            tracks.append(self._track(lanes, number))
+            tracks.append(self._pack_track(lanes, track_id))
             spans += size
             yield size
         self.values = {
@@ -82,69 +82,79 @@ class PackedRun:
             "length": lanes.facts.length,
             "timed": lanes.facts.timed,
             "tracks": tracks,
-            "path": _path(lanes, {track["number"] for track in tracks}),
+            "path": _pack_path(lanes, {track["number"] for track in tracks}),
         }
 
-    def _track(self, lanes: Lanes, number: int) -> dict[str, Any]:
+    def _pack_track(self, lanes: Lanes, track_id: int) -> dict[str, Any]:
         """A track and, folded in it, its streams; the first one is what its ranks do all the time."""
-        streams, track = lanes.streams(number), lanes.track(number)
+        streams, track = lanes.streams(track_id), lanes.track(track_id)
         alone = len(streams) == 1
         return {
-            "number": number,
+            "number": track_id,
             "title": _one_line(track.title),
             "ranks": track.ranks.text(),
             "seams": list(track.seams),
-            "lane": self._lane(lanes, number, None),
-            "streams": [] if alone else [self._lane(lanes, number, stream) for stream in streams],
+            "lane": self._pack_lane(lanes, track_id, None),
+            "streams": [] if alone else [self._pack_lane(lanes, track_id, stream) for stream in streams],
         }
 
-    def _lane(self, lanes: Lanes, number: int, stream: str | None) -> dict[str, Any]:
-        content, words = lanes.content(number, stream), lanes.words
-        spans, drawn = content.spans, content.drawn
-        ranks, put, cleaned = lanes.track(number).ranks, self._strings.number, self._strings.cleaned
-        what, more, cause, to = [], [], [], []
+    def _pack_lane(self, lanes: Lanes, track_id: int, stream: str | None) -> dict[str, Any]:
+        content, words = lanes.content(track_id, stream), lanes.words
+        spans, colour_spans = content.spans, content.cell_spans
+        ranks, index_of, index_of_printable = (
+            lanes.track(track_id).ranks,
+            self._strings.index_of,
+            self._strings.index_of_printable,
+        )
+        summaries, details, causes, targets = [], [], [], []
         titles: dict[int, int] = {}
         for index in range(len(spans.start)):
-            said = words.said(number, stream, index, ranks)
+            summary = words.summarize(track_id, stream, index, ranks)
             op = spans.op[index]
             if op not in titles:
                 # Where nothing runs there is no operation that has a name.
-                name = () if spans.category[index] in NAMELESS else lanes.name(number, op)
-                titles[op] = put(printable(" ".join(filter(None, name)), _NAME))
-            what.append(put(printable(said.what, _WORDS)))
+                name = () if spans.category[index] in NAMELESS else lanes.span_name(track_id, op)
+                titles[op] = index_of(printable(" ".join(filter(None, name)), _NAME))
+            summaries.append(index_of(printable(summary.description, _WORDS)))
             asides = (
-                said.more, *said.itself, words.volume(number, stream, index),
-                words.aside(number, stream, index, True, None),
+                summary.details, *summary.partner, words.volume(track_id, stream, index),
+                words.side_note(track_id, stream, index, True, None),
             )  # fmt: skip
-            more.append(cleaned("\n".join(filter(None, asides))))
-            steps = words.walk(number, stream, index, None, -1)
+            details.append(index_of_printable("\n".join(filter(None, asides))))
+            steps = words.find_steps(track_id, stream, index, None, -1)
             if steps:
                 first = steps[0]
-                cause.append(cleaned(first.words))
-                to += [first.number, -1 if first.stream is None else put(first.stream), first.start_ns]
+                causes.append(index_of_printable(first.words))
+                targets += [
+                    first.track_id,
+                    -1 if first.stream is None else index_of(first.stream),
+                    first.start_ns,
+                ]
             else:
-                cause.append(-1)
-                to += [-1, -1, -1]
+                causes.append(-1)
+                targets += [-1, -1, -1]
         parts = None
-        if drawn is not spans:
+        if colour_spans is not spans:
             # Inside of its spans other things run: they have the colours.
             parts = {
-                "start": _differences(drawn.start), "length": _lengths(drawn), "kind": list(drawn.category)
-            }  # fmt: skip
+                "start": _differences(colour_spans.start),
+                "length": _lengths(colour_spans),
+                "kind": list(colour_spans.category),
+            }
         return {
             "parts": parts,
-            "title": "" if stream is None else _one_line(lanes.streams(number)[stream]),
-            "stream": -1 if stream is None else put(stream),
+            "title": "" if stream is None else _one_line(lanes.streams(track_id)[stream]),
+            "stream": -1 if stream is None else index_of(stream),
             "start": _differences(spans.start),
             "length": _lengths(spans),
             "kind": list(spans.category),
             "name": [titles[op] for op in spans.op],
-            "what": what,
-            "more": more,
-            "cause": cause,
-            "to_track": to[0::3],
-            "to_stream": to[1::3],
-            "to_start": _differences(to[2::3]),
+            "what": summaries,
+            "more": details,
+            "cause": causes,
+            "to_track": targets[0::3],
+            "to_stream": targets[1::3],
+            "to_start": _differences(targets[2::3]),
         }
 
 
@@ -153,17 +163,17 @@ def _one_line(title: str) -> str:
     return " ".join(printable(title, _NAME).split())
 
 
-def _size(lanes: Lanes, number: int) -> int:
+def _count_spans(lanes: Lanes, track_id: int) -> int:
     """Spans of a track: its own lane and its streams."""
-    return sum(len(lanes.spans(number, stream).start) for stream in (None, *lanes.streams(number)))
+    return sum(len(lanes.spans(track_id, stream).start) for stream in (None, *lanes.streams(track_id)))
 
 
 def _differences(column: Sequence[int]) -> list[int]:
     """Each number less the one before it: small ones pack well."""
     differences, before = [], 0
-    for number in column:
-        differences.append(number - before)
-        before = number
+    for value in column:
+        differences.append(value - before)
+        before = value
     return differences
 
 
@@ -171,24 +181,24 @@ def _lengths(spans: Spans) -> list[int]:
     return [end - start for start, end in zip(spans.start, spans.end, strict=True)]
 
 
-def _path(lanes: Lanes, tracks: set[int]) -> dict[str, Any] | None:
+def _pack_path(lanes: Lanes, tracks: set[int]) -> dict[str, Any] | None:
     """The critical path where it runs through the tracks of the page; None without a common time."""
     if not lanes.facts.concurrent:
         return None
-    kept = [segment for segment in lanes.path() if segment[2] in tracks]
+    visible_segments = [segment for segment in lanes.path() if segment[2] in tracks]
     return {
-        "start": _differences([leg[0] for leg in kept]),
-        "length": [leg[1] - leg[0] for leg in kept],
-        "track": [leg[2] for leg in kept],
+        "start": _differences([path_segment[0] for path_segment in visible_segments]),
+        "length": [path_segment[1] - path_segment[0] for path_segment in visible_segments],
+        "track": [path_segment[2] for path_segment in visible_segments],
     }
 
 
-def packed(values: dict[str, Any]) -> str:
+def pack_json(values: dict[str, Any]) -> str:
     """Values as JSON, deflated, in base64."""
     text = json.dumps(values, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
 
 
-def timelines(runs: Sequence[PackedRun], strings: Strings) -> dict[str, Any]:
+def page_data(runs: Sequence[PackedRun], strings: Strings) -> dict[str, Any]:
     """What the page's script begins with."""
     return {"kinds": list(KINDS), "strings": strings.texts, "runs": [run.values for run in runs]}

@@ -13,18 +13,18 @@ from simcore.render.report.section import (
     Bar,
     Field,
     Legend,
-    PageAsked,
+    PageOptions,
     Section,
     field_lines,
     field_values,
     keys,
-    more_line,
-    short,
+    remaining_line,
+    shorten,
 )
 from simcore.render.report.usage import OF_A_RANK
 from simcore.trace.figures import TrackUse
 from simcore.trace.run import account_ns, mean_ns
-from simcore.trace.track import OF_FEW
+from simcore.trace.track import RARE_ACCOUNTS
 from simcore.units import column_unit, duration, in_unit, percent
 
 if TYPE_CHECKING:
@@ -89,25 +89,25 @@ class _Line:
     @property
     def parts(self) -> list[tuple[str, int]]:
         """(what a legend has, ns) of its bar."""
-        return [(_part(name), ns) for name, ns in self.ns.items()]
+        return [(_legend_part(name), ns) for name, ns in self.ns.items()]
 
 
-def _merged(lines: Iterable[_Line]) -> list[_Line]:
+def _merge_equal_lines(lines: Iterable[_Line]) -> list[_Line]:
     """Where nobody knows stages each rank is a track: neighbours whose accounts are equal as one line."""
     merged = []
 
     def key(line: _Line) -> object:
-        return line.ns if line.track.stage is None else line.track.number
+        return line.ns if line.track.stage is None else line.track.track_id
 
-    for _, alike in itertools.groupby(lines, key):
-        first, *others = alike
+    for _, equal_lines in itertools.groupby(lines, key):
+        first, *others = equal_lines
         if others:
             first.ranks = RankSet.of(rank for line in (first, *others) for rank in line.track.ranks)
         merged.append(first)
     return merged
 
 
-def _part(account: str) -> str:
+def _legend_part(account: str) -> str:
     """What a legend has for an account."""
     kind, _, name = account.partition(" ")
     if name == "copy":
@@ -115,18 +115,18 @@ def _part(account: str) -> str:
     return _PARTS.get(name, name) if kind == "compute" else kind
 
 
-def bar_text(parts: Iterable[tuple[str, int]], whole: int, width: int) -> str:
+def format_bar(parts: Iterable[tuple[str, int]], total_ns: int, width: int) -> str:
     """(glyph, ns) beside each other on `width` cells that stand for `whole` ns; a part ends at the cell that
     is nearest to where it does, so that a short one may have none.
     """
-    bar, done = "", 0
+    bar, end_ns = "", 0
     for glyph, ns in parts:
-        done += ns
-        bar += glyph * (round(width * done / whole) - len(bar) if whole else 0)
+        end_ns += ns
+        bar += glyph * (round(width * end_ns / total_ns) - len(bar) if total_ns else 0)
     return bar.ljust(width)
 
 
-def _account_lines(run: Run, asked: PageAsked) -> list[str]:
+def _account_lines(run: Run, options: PageOptions) -> list[str]:
     """A line a track: compute, what of the communication is exposed, waits, bubble, idle, as a bar too."""
     if not run.timed:
         return []
@@ -134,8 +134,8 @@ def _account_lines(run: Run, asked: PageAsked) -> list[str]:
     unit_ns, unit = column_unit(step)
     compute = sum(name.startswith("compute ") for _, (name, *_) in columns)
     cells = _BAR_CELLS if compute == 1 else _SHORT_BAR_CELLS
-    every = _merged(_Line(run, track) for track in sorted(run.tracks))
-    shown = every if asked.everything else every[:_TRACKS]
+    all_lines = _merge_equal_lines(_Line(run, track) for track in sorted(run.tracks))
+    displayed_lines = all_lines if options.everything else all_lines[:_TRACKS]
 
     def sum_of(accounts: Iterable[str]) -> Callable[[_Line], str]:
         return lambda line: in_unit(
@@ -143,14 +143,14 @@ def _account_lines(run: Run, asked: PageAsked) -> list[str]:
         )
 
     def bar(line: _Line) -> str:
-        text = ((_GLYPHS[part][asked.ascii_only], ns) for part, ns in line.parts)
-        share_bar = Bar(bar_text(text, step, cells))
+        text = ((_GLYPHS[part][options.ascii_only], ns) for part, ns in line.parts)
+        share_bar = Bar(format_bar(text, step, cells))
         share_bar.parts, share_bar.whole = line.parts, step
         return share_bar
 
     fields: list[Field[_Line]] = [
         Field("stage", lambda line: "-" if line.track.stage is None else str(line.track.stage)),
-        Field("ranks", lambda line: short(line.ranks.text(), _RANK_CELLS), left=True),
+        Field("ranks", lambda line: shorten(line.ranks.text(), _RANK_CELLS), left=True),
         Field("", bar, left=True),
         *(Field(heading, sum_of(accounts)) for heading, accounts in columns),
         Field("computing", lambda line: percent(line.busy_ns, step) + " %"),
@@ -161,24 +161,24 @@ def _account_lines(run: Run, asked: PageAsked) -> list[str]:
     title = f"Where the step goes, {unit} on each rank"
     title += f"; {', '.join(exposed)}: exposed communication" if exposed else ""
     title += "; copy: beside neither" if copies else ""
-    known = shown[0].ns
-    legend = [part for part in _GLYPHS if _ACCOUNT_OF.get(part, "") in ("", *known)]
-    explained = [f"{_GLYPHS[part][asked.ascii_only].replace(' ', '(blank)')} {part}" for part in legend]
-    more = more_line(len(every) - len(shown), where="--json has all")
+    account_names = displayed_lines[0].ns
+    legend = [part for part in _GLYPHS if _ACCOUNT_OF.get(part, "") in ("", *account_names)]
+    explained = [f"{_GLYPHS[part][options.ascii_only].replace(' ', '(blank)')} {part}" for part in legend]
+    more = remaining_line(len(all_lines) - len(displayed_lines), where="--json has all")
     legend_line = Legend(f"  {'  '.join(explained)}")
     legend_line.parts = legend
-    return [title, *field_lines(fields, shown), *more, legend_line,
-            *([_HOST_WORDS] if "host" in known else [])]  # fmt: skip
+    return [title, *field_lines(fields, displayed_lines), *more, legend_line,
+            *([_HOST_WORDS] if "host" in account_names else [])]  # fmt: skip
 
 
-def _account_json(run: Run, asked: PageAsked) -> dict[str, Any]:
+def _account_json(run: Run, options: PageOptions) -> dict[str, Any]:
     """`classes`: the ranks of each track, whose accounts sum to the step; `mean_ns`: of all ranks."""
     classes = field_values(_CLASS, run.figures.track_uses)
     means = mean_ns(run) if run.timed else {}
-    if "cp" not in run.figures.of.degrees:
+    if "cp" not in run.figures.origin.degrees:
         # Of models alone.
         means.pop("exposed cp", None)
-    for account in OF_FEW:
+    for account in RARE_ACCOUNTS:
         if not means.get(account):
             means.pop(account, None)
     return {"classes": classes, "mean_ns": means}
@@ -192,7 +192,7 @@ _ESTIMATED = (
 )  # fmt: skip
 
 
-def _estimate_lines(run: Run, asked: PageAsked) -> list[str]:
+def _estimate_lines(run: Run, options: PageOptions) -> list[str]:
     """A line of figures for each line of SimAI's summary, with the sentence that explains it; nothing unless
     the network is one of SimAI's.
     """
@@ -200,7 +200,7 @@ def _estimate_lines(run: Run, asked: PageAsked) -> list[str]:
     if estimate is None:
         return []
     total, step = round(estimate.total_us * 1000), run.step_time_ns
-    ranks, beside = run.figures.simai_beside
+    ranks, comparison_lines = run.figures.simai_comparison
     several = "s" if "-" in ranks or "," in ranks else ""
     text = [
         f"SimAI's own estimate  {duration(total)}"
@@ -208,7 +208,7 @@ def _estimate_lines(run: Run, asked: PageAsked) -> list[str]:
         "  all rows added up, without a schedule: no slow ranks, no waits, each layer a virtual stage",
         f"  line        SimAI        here, on rank{several} {ranks}",
     ]
-    for estimate_line in beside:
+    for estimate_line in comparison_lines:
         simai = "-" if estimate_line.simai_us is None else duration(round(estimate_line.simai_us * 1000))
         head = f"  {estimate_line.line:<8}{simai:>12}{duration(estimate_line.ours_ns):>12}   "
         text += textwrap.wrap(
@@ -221,24 +221,24 @@ def _estimate_lines(run: Run, asked: PageAsked) -> list[str]:
     return text
 
 
-def _estimate_json(run: Run, asked: PageAsked) -> dict[str, Any]:
+def _estimate_json(run: Run, options: PageOptions) -> dict[str, Any]:
     """`estimates`: us to the ns."""
     estimate = run.network.simai_estimate
     if estimate is None:
         return {"estimates": {"simai": None}}
-    beside = [
+    comparison_values = [
         {
             "line": estimate_line.line,
             "simai_us": _us(estimate_line.simai_us),
             "ours_ns": estimate_line.ours_ns,
             "text": estimate_line.text,
         }
-        for estimate_line in run.figures.simai_beside[1]
+        for estimate_line in run.figures.simai_comparison[1]
     ]
     return {
         "estimates": {
             "simai": {name: _us(getattr(estimate, name)) for name in _ESTIMATED},
-            "simai_lines": beside,
+            "simai_lines": comparison_values,
         }
     }
 

@@ -10,7 +10,7 @@ from simcore.calibration import BandwidthFit, Calibration, KindFit
 from simcore.diagnostics import printable
 from simcore.ranks import RankSet
 from simcore.render.report.section import WIDTH, Field, field_lines, field_values, keys
-from simcore.units import change_percent, column_unit, duration, number, plural
+from simcore.units import change_percent, column_unit, duration, format_number, plural
 
 _MOST_RANKS = 4
 # Of a path in a command line that is to be copied.
@@ -90,22 +90,24 @@ def saved_text(calibration: Calibration, path: str | None) -> str:
     return "".join(f"{line}\n" for line in saved_lines(calibration, path, "--output FILE"))
 
 
-def saved_lines(calibration: Calibration, path: str | None, how: str) -> list[str]:
+def saved_lines(calibration: Calibration, path: str | None, save_action: str) -> list[str]:
     """The lines of `saved_text`. how: what saves them, a flag or a key."""
     file = "FILE" if path is None else printable(shlex.quote(path), _MOST_COMMAND)
     if path is None:
-        line = f"{how} saves these parameters for --params FILE"
+        line = f"{save_action} saves these parameters for --params FILE"
     else:
         line = f"Saved in {printable(path)}: --params takes it"
-    given = calibration.after.parameters.slow_rank
-    if given:
-        line += f", with --slow-rank {', '.join(map(printable, given))} as given"
+    slow_ranks = calibration.after.parameters.slow_rank
+    if slow_ranks:
+        line += f", with --slow-rank {', '.join(map(printable, slow_ranks))} as given"
     if calibration.slowed_step_ns is None:
         return [line]
-    named = [fit.rank for fit in calibration.off]
-    ranks = f"rank{'s' if len(named) > 1 else ''} {RankSet.of(named).text()}"
+    off_ranks = [fit.rank for fit in calibration.off]
+    ranks = f"rank{'s' if len(off_ranks) > 1 else ''} {RankSet.of(off_ranks).text()}"
     steps = (calibration.after.step_time_ns, calibration.slowed_step_ns)
-    without, slowed = (f"{duration(ns)} ({_off(ns, calibration.measured_step_ns)})" for ns in steps)
+    without, slowed = (
+        f"{duration(ns)} ({_format_deviation(ns, calibration.measured_step_ns)})" for ns in steps
+    )
     lines = [line, f"Not in it: {ranks} as slow or fast as measured. Without {without}, with them {slowed}:"]
     workload = printable(shlex.quote(calibration.before.workload.path), _MOST_COMMAND)
     flags = " ".join(f"--slow-rank {slow_rank}" for slow_rank in calibration.slow_ranks)
@@ -126,18 +128,18 @@ def step_lines(calibration: Calibration) -> list[str]:
     """The measured step, and the simulated one before and after."""
     step = calibration.measured_step_ns
 
-    def beside(ns: int) -> str:
-        off = _off(ns, step)
+    def format_step(ns: int) -> str:
+        off = _format_deviation(ns, step)
         return f"{duration(ns)} ({off})" if off else duration(ns)
 
     lines = [
         f"Measured step   {duration(step)}",
-        f"Simulated step  {beside(calibration.before.step_time_ns)} as given, "
-        f"{beside(calibration.after.step_time_ns)} as fitted",
+        f"Simulated step  {format_step(calibration.before.step_time_ns)} as given, "
+        f"{format_step(calibration.after.step_time_ns)} as fitted",
     ]
     if calibration.slowed_step_ns is not None:
         lines.append(
-            f"                {beside(calibration.slowed_step_ns)} with the --slow-rank below as well"
+            f"                {format_step(calibration.slowed_step_ns)} with the --slow-rank below as well"
         )
     return lines
 
@@ -153,7 +155,9 @@ def fitted_lines(calibration: Calibration, width: int) -> list[str]:
     if compute.why:
         scale = f"not fitted, {compute.why}"
     else:
-        scale = f"{number(compute.before)} -> {number(compute.after)}, by {_words(compute.by)}"
+        scale = (
+            f"{format_number(compute.before)} -> {format_number(compute.after)}, by {_join_names(compute.by)}"
+        )
     rows = [("compute scale", scale)]
     if compute.factors:
         # A model's kinds each have one: the scale of all stays.
@@ -171,12 +175,12 @@ def fitted_lines(calibration: Calibration, width: int) -> list[str]:
 
 def _bandwidth(fit: BandwidthFit) -> str:
     if fit.why:
-        by = f" ({_words(fit.by)})" if fit.by else ""
+        by = f" ({_join_names(fit.by)})" if fit.by else ""
         return f"{fit.text}: not fitted, {fit.why}{by}"
-    text = f"{fit.text} -> {number(fit.after)} GB/s, by {_words(fit.by)}"
+    text = f"{fit.text} -> {format_number(fit.after)} GB/s, by {_join_names(fit.by)}"
     if fit.together:
         others = [str(other) for other in fit.together if other != fit.dimension]
-        text += f"; one factor with {_words(others)}, as nothing crosses one of them alone"
+        text += f"; one factor with {_join_names(others)}, as nothing crosses one of them alone"
     return text
 
 
@@ -194,32 +198,34 @@ def kind_lines(calibration: Calibration, width: int | None) -> list[str]:
     head, *lines = field_lines(_kind_fields(calibration), calibration.kinds)
     if width is not None:
         whys = [kind.why for kind in calibration.kinds]
-        lines = [piece for line, why in zip(lines, whys, strict=True) for piece in _broken(line, why, width)]
+        lines = [
+            part for line, why in zip(lines, whys, strict=True) for part in _break_line(line, why, width)
+        ]
     return [head, *lines]
 
 
 def _kind_fields(calibration: Calibration) -> list[Field[KindFit]]:
     """A kind of work: its residual on the mean rank and, in JSON, on all of them."""
     ranks = calibration.ranks
-    known = [
+    known_ns = [
         ns for kind in calibration.kinds for ns in (kind.measured_ns, kind.before_ns, kind.after_ns) if ns
     ]
-    unit_ns, unit = column_unit(max(known, default=0) // ranks)
+    unit_ns, unit = column_unit(max(known_ns, default=0) // ranks)
     return [
         Field(f"kind, {unit}", lambda fit: fit.name, "kind", lambda fit: fit.name, left=True),
-        Field("calls", lambda fit: _calls(fit, ranks)),
+        Field("calls", lambda fit: _format_calls(fit, ranks)),
         *keys("measured_calls", "simulated_calls"),
-        Field("measured", lambda fit: _figure(fit.measured_ns, ranks, unit_ns), "measured_ns"),
-        Field("as given", lambda fit: _figure(fit.before_ns, ranks, unit_ns), "before_ns"),
-        Field("off", lambda fit: _off(fit.before_ns, fit.measured_ns)),
-        Field("as fitted", lambda fit: _figure(fit.after_ns, ranks, unit_ns), "after_ns"),
-        Field("off", lambda fit: _off(fit.after_ns, fit.measured_ns)),
+        Field("measured", lambda fit: _format_mean(fit.measured_ns, ranks, unit_ns), "measured_ns"),
+        Field("as given", lambda fit: _format_mean(fit.before_ns, ranks, unit_ns), "before_ns"),
+        Field("off", lambda fit: _format_deviation(fit.before_ns, fit.measured_ns)),
+        Field("as fitted", lambda fit: _format_mean(fit.after_ns, ranks, unit_ns), "after_ns"),
+        Field("off", lambda fit: _format_deviation(fit.after_ns, fit.measured_ns)),
         *keys("fitted"),
         Field("", lambda fit: fit.why, "why", lambda fit: fit.why or None, left=True),
     ]
 
 
-def _broken(line: str, why: str, width: int) -> list[str]:
+def _break_line(line: str, why: str, width: int) -> list[str]:
     """A line of the table; where it is too long its last words, `why`, stand below it."""
     if len(line) <= width or not why:
         return [line]
@@ -227,12 +233,12 @@ def _broken(line: str, why: str, width: int) -> list[str]:
     return [line.removesuffix(why).rstrip(), *below]
 
 
-def _calls(fit: KindFit, ranks: int) -> str:
+def _format_calls(fit: KindFit, ranks: int) -> str:
     """Calls of a rank: in the trace and, where they differ, in the simulation; nothing for compute."""
     if fit.measured_calls is None and fit.measured_ns is not None:
         return ""
     calls = (fit.measured_calls, fit.simulated_calls)
-    there, here = ("-" if count is None else number(round(count / ranks, 1)) for count in calls)
+    there, here = ("-" if count is None else format_number(round(count / ranks, 1)) for count in calls)
     return there if there == here else f"{there} / {here}"
 
 
@@ -244,12 +250,12 @@ def rank_lines(calibration: Calibration, width: int) -> list[str]:
         if fit.measured_rank != fit.rank:
             name += f", rank {fit.rank} of the simulation,"
         lines.append(
-            f"{name} computes {number(fit.factor)} times as long as fitted: "
-            f"--slow-rank {fit.rank}={number(fit.slow_rank)}"
+            f"{name} computes {format_number(fit.factor)} times as long as fitted: "
+            f"--slow-rank {fit.rank}={format_number(fit.slow_rank)}"
         )
     if len(calibration.off) > _MOST_RANKS:
         lines.append(f"{plural(len(calibration.off) - _MOST_RANKS, 'more rank')} off by more than 10 %")
-    return _wrapped(lines, width)
+    return _wrap_lines(lines, width)
 
 
 def rest_lines(calibration: Calibration, width: int) -> list[str]:
@@ -262,20 +268,20 @@ def rest_lines(calibration: Calibration, width: int) -> list[str]:
     parts = [f"{duration(ns)} of {name}" for ns, name in host if ns]
     lines = [f"In the trace alone, the mean of a rank: {' and '.join(parts)}"] if parts else []
     lines += [f"{note[0].upper()}{note[1:]}" for note in calibration.notes]
-    return _wrapped(lines, width)
+    return _wrap_lines(lines, width)
 
 
-def _wrapped(lines: list[str], width: int) -> list[str]:
-    return [piece for line in lines for piece in textwrap.wrap(line, width, subsequent_indent="  ")]
+def _wrap_lines(lines: list[str], width: int) -> list[str]:
+    return [part for line in lines for part in textwrap.wrap(line, width, subsequent_indent="  ")]
 
 
-def _figure(ns: int | None, ranks: int, unit_ns: int) -> str:
+def _format_mean(ns: int | None, ranks: int, unit_ns: int) -> str:
     if ns is None:
         return "-"
     return f"{ns / ranks / unit_ns:.3f}" if unit_ns > 1 else str(round(ns / ranks))
 
 
-def _off(ns: int | None, measured_ns: int | None) -> str:
+def _format_deviation(ns: int | None, measured_ns: int | None) -> str:
     """How far a simulated time is from a measured one: `+3.1 %`, or `x 12` of it."""
     if ns is None or not measured_ns:
         return ""
@@ -284,6 +290,6 @@ def _off(ns: int | None, measured_ns: int | None) -> str:
     return change_percent(measured_ns, ns)
 
 
-def _words(names: list[str] | tuple[str, ...]) -> str:
+def _join_names(names: list[str] | tuple[str, ...]) -> str:
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last

@@ -20,24 +20,33 @@ from simcore.render.report.name_changes import NAMES
 from simcore.render.report.section import (
     WIDTH,
     Field,
-    PageAsked,
+    PageOptions,
     Section,
     field_lines,
     field_values,
     keys,
     page,
     values,
-    wrapped,
+    wrap,
 )
-from simcore.trace.figures import each_words, is_other_work, microbatch_ns, per_work
+from simcore.trace.figures import compare_by_work, each_words, is_other_work, microbatch_ns
 from simcore.trace.run import common_ns
-from simcore.trace.track import ALIKE, OF_PROFILES, ranks_of
-from simcore.units import column_unit, difference, duration, in_unit, number, percent, plural, signed
+from simcore.trace.track import COMMON_ACCOUNTS, PROFILE_ACCOUNTS, ranks_of
+from simcore.units import (
+    column_unit,
+    difference,
+    duration,
+    format_number,
+    in_unit,
+    percent,
+    plural,
+    signed_duration,
+)
 
 if TYPE_CHECKING:
-    from simcore.comparison import AccountPart, Comparison, LanePair, Mover
+    from simcore.comparison import AccountPart, Comparison, LanePair, OpChange
     from simcore.comparison.ops import LayerChange, OpChanges
-    from simcore.comparison.stages import KindChange, MatchedPass, StagePair
+    from simcore.comparison.stages import KindChange, PassPair, StagePair
     from simcore.trace.run import Run
     from simcore.trace.track import Track
 
@@ -55,8 +64,10 @@ def _change_values(change: AccountChange) -> dict[str, Any]:
 
 def _account_values(changes: Sequence[AccountChange]) -> list[dict[str, Any]]:
     """Changes of accounts as JSON has them; those of a profiler alone where there are any."""
-    told = [change for change in changes if change.a_ns or change.b_ns or change.name not in OF_PROFILES]
-    return field_values([Field(key="account", value=lambda change: change.name), *_CHANGE], told)
+    reported = [
+        change for change in changes if change.a_ns or change.b_ns or change.name not in PROFILE_ACCOUNTS
+    ]
+    return field_values([Field(key="account", value=lambda change: change.name), *_CHANGE], reported)
 
 
 def _change_fields(
@@ -89,7 +100,7 @@ def slower_words(a_ns: int, b_ns: int, limit: float) -> str | None:
         return None
     slower = f"{percent(b_ns - a_ns, a_ns)} % slower" if a_ns else "slower"
     steps = f"{duration(a_ns)}, {duration(b_ns)}"
-    return f"B is {slower} than A ({steps}): more than --fail-if-slower {number(limit)}%"
+    return f"B is {slower} than A ({steps}): more than --fail-if-slower {format_number(limit)}%"
 
 
 _THEN = "     "
@@ -109,15 +120,15 @@ _FILE: Field[Run] = Field(key="file", value=lambda run: run.path)
 # A rank of a run, and whose times it has.
 _Rank = tuple["Run", int, "Track"]
 # Of runs whose ops were matched their parameters tell them apart, of others what they are.
-_MATCHED: list[Field[Run]] = [
+_MATCHED_RUN: list[Field[Run]] = [
     _FILE,
     *keys("step_time_ns"),
     Field(key="microbatch_ns", value=lambda run: microbatch_ns(run.shape)),
-    Field(key="schedule", value=lambda run: run.figures.of.schedule),
-    Field(key="parameters", value=lambda run: run.figures.of.parameters),
+    Field(key="schedule", value=lambda run: run.figures.origin.schedule),
+    Field(key="parameters", value=lambda run: run.figures.origin.parameters),
     *(Field(key=name, value=partial(_of_model, name), optional=True) for name in ("throughput", "memory")),
 ]
-_PAIRED: list[Field[Run]] = [
+_PAIRED_RUN: list[Field[Run]] = [
     _FILE,
     Field(key="run", value=lambda run: run.setup.stamp),
     Field(key="kind", value=lambda run: run.figures.kind),
@@ -127,11 +138,11 @@ _PAIRED: list[Field[Run]] = [
     Field(key="tp", value=lambda run: run.shape.tp),
     Field(key="dp", value=lambda run: run.shape.dp),
     Field(key="pp", value=lambda run: run.shape.pp),
-    Field(key="microbatches", value=lambda run: run.shape.scheduled),
+    Field(key="microbatches", value=lambda run: run.shape.scheduled_microbatches),
     Field(key="diagnostics", value=lambda run: [diagnostic.values() for diagnostic in run.diagnostics]),
 ]
 # Of one rank what tells it.
-_RANKED: list[Field[_Rank]] = [
+_PAIRED_RANK: list[Field[_Rank]] = [
     Field(key="file", value=lambda side: side[0].path),
     Field(key="run", value=lambda side: side[0].setup.label),
     Field(key="kind", value=lambda side: side[0].figures.kind),
@@ -142,29 +153,29 @@ _RANKED: list[Field[_Rank]] = [
 ]
 
 
-def _side_lines(compared: Comparison, asked: PageAsked) -> list[str]:
+def _side_lines(compared: Comparison, options: PageOptions) -> list[str]:
     """What has to be known before figures are believed, a line a side, B - A, and why."""
     title = words.title(compared)
     text = [title] if title else []
     for line in compared.notices:
-        text += wrapped(line, "", _THEN)
+        text += wrap(line, "", _THEN)
     if compared.ranks is not None:
-        for name, side in zip("AB", compared.sides, strict=True):
-            text += wrapped(side, f"{name}  ", _THEN)
+        for name, side in zip("AB", compared.side_texts, strict=True):
+            text += wrap(side, f"{name}  ", _THEN)
         return [
             *text,
-            *(line for sentence in compared.by_name_words for line in wrapped(sentence, "", _THEN)),
+            *(line for sentence in compared.name_sentences for line in wrap(sentence, "", _THEN)),
         ]
     a_ns, b_ns = compared.a.step_time_ns, compared.b.step_time_ns
     each = [each_words(run.shape) for run in (compared.a, compared.b)]
     width = max(map(len, each)) + 2 if all(each) else 0
-    if max(len(side) for side in compared.sides) + width + 15 > WIDTH:
+    if max(len(side) for side in compared.side_texts) + width + 15 > WIDTH:
         # What the two are comes first.
         width = 0
-    for name, ns, batch, side in zip("AB", (a_ns, b_ns), each, compared.sides, strict=True):
+    for name, ns, batch, side in zip("AB", (a_ns, b_ns), each, compared.side_texts, strict=True):
         line = f"{name}  {duration(ns):<11} {batch if width else '':<{width}}{side}"
         text.append(line if len(line) <= WIDTH else line[: WIDTH - 3] + "...")
-    by_work = per_work(compared.a.shape, compared.b.shape)
+    by_work = compare_by_work(compared.a.shape, compared.b.shape)
     # More micro-batches in a step are more work, and no loss.
     steps = "B - A  " + (f"{by_work.words}; step " if by_work is not None else "") + difference(a_ns, b_ns)
     steps += ", not the same work" if is_other_work(compared.a.shape, compared.b.shape) else ""
@@ -173,31 +184,34 @@ def _side_lines(compared: Comparison, asked: PageAsked) -> list[str]:
         text.append(f"{steps}; {paired}")
     else:
         text += [f"{steps};", f"       {paired}"]
-    text += wrapped(f"Why: {compared.why}.", "", _THEN)
+    text += wrap(f"Why: {compared.why_text}.", "", _THEN)
     parts = "" if compared.ops is None else op_words.parts_words(compared.ops)
-    return text + (wrapped(parts, _THEN, _THEN) if parts else [])
+    return text + (wrap(parts, _THEN, _THEN) if parts else [])
 
 
-def _side_json(compared: Comparison, asked: PageAsked) -> dict[str, Any]:
+def _side_json(compared: Comparison, options: PageOptions) -> dict[str, Any]:
     """`schema`, `a`, `b`; of two ranks `sentences`, of runs `difference_ns`, `why`, `parts`, and what of the
     two is not alike.
     """
     runs, ops = (compared.a, compared.b), compared.ops
     if compared.ranks is not None:
         sides = zip(runs, compared.ranks, (track for (track,) in compared.tracks), strict=True)
-        a, b = field_values(_RANKED, list(sides))
-        return {"schema": "wltui.ranks/1", "a": a, "b": b, "sentences": compared.by_name_words}
+        a, b = field_values(_PAIRED_RANK, list(sides))
+        return {"schema": "wltui.ranks/1", "a": a, "b": b, "sentences": compared.name_sentences}
     if ops is None:
-        unlike: dict[str, Any] = {
-            "unlike": [{"what": name, "a": a, "b": b} for name, a, b in compared.unlike],
-            "paired_by": "rank" if compared.by_rank else "stage",
+        layout_values: dict[str, Any] = {
+            "unlike": [{"what": name, "a": a, "b": b} for name, a, b in compared.layout_differences],
+            "paired_by": "rank" if compared.is_by_rank else "stage",
         }
     else:
-        unlike = {
-            "changed": {name: {"a": _plain(a), "b": _plain(b)} for name, (a, b) in ops.changed.items()},
-            "matched": field_values(keys("ops", "a_ops", "b_ops", "ranks"), (ops.matched,))[0],
+        layout_values = {
+            "changed": {
+                name: {"a": _as_plain(a), "b": _as_plain(b)}
+                for name, (a, b) in ops.changed_parameters.items()
+            },
+            "matched": field_values(keys("ops", "a_ops", "b_ops", "ranks"), (ops.op_matches,))[0],
         }
-    a, b = field_values(_PAIRED if ops is None else _MATCHED, runs)
+    a, b = field_values(_PAIRED_RUN if ops is None else _MATCHED_RUN, runs)
     a_ns = compared.a.step_time_ns
     return {
         "schema": "wltui.beside/1" if ops is None else "wltui.compare/1",
@@ -206,19 +220,19 @@ def _side_json(compared: Comparison, asked: PageAsked) -> dict[str, Any]:
         "difference_ns": compared.difference_ns,
         # How much longer B is, in per cent of A; null of nothing.
         "difference_percent": 100 * compared.difference_ns / a_ns if a_ns else None,
-        "why": compared.why,
+        "why": compared.why_text,
         "parts": field_values(_PART, compared.parts),
-        **unlike,
+        **layout_values,
     }
 
 
-def _plain(value: Any) -> Any:
+def _as_plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
 # An account of the mean rank, and of those that stand out where there are such.
 _Accounts = tuple[AccountChange, ...]
-_PASS: list[Field[MatchedPass]] = [
+_PASS: list[Field[PassPair]] = [
     Field(key="direction", value=lambda matched_pass: matched_pass.a.direction),
     Field(key="microbatch", value=lambda matched_pass: matched_pass.a.microbatch),
     Field(key="part", value=lambda matched_pass: matched_pass.a.part),
@@ -234,24 +248,27 @@ _STAGE: list[Field[StagePair]] = [
 ]
 
 
-def _account_lines(compared: Comparison, asked: PageAsked) -> list[str]:
+def _account_lines(compared: Comparison, options: PageOptions) -> list[str]:
     """The accounts that there are, those that change most where there is no room for all, and the step."""
     step = AccountChange("step", compared.a.step_time_ns, compared.b.step_time_ns)
     unit_ns, unit = column_unit(max(step[1:]))
     columns = compared.account_columns
-    there = [row for row in zip(*columns, strict=True) if any(ns for change in row for ns in change[1:])]
-    kept = sorted(there, key=lambda row: -max(abs(change.ns) for change in row))[: asked.rows]
-    shown: list[_Accounts] = [*(row for row in there if row in kept), (step,) * len(columns)]
+    nonzero = [row for row in zip(*columns, strict=True) if any(ns for change in row for ns in change[1:])]
+    most_changed = sorted(nonzero, key=lambda row: -max(abs(change.ns) for change in row))[: options.rows]
+    displayed_rows: list[_Accounts] = [
+        *(row for row in nonzero if row in most_changed),
+        (step,) * len(columns),
+    ]
     fields: list[Field[_Accounts]] = [Field(f"account, {unit}", lambda row: row[0].name, left=True)]
     for column in range(len(columns)):
         fields += _change_fields(itemgetter(column), unit_ns, "A")
-    left = len(there) - len(kept)
-    more = f" ({left} that change less: --all)" if left else ""
+    remaining_count = len(nonzero) - len(most_changed)
+    more = f" ({remaining_count} that change less: --all)" if remaining_count else ""
     of = words.accounts_title(compared)
-    return [f"Accounts{of and f': {of}'}{more}", *field_lines(fields, shown)]
+    return [f"Accounts{of and f': {of}'}{more}", *field_lines(fields, displayed_rows)]
 
 
-def _account_json(compared: Comparison, asked: PageAsked) -> dict[str, Any]:
+def _account_json(compared: Comparison, options: PageOptions) -> dict[str, Any]:
     """`accounts`; of runs also `worst`, of the ranks that compute least, or `stages` and `lanes` that are
     paired.
     """
@@ -265,9 +282,9 @@ def _account_json(compared: Comparison, asked: PageAsked) -> dict[str, Any]:
             "stages": stages,
             "lanes": [_lane_json(compared, pair) for pair in compared.pairs],
         }
-    worst = compared.ops.worst
-    of = zip("ab", (compared.a, compared.b), (worst.a, worst.b), strict=True)
-    ranks = {f"{name}_ranks": ranks_of(run.tracks, number).text() for name, run, number in of}
+    worst = compared.ops.slowest_pair
+    worst_sides = zip("ab", (compared.a, compared.b), (worst.a, worst.b), strict=True)
+    ranks = {f"{name}_ranks": ranks_of(run.tracks, class_id).text() for name, run, class_id in worst_sides}
     return {"accounts": mean, "worst": {**ranks, "accounts": others[0]}}
 
 
@@ -277,7 +294,7 @@ def _lane_json(compared: Comparison, pair: LanePair) -> dict[str, Any]:
 
 
 def _track_json(run: Run, track: Track) -> dict[str, Any]:
-    ns = zip(ALIKE, common_ns(run, track), strict=True)
+    ns = zip(COMMON_ACCOUNTS, common_ns(run, track), strict=True)
     return {
         "first_rank": track.first_rank,
         "accounts_ns": {name: account_ns for name, account_ns in ns if account_ns},
@@ -291,17 +308,17 @@ _NO_LAYER = "no layer"
 _PathRow = tuple["AccountChange | None", "AccountChange | None"]
 
 
-def _path_lines(compared: Comparison, asked: PageAsked) -> list[str]:
+def _path_lines(compared: Comparison, options: PageOptions) -> list[str]:
     """What the two are made of: by kind and, where that moves more, by stage or by layer."""
     paths = None if compared.ops is None else compared.ops.paths
     if paths is None or not any(change.ns for changes in paths for change in changes):
         return []
-    most = None if asked.everything else _PATH_ROWS
+    most = None if options.everything else _PATH_ROWS
 
-    def moved(changes: list[AccountChange]) -> int:
+    def sum_of_changes(changes: list[AccountChange]) -> int:
         return sum(abs(change.ns) for change in changes[:most])
 
-    by_stage = moved(paths.stage) > moved(paths.layer)
+    by_stage = sum_of_changes(paths.stage) > sum_of_changes(paths.layer)
     others = [
         change._replace(
             name=f"stage {change.name}" if by_stage else printable(change.name, _NAME_CELLS) or _NO_LAYER
@@ -320,7 +337,7 @@ def _path_lines(compared: Comparison, asked: PageAsked) -> list[str]:
     return [f"Critical paths, what changes most{more}", *field_lines(fields, rows)]
 
 
-def _path_json(compared: Comparison, asked: PageAsked) -> dict[str, Any]:
+def _path_json(compared: Comparison, options: PageOptions) -> dict[str, Any]:
     """`critical_path`, of runs that were matched op by op."""
     if compared.ops is None:
         return {}
@@ -342,20 +359,29 @@ _PASS_ROWS = 4
 _DIRECTIONS = ("forward", "backward")
 
 
-def _pass_moved_ns(stage: StagePair) -> int:
+def _pass_change_ns(stage: StagePair) -> int:
     changes = (stage.pass_ns(direction) for direction in _DIRECTIONS)
     return sum(abs(change.ns) for change in changes if change is not None)
 
 
-def _pass_lines(compared: Comparison, asked: PageAsked) -> list[str]:
+def _pass_lines(compared: Comparison, options: PageOptions) -> list[str]:
     """A line a stage, those that change most; nothing where no passes are paired."""
     stages = compared.stages if compared.ops is None else ()
-    there = [stage for stage in stages if any(stage.pass_ns(way) is not None for way in _DIRECTIONS)]
-    if not there:
+    with_passes = [
+        stage for stage in stages if any(stage.pass_ns(direction) is not None for direction in _DIRECTIONS)
+    ]
+    if not with_passes:
         return []
-    kept = sorted(there, key=lambda pair: -_pass_moved_ns(pair))[: None if asked.everything else _PASS_ROWS]
-    shown = [pair for pair in there if pair in kept]
-    both = [change for pair in shown for way in _DIRECTIONS if (change := pair.pass_ns(way)) is not None]
+    most_changed = sorted(with_passes, key=lambda pair: -_pass_change_ns(pair))[
+        : None if options.everything else _PASS_ROWS
+    ]
+    displayed_stages = [pair for pair in with_passes if pair in most_changed]
+    both = [
+        change
+        for pair in displayed_stages
+        for direction in _DIRECTIONS
+        if (change := pair.pass_ns(direction)) is not None
+    ]
     unit_ns, unit = column_unit(max(ns for change in both for ns in change[1:]))
     fields: list[Field[StagePair]] = [
         Field("stage", lambda pair: str(pair.stage), left=True),
@@ -363,10 +389,10 @@ def _pass_lines(compared: Comparison, asked: PageAsked) -> list[str]:
         *_change_fields(lambda pair: pair.pass_ns("forward"), unit_ns, f"forward A, {unit}", "-"),
         *_change_fields(lambda pair: pair.pass_ns("backward"), unit_ns, f"backward A, {unit}", "-"),
     ]
-    left = len(there) - len(shown)
-    more = f" ({plural(left, 'stage')} more: --all)" if left else ""
+    remaining_count = len(with_passes) - len(displayed_stages)
+    more = f" ({plural(remaining_count, 'stage')} more: --all)" if remaining_count else ""
     title = f"One pass of a micro-batch, communication in it included, the mean of those that both have{more}"
-    return [title, *field_lines(fields, shown)]
+    return [title, *field_lines(fields, displayed_stages)]
 
 
 _LAYER_ROWS = 3
@@ -382,20 +408,25 @@ def _layer_fields(unit_ns: int, unit: str) -> list[Field[LayerChange]]:
     ]
 
 
-def _layer_lines(compared: Comparison, asked: PageAsked) -> list[str]:
+def _layer_lines(compared: Comparison, options: PageOptions) -> list[str]:
     """A line a layer that changes; nothing where none does."""
     layers = () if compared.ops is None else compared.ops.layers
-    moved = [layer for layer in layers if layer.moved_ns]
-    if not moved:
+    changed_layers = [layer for layer in layers if layer.total_change_ns]
+    if not changed_layers:
         return []
-    shown = moved if asked.everything else moved[:_LAYER_ROWS]
-    largest = max(ns for layer in shown for change in (layer.compute, layer.exposed) for ns in change[1:])
-    left = len(moved) - len(shown)
-    more = f" ({left} more: --all)" if left else ""
-    return [f"Layers that change most{more}", *field_lines(_layer_fields(*column_unit(largest)), shown)]
+    displayed_layers = changed_layers if options.everything else changed_layers[:_LAYER_ROWS]
+    largest = max(
+        ns for layer in displayed_layers for change in (layer.compute, layer.exposed) for ns in change[1:]
+    )
+    remaining_count = len(changed_layers) - len(displayed_layers)
+    more = f" ({remaining_count} more: --all)" if remaining_count else ""
+    return [
+        f"Layers that change most{more}",
+        *field_lines(_layer_fields(*column_unit(largest)), displayed_layers),
+    ]
 
 
-def _layer_json(compared: Comparison, asked: PageAsked) -> dict[str, Any]:
+def _layer_json(compared: Comparison, options: PageOptions) -> dict[str, Any]:
     """`layers`, of runs that were matched op by op."""
     if compared.ops is None:
         return {}
@@ -403,13 +434,13 @@ def _layer_json(compared: Comparison, asked: PageAsked) -> dict[str, Any]:
 
 
 # What it is in words, and the op.
-_Op = tuple[str, "Mover"]
+_Op = tuple[str, "OpChange"]
 _OP: list[Field[_Op]] = [
     Field("op", lambda op: op[0], left=True),
     Field("what", lambda op: op[1].measure, "measure", lambda op: op[1].measure, left=True),
-    Field(key="stage", value=lambda op: op[1].place[0]),
-    Field(key="dp", value=lambda op: op[1].place[1]),
-    Field(key="tp", value=lambda op: op[1].place[2]),
+    Field(key="stage", value=lambda op: op[1].position[0]),
+    Field(key="dp", value=lambda op: op[1].position[1]),
+    Field(key="tp", value=lambda op: op[1].position[2]),
     Field(key="ranks", value=lambda op: op[1].ranks),
     Field(key="name", value=lambda op: op[1].name),
     Field(key="phase", value=lambda op: op[1].phase),
@@ -418,7 +449,7 @@ _OP: list[Field[_Op]] = [
     Field("A", lambda op: duration(op[1].a_ns), "a_ns", lambda op: op[1].a_ns),
     Field("B", lambda op: duration(op[1].b_ns), "b_ns", lambda op: op[1].b_ns),
     Field(
-        "B - A", lambda op: signed(op[1].b_ns - op[1].a_ns),
+        "B - A", lambda op: signed_duration(op[1].b_ns - op[1].a_ns),
         "difference_ns", lambda op: op[1].b_ns - op[1].a_ns,
     ),
 ]  # fmt: skip
@@ -440,30 +471,34 @@ _KIND: list[Field[_Kind]] = [
 
 def _op_movers(ops: OpChanges) -> list[_Op]:
     """The ops that differ most."""
-    return [(op_words.op_words(ops, mover), mover) for mover in ops.movers]
+    return [(op_words.op_words(ops, mover), mover) for mover in ops.op_changes]
 
 
 def _kind_movers(compared: Comparison) -> list[_Kind]:
     """What kinds of time change most."""
-    return [(words.where_words(mover), mover) for mover in compared.movers]
+    return [(words.where_words(mover), mover) for mover in compared.kind_changes]
 
 
-def _mover_lines(compared: Comparison, asked: PageAsked) -> list[str]:
+def _mover_lines(compared: Comparison, options: PageOptions) -> list[str]:
     """A line an op, or a kind of time of a stage or a rank."""
     if compared.ops is not None:
-        ops = _chosen(_op_movers(compared.ops), asked.rows)
-        told = wrapped(op_words.pieces_words(compared.ops), "  ", "  ")
-        return ["Ops that differ most", *field_lines(_OP, ops), *told] if ops else []
+        ops = _pick_in_turn(_op_movers(compared.ops), options.rows)
+        split_lines = wrap(op_words.splits_words(compared.ops), "  ", "  ")
+        return ["Ops that differ most", *field_lines(_OP, ops), *split_lines] if ops else []
     kinds = _kind_movers(compared)
-    shown = kinds[: asked.rows]
-    left = len(kinds) - len(shown)
-    more = f" ({left} more: --all)" if left else ""
-    alone = ", or a rank that does much more" if any(mover.rank is not None for _, mover in shown) else ""
+    displayed_kinds = kinds[: options.rows]
+    remaining_count = len(kinds) - len(displayed_kinds)
+    more = f" ({remaining_count} more: --all)" if remaining_count else ""
+    alone = (
+        ", or a rank that does much more"
+        if any(mover.rank is not None for _, mover in displayed_kinds)
+        else ""
+    )
     title = f"What differs most, the mean of a stage's ranks{alone}{more}"
-    return [title, *field_lines(_KIND, shown)] if shown else []
+    return [title, *field_lines(_KIND, displayed_kinds)] if displayed_kinds else []
 
 
-def _chosen(movers: Sequence[_Op], most: int | None) -> list[_Op]:
+def _pick_in_turn(movers: Sequence[_Op], most: int | None) -> list[_Op]:
     """Ops from each measure in turn until there are `most`, listed in the order of the comparison."""
     by_measure: dict[str, list[_Op]] = {}
     for mover in movers:
@@ -472,25 +507,25 @@ def _chosen(movers: Sequence[_Op], most: int | None) -> list[_Op]:
     return [mover for mover in movers if mover in in_turn[:most]]
 
 
-def _mover_json(compared: Comparison, asked: PageAsked) -> dict[str, Any]:
+def _mover_json(compared: Comparison, options: PageOptions) -> dict[str, Any]:
     """`movers`."""
     if compared.ops is None:
         return {"movers": field_values(_KIND, _kind_movers(compared))}
     return {"movers": field_values(_OP, _op_movers(compared.ops))}
 
 
-def _unchanged_lines(compared: Comparison, asked: PageAsked) -> list[str]:
+def _unchanged_lines(compared: Comparison, options: PageOptions) -> list[str]:
     """What is unchanged, and the micro-batches in memory where these change."""
-    same = wrapped(f"Unchanged: {', '.join(compared.unchanged) or 'nothing'}", "", "  ")
+    same = wrap(f"Unchanged: {', '.join(compared.unchanged) or 'nothing'}", "", "  ")
     cost = "" if compared.ops is None else op_words.cost_words(compared.ops)
     return [*same, *([cost] if cost else [])]
 
 
-def _unchanged_json(compared: Comparison, asked: PageAsked) -> dict[str, Any]:
+def _unchanged_json(compared: Comparison, options: PageOptions) -> dict[str, Any]:
     """`unchanged` and, of runs that were matched op by op, `peak_microbatches`."""
     if compared.ops is None:
         return {"unchanged": compared.unchanged}
-    cost = compared.ops.cost
+    cost = compared.ops.memory_change
     return {"unchanged": compared.unchanged, "peak_microbatches": None if cost is None else cost._asdict()}
 
 
@@ -516,7 +551,7 @@ _LINES = 40
 _LEAST_ACCOUNTS, _LEAST_NAMES = 4, 5
 _LEAST_MOVERS, _MOST_MOVERS = 3, 7
 # Lines of a table beside its rows: title, heading and a blank line; of the accounts also the step.
-_BESIDE = 3
+_LINES_PER_TABLE = 3
 # The keys that come first, whatever the order of the page.
 _FIRST_KEYS = (
     "schema", "a", "b", "difference_ns", "difference_percent", "why", "parts", "changed", "matched",
@@ -533,19 +568,22 @@ def comparison_page(compared: Comparison, everything: bool = False) -> str:
     """
     sections = sections_of(compared)
     if everything:
-        return page(sections, compared, PageAsked(everything=True))
+        return page(sections, compared, PageOptions(everything=True))
     if compared.ranks is not None:
-        left = _lines_left(compared, (NAMES,)) - _BESIDE
-        return page(sections, compared, PageAsked(), {NAMES: max(left, _LEAST_NAMES)})
-    left = _lines_left(compared, (_ACCOUNTS, _MOVERS))
-    some = bool(compared.movers if compared.ops is None else compared.ops.movers)
-    accounts = max(left - (_LEAST_MOVERS + _BESIDE if some else 0) - _BESIDE - 1, _LEAST_ACCOUNTS)
-    left -= len(_ACCOUNTS.lines(compared, PageAsked(rows=accounts))) + 1 + _BESIDE
+        remaining_lines = _count_remaining_lines(compared, (NAMES,)) - _LINES_PER_TABLE
+        return page(sections, compared, PageOptions(), {NAMES: max(remaining_lines, _LEAST_NAMES)})
+    remaining_lines = _count_remaining_lines(compared, (_ACCOUNTS, _MOVERS))
+    has_movers = bool(compared.kind_changes if compared.ops is None else compared.ops.op_changes)
+    accounts = max(
+        remaining_lines - (_LEAST_MOVERS + _LINES_PER_TABLE if has_movers else 0) - _LINES_PER_TABLE - 1,
+        _LEAST_ACCOUNTS,
+    )
+    remaining_lines -= len(_ACCOUNTS.lines(compared, PageOptions(rows=accounts))) + 1 + _LINES_PER_TABLE
     rows = {
         _ACCOUNTS: accounts,
-        _MOVERS: max(_LEAST_MOVERS, min(left, _MOST_MOVERS)),
+        _MOVERS: max(_LEAST_MOVERS, min(remaining_lines, _MOST_MOVERS)),
     }
-    return page(sections, compared, PageAsked(), rows)
+    return page(sections, compared, PageOptions(), rows)
 
 
 def sections_of(compared: Comparison) -> tuple[Section[Comparison], ...]:
@@ -553,14 +591,14 @@ def sections_of(compared: Comparison) -> tuple[Section[Comparison], ...]:
     return SECTIONS if compared.ranks is None else _OF_RANKS
 
 
-def _lines_left(compared: Comparison, giving_way: Sequence[Section[Comparison]]) -> int:
+def _count_remaining_lines(compared: Comparison, giving_way: Sequence[Section[Comparison]]) -> int:
     """The lines that the other sections leave of a page."""
     others = [section for section in sections_of(compared) if section not in giving_way]
-    texts = [section.lines(compared, PageAsked()) for section in others]
+    texts = [section.lines(compared, PageOptions()) for section in others]
     return _LINES - sum(len(lines) + 1 for lines in texts if lines) + 1
 
 
 def comparison_json(compared: Comparison) -> dict[str, Any]:
     """The comparison as plain values; times in ns, differences B - A."""
     first = _FIRST_KEYS if compared.ranks is None else ()
-    return values(sections_of(compared), compared, PageAsked(everything=True), first)
+    return values(sections_of(compared), compared, PageOptions(everything=True), first)

@@ -8,17 +8,17 @@ from simcore.kernel_names import short_name
 from simcore.records import NamedTuple
 from simcore.render.report.section import (
     Field,
-    PageAsked,
+    PageOptions,
     Section,
     field_lines,
     field_values,
+    format_list,
     keys,
-    listed,
-    more_line,
-    short,
+    remaining_line,
+    shorten,
 )
 from simcore.trace.figures import PathSegment, WaitFor
-from simcore.trace.run import path_parts, path_sums
+from simcore.trace.run import path_parts, sum_path
 from simcore.units import duration, percent, plural
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _MOST_PARTS, _SEGMENTS = 5, 8
 _SEGMENT_CELLS = 32
 
 
-class _Alike(NamedTuple):
+class _RepeatedSegments(NamedTuple):
     """Segments that run the same for as long: the first of them, in words, and how many."""
 
     first: PathSegment
@@ -36,51 +36,53 @@ class _Alike(NamedTuple):
     times: int
 
 
-def _what(alike: _Alike) -> str:
-    what, name = alike.words
+def _format_segment(repeated: _RepeatedSegments) -> str:
+    what, name = repeated.words
     return f"{what} {short_name(name, _SEGMENT_CELLS)}".rstrip()
 
 
-_LONGEST: list[Field[_Alike]] = [
-    Field("takes", lambda alike: duration(alike.first.end_ns - alike.first.start_ns)),
-    Field("times", lambda alike: f"x{alike.times}"),
-    Field("first at", lambda alike: duration(alike.first.start_ns)),
-    Field("rank", lambda alike: str(alike.first.rank)),
-    Field("what", _what, left=True),
-    Field("not earlier, because", lambda alike: alike.first.reason, left=True),
+_LONGEST: list[Field[_RepeatedSegments]] = [
+    Field("takes", lambda repeated: duration(repeated.first.end_ns - repeated.first.start_ns)),
+    Field("times", lambda repeated: f"x{repeated.times}"),
+    Field("first at", lambda repeated: duration(repeated.first.start_ns)),
+    Field("rank", lambda repeated: str(repeated.first.rank)),
+    Field("what", _format_segment, left=True),
+    Field("not earlier, because", lambda repeated: repeated.first.reason, left=True),
 ]
 _SEGMENT: list[Field[PathSegment]] = keys(
     "start_ns", "end_ns", "rank", "stream", "kind", "layer", "phase", "microbatch", "reason"
 )
 
 
-def _path_lines(run: Run, asked: PageAsked) -> list[str]:
+def _path_lines(run: Run, options: PageOptions) -> list[str]:
     """Its sums by each grouping that the run has, and the longest segments, alike ones on one line."""
     if not run.timed:
         return []
     step = run.step_time_ns
-    sums = {by: path_sums(run, by) for by in run.figures.path_groupings}
-    alike = _alike(run)
-    if not alike:
+    sums = {by: sum_path(run, by) for by in run.figures.path_groupings}
+    equal_segments = _group_equal_segments(run)
+    if not equal_segments:
         return ["Critical path: nothing takes any time"]
-    segments, ranks = sum(map(len, alike)), plural(len(sums["rank"]), "rank")
+    segments, ranks = sum(map(len, equal_segments)), plural(len(sums["rank"]), "rank")
     page = [f"Critical path: {plural(segments, 'segment')} on {ranks}, 0 to {duration(step)}; % of that"]
     for by, parts in sums.items():
         if by == "rank" and len(parts) == len(sums.get("stage", ())):
             # One rank a stage: the line before says it.
             continue
-        shown = [
+        displayed_parts = [
             f"{short_name(what, _SEGMENT_CELLS)} {duration(ns)} ({percent(ns, step)} %)"
             for what, ns in parts[:_MOST_PARTS]
         ]
-        left = len(parts) - len(shown)
-        page += listed(f"by {by}", [*shown, *([f"and {left} more"] if left > 0 else [])])
+        remaining_count = len(parts) - len(displayed_parts)
+        page += format_list(
+            f"by {by}", [*displayed_parts, *([f"and {remaining_count} more"] if remaining_count > 0 else [])]
+        )
     page.append("  its longest segments, and why the first of each kind did not start earlier")
-    longest = alike[:_SEGMENTS]
-    firsts = run.figures.path_segments(segments_alike[0] for segments_alike in longest)
+    longest = equal_segments[:_SEGMENTS]
+    firsts = run.figures.path_segments(indices[0] for indices in longest)
     rows = [
-        _Alike(first, run.figures.path_words(segments_alike[0]), len(segments_alike))
-        for first, segments_alike in zip(firsts, longest, strict=True)
+        _RepeatedSegments(first, run.figures.path_words(indices[0]), len(indices))
+        for first, indices in zip(firsts, longest, strict=True)
     ]
     page += field_lines(_LONGEST, rows)
     if run.slacks is None:
@@ -90,16 +92,16 @@ def _path_lines(run: Run, asked: PageAsked) -> list[str]:
     return page
 
 
-def _alike(run: Run) -> list[list[int]]:
+def _group_equal_segments(run: Run) -> list[list[int]]:
     """The segments that take as long and run the same together, the longest first."""
     by_key: dict[tuple[int, object], list[int]] = {}
-    segments = zip(path_parts(run, "kind"), run.figures.path_alike(), strict=True)
+    segments = zip(path_parts(run, "kind"), run.figures.path_kind_keys(), strict=True)
     for index, ((_, ns), what) in enumerate(segments):
         by_key.setdefault((-ns, what), []).append(index)
-    return [numbers for _, numbers in sorted(by_key.items(), key=lambda item: (item[0][0], item[1][0]))]
+    return [indices for _, indices in sorted(by_key.items(), key=lambda item: (item[0][0], item[1][0]))]
 
 
-def _path_json(run: Run, asked: PageAsked) -> dict[str, Any]:
+def _path_json(run: Run, options: PageOptions) -> dict[str, Any]:
     """`critical_path`: its segments in the order of time; null for what a segment has not."""
     segments = run.figures.path_segments() if run.timed else ()
     fields = _SEGMENT if run.figures.nodes is None else [*_SEGMENT, *keys("node")]
@@ -116,15 +118,15 @@ _WHERE_CELLS, _RANK_CELLS = 34, 40
 def _wait_fields(run: Run) -> list[Field[WaitFor]]:
     return [
         Field(
-            "ranks", lambda wait: short(wait.early.text(), _RANK_CELLS),
+            "ranks", lambda wait: shorten(wait.early.text(), _RANK_CELLS),
             "rank", lambda wait: wait.early.first, left=True,
         ),
         Field(
-            "wait for", lambda wait: short(wait.late.text(), _RANK_CELLS),
+            "wait for", lambda wait: shorten(wait.late.text(), _RANK_CELLS),
             "for", lambda wait: wait.late.first, left=True,
         ),
         Field(
-            "in", lambda wait: wait.said or short_name(wait.where, _WHERE_CELLS),
+            "in", lambda wait: wait.summary or short_name(wait.where, _WHERE_CELLS),
             "in", lambda wait: wait.where, left=True,
         ),
         Field("for", lambda wait: duration(wait.ns), "ns"),
@@ -132,12 +134,12 @@ def _wait_fields(run: Run) -> list[Field[WaitFor]]:
     ]  # fmt: skip
 
 
-def _wait_lines(run: Run, asked: PageAsked) -> list[str]:
+def _wait_lines(run: Run, options: PageOptions) -> list[str]:
     """A line a wait, the longest ones; nothing where nobody is known to wait."""
     waits = run.figures.waits_for
     if not waits:
         return []
-    more = more_line(len(waits) - _WAITS, "shorter waits")
+    more = remaining_line(len(waits) - _WAITS, "shorter waits")
     title = "Who waits for whom, in all, the longest first"
     return [title, *field_lines(_wait_fields(run), waits[:_WAITS]), *more]
 

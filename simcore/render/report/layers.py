@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from simcore.diagnostics import printable
 from simcore.kernel_names import short_name
 from simcore.records import NamedTuple
-from simcore.render.report.section import Field, PageAsked, Section, field_lines, more_line
-from simcore.trace.layers import Column, LayerUse, Unit, columns_of, json_lines
+from simcore.render.report.section import Field, PageOptions, Section, field_lines, remaining_line
+from simcore.trace.layers import Column, LayerUse, Unit, columns_of, json_rows
 from simcore.units import column_unit, duration, percent
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ class _Line(NamedTuple):
     cell: LayerCell | None
 
 
-def _all_rows(run: Run) -> list[Field[_Line]]:
-    def shown(column: Column, field: Field[Any]) -> Field[_Line]:
+def _all_row_fields(run: Run) -> list[Field[_Line]]:
+    def as_line_field(column: Column, field: Field[Any]) -> Field[_Line]:
         text = field.text
         assert text is not None
 
@@ -95,11 +95,11 @@ def _all_rows(run: Run) -> list[Field[_Line]]:
     def of_row(text: Callable[[LayerUse], str]) -> Callable[[_Line], str]:
         return lambda line: "" if line.row is None else text(line.row)
 
-    name, *others = [shown(column, field) for column, field in _fields(run) if column.each]
+    name, *others = [as_line_field(column, field) for column, field in _fields(run) if column.has_each_row]
 
     def block(row: LayerUse) -> str:
-        number = row.in_file[1]
-        return "-" if number is None else str(number)
+        block_index = row.in_file[1]
+        return "-" if block_index is None else str(block_index)
 
     return [
         Field("line", of_row(lambda row: str(row.in_file[0]))),
@@ -109,15 +109,15 @@ def _all_rows(run: Run) -> list[Field[_Line]]:
     ]
 
 
-def _lines_of(row: LayerUse) -> Iterator[_Line]:
+def _cell_lines(row: LayerUse) -> Iterator[_Line]:
     """A line for each cell of a row that computes or communicates, or one where none does."""
-    there = [cell for cell in row.cells.values() if cell.is_modelled or cell.collective is not None]
-    yield _Line(row, there[0] if there else None)
-    for cell in there[1:]:
+    used_cells = [cell for cell in row.cells.values() if cell.is_modelled or cell.collective is not None]
+    yield _Line(row, used_cells[0] if used_cells else None)
+    for cell in used_cells[1:]:
         yield _Line(None, cell)
 
 
-def lines(run: Run, asked: PageAsked) -> list[str]:
+def lines(run: Run, options: PageOptions) -> list[str]:
     """The groups of equal rows, or the operations, that cost most, or all rows.
 
     Of all rows, compute and alone: of one run of the cell. exposed: of all runs of the row in a step, on the
@@ -128,31 +128,36 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     if not groups:
         return []
     of_rows = groups[0].of_rows is not None
-    if asked.every_layer and of_rows:
+    if options.every_layer and of_rows:
         title = (
             "All rows of the file; block: micro-batch, from 0; alone, algbw, busbw (GB/s): of the collective"
         )
-        rows = [line for row in run.figures.layers(grouped=False) for line in _lines_of(row)]
-        return [title, *field_lines(_all_rows(run), rows)]
-    shown = groups if asked.everything or asked.every_layer else groups[:_EXPENSIVE_LAYERS]
-    title = f"The {len(shown)} most expensive layers, in one step of one rank, equal rows together"
+        rows = [line for row in run.figures.layers(grouped=False) for line in _cell_lines(row)]
+        return [title, *field_lines(_all_row_fields(run), rows)]
+    displayed_groups = groups if options.everything or options.every_layer else groups[:_EXPENSIVE_LAYERS]
+    title = f"The {len(displayed_groups)} most expensive layers, in one step of one rank, equal rows together"
     if not of_rows:
-        title = f"The {len(shown)} operations that take most of the step, on the rank where they do"
+        title = (
+            f"The {len(displayed_groups)} operations that take most of the step, on the rank where they do"
+        )
     of_lines = [
         field
         for column, field in _fields(run)
-        if column.of == "line" and not (column.optional and all(column.value(one) is None for one in shown))
+        if column.of == "line"
+        and not (column.optional and all(column.value(one) is None for one in displayed_groups))
     ]
-    more = more_line(len(groups) - len(shown), where="" if of_rows else "--all-layers has all")
-    return [f"{title}; critical: of all ranks", *field_lines(of_lines, shown), *more]
+    more = remaining_line(
+        len(groups) - len(displayed_groups), where="" if of_rows else "--all-layers has all"
+    )
+    return [f"{title}; critical: of all ranks", *field_lines(of_lines, displayed_groups), *more]
 
 
-def values(run: Run, asked: PageAsked) -> dict[str, Any]:
+def values(run: Run, options: PageOptions) -> dict[str, Any]:
     """`layers`: each row of the file, or operation, with its share of the critical path and its slack."""
     if run.figures.nodes is not None:
         # Their names are the layers: see `nodes.py`.
         return {}
-    return {"layers": json_lines(run.figures.layers(grouped=False), run.step_time_ns)}
+    return {"layers": json_rows(run.figures.layers(grouped=False), run.step_time_ns)}
 
 
 SECTION: Section[Run] = Section("layers", lines, values)

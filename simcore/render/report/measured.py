@@ -15,15 +15,15 @@ from simcore.render.report.critical_path import wait_values
 from simcore.render.report.section import (
     WIDTH,
     Field,
-    PageAsked,
+    PageOptions,
     Section,
     field_lines,
     field_values,
     keys,
-    more_line,
+    remaining_line,
 )
 from simcore.trace.run import as_read
-from simcore.units import byte_size, duration, percent, signed
+from simcore.units import byte_size, duration, percent, signed_duration
 
 if TYPE_CHECKING:
     from simcore.cluster.choice import ClusterChoice
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from simcore.measured.summary import OpFigures
     from simcore.replay.bandwidths import Bandwidth
     from simcore.replay.differences import RankDifference
-    from simcore.replay.timed import Timed
-    from simcore.runs.measured import MeasuredResults
+    from simcore.replay.replayed_run import ReplayedRun
+    from simcore.runs.measured import RecordedRun
     from simcore.trace.run import Run
 
 _MOST_RANKS, _MOST_OPS = 64, 3
@@ -40,30 +40,31 @@ _NAME_CELLS = 34
 _PROFILED = ("kernel", "copy")
 
 
-def _most_by(rank_difference: RankDifference) -> str:
+def _format_largest_ops(rank_difference: RankDifference) -> str:
     return ", ".join(
-        f"{short_name(name, _NAME_CELLS)} {signed(ns)}" for name, ns in rank_difference.ops[:_MOST_OPS]
+        f"{short_name(name, _NAME_CELLS)} {signed_duration(ns)}"
+        for name, ns in rank_difference.ops[:_MOST_OPS]
     )
 
 
 _END: list[Field[RankDifference]] = [
-    Field("rank", lambda rank: str(rank.number), "ranks", lambda rank: str(rank.number)),
+    Field("rank", lambda rank: str(rank.rank), "ranks", lambda rank: str(rank.rank)),
     Field(
         "measured", lambda rank: duration(rank.measured_ns),
         "measured_end_ns", lambda rank: rank.measured_ns,
     ),
     Field("replayed", lambda rank: duration(rank.replayed_ns), "end_ns", lambda rank: rank.replayed_ns),
-    Field("difference", lambda rank: signed(rank.replayed_ns - rank.measured_ns)),
+    Field("difference", lambda rank: signed_duration(rank.replayed_ns - rank.measured_ns)),
     Field(
-        "most by", _most_by,
+        "most by", _format_largest_ops,
         "operations", lambda rank: [{"name": name, "difference_ns": ns} for name, ns in rank.ops], left=True,
     ),
 ]  # fmt: skip
 
 
-def recorded_of(run: Run) -> MeasuredResults | None:
+def recorded_of(run: Run) -> RecordedRun | None:
     """What is known of a run whose times were measured, None of any other."""
-    return cast("MeasuredResults | None", run.recording)
+    return cast("RecordedRun | None", run.recording)
 
 
 def _differences(run: Run) -> list[RankDifference]:
@@ -76,12 +77,12 @@ def _differences(run: Run) -> list[RankDifference]:
     return differences(recorded)
 
 
-def _replay_lines(run: Run, asked: PageAsked) -> list[str]:
+def _replay_lines(run: Run, options: PageOptions) -> list[str]:
     """A line a rank: when it ends, measured and replayed, and the operations that explain it."""
     rank_differences = _differences(run)
     if not rank_differences:
         return []
-    more = more_line(len(rank_differences) - _MOST_RANKS, "more ranks", "--json has all")
+    more = remaining_line(len(rank_differences) - _MOST_RANKS, "more ranks", "--json has all")
     return [
         "When each rank ends, measured and replayed",
         *field_lines(_END, rank_differences[:_MOST_RANKS]),
@@ -89,7 +90,7 @@ def _replay_lines(run: Run, asked: PageAsked) -> list[str]:
     ]
 
 
-def _measured_json(run: Run, asked: PageAsked) -> dict[str, Any]:
+def _measured_json(run: Run, options: PageOptions) -> dict[str, Any]:
     """`measured`: the step and the ranks as they were measured and, of a replay, as they are replayed."""
     recorded = recorded_of(run)
     if recorded is None:
@@ -100,7 +101,7 @@ def _measured_json(run: Run, asked: PageAsked) -> dict[str, Any]:
             "step_time_ns": run.step_time_ns,
             "difference_ns": run.step_time_ns - measured.step_time_ns,
             "by_rank": field_values(_END, _differences(run)),
-            **_waiting(run),
+            **_wait_accounts(run),
         }
     keyed = {
         "step_time_ns": measured.step_time_ns,
@@ -110,16 +111,16 @@ def _measured_json(run: Run, asked: PageAsked) -> dict[str, Any]:
         "unit": measured.unit,
         "run": measured.stamp,
         "missing": measured.missing.text(),
-        "by_rank": _ranks(measured),
+        "by_rank": _rank_values(measured),
         **_operation_values(recorded),
-        **_waiting(as_read(run)),
-        **_of_profile(run, recorded, asked),
+        **_wait_accounts(as_read(run)),
+        **_profile_values(run, recorded, options),
         "replay": replay,
     }
     return {"measured": keyed}
 
 
-def _ranks(run: MeasuredRun) -> list[dict[str, Any]]:
+def _rank_values(run: MeasuredRun) -> list[dict[str, Any]]:
     """Each rank; its ns by category sum to the step time."""
     # Imported here: other runs have none.
     from simcore.measured.summary import rank_times
@@ -128,13 +129,17 @@ def _ranks(run: MeasuredRun) -> list[dict[str, Any]]:
     for rank, time in zip(run.ranks, rank_times(run), strict=True):
         times: dict[str, Any] = {}
         if run.timed:
-            times = {"start_ns": rank.first_ns, "end_ns": rank.last_ns, "ns": _told(run, time.ns)}
+            times = {
+                "start_ns": rank.first_ns,
+                "end_ns": rank.last_ns,
+                "ns": _reported_categories(run, time.ns),
+            }
         counts = {"operations": len(rank.ops), "sub_operations": len(rank.subs)}
-        ranks.append({"ranks": str(rank.number), "stage": rank.stage, **counts, **times})
+        ranks.append({"ranks": str(rank.rank), "stage": rank.stage, **counts, **times})
     return ranks
 
 
-def _told(run: MeasuredRun, ns: Mapping[str, int]) -> dict[str, int]:
+def _reported_categories(run: MeasuredRun, ns: Mapping[str, int]) -> dict[str, int]:
     """ns by category; what a profiler alone tells is left out where there is none of it."""
     return {
         name: account_ns
@@ -143,7 +148,7 @@ def _told(run: MeasuredRun, ns: Mapping[str, int]) -> dict[str, int]:
     }
 
 
-def _of_profile(shown: Run, results: Timed, asked: PageAsked) -> dict[str, Any]:
+def _profile_values(displayed_run: Run, results: ReplayedRun, options: PageOptions) -> dict[str, Any]:
     """What is known of profiler traces alone; nothing of others."""
     run, recorded = results.measured, results.measured.recorded
     if recorded is None:
@@ -151,23 +156,23 @@ def _of_profile(shown: Run, results: Timed, asked: PageAsked) -> dict[str, Any]:
     # Imported here: other runs have none.
     from simcore.replay.bandwidths import without_bandwidth
     from simcore.replay.idle import gap_values, long_gaps
-    from simcore.replay.stragglers import stragglers
+    from simcore.replay.stragglers import find_stragglers
 
     middle, most = recorded.residual_ns
-    numbers = [str(rank.number) for rank in run.ranks]
+    rank_names = [str(rank.rank) for rank in run.ranks]
     return {
         "step": recorded.step,
         "steps": [
-            {"step": step.number, "longest_ns": step.longest_ns,
+            {"step": step.step_number, "longest_ns": step.longest_ns,
              "ns": {str(rank): ns for rank, ns in sorted(step.ns.items())}}
             for step in recorded.steps
         ],
         "clocks": {
-            "shift_ns": dict(zip(numbers, recorded.shifts, strict=True)),
-            "matched": dict(zip(numbers, recorded.matched, strict=True)),
+            "shift_ns": dict(zip(rank_names, recorded.shifts, strict=True)),
+            "matched": dict(zip(rank_names, recorded.match_counts, strict=True)),
             "residual_ns": {"median": middle, "most": most},
         },
-        "collectives": _bandwidth_values(shown, asked),
+        "collectives": _bandwidth_values(displayed_run, options),
         "collectives_without_bandwidth": [
             {"operation": without.operation, "group": without.group, "count": without.times,
              "reason": without.reason}
@@ -175,16 +180,16 @@ def _of_profile(shown: Run, results: Timed, asked: PageAsked) -> dict[str, Any]:
         ],
         "stragglers": [
             late._asdict() | {"gap": None if late.gap is None else gap_values(late.gap)}
-            for late in stragglers(results)
+            for late in find_stragglers(results)
         ],
         "gaps": [
-            {"ranks": numbers[rank], **gap_values(gap)}
+            {"ranks": rank_names[rank], **gap_values(gap)}
             for rank, gap in long_gaps(results.gaps, results.step_time_ns)
         ],
     }  # fmt: skip
 
 
-def _waiting(run: Run) -> dict[str, Any]:
+def _wait_accounts(run: Run) -> dict[str, Any]:
     """The accounts of each rank, which sum to the step, and who waits for whom."""
     # An order without times has no accounts.
     accounts = [
@@ -255,33 +260,33 @@ def _operation_fields(
     ]  # fmt: skip
 
 
-def _operation_lines(run: Run, asked: PageAsked) -> list[str]:
+def _operation_lines(run: Run, options: PageOptions) -> list[str]:
     """The operations and sub-operations, the ones that take most first; an order without times as it is."""
     recorded = recorded_of(run)
     if recorded is None:
         return []
     # Imported here and below: other runs have no such table.
     from simcore.measured.summary import op_figures, sub_figures
-    from simcore.replay.operations import grouped
+    from simcore.replay.operations import group_operations
 
-    shown = recorded.run
-    waited = _waited(recorded) if run.timed and recorded.waiting else None
-    unit = "" if not run.timed else ", us" if shown.of_devices else ", ms"
+    displayed_run = recorded.run
+    waited = _longest_waits(recorded) if run.timed and recorded.waiting else None
+    unit = "" if not run.timed else ", us" if displayed_run.of_devices else ", ms"
     unit += "; waits: part of the most" if waited is not None else ""
 
     def rows(figures: list[OpFigures]) -> list[str]:
         ordered = sorted(figures, key=lambda figure: -figure.total_ns)
-        kept = ordered if asked.every_layer or asked.everything else ordered[:_MOST_ROWS]
-        more = more_line(len(ordered) - len(kept), where="--all-layers has all")
+        displayed_ops = ordered if options.every_layer or options.everything else ordered[:_MOST_ROWS]
+        more = remaining_line(len(ordered) - len(displayed_ops), where="--all-layers has all")
         every_ns = sum(op.total_ns for op in ordered)
-        return [*field_lines(_operation_fields(shown, waited, every_ns), kept), *more]
+        return [*field_lines(_operation_fields(displayed_run, waited, every_ns), displayed_ops), *more]
 
-    page = [] if run.timed else [*order_lines(shown, WIDTH), ""]
-    page += [f"Operations of all ranks, by name{unit}", *rows(op_figures(shown))]
-    if _has_layers(shown):
+    page = [] if run.timed else [*order_lines(displayed_run, WIDTH), ""]
+    page += [f"Operations of all ranks, by name{unit}", *rows(op_figures(displayed_run))]
+    if _has_layers(displayed_run):
         of_layers = f"Layers of all ranks, each phase alone, us{'' if waited is None else unit[4:]}"
-        page += ["", of_layers, *rows(op_figures(grouped(shown, "layer")))]
-    subs = sub_figures(shown)
+        page += ["", of_layers, *rows(op_figures(group_operations(displayed_run, "layer")))]
+    subs = sub_figures(displayed_run)
     if subs:
         page += ["", f"Sub-operations, inside the operations above{unit}", *rows(subs)]
     return page
@@ -293,10 +298,10 @@ def _has_layers(run: MeasuredRun) -> bool:
     return "layer" in groupings(run)
 
 
-def _waited(recorded: Timed) -> Callable[[OpFigures], int]:
+def _longest_waits(recorded: ReplayedRun) -> Callable[[OpFigures], int]:
     from simcore.replay.waits import waits_by_item
 
-    waits = {rank.number: waits_by_item(recorded, index) for index, rank in enumerate(recorded.run.ranks)}
+    waits = {rank.rank: waits_by_item(recorded, index) for index, rank in enumerate(recorded.run.ranks)}
     return lambda figures: sum(wait.ns for wait in waits[figures.most_rank].get(figures.most_item, ()))
 
 
@@ -309,19 +314,19 @@ def order_lines(run: MeasuredRun, width: int) -> list[str]:
             printable(name, _NAME_CELLS) + (f" {batch}" if batch >= 0 else "")
             for name, batch in zip(ops.name[:_MOST_ROWS], ops.batch, strict=False)
         ]
-        left = len(ops) - len(names)
-        text = ", ".join(names) + (f", and {left} more" if left > 0 else "")
-        head = f"  {run.unit} {rank.number}  "
+        remaining_count = len(ops) - len(names)
+        text = ", ".join(names) + (f", and {remaining_count} more" if remaining_count > 0 else "")
+        head = f"  {run.unit} {rank.rank}  "
         page += textwrap.wrap(text, width, initial_indent=head, subsequent_indent=" " * len(head))
     return page
 
 
-def _operation_values(recorded: Timed) -> dict[str, Any]:
+def _operation_values(recorded: ReplayedRun) -> dict[str, Any]:
     """`operations`, with the least slack of each, `sub_operations`, and `layers` where a profiler's trace
     tells them, of the times of the files.
     """
     from simcore.measured.summary import op_figures, sub_figures
-    from simcore.replay.operations import grouped, least_slacks
+    from simcore.replay.operations import group_operations, least_slacks
 
     run, slack = recorded.measured, least_slacks(recorded) if recorded.timed else {}
     fields = _operation_fields(run, None)
@@ -329,7 +334,11 @@ def _operation_values(recorded: Timed) -> dict[str, Any]:
     return {
         "operations": field_values([*fields, slacks], op_figures(run)),
         "sub_operations": field_values(fields, sub_figures(run)),
-        **({"layers": field_values(fields, op_figures(grouped(run, "layer")))} if _has_layers(run) else {}),
+        **(
+            {"layers": field_values(fields, op_figures(group_operations(run, "layer")))}
+            if _has_layers(run)
+            else {}
+        ),
     }
 
 
@@ -348,7 +357,7 @@ _GROUP_CELLS = 24
 _MOST_WITHOUT = 4
 
 
-def _rate(gbps: float) -> str:
+def _format_rate(gbps: float) -> str:
     return f"{gbps:.2f}" if gbps < 100 else f"{gbps:.0f}"
 
 
@@ -377,15 +386,15 @@ _BANDWIDTH: list[Field[Bandwidth]] = [
     ),
     *keys("most_ns", "waits_included"),
     Field(
-        "algbw", lambda bandwidth: _rate(bandwidth.algbw(bandwidth.middle_ns)),
+        "algbw", lambda bandwidth: _format_rate(bandwidth.algbw(bandwidth.middle_ns)),
         "algbw_gbps", lambda bandwidth: _rates(bandwidth.algbw, bandwidth),
     ),
     Field(
-        "busbw", lambda bandwidth: _rate(bandwidth.busbw(bandwidth.middle_ns)),
+        "busbw", lambda bandwidth: _format_rate(bandwidth.busbw(bandwidth.middle_ns)),
         "busbw_gbps", lambda bandwidth: _rates(bandwidth.busbw, bandwidth),
     ),
-    Field("best", lambda bandwidth: _rate(bandwidth.busbw(bandwidth.least_ns))),
-    Field("worst", lambda bandwidth: _rate(bandwidth.busbw(bandwidth.most_ns))),
+    Field("best", lambda bandwidth: _format_rate(bandwidth.busbw(bandwidth.least_ns))),
+    Field("worst", lambda bandwidth: _format_rate(bandwidth.busbw(bandwidth.most_ns))),
 ]  # fmt: skip
 
 
@@ -394,12 +403,12 @@ def _bandwidths(run: Run) -> list[Bandwidth]:
     if recorded is None or not recorded.measured.of_devices:
         return []
     # Imported here: other runs have none.
-    from simcore.replay.bandwidths import bandwidths
+    from simcore.replay.bandwidths import find_bandwidths
 
-    return bandwidths(recorded)
+    return find_bandwidths(recorded)
 
 
-def _without(run: Run) -> list[str]:
+def _missing_bandwidth_lines(run: Run) -> list[str]:
     """Why further collectives have no bandwidth, by the reason."""
     recorded = recorded_of(run)
     if recorded is None:
@@ -419,27 +428,29 @@ def _without(run: Run) -> list[str]:
     ]
 
 
-def _bandwidth_lines(run: Run, asked: PageAsked) -> list[str]:
+def _bandwidth_lines(run: Run, options: PageOptions) -> list[str]:
     """A line for collectives of one operation, group and size, those that take most first."""
-    bandwidths, without = _bandwidths(run), _without(run)
+    bandwidths, without = _bandwidths(run), _missing_bandwidth_lines(run)
     if not bandwidths:
         return ["Bandwidths of collectives: none is known", *without] if without else []
-    shown = bandwidths if asked.every_layer or asked.everything else bandwidths[:_MOST_BANDWIDTHS]
-    more = more_line(len(bandwidths) - len(shown), where="--all-layers has all")
+    displayed_bandwidths = (
+        bandwidths if options.every_layer or options.everything else bandwidths[:_MOST_BANDWIDTHS]
+    )
+    more = remaining_line(len(bandwidths) - len(displayed_bandwidths), where="--all-layers has all")
     waits = "  *: members are missing, so the time holds the waiting for them"
     return [
         "Bandwidths of collectives, GB/s, as nccl-tests have them; best, worst: busbw",
-        *field_lines(_bandwidth_fields(asked), shown), *more,
+        *field_lines(_bandwidth_fields(options), displayed_bandwidths), *more,
         *([waits] if any(bandwidth.waits_included for bandwidth in bandwidths) else []), *without,
-        *_beside_a_cluster(shown, asked),
+        *_cluster_note_lines(displayed_bandwidths, options),
     ]  # fmt: skip
 
 
-def _bandwidth_fields(asked: PageAsked) -> list[Field[Bandwidth]]:
+def _bandwidth_fields(options: PageOptions) -> list[Field[Bandwidth]]:
     """With what they take on the cluster that is asked for."""
-    if asked.cluster is None:
+    if options.cluster is None:
         return _BANDWIDTH
-    name, choice = asked.cluster
+    name, choice = options.cluster
     on = printable(name, _GROUP_CELLS)
 
     def ns(bandwidth: Bandwidth) -> int | None:
@@ -456,7 +467,7 @@ def _bandwidth_fields(asked: PageAsked) -> list[Field[Bandwidth]]:
             "cluster_ns", ns, optional=True,
         ),
         Field(
-            "busbw", lambda bandwidth: "-" if (value := busbw(bandwidth)) is None else _rate(value),
+            "busbw", lambda bandwidth: "-" if (value := busbw(bandwidth)) is None else _format_rate(value),
             "cluster_busbw_gbps", busbw, optional=True,
         ),
     ]  # fmt: skip
@@ -471,26 +482,26 @@ def _priced_ns(choice: ClusterChoice, bandwidth: Bandwidth) -> int | None:
         return None
     # Imported here: most pages ask for no cluster.
     from simcore.cluster import group_shape
-    from simcore.collectives import NAMES, collective_done
+    from simcore.collectives import NAMES, completion_times
 
     members = bandwidth.members or tuple(range(bandwidth.ranks))
     cluster = choice.cluster(members[-1] + 1)
-    collective = next(name for name, told in NAMES.items() if told == word)
-    return collective_done(cluster, group_shape(cluster, members), collective, bandwidth.bytes).last_ns
+    collective = next(name for name, simulated_name in NAMES.items() if simulated_name == word)
+    return completion_times(cluster, group_shape(cluster, members), collective, bandwidth.bytes).last_ns
 
 
-def _beside_a_cluster(bandwidths: Sequence[Bandwidth], asked: PageAsked) -> list[str]:
+def _cluster_note_lines(bandwidths: Sequence[Bandwidth], options: PageOptions) -> list[str]:
     """What the columns of a cluster are, else the command that says what the first it knows takes on one;
     nothing where it knows none.
     """
-    if asked.cluster is not None and any(bandwidth.operation in _SIMULATED for bandwidth in bandwidths):
-        on = printable(asked.cluster[0], _GROUP_CELLS)
-        guessed = any(
+    if options.cluster is not None and any(bandwidth.operation in _SIMULATED for bandwidth in bandwidths):
+        on = printable(options.cluster[0], _GROUP_CELLS)
+        is_guessed = any(
             bandwidth.members is None and bandwidth.operation in _SIMULATED for bandwidth in bandwidths
         )
         return [
             f"  on {on}: alone on an idle network, as `wltui collective` says it"
-            + (", of the first ranks where the trace does not tell which" if guessed else "")
+            + (", of the first ranks where the trace does not tell which" if is_guessed else "")
         ]
     for bandwidth in bandwidths:
         name = _SIMULATED.get(bandwidth.operation)
@@ -501,9 +512,9 @@ def _beside_a_cluster(bandwidths: Sequence[Bandwidth], asked: PageAsked) -> list
     return []
 
 
-def _bandwidth_values(run: Run, asked: PageAsked) -> list[dict[str, Any]]:
+def _bandwidth_values(run: Run, options: PageOptions) -> list[dict[str, Any]]:
     """Each line as JSON."""
-    return field_values(_bandwidth_fields(asked), _bandwidths(run))
+    return field_values(_bandwidth_fields(options), _bandwidths(run))
 
 
 BANDWIDTHS: Section[Run] = Section("bandwidths", _bandwidth_lines)

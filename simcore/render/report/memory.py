@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from simcore.render.report.section import (
     Field,
-    PageAsked,
+    PageOptions,
     Section,
     field_lines,
     field_values,
     keys,
-    more_line,
+    remaining_line,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from simcore.model.memory import StageMemory
-    from simcore.model.trust import Trust
+    from simcore.model.trust import PublishedError
     from simcore.trace.contexts import FileMemory, ModelFigures
     from simcore.trace.run import Run
 
@@ -43,14 +43,14 @@ class _Line:
 
     def cells(self) -> list[str]:
         """GB of each part, and the chunks held."""
-        return [*(_gb(getattr(self.memory, part)) for part in self.parts), str(self.memory.held)]
+        return [*(_gb(getattr(self.memory, part)) for part in self.parts), str(self.memory.peak_chunks)]
 
 
 def _gb(size: int | None) -> str:
     return "" if size is None else f"{size / 1e9:.1f}"
 
 
-def _merged(all_stages: list[_Line]) -> list[_Line]:
+def _merge_equal_stages(all_stages: list[_Line]) -> list[_Line]:
     merged: list[_Line] = []
     for all_stage in all_stages:
         if merged and merged[-1].cells() == all_stage.cells():
@@ -67,16 +67,16 @@ def _fields(parts: tuple[str, ...]) -> list[Field[_Line]]:
     return [
         Field("stage", lambda line: line.stages),
         *map(part, parts),
-        Field("chunks held", lambda line: str(line.memory.held)),
+        Field("chunks held", lambda line: str(line.memory.peak_chunks)),
     ]
 
 
-def lines(run: Run, asked: PageAsked) -> list[str]:
+def lines(run: Run, options: PageOptions) -> list[str]:
     """A line a stage, GB; neighbours that hold the same are one line."""
     figures = run.model.model_figures
     if figures is None:
         return _file_lines(run.model.file_memory, run.model.memory_unknown)
-    merged = _merged([_Line(stage_memory, _OF_MODEL) for stage_memory in figures.memory])
+    merged = _merge_equal_stages([_Line(stage_memory, _OF_MODEL) for stage_memory in figures.memory])
     limit = figures.limit
     misfits = {stage_memory.stage for stage_memory in figures.memory if stage_memory.needed > limit}
     fields: list[Field[_Line]] = [
@@ -87,7 +87,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
         f"Memory of a rank at its peak, GB, of {limit / 1e9:.1f} GB; overhead: contexts, NCCL's buffers, "
         "fragmentation"
     )
-    more = more_line(len(merged) - _STAGES, "more stages", "--json has all")
+    more = remaining_line(len(merged) - _STAGES, "more stages", "--json has all")
     return [title, *field_lines(fields, merged[:_STAGES]), *more]
 
 
@@ -99,17 +99,17 @@ def _file_lines(memory: Sequence[FileMemory], unknown: str) -> list[str]:
         return [f"Memory of a rank: not known, as {unknown}"]
     about = memory[0].activations is not None
     parts = (*_OF_FILE[:-1], "activations", "total") if about else _OF_FILE
-    merged = _merged([_Line(file_memory, parts) for file_memory in memory])
+    merged = _merge_equal_stages([_Line(file_memory, parts) for file_memory in memory])
     title = "Memory of a rank, GB, at least: states by the gradients of the file"
     title += "; activations not known: no collective has their size"
     if about:
         title = "Memory of a rank, GB, about: states by the gradients of the file; activations by b s h and "
         title += "layers, none recomputed"
-    more = more_line(len(merged) - _STAGES, "more stages", "--json has all")
+    more = remaining_line(len(merged) - _STAGES, "more stages", "--json has all")
     return [title, *field_lines(_fields(parts), merged[:_STAGES]), *more]
 
 
-def values(run: Run, asked: PageAsked) -> dict[str, Any]:
+def values(run: Run, options: PageOptions) -> dict[str, Any]:
     """`throughput`, `trust`, `memory` by stage and `model`; of a file `memory` alone, where its rows say
     it.
     """
@@ -127,15 +127,15 @@ def _file_values(file_memory: FileMemory) -> dict[str, Any]:
     """The keys of a model's memory; None what no file says. about: parts that are rough, and the total with
     them: of layers that are recomputed they are less. at_least: the total lacks them, so that more is needed.
     """
-    known = {part: getattr(file_memory, part, None) for part in _PARTS}
-    rough = file_memory.activations is not None
+    known_parts = {part: getattr(file_memory, part, None) for part in _PARTS}
+    is_rough = file_memory.activations is not None
     return {
-        "stage": file_memory.stage, **known, "limit": None, "fits": None, "at_least": not rough,
-        "about": ["activations", "total"] if rough else [],
+        "stage": file_memory.stage, **known_parts, "limit": None, "fits": None, "at_least": not is_rough,
+        "about": ["activations", "total"] if is_rough else [],
     }  # fmt: skip
 
 
-def _trust_values(trust: Trust) -> dict[str, Any]:
+def _trust_values(trust: PublishedError) -> dict[str, Any]:
     """The GPU, None for constants of a file alone, and how far published steps of the kind are off."""
     kind = trust.kind._asdict() | {"gpu": trust.kind.gpu or None}
     return kind | {"steps": trust.steps, "median": trust.median, "p90": trust.p90}

@@ -12,16 +12,16 @@ from simcore.ranks import RankSet
 from simcore.render.report.layers import column_field
 from simcore.render.report.section import (
     Field,
-    PageAsked,
+    PageOptions,
     Section,
     field_lines,
     field_values,
     keys,
-    more_line,
-    short,
+    remaining_line,
+    shorten,
 )
 from simcore.trace.figures import GroupUse, RankEnd
-from simcore.trace.layers import columns_of, json_lines
+from simcore.trace.layers import columns_of, json_rows
 from simcore.units import byte_size, column_unit
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _NAME_CELLS, _RANK_CELLS = 48, 30
 _RANK: list[Field[RankEnd]] = keys("rank", "end_ns", "exposed_ns")
 
 
-def lines(run: Run, asked: PageAsked) -> list[str]:
+def lines(run: Run, options: PageOptions) -> list[str]:
     """Neighbouring ranks that end alike on one line, the names of nodes that take most, the groups."""
     tables = run.figures.nodes
     if tables is None:
@@ -42,14 +42,14 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     def figure(ns: float) -> str:
         return f"{ns / unit_ns:.3f}"
 
-    alike = [list(ranks) for _, ranks in itertools.groupby(tables.ranks, lambda rank: rank[1:])]
+    equal_ranks = [list(ranks) for _, ranks in itertools.groupby(tables.ranks, lambda rank: rank[1:])]
     page = [
         f"When each rank ends, {'cycles of 1 ns' if tables.in_cycles else unit}; exposed: "
         f"{tables.exposed_words}",
-        *field_lines(_rank_fields(0 if tables.in_cycles else unit_ns), alike[:_RANKS]),
-        *more_line(sum(map(len, alike[_RANKS:])), "more ranks", "--json has all"),
+        *field_lines(_rank_fields(0 if tables.in_cycles else unit_ns), equal_ranks[:_RANKS]),
+        *remaining_line(sum(map(len, equal_ranks[_RANKS:])), "more ranks", "--json has all"),
     ]
-    names = tables.names if asked.every_layer else tables.names[:_NAMES]
+    names = tables.names if options.every_layer else tables.names[:_NAMES]
     of_names = [
         column_field(
             column, run.step_time_ns, (unit_ns, ""), lambda name: short_name(name, _NAME_CELLS), "nodes"
@@ -61,25 +61,25 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
         f"Nodes by name (# for a number), {unit}; time, waits: a rank's mean; compute, exposed: the "
         "most of one; % of step: of the path",
         *field_lines(of_names, names),
-        *more_line(len(tables.names) - len(names), "more names", "--all-layers has all"),
+        *remaining_line(len(tables.names) - len(names), "more names", "--all-layers has all"),
     ]
     if not tables.groups:
         return page
     of_groups: list[Field[GroupUse]] = [
         Field("group", lambda group_use: printable(group_use.group, _RANK_CELLS), left=True),
-        Field("ranks", lambda group_use: short(group_use.ranks, _RANK_CELLS), left=True),
+        Field("ranks", lambda group_use: shorten(group_use.ranks, _RANK_CELLS), left=True),
         Field("collectives", lambda group_use: str(group_use.collectives)),
         Field("bytes", lambda group_use: byte_size(group_use.bytes)),
         Field("time", lambda group_use: figure(group_use.own_ns)),
         Field("waits", lambda group_use: figure(group_use.waits_ns)),
     ]
-    groups = tables.groups if asked.every_layer else tables.groups[:_GROUPS]
+    groups = tables.groups if options.every_layer else tables.groups[:_GROUPS]
     return [
         *page,
         "",
         f"Groups, {unit}, summed over their ranks; bytes as comm_size has them",
         *field_lines(of_groups, groups),
-        *more_line(len(tables.groups) - len(groups), "more groups", "--all-layers has all"),
+        *remaining_line(len(tables.groups) - len(groups), "more groups", "--all-layers has all"),
     ]
 
 
@@ -94,7 +94,7 @@ def _rank_fields(unit_ns: int) -> list[Field[Sequence[RankEnd]]]:
         return f"{ns / unit_ns:.3f}" if ns < 1 << 63 else f"-{((1 << 64) - ns) / unit_ns:.3f}"
 
     def ranks(rank_ends: Sequence[RankEnd]) -> str:
-        return short(RankSet.of(each.rank for each in rank_ends).text(), _RANK_CELLS)
+        return shorten(RankSet.of(each.rank for each in rank_ends).text(), _RANK_CELLS)
 
     return [
         Field("ranks", ranks, left=True),
@@ -106,7 +106,7 @@ def _rank_fields(unit_ns: int) -> list[Field[Sequence[RankEnd]]]:
     ]
 
 
-def values(run: Run, asked: PageAsked) -> dict[str, Any]:
+def values(run: Run, options: PageOptions) -> dict[str, Any]:
     """`ranks`, `layers` (names of nodes), `groups`."""
     tables = run.figures.nodes
     if tables is None:
@@ -118,7 +118,7 @@ def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     ]  # fmt: skip
     return {
         "ranks": field_values(_RANK, tables.ranks),
-        "layers": json_lines(tables.names, run.step_time_ns),
+        "layers": json_rows(tables.names, run.step_time_ns),
         "groups": groups,
     }
 

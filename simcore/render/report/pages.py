@@ -15,9 +15,9 @@ from simcore.render.report import layers, memory, nodes, what_if
 from simcore.render.report.accounts import ACCOUNTS, ESTIMATE
 from simcore.render.report.critical_path import CRITICAL_PATH, WAITS
 from simcore.render.report.measured import BANDWIDTHS, MEASURED, OPERATIONS
-from simcore.render.report.section import Field, PageAsked, Section, field_values, keys, page, values, wrapped
+from simcore.render.report.section import Field, PageOptions, Section, field_values, keys, page, values, wrap
 from simcore.render.report.usage import IMBALANCE, LINKS, USAGE
-from simcore.trace.figures import Said, microbatch_ns
+from simcore.trace.figures import Insight, microbatch_ns
 from simcore.units import plural
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from simcore.cluster.choice import ClusterChoice
     from simcore.trace.run import Run
 
-_SAID: list[Field[Said]] = [*keys("rule", "text"), Field(key="ns", optional=True)]
+_INSIGHT: list[Field[Insight]] = [*keys("rule", "text"), Field(key="ns", optional=True)]
 _DIMENSION: list[Field[Dimension]] = [
     *keys("kind", "size"), Field(key="bandwidth_gbps", value=lambda dimension: dimension.bandwidth),
     *keys("latency_ns"),
@@ -33,23 +33,23 @@ _DIMENSION: list[Field[Dimension]] = [
 _WORKLOAD = keys("format", "policy", "rows", "declared_rows", "microbatches", "degrees")
 
 
-def _head_lines(run: Run, asked: PageAsked) -> list[str]:
+def _head_lines(run: Run, options: PageOptions) -> list[str]:
     """The step time, a sentence a line, the main cause first, and a line a fact."""
     figures = run.figures
-    said = (
-        [line for sentence in figures.said for line in wrapped(sentence.text, "  ", "    ")]
+    insight_lines = (
+        [line for sentence in figures.insights for line in wrap(sentence.text, "  ", "    ")]
         if run.timed
         else []
     )
     facts = [f"  {name:<10} {words}" for name, words in figures.facts]
     # Those of other runs say what their shares are of.
-    title = "In words, % of step" if run.figures.in_shares else "In words"
-    return [*figures.title.split("\n"), "", *([title, *said, ""] if said else []), *facts]
+    title = "In words, % of step" if run.figures.states_shares else "In words"
+    return [*figures.title.split("\n"), "", *([title, *insight_lines, ""] if insight_lines else []), *facts]
 
 
-def _head_json(run: Run, asked: PageAsked) -> dict[str, Any]:
+def _head_json(run: Run, options: PageOptions) -> dict[str, Any]:
     """The step, the sentences, `workload`, `cluster`, `parameters` and how much there is of the run."""
-    origin = run.figures.of
+    origin = run.figures.origin
     return {
         "workload": field_values(_WORKLOAD, [origin])[0],
         "cluster": {"dims": field_values(_DIMENSION, run.network.dims), "network": origin.network},
@@ -63,33 +63,35 @@ def _head_json(run: Run, asked: PageAsked) -> dict[str, Any]:
         "spans": origin.spans,
         "ops_simulated": origin.ops_simulated,
         "rank_classes": len(run.trace) if run.timed else 0,
-        "sentences": field_values(_SAID, run.figures.said),
+        "sentences": field_values(_INSIGHT, run.figures.insights),
     }
 
 
 HEAD: Section[Run] = Section("head", _head_lines, _head_json)
 
 
-def _diagnostic_lines(run: Run, asked: PageAsked) -> list[str]:
+def _diagnostic_lines(run: Run, options: PageOptions) -> list[str]:
     """A line a diagnostic; those of another file than the one that was opened name theirs."""
     counts = Counter(diagnostic.severity for diagnostic in run.diagnostics)
-    counted = [
+    count_texts = [
         plural(counts[severity], severity) for severity in ("error", "warning", "note") if counts[severity]
     ]
-    told = [line for diagnostic in run.diagnostics for line in _lines_of(diagnostic, run.path)]
-    return [f"Diagnostics: {', '.join(counted) or 'none'}", *told]
+    message_lines = [
+        line for diagnostic in run.diagnostics for line in _format_diagnostic(diagnostic, run.path)
+    ]
+    return [f"Diagnostics: {', '.join(count_texts) or 'none'}", *message_lines]
 
 
-def _lines_of(diagnostic: Diagnostic, path: str) -> list[str]:
+def _format_diagnostic(diagnostic: Diagnostic, path: str) -> list[str]:
     where = f"line {diagnostic.line}" if diagnostic.line is not None else "run"
     if diagnostic.line is not None and diagnostic.column is not None:
         where += f", column {diagnostic.column}"
     first = f"  {diagnostic.severity:<8} {where:<20} "
     of_file = "" if diagnostic.file in ("", path) else f"{printable(os.path.basename(diagnostic.file))}: "
-    return wrapped(f"{of_file}{diagnostic.message}  [{diagnostic.code}]", first, " " * len(first))
+    return wrap(f"{of_file}{diagnostic.message}  [{diagnostic.code}]", first, " " * len(first))
 
 
-def _diagnostic_json(run: Run, asked: PageAsked) -> dict[str, Any]:
+def _diagnostic_json(run: Run, options: PageOptions) -> dict[str, Any]:
     """`diagnostics`."""
     return {"diagnostics": [diagnostic.values() for diagnostic in run.diagnostics]}
 
@@ -137,7 +139,7 @@ def run_page(
     cluster: see `PageAsked`.
     """
     run.weigh_assumptions()
-    return page(SECTIONS, run, PageAsked(ascii_only, with_what_if, every_layer, cluster=cluster))
+    return page(SECTIONS, run, PageOptions(ascii_only, with_what_if, every_layer, cluster=cluster))
 
 
 def run_json(
@@ -147,8 +149,8 @@ def run_json(
 
     with_what_if: also what would help. cluster: see `PageAsked`.
     """
-    asked = PageAsked(what_if=with_what_if, cluster=cluster)
+    options = PageOptions(what_if=with_what_if, cluster=cluster)
     # A run of 18 ms on seed 002: JSON has 1.6 times importing Textual. What would help finds it anyway, and
     # the sentences stand before that.
-    run.weigh_assumptions(all_of_them=with_what_if)
-    return {"schema": SCHEMA} | values(SECTIONS, run, asked, _FIRST_KEYS)
+    run.weigh_assumptions(include_all=with_what_if)
+    return {"schema": SCHEMA} | values(SECTIONS, run, options, _FIRST_KEYS)

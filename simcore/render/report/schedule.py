@@ -9,13 +9,13 @@ from textwrap import wrap
 from xml.sax.saxutils import escape
 
 from simcore.render.report.schedule_picture import Box, Picture, StageLane
-from simcore.render.report.section import Column, table
+from simcore.render.report.section import Column, format_table
 
 # SGR of a cell by kind: blue, green, cyan and yellow under black letters; sixteen colours are enough.
 _COLOURS = {"F": "30;44", "B": "30;42", "I": "30;46", "W": "30;43"}
 _WAITING = "."
 # Columns behind a lane's cells: `| 12.5 %  4.5`, or, where cells gain a column by it, `| 4.5` alone.
-_BEHIND, _HELD_ALONE = 15, 7
+_BEHIND, _IN_FLIGHT_ALONE = 15, 7
 _LEAST = 20
 _MEANING = {"F": "forward", "B": "backward", "I": "input gradient", "W": "weight gradient"}
 
@@ -29,9 +29,13 @@ def pictures_text(pictures: Sequence[Picture], width: int, colour: bool) -> str:
     longest = max(picture.length for picture in pictures)
     names = max(len(str(len(picture.lanes) - 1)) for picture in pictures)
     shortest = _shortest(pictures)
-    columns, held_alone = (max(width - names - 1 - behind, _LEAST) for behind in (_BEHIND, _HELD_ALONE))
-    with_bubble = not longest or int(columns * shortest / longest) == int(held_alone * shortest / longest)
-    columns = columns if with_bubble else held_alone
+    columns, columns_without_bubble = (
+        max(width - names - 1 - behind, _LEAST) for behind in (_BEHIND, _IN_FLIGHT_ALONE)
+    )
+    with_bubble = not longest or int(columns * shortest / longest) == int(
+        columns_without_bubble * shortest / longest
+    )
+    columns = columns if with_bubble else columns_without_bubble
     per_unit = _columns_a_unit(shortest, longest, columns)
     lines: list[str] = []
     for picture in pictures:
@@ -40,10 +44,10 @@ def pictures_text(pictures: Sequence[Picture], width: int, colour: bool) -> str:
         lines.append(f"{'':>{names}} {_ruler(longest, per_unit, columns):<{columns}} {heading}")
         for stage, lane in enumerate(picture.lanes):
             cells = _cells(lane, picture.length, per_unit, per_unit * shortest >= 1)
-            drawn = _coloured(cells, colour) + " " * max(columns - len(cells), 0)
+            cells_text = _colour_cells(cells, colour) + " " * max(columns - len(cells), 0)
             share = f"{100 * lane.bubble / picture.length:.1f}" if picture.length else "0"
             bubble = f"{share:>6} %" if with_bubble else ""
-            lines.append(f"{stage:>{names}}|{drawn}|{bubble}{_plain(lane.held * picture.size):>6}")
+            lines.append(f"{stage:>{names}}|{cells_text}|{bubble}{_plain(lane.in_flight * picture.size):>6}")
         lines.append("")
     lines += wrap(_legend(pictures), width)
     lines += _figures(pictures)
@@ -70,7 +74,7 @@ def _columns_a_unit(shortest: float, longest: float, columns: int) -> float:
     return of_shortest / shortest if of_shortest else fitting
 
 
-def _cells(lane: StageLane, length: float, per_unit: float, numbered: bool) -> list[tuple[str, str]]:
+def _cells(lane: StageLane, length: float, per_unit: float, with_microbatches: bool) -> list[tuple[str, str]]:
     """(kind, letter) of each column of a lane; kind "" where it waits.
 
     numbered: whether micro-batches are written. Where equal actions take unequal columns they are not:
@@ -84,7 +88,7 @@ def _cells(lane: StageLane, length: float, per_unit: float, numbered: bool) -> l
         first, last = box.first * per_unit, box.last * per_unit
         begin, end = round(first), round(last)
         if end > begin:
-            text = (_letters(box, end - begin) if numbered else _letter(box)).ljust(end - begin)
+            text = (_letters(box, end - begin) if with_microbatches else _letter(box)).ljust(end - begin)
             for column in range(begin, min(end, len(cells))):
                 cells[column] = (box.kind, text[column - begin])
                 filled[column] = 1.0
@@ -106,20 +110,20 @@ def _letter(box: Box) -> str:
 
 def _letters(box: Box, columns: int) -> str:
     """What stands in the columns of an action: its letter, its micro-batch where that has room whole."""
-    letter, number = _letter(box), str(box.microbatch)
-    return letter + number if len(number) < columns else letter
+    letter, microbatch = _letter(box), str(box.microbatch)
+    return letter + microbatch if len(microbatch) < columns else letter
 
 
-def _coloured(cells: list[tuple[str, str]], colour: bool) -> str:
+def _colour_cells(cells: list[tuple[str, str]], colour: bool) -> str:
     if not colour:
         return "".join(text for _, text in cells)
-    pieces, last = [], ""
+    parts, last = [], ""
     for kind, text in cells:
         if kind != last:
-            pieces.append(f"\x1b[{_COLOURS[kind]}m" if kind else "\x1b[0m")
+            parts.append(f"\x1b[{_COLOURS[kind]}m" if kind else "\x1b[0m")
             last = kind
-        pieces.append(text)
-    return "".join(pieces) + ("\x1b[0m" if last else "")
+        parts.append(text)
+    return "".join(parts) + ("\x1b[0m" if last else "")
 
 
 def _ruler(longest: float, per_unit: float, columns: int) -> str:
@@ -128,9 +132,9 @@ def _ruler(longest: float, per_unit: float, columns: int) -> str:
         size * 10**power for power in range(9) for size in (1, 2, 5) if size * 10**power * per_unit >= 6
     )
     line = ""
-    for number in range(int(longest / step) + 1):
-        column = round(number * step * per_unit)
-        label = str(number * step)
+    for tick in range(int(longest / step) + 1):
+        column = round(tick * step * per_unit)
+        label = str(tick * step)
         if column + len(label) <= columns:
             line = line.ljust(column) + label
     return line
@@ -165,13 +169,13 @@ def _figures(pictures: Sequence[Picture]) -> Iterator[str]:
             _plain(picture.length),
             *([_plain(picture.steady or picture.length)] if steady else []),
             f"{100 * picture.bubble:.1f} %",
-            f"{_plain(picture.held)}{' x 2 stages' if picture.copies == 2 else ''}",
+            f"{_plain(picture.in_flight)}{' x 2 stages' if picture.copies == 2 else ''}",
             str(max(lane.chunks for lane in picture.lanes)),
         ]
         for picture in pictures
     ]
     yield ""
-    yield from table(columns, rows)
+    yield from format_table(columns, rows)
 
 
 def _plain(value: float) -> str:
@@ -227,12 +231,12 @@ def _svg_picture(picture: Picture, top: float, scale: float, longest: float) -> 
             yield f'<path d="M{x:.2f} {y - 1} v{_LANE + 2}" stroke="#c0392b" stroke-width="2"/>\n'
         share = 100 * lane.bubble / picture.length if picture.length else 0.0
         yield _svg_text(end + 8, y + 13, f"{share:.1f} %")
-        yield _svg_text(end + 66, y + 13, _held(picture, lane))
+        yield _svg_text(end + 66, y + 13, _format_in_flight(picture, lane))
 
 
-def _held(picture: Picture, lane: StageLane) -> str:
-    held = f"{lane.held * picture.size:.3f}".rstrip("0").rstrip(".")
-    return held + (" x 2 stages" if picture.copies == 2 else "")
+def _format_in_flight(picture: Picture, lane: StageLane) -> str:
+    in_flight = f"{lane.in_flight * picture.size:.3f}".rstrip("0").rstrip(".")
+    return in_flight + (" x 2 stages" if picture.copies == 2 else "")
 
 
 def _svg_box(box: Box, y: float, scale: float) -> str:

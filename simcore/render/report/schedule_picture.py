@@ -15,7 +15,7 @@ from simcore.parameters import Parameters
 from simcore.program import SCHEDULES
 from simcore.program.ops import FWD
 from simcore.program.order import Kind, Order, Shape
-from simcore.program.schedule_choice import chosen_schedule
+from simcore.program.schedule_choice import find_schedule
 from simcore.records import NamedTuple
 from simcore.simulation import Simulation, simulate
 from simcore.workload import Cells, Header, Workload
@@ -36,7 +36,7 @@ class UnitTimes(NamedTuple):
     weight: float = 1.0
 
 
-class PictureAsked(NamedTuple):
+class PictureOptions(NamedTuple):
     """What is to be drawn. microbatches: twice the stages by default. chunks: where a schedule needs to be
     told. size: of its micro-batches, in those of the others.
     """
@@ -70,7 +70,7 @@ class StageLane(NamedTuple):
     boxes: tuple[Box, ...]
     busy: float
     bubble: float
-    held: float
+    in_flight: float
     chunks: int
     # When each step was over on this stage.
     ends: tuple[float, ...]
@@ -93,9 +93,9 @@ class Picture(NamedTuple):
     size: float
 
     @property
-    def held(self) -> float:
+    def in_flight(self) -> float:
         """The most micro-batches that a stage holds, counted in those of size 1."""
-        return max(lane.held for lane in self.lanes) * self.size
+        return max(lane.in_flight for lane in self.lanes) * self.size
 
     @property
     def bubble(self) -> float:
@@ -115,20 +115,20 @@ class Picture(NamedTuple):
         return words
 
 
-def picture_of(asked: PictureAsked) -> Picture:
+def picture_of(options: PictureOptions) -> Picture:
     """Run a schedule alone. Raises `UsageError` or `InputError` for one that is not there or does not fit."""
-    order, shape = _order(asked)
-    actions = sum(map(len, order.stages)) * asked.steps
+    order, shape = _choose_order(options)
+    actions = sum(map(len, order.stages)) * options.steps
     if actions > MOST_ACTIONS:
         raise UsageError(f"{actions} actions: at most {MOST_ACTIONS} are drawn")
     parts = order.placement.parts
-    simulation = _run(asked, order, shape)
-    unit = _UNIT * parts / asked.size
+    simulation = _simulate(options, order, shape)
+    unit = _UNIT * parts / options.size
     timeline, program = simulation.timeline, simulation.program
     lanes: list[StageLane] = []
-    for number, rank_class in enumerate(timeline.classes):
+    for class_id, rank_class in enumerate(timeline.classes):
         stage = program.stages[rank_class.stage]
-        _, start, end = timeline.columns(number)
+        _, start, end = timeline.columns(class_id)
         boxes = []
         busy = 0
         for stretch in stage.stretches:
@@ -145,15 +145,15 @@ def picture_of(asked: PictureAsked) -> Picture:
             busy += last_ns - first_ns
             kind, microbatch, chunk, _ = stretch.action
             boxes.append(Box(kind, microbatch, chunk, stretch.step, first_ns / unit, last_ns / unit))
-        ends = tuple(ns / unit for ns in timeline.times.pass_ends[number])
+        ends = tuple(ns / unit for ns in timeline.times.pass_ends[class_id])
         bubble = (simulation.step_time_ns - busy) / unit
-        held = stage.peak_chunks
-        lanes.append(StageLane(tuple(boxes), busy / unit, bubble, held / parts, held, ends))
+        peak_chunks = stage.peak_chunks
+        lanes.append(StageLane(tuple(boxes), busy / unit, bubble, peak_chunks / parts, peak_chunks, ends))
     steady = None
-    if asked.steps > 1:
+    if options.steps > 1:
         steady = max(lane.ends[-1] for lane in lanes) - max(lane.ends[-2] for lane in lanes)
     return Picture(
-        os.path.basename(asked.schedule) or asked.schedule,
+        os.path.basename(options.schedule) or options.schedule,
         order.microbatches,
         parts,
         order.placement.copies,
@@ -161,72 +161,72 @@ def picture_of(asked: PictureAsked) -> Picture:
         tuple(lanes),
         simulation.step_time_ns / unit,
         steady,
-        asked.size,
+        options.size,
     )
 
 
-def at_equal_memory(asked: PictureAsked, most_held: float, batch: int) -> PictureAsked | None:
+def find_equal_memory(options: PictureOptions, max_in_flight: float, batch: int) -> PictureOptions | None:
     """The same batch in the largest micro-batches with which no stage holds more than `most_held`.
 
     batch: in micro-batches of size 1. None where there are none: a schedule that holds all of them.
     """
-    order, _ = _order(asked)
+    order, _ = _choose_order(options)
     for count in range(1, 8 * batch + 1):
-        rules = SCHEDULES.get(asked.schedule)
+        rules = SCHEDULES.get(options.schedule)
         if rules is None:
             # A file has the micro-batches that it has.
             size = batch / order.microbatches
-            return asked._replace(size=size) if _held(order) * size <= most_held else None
+            return options._replace(size=size) if _max_in_flight(order) * size <= max_in_flight else None
         if rules.misfit(order.placement.stages, count):
             continue
-        tried, _ = _order(asked._replace(microbatches=count))
-        if _held(tried) * batch / count <= most_held + 1e-9:
-            return asked._replace(microbatches=count, size=batch / count)
+        order_at_count, _ = _choose_order(options._replace(microbatches=count))
+        if _max_in_flight(order_at_count) * batch / count <= max_in_flight + 1e-9:
+            return options._replace(microbatches=count, size=batch / count)
     return None
 
 
-def _held(order: Order) -> float:
+def _max_in_flight(order: Order) -> float:
     """The most micro-batches that a stage holds."""
     most = 0
     for actions in order.stages:
-        held = 0
+        in_flight = 0
         for action in actions:
-            held += (action.kind == "F") - (action.kind in "BW")
-            most = max(most, held)
+            in_flight += (action.kind == "F") - (action.kind in "BW")
+            most = max(most, in_flight)
     return most / order.placement.parts
 
 
-def _order(asked: PictureAsked) -> tuple[Order, Shape]:
-    rules, given = chosen_schedule(asked.schedule)
+def _choose_order(options: PictureOptions) -> tuple[Order, Shape]:
+    rules, from_file = find_schedule(options.schedule)
     if not rules.pipelined:
         fitting = ", ".join(name for name, schedule in SCHEDULES.items() if schedule.pipelined)
-        raise UsageError(f"{asked.schedule} has no order of micro-batches: one of {fitting} is expected")
-    if given is not None:
-        placement = given.order.placement
+        raise UsageError(f"{options.schedule} has no order of micro-batches: one of {fitting} is expected")
+    if from_file is not None:
+        placement = from_file.order.placement
         for option, value, in_file in (
-            ("--stages", asked.stages, placement.stages),
-            ("--microbatches", asked.microbatches, given.order.microbatches),
+            ("--stages", options.stages, placement.stages),
+            ("--microbatches", options.microbatches, from_file.order.microbatches),
         ):
             if value not in (None, in_file):
-                raise UsageError(f"{option} {value}: {printable(asked.schedule, 60)} has {in_file}")
-        return given.order, Shape(placement.stages, given.order.microbatches, placement.parts)
-    stages = 4 if asked.stages is None else asked.stages
-    microbatches = 2 * stages if asked.microbatches is None else asked.microbatches
-    chunks = rules.chunks or asked.chunks or CHUNKS
+                raise UsageError(f"{option} {value}: {printable(options.schedule, 60)} has {in_file}")
+        return from_file.order, Shape(placement.stages, from_file.order.microbatches, placement.parts)
+    stages = 4 if options.stages is None else options.stages
+    microbatches = 2 * stages if options.microbatches is None else options.microbatches
+    chunks = rules.chunks or options.chunks or CHUNKS
     misfit = rules.misfit(stages, microbatches)
     if misfit:
-        raise UsageError(f"{asked.schedule}: {misfit}")
+        raise UsageError(f"{options.schedule}: {misfit}")
     if stages * microbatches * chunks > MOST_ACTIONS:
         raise UsageError(f"{stages * microbatches * chunks} forwards: at most {MOST_ACTIONS} are drawn")
-    shape = Shape(stages, microbatches, chunks, asked.overlapped)
+    shape = Shape(stages, microbatches, chunks, options.overlapped)
     return rules.order(shape), shape
 
 
-def _run(asked: PictureAsked, order: Order, shape: Shape) -> Simulation:
+def _simulate(options: PictureOptions, order: Order, shape: Shape) -> Simulation:
     """The step of a model of one layer a part, whose communication is free."""
     parts, stages = order.placement.parts, order.placement.stages
     columns = []
-    for units in asked.times:
+    for units in options.times:
         none = [None] * parts
         ns = array("q", [round(units * _UNIT)] * parts)
         columns.append(Cells(compute_ns=ns, collective=[*none], group=[*none], bytes=array("q", [0] * parts)))
@@ -236,7 +236,7 @@ def _run(asked: PictureAsked, order: Order, shape: Shape) -> Simulation:
         policy="",
         dialect="simai",
         header=Header(tp=1, ep=1, pp=stages, all_gpus=stages, pp_comm=0),
-        name=[f"layer_{number}" for number in range(parts)],
+        name=[f"layer_{index}" for index in range(parts)],
         line=array("q", range(1, parts + 1)),
         fwd=columns[0],
         ig=columns[1],
@@ -244,13 +244,13 @@ def _run(asked: PictureAsked, order: Order, shape: Shape) -> Simulation:
         process_ns=array("q", [0] * parts),
         declared_rows=parts,
     )
-    needs_chunks = asked.schedule in SCHEDULES and SCHEDULES[asked.schedule].chunks is None
+    needs_chunks = options.schedule in SCHEDULES and SCHEDULES[options.schedule].chunks is None
     parameters = Parameters(
-        schedule=asked.schedule,
-        microbatches=None if asked.schedule not in SCHEDULES else shape.microbatches,
+        schedule=options.schedule,
+        microbatches=None if options.schedule not in SCHEDULES else shape.microbatches,
         virtual_stages=parts if needs_chunks else None,
-        steps=asked.steps,
-        overlap_fwd_bwd=asked.overlapped,
+        steps=options.steps,
+        overlap_fwd_bwd=options.overlapped,
         comm_scale=0.0,
     )
     return simulate(workload, parameters)
@@ -273,13 +273,13 @@ def pictures_json(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
             "length": picture.length,
             "steady_step": picture.steady,
             "bubble": picture.bubble,
-            "held": picture.held,
+            "held": picture.in_flight,
             "lanes": [
                 {
                     "stage": stage,
                     "busy": lane.busy,
                     "bubble": lane.bubble,
-                    "held": lane.held * picture.size,
+                    "held": lane.in_flight * picture.size,
                     "held_chunks": lane.chunks,
                     "step_ends": list(lane.ends),
                     "actions": [box._asdict() for box in lane.boxes],

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from simcore.records import NamedTuple, Struct
-from simcore.units import unbroken
+from simcore.units import keep_units_unbroken
 
 if TYPE_CHECKING:
     from simcore.cluster.choice import ClusterChoice
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Subject = TypeVar("Subject")
 
 
-class PageAsked(NamedTuple):
+class PageOptions(NamedTuple):
     """What a page is asked for beside what all have. what_if: what would help; every_layer: all rows, or
     operations, in their table. everything: of a comparison, as long as it is; rows: how many of a table that
     gives way to others, None for all. cluster: by its name, on which collectives that were measured are also
@@ -40,14 +40,14 @@ class Section(Struct, Generic[Subject], frozen=True):
     """
 
     name: str
-    lines: Callable[[Subject, PageAsked], Sequence[str]]
-    values: Callable[[Subject, PageAsked], dict[str, Any]] = lambda of, asked: {}
+    lines: Callable[[Subject, PageOptions], Sequence[str]]
+    values: Callable[[Subject, PageOptions], dict[str, Any]] = lambda of, options: {}
 
 
 def page(
     sections: Iterable[Section[Subject]],
     of: Subject,
-    asked: PageAsked,
+    options: PageOptions,
     rows: Mapping[Section[Subject], int] | None = None,
 ) -> str:
     """The text of the sections that say something, a blank line between two. rows: of `asked`, of sections
@@ -55,20 +55,20 @@ def page(
     """
     parts = []
     for section in sections:
-        limited = asked._replace(rows=rows[section]) if rows and section in rows else asked
+        limited = options._replace(rows=rows[section]) if rows and section in rows else options
         parts.append("\n".join(section.lines(of, limited)))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def values(
-    sections: Iterable[Section[Subject]], of: Subject, asked: PageAsked, first: Sequence[str]
+    sections: Iterable[Section[Subject]], of: Subject, options: PageOptions, first: Sequence[str]
 ) -> dict[str, Any]:
     """The keys of all sections. first: those that come first, in this order, whatever the order of the page;
     the others are in it.
     """
     merged: dict[str, Any] = {}
     for section in sections:
-        merged |= section.values(of, asked)
+        merged |= section.values(of, options)
     return {key: merged[key] for key in dict.fromkeys((*first, *merged)) if key in merged}
 
 
@@ -102,9 +102,11 @@ def keys(*names: str) -> list[Field[Any]]:
 
 def field_lines(fields: Iterable[Field[Row]], rows: Iterable[Row]) -> list[str]:
     """The rows as a table of text: what of the fields is on the page."""
-    shown = [(Column(field.heading, field.left), field.text) for field in fields if field.text is not None]
-    cells = [[text(row) for _, text in shown] for row in rows]
-    return table([column for column, _ in shown], cells)
+    page_columns = [
+        (Column(field.heading, field.left), field.text) for field in fields if field.text is not None
+    ]
+    cells = [[text(row) for _, text in page_columns] for row in rows]
+    return format_table([column for column, _ in page_columns], cells)
 
 
 def field_values(fields: Sequence[Field[Row]], rows: Iterable[Row]) -> list[dict[str, Any]]:
@@ -160,11 +162,10 @@ class Legend(str):
     parts: Sequence[str]
 
 
-def table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]:
+def format_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]:
     """The lines of a table: heading, then rows, two blanks before each column."""
     widths = [
-        max([len(column.heading), *(len(row[number]) for row in rows)])
-        for number, column in enumerate(columns)
+        max([len(column.heading), *(len(row[index]) for row in rows)]) for index, column in enumerate(columns)
     ]
     lines: list[str] = []
     for cells in ([column.heading for column in columns], *rows):
@@ -179,12 +180,12 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]
     return lines
 
 
-def wrapped(text: str, first: str = "", then: str = "") -> list[str]:
+def wrap(text: str, first: str = "", then: str = "") -> list[str]:
     """A text in lines of a page, broken between its words alone. first, then: what the lines begin with."""
     lines: list[str] = []
-    whole = f"{first.strip()} {text}".replace(_UNBROKEN, " ").strip()
+    full_text = f"{first.strip()} {text}".replace(_UNBROKEN, " ").strip()
     for text_line in textwrap.wrap(
-        unbroken(text),
+        keep_units_unbroken(text),
         WIDTH,
         initial_indent=first,
         subsequent_indent=then,
@@ -192,23 +193,23 @@ def wrapped(text: str, first: str = "", then: str = "") -> list[str]:
         break_on_hyphens=False,
     ):
         line = WrappedLine(text_line.replace(_UNBROKEN, " "))
-        line.whole = "" if lines else whole
+        line.whole = "" if lines else full_text
         lines.append(line)
     return lines
 
 
-def listed(name: str, parts: Sequence[str]) -> list[str]:
+def format_list(name: str, parts: Sequence[str]) -> list[str]:
     """A heading and what stands behind it, lines broken between the parts alone."""
-    whole = "; ".join(part.replace(" ", _UNBROKEN) for part in parts)
+    joined_text = "; ".join(part.replace(" ", _UNBROKEN) for part in parts)
     first = f"  {name:<9} "
-    return wrapped(whole, first, " " * len(first))
+    return wrap(joined_text, first, " " * len(first))
 
 
-def short(text: str, cells: int) -> str:
+def shorten(text: str, cells: int) -> str:
     """A text that ends with dots where it is longer."""
     return text if len(text) <= cells else text[: cells - 3] + "..."
 
 
-def more_line(left: int, of: str = "more", where: str = "") -> list[str]:
+def remaining_line(count: int, of: str = "more", where: str = "") -> list[str]:
     """`  and 12 more (--json has all)`; nothing where none are left."""
-    return [f"  and {left} {of}{where and f' ({where})'}"] if left > 0 else []
+    return [f"  and {count} {of}{where and f' ({where})'}"] if count > 0 else []

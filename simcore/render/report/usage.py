@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from simcore.diagnostics import printable
 from simcore.render.report.section import (
     Field,
-    PageAsked,
+    PageOptions,
     Section,
     field_lines,
     field_values,
     keys,
-    more_line,
+    remaining_line,
 )
 from simcore.trace.figures import StreamUse
 from simcore.trace.track import ranks_of
@@ -38,7 +38,7 @@ def _stream_fields(run: Run) -> list[Field[_Mean]]:
     def figure(ns: int) -> str:
         return in_unit(ns, unit_ns, run.figures.resolution_ns)
 
-    def beside(use: StreamUse, ns: int | None) -> str:
+    def format_unless_compute(use: StreamUse, ns: int | None) -> str:
         return "" if use.kind == "compute" else "-" if ns is None else figure(ns)
 
     return [
@@ -51,11 +51,11 @@ def _stream_fields(run: Run) -> list[Field[_Mean]]:
         ),
         Field("most %", lambda pair: percent(pair[1], step)),
         Field(
-            "beside compute", lambda pair: beside(pair[0], pair[0].overlapped_ns),
+            "beside compute", lambda pair: format_unless_compute(pair[0], pair[0].overlapped_ns),
             "overlapped_ns", lambda pair: pair[0].overlapped_ns,
         ),
         Field(
-            "exposed", lambda pair: beside(pair[0], pair[0].exposed_ns),
+            "exposed", lambda pair: format_unless_compute(pair[0], pair[0].exposed_ns),
             "exposed_ns", lambda pair: pair[0].exposed_ns,
         ),
         Field(key="most_busy_ns", value=lambda pair: pair[1]),
@@ -91,15 +91,18 @@ def _dimension_fields(run: Run) -> list[Field[DimensionUse]]:
     ]  # fmt: skip
 
 
-def _stream_lines(run: Run, asked: PageAsked) -> list[str]:
+def _stream_lines(run: Run, options: PageOptions) -> list[str]:
     """A line a stream, where something communicates; a line a dimension, where something is sent over it, and
     the port that is busy longest.
     """
     streams, dimensions, page = run.figures.mean_streams, run.network.dimensions, []
     if len(streams) > 1:
-        shown = streams if asked.every_layer else streams[:_MOST_STREAMS]
-        page += ["How busy each stream is, the mean of all ranks", *field_lines(_stream_fields(run), shown)]
-        page += more_line(len(streams) - len(shown), "more streams", "--all-layers has all")
+        displayed_streams = streams if options.every_layer else streams[:_MOST_STREAMS]
+        page += [
+            "How busy each stream is, the mean of all ranks",
+            *field_lines(_stream_fields(run), displayed_streams),
+        ]
+        page += remaining_line(len(streams) - len(displayed_streams), "more streams", "--all-layers has all")
     if any(use.bytes for use in dimensions):
         title = "What a rank sends over each dimension, and how long its port is busy: "
         title += "the rank that sends most"
@@ -110,7 +113,7 @@ def _stream_lines(run: Run, asked: PageAsked) -> list[str]:
     return page
 
 
-def _stream_json(run: Run, asked: PageAsked) -> dict[str, Any]:
+def _stream_json(run: Run, options: PageOptions) -> dict[str, Any]:
     """`streams`, `dimensions`, `worst_link`: the port that is busy longest, the factor on its bandwidth."""
     port, worst = run.network.busiest_port, None
     if port is not None:
@@ -131,11 +134,11 @@ _MOST_LINKS = 16
 
 def _link_fields(step_ns: int) -> list[Field[LinkUse]]:
     # Imported here: of the other networks nothing of messages is loaded.
-    from simcore.messages.network import link_words
+    from simcore.messages.network import link_text
 
     unit_ns, unit = column_unit(step_ns)
     return [
-        Field("link", lambda link_use: link_words(link_use.source, link_use.target), left=True),
+        Field("link", lambda link_use: link_text(link_use.source, link_use.target), left=True),
         Field("dim", lambda link_use: str(link_use.dimension)),
         Field("messages", lambda link_use: str(link_use.messages)),
         Field("bytes", lambda link_use: byte_size(link_use.bytes)),
@@ -145,23 +148,23 @@ def _link_fields(step_ns: int) -> list[Field[LinkUse]]:
     ]
 
 
-def _link_lines(run: Run, asked: PageAsked) -> list[str]:
+def _link_lines(run: Run, options: PageOptions) -> list[str]:
     """A line a link, the busiest first; none of a network without links."""
     links = run.network.links
     if links is None:
         return []
     order = sorted(links, key=lambda link: (-link.busy_ns, link.dimension, link.source, link.target))
-    shown = order if asked.every_layer or asked.everything else order[:_MOST_LINKS]
-    left = len(order) - len(shown)
+    displayed_links = order if options.every_layer or options.everything else order[:_MOST_LINKS]
+    remaining_count = len(order) - len(displayed_links)
     return [
         f"What {plural(len(links), 'link')} carried, message by message, first come first served; queued: "
         "how long messages waited",
-        *field_lines(_link_fields(run.step_time_ns), shown),
-        *([f"  and {plural(left, 'link')} more (--json has all)"] if left else []),
+        *field_lines(_link_fields(run.step_time_ns), displayed_links),
+        *([f"  and {plural(remaining_count, 'link')} more (--json has all)"] if remaining_count else []),
     ]
 
 
-def _link_json(run: Run, asked: PageAsked) -> dict[str, Any]:
+def _link_json(run: Run, options: PageOptions) -> dict[str, Any]:
     """`links`: messages, bytes, busy and queued ns of each; null of execution traces on a network without
     them, and no key of other runs there.
     """
@@ -173,10 +176,10 @@ def _link_json(run: Run, asked: PageAsked) -> dict[str, Any]:
 LINKS: Section[Run] = Section("links", _link_lines, _link_json)
 
 
-_MOST_PLACES = 8
+_MAX_POSITIONS = 8
 
 
-def _expert_lines(run: Run, asked: PageAsked) -> list[str]:
+def _expert_lines(run: Run, options: PageOptions) -> list[str]:
     """A line a place in the expert groups, the fullest first; nothing of a run without uneven experts."""
     imbalance = run.model.imbalance
     if imbalance is None:
@@ -188,15 +191,15 @@ def _expert_lines(run: Run, asked: PageAsked) -> list[str]:
         Field("of the mean", lambda pair: f"{pair[1] / mean:.2f}" if mean else ""),
     ]
     fullest = sorted(enumerate(imbalance.tokens), key=lambda pair: (-pair[1], pair[0]))
-    more = more_line(len(fullest) - _MOST_PLACES, "with fewer")
+    more = remaining_line(len(fullest) - _MAX_POSITIONS, "with fewer")
     return [
         "Tokens that the experts of a rank get in a micro-batch, by its place in an expert group",
-        *field_lines(fields, fullest[:_MOST_PLACES]),
+        *field_lines(fields, fullest[:_MAX_POSITIONS]),
         *more,
     ]
 
 
-def _expert_json(run: Run, asked: PageAsked) -> dict[str, Any]:
+def _expert_json(run: Run, options: PageOptions) -> dict[str, Any]:
     """`imbalance` of a run with uneven experts; ns None where another run would take long to know it."""
     imbalance = run.model.imbalance
     if imbalance is None:

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
-from simcore.kernel_names import short_name, shown_name
+from simcore.kernel_names import display_name, short_name
 from simcore.records import asdict
 from simcore.render.report.section import (
     Field,
-    PageAsked,
+    PageOptions,
     Section,
     field_lines,
     field_values,
-    listed,
-    wrapped,
+    format_list,
+    wrap,
 )
-from simcore.trace.findings import LEAST_SHARE, WhatIf, dimension_change
+from simcore.trace.findings import LEAST_SHARE, WhatIf, format_dimension_change
 from simcore.units import change_percent, duration
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _KNOB_CELLS, _COMMAND_CELLS = 60, 4096
 _FLAGS_CELLS = 24
 
 
-def _known(ns: int | None, what_if: WhatIf) -> int | None:
+def _ns_unless_unknown(ns: int | None, what_if: WhatIf) -> int | None:
     return None if what_if.unknown else ns
 
 
@@ -44,23 +44,23 @@ def _fields(run: Run) -> list[Field[WhatIf]]:
     fields: list[Field[WhatIf]] = [
         Field(key="list"),
         Field(
-            "what", lambda what_if: printable(_named(what_if, run), _KNOB_CELLS),
+            "what", lambda what_if: printable(_format_knob(what_if, run), _KNOB_CELLS),
             "knob", lambda what_if: what_if.flags or what_if.name, left=True,
         ),
         Field(key="words", value=lambda knob: knob.name if _has_words(knob) else None, optional=True),
         Field(
             "step if free", lambda what_if: step(what_if.free_ns, what_if),
-            "free_ns", lambda what_if: _known(what_if.free_ns, what_if),
+            "free_ns", lambda what_if: _ns_unless_unknown(what_if.free_ns, what_if),
         ),
         Field("change", lambda what_if: change(what_if.free_ns, what_if)),
         Field(
             "10 % less time", lambda what_if: step(what_if.better10_ns, what_if),
-            "better10_ns", lambda what_if: _known(what_if.better10_ns, what_if),
+            "better10_ns", lambda what_if: _ns_unless_unknown(what_if.better10_ns, what_if),
         ),
         Field("change", lambda what_if: change(what_if.better10_ns, what_if)),
         Field(
             "10 % more time", lambda knob: "" if knob.worse10_ns is None else step(knob.worse10_ns, knob),
-            "worse10_ns", lambda what_if: _known(what_if.worse10_ns, what_if), optional=True,
+            "worse10_ns", lambda what_if: _ns_unless_unknown(what_if.worse10_ns, what_if), optional=True,
         ),
         Field(
             "", lambda what_if: "slower: anomaly" if what_if.anomaly else "",
@@ -70,7 +70,7 @@ def _fields(run: Run) -> list[Field[WhatIf]]:
         Field(key="unknown", value=lambda what_if: what_if.unknown or None, optional=True),
         Field(key="fixes", value=lambda what_if: what_if.fixes or None, optional=True),
         Field(key="microbatches", optional=True),
-        Field(key="alike_ns", optional=True),
+        Field(key="alike_ns", value=lambda what_if: what_if.same_work_ns, optional=True),
         Field(key="memory_bytes", optional=True),
     ]  # fmt: skip
     some_worse = any(what_if.worse10_ns is not None for what_if in run.what_if())
@@ -91,12 +91,12 @@ def _changes(run: Run, changes: Sequence[WhatIf]) -> list[Field[WhatIf]]:
         Field("change", lambda what_if: printable(what_if.knob, _COMMAND_CELLS), left=True),
         Field("step", lambda what_if: duration(what_if.better10_ns)),
         Field("change", change),
-        Field("of", _of, left=True),
+        Field("of", _share_base_text, left=True),
         Field("GB, about", lambda what_if: _gb(what_if.memory_bytes)),
         Field("flags", _short_flags, left=True),
     ]
     # A column stands where some row needs it: what all rows say nobody asks.
-    is_of_others = any(what_if.alike_ns is not None or what_if.fixes for what_if in changes)
+    is_of_others = any(what_if.same_work_ns is not None or what_if.fixes for what_if in changes)
     needed = {
         "of": is_of_others, "flags": any(map(_short_flags, changes)),
         "GB, about": any(what_if.memory_bytes is not None for what_if in changes),
@@ -104,11 +104,11 @@ def _changes(run: Run, changes: Sequence[WhatIf]) -> list[Field[WhatIf]]:
     return [field for field in fields if needed.get(field.heading, True)]
 
 
-def _of(what_if: WhatIf) -> str:
+def _share_base_text(what_if: WhatIf) -> str:
     """What the share of a change is of."""
     if what_if.fixes:
         return "not the same work"
-    return "the step" if what_if.alike_ns is None else "the same work"
+    return "the step" if what_if.same_work_ns is None else "the same work"
 
 
 def _gb(size: int | None) -> str:
@@ -120,9 +120,9 @@ def _memory_now(run: Run, changes: Sequence[WhatIf]) -> str:
     if all(what_if.memory_bytes is None for what_if in changes):
         return ""
     # Imported here: of traces nobody knows.
-    from simcore.analysis.file_memory import memory_bytes
+    from simcore.analysis.file_memory import peak_bytes
 
-    return f"; a rank of the fullest stage needs about {_gb(memory_bytes(run.model))} GB"
+    return f"; a rank of the fullest stage needs about {_gb(peak_bytes(run.model))} GB"
 
 
 def _short_flags(what_if: WhatIf) -> str:
@@ -137,70 +137,72 @@ def _has_words(what_if: WhatIf) -> bool:
     return bool(what_if.flags) and what_if.name != what_if.flags
 
 
-def _named(what_if: WhatIf, run: Run) -> str:
+def _format_knob(what_if: WhatIf, run: Run) -> str:
     """A bandwidth or latency is said with what it is and what it would be."""
-    dimension = dimension_change(what_if.name, run.network.dims)
-    return shown_name(what_if.knob) if dimension is None else f"{what_if.knob} ({dimension[1]})"
+    dimension = format_dimension_change(what_if.name, run.network.dims)
+    return display_name(what_if.knob) if dimension is None else f"{what_if.knob} ({dimension[1]})"
 
 
-def lines(run: Run, asked: PageAsked) -> list[str]:
+def lines(run: Run, options: PageOptions) -> list[str]:
     """The changes that gain; then a line for each thing that is seen in the step time, the others by name.
     The greatest gain comes first.
     """
-    if not asked.what_if:
+    if not options.what_if:
         return []
     knobs, base = run.what_if(), run.figures.what_if_base_ns
     if not base or not knobs:
         return ["What if: nothing takes any time"]
     changes = [knob for knob in knobs if knob.list == "change"]
     things = [knob for knob in knobs if knob.list != "change"]
-    shown = [
+    displayed_knobs = [
         what_if
         for what_if in things
         if what_if.anomaly or what_if.unknown or _share(what_if, base) >= LEAST_SHARE
     ]
-    little = [short_name(what_if.knob, _KNOB_CELLS) for what_if in things if what_if not in shown]
+    negligible = [
+        short_name(what_if.knob, _KNOB_CELLS) for what_if in things if what_if not in displayed_knobs
+    ]
     page: list[str] = []
     if changes:
         memory = _memory_now(run, changes)
         title = f"Changes you can make (step time now {duration(base)}, change: % of it{memory})"
-        page += [title, *field_lines(_changes(run, changes), changes), *_meanings(changes)]
-    if run.figures.tried:
+        page += [title, *field_lines(_changes(run, changes), changes), *_meaning_lines(changes)]
+    if run.figures.changes_summary:
         page += (
-            wrapped(run.figures.tried, "  ", "  ")
+            wrap(run.figures.changes_summary, "  ", "  ")
             if changes
-            else wrapped(_first(run.figures.tried), "", "  ")
+            else wrap(_untaken_text(run.figures.changes_summary), "", "  ")
         )
     if page:
         page.append("")
     page.append(f"What if one thing took less time (step time now {duration(base)}, change: % of it)")
-    page += field_lines(_fields(run), shown)
+    page += field_lines(_fields(run), displayed_knobs)
     page += _base_lines(run)
-    if any(what_if.free_ns is None for what_if in shown):
+    if any(what_if.free_ns is None for what_if in displayed_knobs):
         page.append("  a change that is made or not is taken as it is, in the columns of 10 % less time")
-    page += _meanings([what_if for what_if in things if what_if in shown])
+    page += _meaning_lines([what_if for what_if in things if what_if in displayed_knobs])
     if any(knob.anomaly for knob in knobs):
         page.append(
             "  anomaly: what is cheaper lets other traffic meet at the same ports or queues, and the step "
             "takes longer"
         )
     page += [f"  unknown: {why}" for why in dict.fromkeys(knob.unknown for knob in knobs) if why]
-    return page + (listed("below 0.05 %, or nothing:", little) if little else [])
+    return page + (format_list("below 0.05 %, or nothing:", negligible) if negligible else [])
 
 
-def _first(tried: str) -> str:
+def _untaken_text(summary: str) -> str:
     """What was tried, where nothing of it gains; a whole sentence of why nothing was stays as it is."""
-    return f"No change gains 0.1 % or more: {tried}" if tried[0].isdecimal() else tried
+    return f"No change gains 0.1 % or more: {summary}" if summary[0].isdecimal() else summary
 
 
-def _meanings(some: Sequence[WhatIf]) -> list[str]:
+def _meaning_lines(what_ifs: Sequence[WhatIf]) -> list[str]:
     """What the rows of a table mean whose names do not say it: each clause once, those of a row together."""
-    told: dict[str, None] = {}
+    used_clauses: dict[str, None] = {}
     lines: list[str] = []
-    for what_if in some:
-        clauses = [clause for clause in what_if.meaning.split("; ") if clause and clause not in told]
-        told |= dict.fromkeys(clauses)
-        lines += wrapped("; ".join(clauses), "  ", "    ") if clauses else []
+    for what_if in what_ifs:
+        clauses = [clause for clause in what_if.meaning.split("; ") if clause and clause not in used_clauses]
+        used_clauses |= dict.fromkeys(clauses)
+        lines += wrap("; ".join(clauses), "  ", "    ") if clauses else []
     return lines
 
 
@@ -221,11 +223,11 @@ def _base_lines(run: Run) -> list[str]:
     ]
 
 
-def values(run: Run, asked: PageAsked) -> dict[str, Any]:
+def values(run: Run, options: PageOptions) -> dict[str, Any]:
     """`what_if`, the greatest gain first, `what_if_base_ns`, and `gradients`, its slopes."""
     gradients = run.figures.gradients
     return {
-        "what_if": field_values(_fields(run), run.what_if()) if asked.what_if else None,
+        "what_if": field_values(_fields(run), run.what_if()) if options.what_if else None,
         "what_if_base_ns": run.figures.what_if_base_ns if run.timed else None,
         "gradients": None if gradients is None else [asdict(gradient) for gradient in gradients],
     }

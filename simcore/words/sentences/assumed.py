@@ -27,11 +27,11 @@ class ScheduleRange(Weighed, frozen=True):
         )
 
 
-def schedule_range(run: RunSums) -> Iterator[ScheduleRange]:
+def find_schedule_range(run: RunSums) -> Iterator[ScheduleRange]:
     """Speaks of a model on several stages without a schedule: what the step is at least, whatever it is."""
-    fastest = run.results.fastest
+    fastest = run.results.lower_bound
     if fastest is not None:
         yield ScheduleRange(
-            step_ns=run.step_ns, ns=fastest.ns, is_way=fastest.is_way,
+            step_ns=run.step_ns, ns=fastest.ns, is_way=fastest.is_one_microbatch,
             schedule=run.simulation.program.schedule,
         )  # fmt: skip

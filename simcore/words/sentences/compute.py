@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simcore.analysis.model_use import other_model
+from simcore.analysis.model_use import describe_model_change
 from simcore.diagnostics import printable
 from simcore.program.ops import COMPUTE
 from simcore.records import NamedTuple
-from simcore.units import how_much, largest, listed_with, percent
-from simcore.words.sentences.model import RunSums, Weighed, most_rows
+from simcore.units import join_with_figures, largest_keys, percent, share_word
+from simcore.words.sentences.model import RunSums, Weighed, find_most_rows
 
 _HALF = 0.5
 # Below half compute leads by this much before any other cause; what is closer binds the step instead.
@@ -32,7 +32,7 @@ class NoCompute(Weighed, frozen=True):
         return f"{text}, and no collective has two ranks to run on: the step says nothing of a training step."
 
 
-def no_compute(run: RunSums) -> Iterator[NoCompute]:
+def find_no_compute(run: RunSums) -> Iterator[NoCompute]:
     """Speaks of a file with placeholders for compute, before anything is made of its communication."""
     workload = run.simulation.workload
     if not workload.has_compute:
@@ -56,7 +56,7 @@ class OneLayer(Weighed, frozen=True):
         )
 
 
-def one_layer(run: RunSums) -> Iterator[OneLayer]:
+def find_one_layer(run: RunSums) -> Iterator[OneLayer]:
     """Speaks of a table that lists one layer, before a share of the step is blamed on what stands beside."""
     if any(one.code == "layers-assumed" for one in run.simulation.diagnostics):
         yield OneLayer(step_ns=run.step_ns, ns=run.step_ns, cause="one layer of the model runs", fault=True)
@@ -78,9 +78,9 @@ class AnotherModel(Weighed, frozen=True):
         return f"{self.other[0].upper()}{self.other[1:]}.{anew}"
 
 
-def another_model(run: RunSums) -> Iterator[AnotherModel]:
+def find_other_model(run: RunSums) -> Iterator[AnotherModel]:
     """Speaks of degrees that are not the file's, before its step is held against anything."""
-    other = other_model(run.simulation)
+    other = describe_model_change(run.simulation)
     if not other:
         return
     # Imported here: only a run with other degrees asks.
@@ -112,31 +112,31 @@ class ComputeBound(Weighed, frozen=True):
 
     @property
     def text(self) -> str:
-        return f"Ranks compute {self.figure(self.ns)} of the step{self._in_what()}."
+        return f"Ranks compute {self.figure(self.ns)} of the step{self._rows_text()}."
 
-    def _in_what(self) -> str:
+    def _rows_text(self) -> str:
         """`, most in mlp_norm (29.2 %, compute alone)`."""
         if not self.most:
             return ""
-        how = how_much(sum(one.ns for one in self.most), self.whole_ns)
+        how = share_word(sum(one.ns for one in self.most), self.whole_ns)
         shares = [percent(one.ns, self.step_ns) for one in self.most]
         printed = [printable(one.name, 32) for one in self.most]
         if len(shares) == 1 and how != "most" and shares[0] == percent(self.ns, self.step_ns):
             return f", {how} in {printed[0]}"
         # Beside a layer's figure of the summary, which has its communication too.
-        both = [percent(one.both_ns, self.step_ns) for one in self.most]
-        words, each = "" if both == shares else ", compute alone", len(set(shares)) == 1
-        named = listed_with(printed, [f"{share} %" for share in shares], words if each else "")
-        return f", {how} in {named}{'' if each else words}"
+        with_communication = [percent(one.both_ns, self.step_ns) for one in self.most]
+        words, each = "" if with_communication == shares else ", compute alone", len(set(shares)) == 1
+        rows_text = join_with_figures(printed, [f"{share} %" for share in shares], words if each else "")
+        return f", {how} in {rows_text}{'' if each else words}"
 
 
-def compute_bound(run: RunSums) -> Iterator[ComputeBound]:
+def find_compute_bound(run: RunSums) -> Iterator[ComputeBound]:
     """Speaks where compute takes half of the step, or clearly more than any other cause."""
     if not run.simulation.workload.has_compute:
         return
     busy = run.mean_busy_ns
     others = (run.network_ns, run.bubble_ns, run.unbalanced_ns, run.mean_ns["wait"])
-    if run.worth(busy, _HALF) or (run.worth(busy) and busy >= _MARGIN * max(others)):
+    if run.is_worth_saying(busy, _HALF) or (run.is_worth_saying(busy) and busy >= _MARGIN * max(others)):
         most, whole_ns = _most_computed(run)
         yield ComputeBound(
             step_ns=run.step_ns, ns=busy, cause="compute", lost_ns=busy, most=most, whole_ns=whole_ns
@@ -148,9 +148,13 @@ def _most_computed(run: RunSums) -> tuple[tuple[Computed, ...], int]:
     most of it.
     """
     by_name, groups = run.layer_compute_ns, run.results.layer_groups
-    names, exposed, whole = largest(by_name), groups.by_name(groups.exposed_ns), sum(by_name.values())
-    if len(names) == 1 and how_much(by_name[names[0]], whole) != "most":
-        rows = most_rows(run.row_compute_ns)
+    names, exposed, whole = (
+        largest_keys(by_name),
+        groups.sum_by_name(groups.exposed_ns),
+        sum(by_name.values()),
+    )
+    if len(names) == 1 and share_word(by_name[names[0]], whole) != "most":
+        rows = find_most_rows(run.row_compute_ns)
         if rows and len(rows) < len(run.row_compute_ns):
             # What a row is exposed for is in no other figure.
             by_name, names, exposed = run.row_compute_ns, rows, {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from simcore.trace.contexts import Imbalance
-from simcore.units import number
+from simcore.units import format_number
 from simcore.words.sentences.model import RunSums, Weighed
 
 # From this share of the step on uneven experts come before what they make of compute and network.
@@ -36,18 +36,19 @@ class UnevenExperts(Weighed, frozen=True):
         if imbalance.capacity is not None:
             factor, ns, dropped = imbalance.capacity
             would.append(
-                f"with --expert-capacity {number(factor)}, which drops {100 * dropped:.1f} % of tokens, "
+                f"with --expert-capacity {format_number(factor)}, which drops {100 * dropped:.1f} % of "
+                "tokens, "
                 f"{self.change(ns)}"
             )
         return f"{text}; {', '.join(would)}." if would else f"{text}."
 
 
-def uneven_experts(run: RunSums) -> Iterator[UnevenExperts]:
+def find_uneven_experts(run: RunSums) -> Iterator[UnevenExperts]:
     """Speaks where not all experts get the same."""
     imbalance = run.results.model.imbalance
     if imbalance is not None:
         lost_ns = max(imbalance.lost_ns or 0, 0)
         yield UnevenExperts(
             step_ns=run.step_ns, ns=lost_ns, cause="uneven experts", lost_ns=lost_ns,
-            fault=run.worth(lost_ns, _BLAMED), imbalance=imbalance,
+            fault=run.is_worth_saying(lost_ns, _BLAMED), imbalance=imbalance,
         )  # fmt: skip

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simcore.analysis.alike import ClassWaiting, LongestWait, longest_by_kind, longest_wait, ranks_of
+from simcore.analysis.equal_ranks import (
+    ClassWaiting,
+    LongestWait,
+    find_longest_by_kind,
+    find_longest_wait,
+    ranks_of,
+)
 from simcore.collectives import collectives_of
 from simcore.diagnostics import printable
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple
 from simcore.trace.account_walk import track_accounts
 from simcore.trace.accounts import Accounts
-from simcore.units import duration, listed, number, percent, plural
+from simcore.units import duration, format_number, join_names, percent, plural
 from simcore.words.sentences.model import RunSums, Weighed, Who
 from simcore.workload.model import GroupKind
 
@@ -73,7 +79,7 @@ class Straggler(Weighed, frozen=True):
 
     late: RankSet
     early: RankSet
-    place: tuple[tuple[str, int], ...]
+    position: tuple[tuple[str, int], ...]
     peers: Peers
     others: tuple[Peers, ...]
     through: tuple[Through, ...]
@@ -81,22 +87,22 @@ class Straggler(Weighed, frozen=True):
 
     @property
     def text(self) -> str:
-        return f"{self._who_waits()}{self._growth(self.growth) if self.growth is not None else ''}."
+        return f"{self._waits_text()}{self._growth_text(self.growth) if self.growth is not None else ''}."
 
-    def _who_waits(self) -> str:
+    def _waits_text(self) -> str:
         who, each = Who(self.late).words, " each" if len(self.early) > 1 else ""
         wait = f"wait {self.figure(self.ns)}{each}"
         if len(self.late) > 1:
             return f"{who} make {Who(self.early).inside} {wait} in {collectives_of(self.peers.kind)}"
-        place = ", ".join(f"{name} {number}" for name, number in self.place)
+        position = ", ".join(f"{name} {coordinate}" for name, coordinate in self.position)
         words = [peers.with_wait for peers in self.others]
         for whom, ns in self.through:
             them = "all other ranks" if whom is None else Who(whom).inside
             words.append(f"through them {them} {duration(ns)}")
-        others = f", {listed(words)}" if words else ""
-        return f"{who}{f' ({place})' if place else ''} makes {self.peers.words} {wait}{others}"
+        others = f", {join_names(words)}" if words else ""
+        return f"{who}{f' ({position})' if position else ''} makes {self.peers.words} {wait}{others}"
 
-    def _growth(self, growth: Growth) -> str:
+    def _growth_text(self, growth: Growth) -> str:
         against = f"against the run without the slow {'rank' if growth.slow == 1 else 'ranks'}"
         if growth.ns <= 0:
             return f"; the step is no longer for it, {against}"
@@ -109,46 +115,51 @@ class Straggler(Weighed, frozen=True):
         return text
 
 
-def straggler(run: RunSums) -> Iterator[Straggler]:
+def find_straggler(run: RunSums) -> Iterator[Straggler]:
     """Speaks where the longest wait is worth saying."""
-    waits = run.results.waiting
-    if not waits or not run.worth(waits[0].ns):
+    waits = run.results.class_waits
+    if not waits or not run.is_worth_saying(waits[0].ns):
         return
-    longest = longest_wait(run.classes, waits)
+    longest = find_longest_wait(run.classes, waits)
     is_slow = any(int(text.partition("=")[0]) in longest.late for text in run.simulation.parameters.slow_rank)
     is_one, of = len(longest.late) == 1, run.simulation.layout.group_size(longest.kind) - 1
     others, through = _others_wait(run, longest) if is_one else ((), ())
     yield Straggler(
         step_ns=run.step_ns, ns=longest.ns, cause="straggler" if is_slow else "waiting",
         lost_ns=run.mean_ns["wait"], fault=is_slow, late=longest.late, early=longest.early,
-        place=_place(run, longest.late.first) if is_one else (),
+        position=_find_position(run, longest.late.first) if is_one else (),
         peers=Peers(longest.kind, len(longest.early), of, longest.ns, longest.ns),
         others=others, through=through, growth=_growth(run, longest) if is_slow else None,
     )  # fmt: skip
 
 
-def _place(run: RunSums, rank: int) -> tuple[tuple[str, int], ...]:
+def _find_position(run: RunSums, rank: int) -> tuple[tuple[str, int], ...]:
     """Where a rank lies, dimensions of one left out."""
     layout = run.simulation.layout
     tp, dp, stage = layout.position(rank)
     parts = (("stage", stage, layout.pp), ("dp", dp, layout.dp), ("tp", tp, layout.tp))
-    return tuple((name, place) for name, place, size in parts if size > 1)
+    return tuple((name, coordinate) for name, coordinate, size in parts if size > 1)
 
 
 def _others_wait(run: RunSums, longest: LongestWait) -> tuple[tuple[Peers, ...], tuple[Through, ...]]:
     """Who else waits for the one late rank alone, by kind of collective, as far as it is worth saying; and
     who waits for it and those that wait for it.
     """
-    both = RankSet.joined([*longest.late.blocks, *longest.early.blocks])
+    both = RankSet.merge_blocks([*longest.late.blocks, *longest.early.blocks])
     through = {
         kind: wait
-        for kind, wait in longest_by_kind(run.classes, run.results.waiting).items()
-        if kind != longest.kind and wait.late == both and run.worth(wait.ns)
+        for kind, wait in find_longest_by_kind(run.classes, run.results.class_waits).items()
+        if kind != longest.kind and wait.late == both and run.is_worth_saying(wait.ns)
     }
     by_kind: dict[GroupKind, list[ClassWaiting]] = {}
-    for wait in run.results.waiting:
+    for wait in run.results.class_waits:
         is_for_it = ranks_of(run.classes, wait.all_late) == longest.late
-        if is_for_it and wait.kind != longest.kind and wait.kind not in through and run.worth(wait.ns):
+        if (
+            is_for_it
+            and wait.kind != longest.kind
+            and wait.kind not in through
+            and run.is_worth_saying(wait.ns)
+        ):
             by_kind.setdefault(wait.kind, []).append(wait)
     layout = run.simulation.layout
     others = tuple(
@@ -195,7 +206,10 @@ class SlowLink(Weighed, frozen=True):
         links = self.links
         dimension, _, rest = links[0].partition(":")
         rank, _, factor = rest.partition("=")
-        what = f"The port of rank {rank} on dimension {dimension} has {number(float(factor))} x its bandwidth"
+        what = (
+            f"The port of rank {rank} on dimension {dimension} has {format_number(float(factor))} x its "
+            "bandwidth"
+        )
         if len(links) > 1:
             names = ", ".join(printable(link, 20) for link in links[:4])
             what = f"{len(links)} ports are slow ({names}{', ...' if len(links) > 4 else ''})"
@@ -205,7 +219,7 @@ class SlowLink(Weighed, frozen=True):
         return f"{what}: the step is {longer} longer than without."
 
 
-def slow_link(run: RunSums) -> Iterator[SlowLink]:
+def find_slow_link(run: RunSums) -> Iterator[SlowLink]:
     """Speaks of slow ports where the run without them is known."""
     links = run.simulation.parameters.slow_link
     other = run.step_with(slow_link=()) if links else None
@@ -213,5 +227,5 @@ def slow_link(run: RunSums) -> Iterator[SlowLink]:
         growth = run.step_ns - other
         yield SlowLink(
             step_ns=run.step_ns, ns=growth, cause="slow link", lost_ns=growth,
-            fault=run.worth(growth, 0.01), links=tuple(links), without_ns=other,
+            fault=run.is_worth_saying(growth, 0.01), links=tuple(links), without_ns=other,
         )  # fmt: skip

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from simcore.kernel_names import short_name
 from simcore.replay.idle import call_words
-from simcore.replay.stragglers import Straggler, on_time, stragglers
-from simcore.replay.timed import Timed
-from simcore.units import duration, duration_range, listed
+from simcore.replay.replayed_run import ReplayedRun
+from simcore.replay.stragglers import Straggler, find_stragglers, on_time_scales
+from simcore.units import duration, duration_range, join_names
 from simcore.words.rules import Sentence
-from simcore.words.sentences.replays import Rerun, gaining
+from simcore.words.sentences.replays import ReplayedStep, find_gain
 
-_MOST = 2
+_MOST_STRAGGLERS = 2
 
 
 class ComesLast(Sentence, frozen=True, kw_only=True):
@@ -24,42 +24,45 @@ class ComesLast(Sentence, frozen=True, kw_only=True):
 
     rule = "straggler"
 
-    found: Straggler
+    straggler: Straggler
     less_ns: int
-    rerun: Rerun | None
+    rerun: ReplayedStep | None
 
     @property
     def text(self) -> str:
-        found = self.found
-        after = duration_range(found.least_ns, found.most_ns)
-        words = f"Rank {found.rank} comes last to {found.last} of {found.of} collectives, {after} after the "
+        straggler = self.straggler
+        after = duration_range(straggler.least_ns, straggler.most_ns)
+        words = (
+            f"Rank {straggler.rank} comes last to {straggler.last} of {straggler.of} collectives, "
+            f"{after} after the "
+        )
         words += "next-latest"
         why = []
-        if found.compute_ns > 0 and found.operations:
-            most = listed([short_name(name, 40) for name in found.operations])
-            why.append(f"computes {duration(found.compute_ns)} longer, the most in {most}")
-        if found.host_ns > 0:
-            gaps = f"has {duration(found.host_ns)} more in host gaps"
-            if 0 < found.start_ns <= found.host_ns:
-                gaps += f" ({duration(found.start_ns)} of it before its first operation)"
+        if straggler.compute_ns > 0 and straggler.operations:
+            most = join_names([short_name(name, 40) for name in straggler.operations])
+            why.append(f"computes {duration(straggler.compute_ns)} longer, the most in {most}")
+        if straggler.host_ns > 0:
+            gaps = f"has {duration(straggler.host_ns)} more in host gaps"
+            if 0 < straggler.start_ns <= straggler.host_ns:
+                gaps += f" ({duration(straggler.start_ns)} of it before its first operation)"
             why.append(gaps)
-        them = "that" if found.last == 1 else "them"
+        them = "that" if straggler.last == 1 else "them"
         words += f"; before {them} it {', and '.join(why)} than the median of the others" if why else ""
-        if found.gap is not None:
-            words += f"; for {duration(found.call_ns)} its host {call_words(found.gap)}"
+        if straggler.gap is not None:
+            words += f"; for {duration(straggler.call_ns)} its host {call_words(straggler.gap)}"
         if self.rerun is None:
             return f"{words}."
         peers = f"with the median of its peers' compute and host gaps ({duration(self.less_ns)} less)"
         return f"{words}. On time, {peers}, each by one factor, {self.rerun.words}."
 
 
-def told_stragglers(results: Timed) -> list[Straggler]:
+def worst_stragglers(results: ReplayedRun) -> list[Straggler]:
     """Returns those that have a sentence."""
-    return stragglers(results)[:_MOST]
+    return find_stragglers(results)[:_MOST_STRAGGLERS]
 
 
-def ranks_come_last(results: Timed) -> Iterator[ComesLast]:
+def find_late_ranks(results: ReplayedRun) -> Iterator[ComesLast]:
     """Speaks of the ranks that come last most often."""
-    for found in told_stragglers(results):
-        scales, less_ns = on_time(results, found)
-        yield ComesLast(found=found, less_ns=less_ns, rerun=gaining(results, scales))
+    for straggler in worst_stragglers(results):
+        scales, less_ns = on_time_scales(results, straggler)
+        yield ComesLast(straggler=straggler, less_ns=less_ns, rerun=find_gain(results, scales))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from simcore.messages.network import link_words
-from simcore.units import byte_size, duration, largest, percent, plural
+from simcore.messages.network import link_text
+from simcore.units import byte_size, duration, largest_keys, percent, plural
 from simcore.words.rules import Sentence
 
 if TYPE_CHECKING:
-    from simcore.executing.ran import RanTraces
+    from simcore.executing.execution_analysis import ExecutionAnalysis
 
 
 class BusiestLink(Sentence, frozen=True, kw_only=True):
@@ -23,7 +23,7 @@ class BusiestLink(Sentence, frozen=True, kw_only=True):
 
     step_ns: int
     links: int
-    as_busy: int
+    equally_busy: int
     source: int
     target: int
     dimension: int | None
@@ -33,19 +33,19 @@ class BusiestLink(Sentence, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        alike = f", with {plural(self.as_busy, 'other')} as busy," if self.as_busy > 0 else ""
+        equals_text = f", with {plural(self.equally_busy, 'other')} as busy," if self.equally_busy > 0 else ""
         where = "" if self.dimension is None else f" on dimension {self.dimension}"
         queued = (
             f"messages queue {duration(self.queued_ns)} in all" if self.queued_ns else "no message queues"
         )
         return (
-            f"The busiest of {plural(self.links, 'link')}{alike} is that from "
-            f"{link_words(self.source, self.target)}{where}: {percent(self.busy_ns, self.step_ns)} % of the "
+            f"The busiest of {plural(self.links, 'link')}{equals_text} is that from "
+            f"{link_text(self.source, self.target)}{where}: {percent(self.busy_ns, self.step_ns)} % of the "
             f"step, {byte_size(self.bytes)}; {queued}."
         )
 
 
-def busiest_link(results: RanTraces) -> Iterator[BusiestLink]:
+def find_busiest_link(results: ExecutionAnalysis) -> Iterator[BusiestLink]:
     """Speaks of runs whose messages share links."""
     links = results.executed.links
     if not links:
@@ -54,7 +54,7 @@ def busiest_link(results: RanTraces) -> Iterator[BusiestLink]:
     yield BusiestLink(
         step_ns=results.step_time_ns,
         links=len(links),
-        as_busy=len(largest({number: link.busy_ns for number, link in enumerate(links)})) - 1,
+        equally_busy=len(largest_keys({link_id: link.busy_ns for link_id, link in enumerate(links)})) - 1,
         source=busiest.source,
         target=busiest.target,
         dimension=busiest.dimension if len(results.executed.cluster.dims) > 1 else None,

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from simcore.executing.trace import ACCOUNTS, says_phases
+from simcore.executing.trace import ACCOUNTS, states_phases
 from simcore.records import Struct
 from simcore.trace.run import mean_ns
-from simcore.units import duration, far_apart, percent, plural, whole_percent
+from simcore.units import duration, percent, plural, range_if_far_apart, whole_percent
 from simcore.words.rules import Sentence
 
 if TYPE_CHECKING:
-    from simcore.executing.ran import RanTraces
+    from simcore.executing.execution_analysis import ExecutionAnalysis
 
-_MOST = 3
+_MOST_PARTS = 3
 
 
 class Part(Struct, frozen=True):
@@ -22,7 +22,7 @@ class Part(Struct, frozen=True):
 
     name: str
     ns: int
-    of_ranks: tuple[int, int] | None
+    rank_range: tuple[int, int] | None
 
 
 class MeanRank(Sentence, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class MeanRank(Sentence, frozen=True, kw_only=True):
     rule = "mean-rank"
 
     step_ns: int
-    in_cycles: bool
+    is_in_cycles: bool
     parts: tuple[Part, ...]
 
     @property
@@ -41,33 +41,33 @@ class MeanRank(Sentence, frozen=True, kw_only=True):
         parts = []
         for part in self.parts:
             words = f"{part.name} {percent(part.ns, self.step_ns)} %"
-            if part.of_ranks is not None:
-                least, most = (percent(ns, self.step_ns) for ns in part.of_ranks)
+            if part.rank_range is not None:
+                least, most = (percent(ns, self.step_ns) for ns in part.rank_range)
                 words += f" (ranks {least} to {most} %)"
             parts.append(words)
         length = duration(self.step_ns)
-        if self.in_cycles:
+        if self.is_in_cycles:
             length += f", {plural(self.step_ns, 'cycle')}"
         return f"Of the step ({length}) the mean rank spends {', '.join(parts)}."
 
 
-def mean_rank(results: RanTraces) -> Iterator[MeanRank]:
+def find_mean_rank(results: ExecutionAnalysis) -> Iterator[MeanRank]:
     """Speaks of every run; of compute as a whole where nodes do not say of which phase they are."""
-    ns_of, one_rank = mean_ns(results), [[one.ns(name) for name in ACCOUNTS] for one in results.accounts]
+    ns_of, ns_by_rank = mean_ns(results), [[one.ns(name) for name in ACCOUNTS] for one in results.accounts]
     names = {name: [name] for name in ns_of}
-    if not says_phases(results.executed):
+    if not states_phases(results.executed):
         of_phases = [name for name in ns_of if name.startswith("compute ")]
         names = {"compute": of_phases} | {name: [name] for name in ns_of if name not in of_phases}
     sums = {name: sum(ns_of[part] for part in of_name) for name, of_name in names.items()}
     parts, step = [], results.step_time_ns
-    for name in sorted(sums, key=lambda name: -sums[name])[:_MOST]:
+    for name in sorted(sums, key=lambda name: -sums[name])[:_MOST_PARTS]:
         if not sums[name]:
             continue
         columns = [ACCOUNTS.index(part) for part in names[name]]
-        of_ranks = [sum(account[column] for column in columns) for account in one_rank]
-        is_wide = far_apart(whole_percent(ns, step) for ns in of_ranks)
+        of_ranks = [sum(account[column] for column in columns) for account in ns_by_rank]
+        is_wide = range_if_far_apart(whole_percent(ns, step) for ns in of_ranks)
         parts.append(Part(name, sums[name], (min(of_ranks), max(of_ranks)) if is_wide else None))
-    yield MeanRank(step_ns=step, in_cycles=results.is_in_cycles, parts=tuple(parts))
+    yield MeanRank(step_ns=step, is_in_cycles=results.is_in_cycles, parts=tuple(parts))
 
 
 class PrintedExposed(Sentence, frozen=True, kw_only=True):
@@ -90,7 +90,7 @@ class PrintedExposed(Sentence, frozen=True, kw_only=True):
         )
 
 
-def printed_exposed(results: RanTraces) -> Iterator[PrintedExposed]:
+def find_printed_exposed(results: ExecutionAnalysis) -> Iterator[PrintedExposed]:
     """Speaks of what ASTRA-sim prints; not of a number that wraps there, or that other rules make."""
     rank, _, exposed = max(results.executed.ranks, key=lambda figures: (figures[1], -figures[0]))
     accounts = results.accounts[rank]
@@ -103,5 +103,5 @@ def printed_exposed(results: RanTraces) -> Iterator[PrintedExposed]:
     }
     if not results.is_in_cycles or not exposed or sum(parts.values()) != exposed:
         return
-    some = sorted(((ns, name) for name, ns in parts.items() if ns), reverse=True)
-    yield PrintedExposed(rank=rank, exposed_ns=exposed, ns_of={name: ns for ns, name in some})
+    largest_parts = sorted(((ns, name) for name, ns in parts.items() if ns), reverse=True)
+    yield PrintedExposed(rank=rank, exposed_ns=exposed, ns_of={name: ns for ns, name in largest_parts})

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from simcore.executing.trace import WAIT
-from simcore.units import duration, largest, listed, listed_with
+from simcore.units import duration, join_names, join_with_figures, largest_keys
 from simcore.words.rules import Sentence
 
 if TYPE_CHECKING:
-    from simcore.executing.ran import RanTraces
+    from simcore.executing.execution_analysis import ExecutionAnalysis
 
 # A second's walk.
 _MOST_NODES = 500_000
@@ -29,25 +29,25 @@ class MembersWait(Sentence, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         words = f"All ranks together wait {duration(self.ns)} for the last members of their collectives"
-        ranks = largest(self.ns_of)
+        ranks = largest_keys(self.ns_of)
         names, figures = [f"rank {rank}" for rank in ranks], [duration(self.ns_of[rank]) for rank in ranks]
         if not ranks:
             return f"{words}."
         if all(self.ns_of[rank] == self.ns for rank in ranks):
-            return f"{words}, all for {listed(names)}."
+            return f"{words}, all for {join_names(names)}."
         if len(ranks) == 1:
             return f"{words}, longest for {names[0]}: {figures[0]}."
-        return f"{words}, longest for {listed_with(names, figures)}."
+        return f"{words}, longest for {join_with_figures(names, figures)}."
 
 
-def members_wait(results: RanTraces) -> Iterator[MembersWait]:
+def find_member_waits(results: ExecutionAnalysis) -> Iterator[MembersWait]:
     """Speaks where waiting for members takes more than a hundredth of the ranks' time."""
     ns = sum(account.ns("wait") for account in results.accounts)
     if ns * 100 >= results.step_time_ns * len(results.accounts):
-        yield MembersWait(ns=ns, ns_of=_waited_for(results))
+        yield MembersWait(ns=ns, ns_of=_sum_waits_by_late_rank(results))
 
 
-def _waited_for(results: RanTraces) -> dict[int, int]:
+def _sum_waits_by_late_rank(results: ExecutionAnalysis) -> dict[int, int]:
     """Of each rank, ns that others wait for it in collectives that it is the last to come to; of several that
     come last, for each. {} where ranks that run alike are known as one, and of more nodes than are walked.
     """
@@ -57,20 +57,22 @@ def _waited_for(results: RanTraces) -> dict[int, int]:
     last: dict[int, tuple[int, list[int]]] = {}
     for rank in results.ranks:
         start = executed.start[rank]
-        for place, number in enumerate(executed.meetings[rank]):
-            if number < 0:
+        for node, meeting in enumerate(executed.meetings[rank]):
+            if meeting < 0:
                 continue
-            begun, late = last.get(number, (-1, []))
-            if start[place] > begun:
-                last[number] = start[place], [rank]
-            elif start[place] == begun:
+            last_start, late = last.get(meeting, (-1, []))
+            if start[node] > last_start:
+                last[meeting] = start[node], [rank]
+            elif start[node] == last_start:
                 late.append(rank)
     ns_of: dict[int, int] = {}
     for rank in results.ranks:
         accounts = results.accounts[rank]
         for segment, account in enumerate(accounts.account):
-            number = executed.meetings[rank][accounts.op[segment]] if account == WAIT else -1
-            if number in last:
-                for who in last[number][1]:
-                    ns_of[who] = ns_of.get(who, 0) + accounts.edge[segment + 1] - accounts.edge[segment]
+            meeting = executed.meetings[rank][accounts.op[segment]] if account == WAIT else -1
+            if meeting in last:
+                for late_rank in last[meeting][1]:
+                    ns_of[late_rank] = (
+                        ns_of.get(late_rank, 0) + accounts.edge[segment + 1] - accounts.edge[segment]
+                    )
     return ns_of

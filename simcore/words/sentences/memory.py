@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from simcore.words.sentences.model import RunSums, Weighed
 
 if TYPE_CHECKING:
-    from simcore.analysis.fitting import Smaller
+    from simcore.analysis.fitting import MemorySaving
 
 # As many changes are named.
-_NAMED = 3
+_MOST_NAMED = 3
 
 
 class DoesNotFit(Weighed, frozen=True):
@@ -24,29 +24,31 @@ class DoesNotFit(Weighed, frozen=True):
     stage: int
     needed: int
     limit: int
-    ways: tuple[Smaller, ...]
+    savings: tuple[MemorySaving, ...]
 
     @property
     def text(self) -> str:
         text = f"Does not fit: stage {self.stage} needs {_gb(self.needed)} GB of {_gb(self.limit)} GB"
-        if self.ways:
-            named = [f"{change.words} needs {_gb(change.most)} GB" for change in self.ways]
-            text += f"; {', '.join(named)}{'' if self.ways[0].fits else ', which does not fit either'}"
+        if self.savings:
+            saving_texts = [f"{change.words} needs {_gb(change.peak_bytes)} GB" for change in self.savings]
+            text += (
+                f"; {', '.join(saving_texts)}{'' if self.savings[0].fits else ', which does not fit either'}"
+            )
         return f"{text}."
 
 
-def does_not_fit(run: RunSums) -> Iterator[DoesNotFit]:
+def find_memory_shortfall(run: RunSums) -> Iterator[DoesNotFit]:
     """Speaks of a model whose fullest stage needs more than a GPU has."""
     figures = run.results.model.model_figures
     if figures is None or figures.fits:
         return
-    ways = run.results.smaller_runs
+    ways = run.results.memory_savings
     fitting = tuple(way for way in ways if way.fits) or tuple(ways)
     # What does not fit takes no step at all.
     yield DoesNotFit(
         step_ns=run.step_ns, ns=0, cause="memory", lost_ns=run.step_ns, fault=True,
         stage=figures.fullest.stage, needed=figures.fullest.needed, limit=figures.limit,
-        ways=fitting[:_NAMED],
+        savings=fitting[:_MOST_NAMED],
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from simcore.analysis.alike import ranks_of
+from simcore.analysis.equal_ranks import ranks_of
 from simcore.folding import RankClass
 from simcore.program.ops import COMPUTE, WG, CollectiveCost
 from simcore.ranks import RankSet
@@ -15,13 +15,13 @@ from simcore.simulation import Simulation
 from simcore.sources.simulated import FIRST_EXPOSED, WAIT
 from simcore.trace.accounts import Accounts
 from simcore.trace.run import mean_busy_ns, mean_ns, mean_of_ranks
-from simcore.trace.track import whole_stages
-from simcore.units import LISTED, change_percent, duration, largest, percent
+from simcore.trace.track import find_whole_stages
+from simcore.units import LISTED, change_percent, duration, largest_keys, percent
 from simcore.words.rules import Sentence
 from simcore.workload.model import base_name
 
 if TYPE_CHECKING:
-    from simcore.analysis.finished import Finished
+    from simcore.analysis.simulation_figures import SimulationFigures
 
 
 # Groups over which gradients are reduced and parameters gathered.
@@ -32,14 +32,14 @@ _REDUCES = ("ALLREDUCE", "REDUCESCATTER")
 Late = dict[str, dict[int, int]]
 
 
-def late_reductions(simulation: Simulation, number: int, accounts: Accounts) -> Late:
+def sum_late_reductions(simulation: Simulation, class_id: int, accounts: Accounts) -> Late:
     """What of the gradient reductions of class `number`, which has these accounts, is exposed after its
     last backward.
     """
-    ops = simulation.timeline.stage_program(number).ops
+    ops = simulation.timeline.stage_program(class_id).ops
     costs = simulation.program.costs
     late: Late = {}
-    behind = _behind_last_backward(simulation, number, accounts)
+    behind = _find_last_backward_end(simulation, class_id, accounts)
     # Nothing is late of a run that computes nothing: micro-benchmarks of collectives have no backward.
     for segment in range(behind, len(accounts.account) if behind else 0):
         op = accounts.op[segment]
@@ -54,14 +54,14 @@ def late_reductions(simulation: Simulation, number: int, accounts: Accounts) -> 
     return late
 
 
-def last_backward_ns(simulation: Simulation, number: int, accounts: Accounts) -> int:
+def find_last_backward_ns(simulation: Simulation, class_id: int, accounts: Accounts) -> int:
     """When the last backward of class `number`, which has these accounts, ends, ns."""
-    return accounts.edge[_behind_last_backward(simulation, number, accounts)]
+    return accounts.edge[_find_last_backward_end(simulation, class_id, accounts)]
 
 
-def _behind_last_backward(simulation: Simulation, number: int, accounts: Accounts) -> int:
+def _find_last_backward_end(simulation: Simulation, class_id: int, accounts: Accounts) -> int:
     """The segment behind it."""
-    ops = simulation.timeline.stage_program(number).ops
+    ops = simulation.timeline.stage_program(class_id).ops
     structure = simulation.program.structure
     outside = {*structure.prologue, *structure.tail}
     last = len(accounts.account)
@@ -75,7 +75,7 @@ def _behind_last_backward(simulation: Simulation, number: int, accounts: Account
 WORTH_SAYING = 0.02
 # Ranks compute alike where they differ by less than a 500th: a share of the step is said in tenths of a per
 # cent.
-_ALIKE = 500
+_EQUAL_FRACTION = 500
 
 
 class Weighed(Sentence, frozen=True, kw_only=True):
@@ -142,7 +142,7 @@ class Who(Struct, frozen=True):
 class RunSums(Struct, frozen=True, dict=True):
     """A run as the rules ask about it: its results and a few sums over them."""
 
-    results: Finished
+    results: SimulationFigures
 
     @property
     def simulation(self) -> Simulation:
@@ -183,14 +183,14 @@ class RunSums(Struct, frozen=True, dict=True):
     @cached_property
     def computes(self) -> bool:
         """Whether ranks compute so that compute can wait: of placeholders, or next to nothing, none does."""
-        return self.simulation.workload.has_compute and self.worth(self.mean_busy_ns, 0.01)
+        return self.simulation.workload.has_compute and self.is_worth_saying(self.mean_busy_ns, 0.01)
 
     @cached_property
     def layer_compute_ns(self) -> dict[str, int]:
         """Compute of each layer, its rows of one name together, the mean of all ranks."""
-        if self._computes_alike:
+        if self._has_equal_compute:
             # Few groups of equal rows, of which a file may have 100,000.
-            return self.results.layer_groups.by_name(self.results.layer_groups.compute_ns)
+            return self.results.layer_groups.sum_by_name(self.results.layer_groups.compute_ns)
         return self._compute_by(base_name)
 
     @cached_property
@@ -199,9 +199,9 @@ class RunSums(Struct, frozen=True, dict=True):
         return self._compute_by(str)
 
     @cached_property
-    def _computes_alike(self) -> bool:
+    def _has_equal_compute(self) -> bool:
         busy = [account.busy_ns for account in self.accounts]
-        return not self.simulation.workload.stages and _ALIKE * (max(busy) - min(busy)) <= max(busy)
+        return not self.simulation.workload.stages and _EQUAL_FRACTION * (max(busy) - min(busy)) <= max(busy)
 
     def _compute_by(self, name_of: Callable[[str], str]) -> dict[str, int]:
         """Compute of the mean rank by what `name_of` makes of the name of a row."""
@@ -214,11 +214,11 @@ class RunSums(Struct, frozen=True, dict=True):
     @cached_property
     def _row_compute(self) -> tuple[Sequence[int], int]:
         """(compute of each row, of how many ranks together)."""
-        if self._computes_alike:
+        if self._has_equal_compute:
             return self.results.layers.table.compute_ns, 1
         # Classes of equal times are summed once.
         ranks = [0 for _ in self.classes]
-        for rank_class, first in zip(self.classes, self.simulation.timeline.first_alike, strict=True):
+        for rank_class, first in zip(self.classes, self.simulation.timeline.first_equal_class, strict=True):
             ranks[first] += len(rank_class.ranks)
         by_row = [0] * len(self.simulation.workload)
         for count, spent in zip(ranks, self.results.rows.spent, strict=True):
@@ -228,7 +228,7 @@ class RunSums(Struct, frozen=True, dict=True):
         return by_row, sum(ranks)
 
     @cached_property
-    def stages_alike(self) -> bool:
+    def has_equal_stages(self) -> bool:
         """Whether there are several stages of a pipeline and no rank of one computes over 1 % longer than one
         of another.
         """
@@ -238,7 +238,7 @@ class RunSums(Struct, frozen=True, dict=True):
         return 100 * (max(busy) - min(busy)) <= max(busy)
 
     @cached_property
-    def same_collectives(self) -> bool:
+    def has_same_collectives(self) -> bool:
         """Whether there are several stages of a pipeline and all send the same bytes in collectives."""
         program = self.simulation.program
         if not program.pipelined or self.simulation.layout.pp == 1:
@@ -246,8 +246,8 @@ class RunSums(Struct, frozen=True, dict=True):
         sums: list[dict[tuple[str, str], int]] = []
         for stage in program.stages:
             of_stage: dict[tuple[str, str], int] = {}
-            for number in stage.ops.cost:
-                cost = program.costs[number]
+            for cost_id in stage.ops.cost:
+                cost = program.costs[cost_id]
                 if isinstance(cost, CollectiveCost):
                     what = (cost.group, cost.collective)
                     of_stage[what] = of_stage.get(what, 0) + cost.bytes
@@ -265,13 +265,13 @@ class RunSums(Struct, frozen=True, dict=True):
     @cached_property
     def exposed_ns(self) -> int:
         """Exposed communication of a rank, the mean of all."""
-        return self.mean(account.all_exposed_ns for account in self.accounts)
+        return self.mean_of_ranks_ns(account.all_exposed_ns for account in self.accounts)
 
     @cached_property
     def late(self) -> list[Late]:
         """By class, kind and op: exposed gradient reductions after the last backward, ns."""
-        return self.results.trace.each(
-            lambda number: late_reductions(self.simulation, number, self.accounts[number])
+        return self.results.trace.map_tracks(
+            lambda class_id: sum_late_reductions(self.simulation, class_id, self.accounts[class_id])
         )
 
     @cached_property
@@ -279,7 +279,7 @@ class RunSums(Struct, frozen=True, dict=True):
         """The step time with all communication free; None where it would take long to know, and where
         less than 1 % of the step is exposed.
         """
-        if not self.worth(self.exposed_ns, 0.01):
+        if not self.is_worth_saying(self.exposed_ns, 0.01):
             return None
         return self.results.variants.step_ns_without_communication()
 
@@ -299,11 +299,11 @@ class RunSums(Struct, frozen=True, dict=True):
             return 0
         return max(0, self.mean_ns["bubble"] + self.mean_ns["idle"] - self.unbalanced_ns)
 
-    def mean(self, by_class: Iterable[int]) -> int:
+    def mean_of_ranks_ns(self, by_class: Iterable[int]) -> int:
         """A figure of each class as the mean of all ranks, rounded."""
         return mean_of_ranks(self.results, by_class)
 
-    def worth(self, ns: int, share: float = WORTH_SAYING) -> bool:
+    def is_worth_saying(self, ns: int, share: float = WORTH_SAYING) -> bool:
         """Whether `ns` is as large a share of the step."""
         return ns > 0 and ns >= share * self.step_ns
 
@@ -312,28 +312,28 @@ class RunSums(Struct, frozen=True, dict=True):
         return self.results.variants.step_ns(**changes)
 
 
-def most_rows(by_row: Mapping[str, int]) -> list[str]:
+def find_most_rows(by_row: Mapping[str, int]) -> list[str]:
     """The few rows, by their whole names, that are most of a figure; none where that takes many."""
-    rows = largest(by_row)
+    rows = largest_keys(by_row)
     most = sum(by_row[row] for row in rows)
     return rows if len(rows) <= LISTED and 2 * most > sum(by_row.values()) else []
 
 
-def stages_named(run: RunSums, numbers: Collection[int]) -> Who:
+def name_stages(run: RunSums, class_ids: Collection[int]) -> Who:
     """The ranks of these classes, as stages of a pipeline where they are all or most of such."""
-    ranks = ranks_named(run, numbers)
+    ranks = name_ranks(run, class_ids)
     if not run.simulation.program.pipelined or run.simulation.layout.pp == 1:
         return ranks
-    whole = whole_stages([one.stage for one in run.classes], numbers)
-    if whole is not None:
-        return Who(ranks.ranks, whole)
-    stages = {run.classes[number].stage for number in numbers}
+    whole_set = find_whole_stages([one.stage for one in run.classes], class_ids)
+    if whole_set is not None:
+        return Who(ranks.ranks, whole_set)
+    stages = {run.classes[class_id].stage for class_id in class_ids}
     count = sum(len(rank_class.ranks) for rank_class in run.classes if rank_class.stage in stages)
     if len(stages) == 1 and 2 * len(ranks.ranks) > count:
         return Who(ranks.ranks, RankSet.of(stages), is_most=True)
     return ranks
 
 
-def ranks_named(run: RunSums, numbers: Collection[int]) -> Who:
+def name_ranks(run: RunSums, class_ids: Collection[int]) -> Who:
     """The ranks of these classes."""
-    return Who(ranks_of(run.classes, numbers))
+    return Who(ranks_of(run.classes, class_ids))

@@ -6,27 +6,36 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
-from simcore.analysis.alike import alike
+from simcore.analysis.equal_ranks import find_equal
 from simcore.cluster import Dimension
 from simcore.collectives import NAMES, cell_name, collectives_of
 from simcore.diagnostics import printable
 from simcore.program.ops import PHASES, WG, CollectiveCost
 from simcore.records import NamedTuple, Struct
-from simcore.simulation import Simulation, optimizer_first
+from simcore.simulation import Simulation, runs_optimizer_first
 from simcore.sources.simulated import ACCOUNTS, EXPOSED_KINDS
 from simcore.trace.account_walk import accounts_of, track_accounts
 from simcore.trace.changes import Change
 from simcore.trace.run import means
-from simcore.units import byte_size, change_percent, duration, how_much, largest, listed_with, percent, plural
+from simcore.units import (
+    byte_size,
+    change_percent,
+    duration,
+    join_with_figures,
+    largest_keys,
+    percent,
+    plural,
+    share_word,
+)
 from simcore.words.sentences.model import (
     RunSums,
     Weighed,
     Who,
-    last_backward_ns,
-    late_reductions,
-    most_rows,
-    ranks_named,
-    stages_named,
+    find_last_backward_ns,
+    find_most_rows,
+    name_ranks,
+    name_stages,
+    sum_late_reductions,
 )
 from simcore.workload.model import base_name
 from simcore.workload.traffic import backward_unsent, parameters_sent
@@ -86,21 +95,22 @@ class Network(Waiting, frozen=True):
     @property
     def text(self) -> str:
         # What is late is of its kind, too: the rest is the other part of that.
-        called = {
-            kind: f"other {_of_kind(kind)}" if kind in self.late else _of_kind(kind) for kind in self.parts
+        kind_texts = {
+            kind: f"other {_kind_text(kind)}" if kind in self.late else _kind_text(kind)
+            for kind in self.parts
         }
         behind = "gradients after the last backward"
-        called[_LATE] = behind if "all" in self.late else f"{' and '.join(self.late)} {behind}"
+        kind_texts[_LATE] = behind if "all" in self.late else f"{' and '.join(self.late)} {behind}"
         by_size = sorted(self.parts.items(), key=lambda item: -item[1])
-        shares = [(percent(ns, self.step_ns), called[what]) for what, ns in by_size]
-        said = ", ".join(f"{share} % {what}" for share, what in shares if float(share))
-        return f"{self.waits('communication')}: {said}."
+        shares = [(percent(ns, self.step_ns), kind_texts[what]) for what, ns in by_size]
+        shares_text = ", ".join(f"{share} % {what}" for share, what in shares if float(share))
+        return f"{self.waits('communication')}: {shares_text}."
 
 
-def network(run: RunSums) -> Iterator[Network]:
+def find_network(run: RunSums) -> Iterator[Network]:
     """Speaks where the communication that compute waits for has several parts worth saying."""
-    parts = _parts(run)
-    if not _several(run, parts) or not run.simulation.parameters.comm_scale:
+    parts = _find_parts(run)
+    if not _has_several(run, parts) or not run.simulation.parameters.comm_scale:
         return
     late = tuple(
         kind for kind in EXPOSED_KINDS if any(sum(of_class.get(kind, {}).values()) for of_class in run.late)
@@ -113,24 +123,24 @@ def network(run: RunSums) -> Iterator[Network]:
     )  # fmt: skip
 
 
-def _parts(run: RunSums) -> dict[str, int]:
+def _find_parts(run: RunSums) -> dict[str, int]:
     """What is exposed on each rank, the mean of all, ns: by kind, gradients at the end told apart."""
     late = {
-        kind: run.mean(sum(of_class.get(kind, {}).values()) for of_class in run.late)
+        kind: run.mean_of_ranks_ns(sum(of_class.get(kind, {}).values()) for of_class in run.late)
         for kind in EXPOSED_KINDS
     }
     parts = {kind: run.mean_ns[f"exposed {kind}"] - late[kind] for kind in EXPOSED_KINDS}
     return {**parts, _LATE: sum(late.values())}
 
 
-def _several(run: RunSums, parts: dict[str, int]) -> bool:
-    return sum(run.worth(ns) for ns in parts.values()) > 1
+def _has_several(run: RunSums, parts: dict[str, int]) -> bool:
+    return sum(run.is_worth_saying(ns) for ns in parts.values()) > 1
 
 
-def _lost(run: RunSums, part: str) -> int:
+def _lost_ns(run: RunSums, part: str) -> int:
     """What a part of all communication costs: all that the network does where it alone is worth saying."""
-    parts = _parts(run)
-    alone = not _several(run, parts) and parts[part] == max(parts.values())
+    parts = _find_parts(run)
+    alone = not _has_several(run, parts) and parts[part] == max(parts.values())
     return run.network_ns if alone else min(parts[part], run.network_ns)
 
 
@@ -155,7 +165,7 @@ class MostWaited(Struct, frozen=True):
     who: Who | None
     megatron: str
 
-    def words(self, said_ns: int) -> str:
+    def words(self, stated_ns: int) -> str:
         """`, most for mlp_row (forward and input gradient all-reduce, 1.200 s)`. said_ns: the figure that the
         sentence has already.
         """
@@ -166,16 +176,16 @@ class MostWaited(Struct, frozen=True):
         begin = f", {self.how} for "
         # Who blames a row has to know that no trainer has it.
         if len(names) > 1:
-            sent = (
+            megatron_text = (
                 f"; layernorm sends 2 B of each parameter, Megatron {self.megatron}" if self.megatron else ""
             )
-            return f"{begin}{listed_with(names, figures, who)}{sent}"
+            return f"{begin}{join_with_figures(names, figures, who)}{megatron_text}"
         what = " and ".join(waits[0].collectives)
         # In the cell of an input gradient: of that it was asked how it is of all parameters.
         words = (
             f"{what} of 2 B of each parameter" if self.megatron else f"{' and '.join(waits[0].phases)} {what}"
         )
-        words += "" if not who and figures[0] == duration(said_ns) else f", {figures[0]}{who}"
+        words += "" if not who and figures[0] == duration(stated_ns) else f", {figures[0]}{who}"
         return f"{begin}{names[0]} ({words}{f'; Megatron sends {self.megatron}' if self.megatron else ''})"
 
 
@@ -208,14 +218,14 @@ class Exposed(Waiting, frozen=True):
         return f"{self.waits(f'other {what}' if self.has_late else what)}{most}."
 
 
-def exposed(run: RunSums) -> Iterator[Exposed]:
+def find_exposed(run: RunSums) -> Iterator[Exposed]:
     """Speaks of each kind of communication that compute waits for, as far as it is worth saying."""
     if not run.simulation.parameters.comm_scale:
         # What is left of free collectives is what a process takes to begin them.
         return
-    parts = _parts(run)
+    parts = _find_parts(run)
     for kind in EXPOSED_KINDS:
-        if not run.worth(parts[kind]):
+        if not run.is_worth_saying(parts[kind]):
             continue
         account = ACCOUNTS.index(f"exposed {kind}")
         late = [sum(kinds.get(kind, {}).values()) for kinds in run.late]
@@ -224,11 +234,20 @@ def exposed(run: RunSums) -> Iterator[Exposed]:
         ]
         cost_ns, is_standing = _cost_of_transfers(run, parts[kind]) if kind == "pp" else (None, False)
         yield Exposed(
-            step_ns=run.step_ns, ns=parts[kind], cause="network", lost_ns=max(cost_ns or 0, _lost(run, kind)),
-            exposed_ns=parts[kind], least_ns=min(of_class), most_ns=max(of_class), computes=run.computes,
-            kind=kind, has_late=parts[kind] < run.mean_ns[f"exposed {kind}"],
-            most=_most_waited(run, kind, of_class), cost_ns=cost_ns, is_standing=is_standing,
-        )  # fmt: skip
+            step_ns=run.step_ns,
+            ns=parts[kind],
+            cause="network",
+            lost_ns=max(cost_ns or 0, _lost_ns(run, kind)),
+            exposed_ns=parts[kind],
+            least_ns=min(of_class),
+            most_ns=max(of_class),
+            computes=run.computes,
+            kind=kind,
+            has_late=parts[kind] < run.mean_ns[f"exposed {kind}"],
+            most=_find_most_waited(run, kind, of_class),
+            cost_ns=cost_ns,
+            is_standing=is_standing,
+        )
 
 
 def _cost_of_transfers(run: RunSums, ns: int) -> tuple[int | None, bool]:
@@ -245,61 +264,67 @@ def _cost_of_transfers(run: RunSums, ns: int) -> tuple[int | None, bool]:
     return cost_ns, _explains(stood_ns, cost_ns - ns)
 
 
-def _of_kind(kind: str) -> str:
+def _kind_text(kind: str) -> str:
     """A kind of communication behind its share: `tp`, `collectives of all ranks`."""
     return collectives_of(kind) if kind == "all" else kind
 
 
-def _most_waited(run: RunSums, kind: str, of_class: Sequence[int]) -> MostWaited | None:
+def _find_most_waited(run: RunSums, kind: str, of_class: Sequence[int]) -> MostWaited | None:
     """The layers that are waited for longest, by the rows that are most of it where it is one layer. Without
     what is late. of_class: the wait of each class.
     """
-    number = max(range(len(of_class)), key=lambda n: (of_class[n], -n))
+    longest_class = max(range(len(of_class)), key=lambda n: (of_class[n], -n))
     name_of: Callable[[str], str] = base_name
-    waits = _by_row(run, number, kind, name_of)
+    waits = _sum_by_row(run, longest_class, kind, name_of)
     if len(waits) == 1:
-        of_rows = _by_row(run, number, kind, str)
-        if most_rows({name: wait.ns for name, wait in of_rows.items()}):
+        of_rows = _sum_by_row(run, longest_class, kind, str)
+        if find_most_rows({name: wait.ns for name, wait in of_rows.items()}):
             waits, name_of = of_rows, str
-    longest = largest({name: wait.ns for name, wait in waits.items()})
+    longest = largest_keys({name: wait.ns for name, wait in waits.items()})
     if not longest:
         return None
     who = None
     # Where ranks differ by a twentieth at most, who waits most is nobody's fault.
     if 20 * (max(of_class) - min(of_class)) > max(of_class):
-        as_long = alike(of_class, of_class[number])
+        as_long = find_equal(of_class, of_class[longest_class])
         most = [waits[name] for name in longest]
         same = [
-            row for row in as_long if [_by_row(run, row, kind, name_of).get(name) for name in longest] == most
+            row
+            for row in as_long
+            if [_sum_by_row(run, row, kind, name_of).get(name) for name in longest] == most
         ]
-        who = ranks_named(run, same)
-    how = how_much(sum(waits[name].ns for name in longest), of_class[number])
+        who = name_ranks(run, same)
+    how = share_word(sum(waits[name].ns for name in longest), of_class[longest_class])
     if how != "most":
-        how = how_much(run.mean(_of_names(run, kind, name_of, longest)), run.mean(of_class))
+        how = share_word(
+            run.mean_of_ranks_ns(_sum_by_class(run, kind, name_of, longest)), run.mean_of_ranks_ns(of_class)
+        )
     megatron = parameters_sent(run.simulation.workload) if "layernorm" in longest else ""
     return MostWaited({name: waits[name] for name in longest}, how, who, megatron)
 
 
-def _of_names(run: RunSums, kind: str, name_of: Callable[[str], str], names: list[str]) -> list[int]:
+def _sum_by_class(run: RunSums, kind: str, name_of: Callable[[str], str], names: list[str]) -> list[int]:
     """What each class waits for rows of these names."""
-    first = run.simulation.timeline.first_alike
-    known = {number: _by_row(run, number, kind, name_of) for number in set(first)}
-    return [sum(wait.ns for name, wait in known[number].items() if name in names) for number in first]
+    first = run.simulation.timeline.first_equal_class
+    waits_by_class = {class_id: _sum_by_row(run, class_id, kind, name_of) for class_id in set(first)}
+    return [
+        sum(wait.ns for name, wait in waits_by_class[class_id].items() if name in names) for class_id in first
+    ]
 
 
-def _by_row(run: RunSums, number: int, kind: str, name_of: Callable[[str], str]) -> dict[str, RowWait]:
+def _sum_by_row(run: RunSums, class_id: int, kind: str, name_of: Callable[[str], str]) -> dict[str, RowWait]:
     """What a class waits for a kind of communication that is not late, by what `name_of` makes of the name of
     the row.
     """
     simulation = run.simulation
     program, names = simulation.program, simulation.workload.name
-    accounts, late = run.accounts[number], run.late[number].get(kind, {})
+    accounts, late = run.accounts[class_id], run.late[class_id].get(kind, {})
     account = ACCOUNTS.index(f"exposed {kind}")
     waits: dict[str, RowWait] = {}
     for segment, segment_account in enumerate(accounts.account):
         if segment_account != account:
             continue
-        of, op = simulation.trace.span_of(number, accounts.op[segment])
+        of, op = simulation.trace.span_of(class_id, accounts.op[segment])
         ops = simulation.timeline.stage_program(of).ops
         if ops.row[op] < 0 or op in late:
             continue
@@ -365,8 +390,8 @@ class LateGradients(Weighed, frozen=True):
     after_ns: int
     lasting_ns: int
     equal: int
-    comes: bool
-    is_piece: bool
+    is_all_after: bool
+    is_split: bool
     after_optimizer: bool
     whom: Whom
     flags: str
@@ -391,15 +416,15 @@ class LateGradients(Weighed, frozen=True):
         # Where a part of it lies beside the backward, it does not come after it: it ends there.
         if self.count == 1:
             # With --overlap-grad-reduce the others have been sent: it read as if nothing was.
-            whose = "The last piece of the gradient" if self.is_piece else "The gradient"
-            return f"{whose} {collective} ({what}) {'comes' if self.comes else 'ends'}"
+            whose = "The last piece of the gradient" if self.is_split else "The gradient"
+            return f"{whose} {collective} ({what}) {'comes' if self.is_all_after else 'ends'}"
         # Its first part may lie beside the backward.
         after, whole = duration(self.after_ns), duration(self.lasting_ns)
         time = after if after == whole else f"{after} of {whole}"
         longest = f"the {collective} longest ({what}, {time})"
         if self.equal:
             longest = f"longest of them the {collective} and {self.equal} more ({what}, {time} each)"
-        return f"{self.count} gradient collectives, {longest}, {'come' if self.comes else 'end'}"
+        return f"{self.count} gradient collectives, {longest}, {'come' if self.is_all_after else 'end'}"
 
     def _on_whom(self) -> str:
         """`900.4 ms (5.7 %) on ranks 5, 13, behind a slow link, and 228.3 ms on the others`; `up to` it where
@@ -428,19 +453,19 @@ class LateGradients(Weighed, frozen=True):
         return f", since {after}{slower}"
 
 
-def late_gradients(run: RunSums) -> Iterator[LateGradients]:
+def find_late_gradients(run: RunSums) -> Iterator[LateGradients]:
     """Speaks of gradient reductions that end the step. Silent on what an overlap gives where compute is not
     modelled: it would lie beside other communication.
     """
     sums = [sum(sum(ops.values()) for ops in kinds.values()) for kinds in run.late]
-    if not run.worth(run.mean(sums), 0.005):
+    if not run.is_worth_saying(run.mean_of_ranks_ns(sums), 0.005):
         return
     simulation = run.simulation
     # Of ranks that have as good as most those that end last: it is theirs that the step waits for.
     finish = simulation.timeline.times.finish
-    most = max(_with_most(sums), key=lambda number: (finish[number], sums[number], -number))
+    most = max(_with_most(sums), key=lambda class_id: (finish[class_id], sums[class_id], -class_id))
     ops, start, end = simulation.timeline.columns(most)
-    last = last_backward_ns(simulation, most, run.accounts[most])
+    last = find_last_backward_ns(simulation, most, run.accounts[most])
     # All that it takes then: the accounts give what runs beside another one to one of the two.
     reductions = [
         (end[op] - max(start[op], last), kind, op) for kind, late in run.late[most].items() for op in late
@@ -453,46 +478,55 @@ def late_gradients(run: RunSums) -> Iterator[LateGradients]:
     other = run.step_with(**changes) if changes else None
     # What makes the step longer is no advice.
     saved_ns = max(run.step_ns - other, 0) if other is not None else 0
-    in_pieces = simulation.parameters.overlap_grad_reduce
+    has_splits = simulation.parameters.overlap_grad_reduce
     yield LateGradients(
-        step_ns=run.step_ns, ns=max(sums), cause="late gradients", lost_ns=_lost(run, _LATE),
-        saved_ns=saved_ns, count=len(reductions),
+        step_ns=run.step_ns,
+        ns=max(sums),
+        cause="late gradients",
+        lost_ns=_lost_ns(run, _LATE),
+        saved_ns=saved_ns,
+        count=len(reductions),
         collective=NAMES[str(simulation.workload.wg.collective[row])],
-        row=base_name(simulation.workload.name[row]), kind=kind, bytes=cost.bytes,
-        after_ns=ns, lasting_ns=end[op] - start[op],
+        row=base_name(simulation.workload.name[row]),
+        kind=kind,
+        bytes=cost.bytes,
+        after_ns=ns,
+        lasting_ns=end[op] - start[op],
         equal=sum(other == ns for other, _, _ in reductions) - 1,
         # What waits for its turn there takes longer than it lasts.
-        comes=all(duration(ns) == duration(end[op] - start[op]) for ns, _, op in reductions),
-        is_piece=in_pieces and cost.bytes < simulation.workload.wg.bytes[row],
-        after_optimizer=not simulation.program.has_pipeline_schedule and optimizer_first(simulation.workload),
-        whom=_whom(run, sums, most), flags=Change(changes).flags if saved_ns else "",
+        is_all_after=all(duration(ns) == duration(end[op] - start[op]) for ns, _, op in reductions),
+        is_split=has_splits and cost.bytes < simulation.workload.wg.bytes[row],
+        after_optimizer=not simulation.program.has_pipeline_schedule
+        and runs_optimizer_first(simulation.workload),
+        whom=_find_affected(run, sums, most),
+        flags=Change(changes).flags if saved_ns else "",
         hidden_step_ns=run.step_ns - saved_ns,
-        left=_left(run, sums, saved_ns, changes) if saved_ns else None,
-    )  # fmt: skip
+        left=_find_remainder(run, sums, saved_ns, changes) if saved_ns else None,
+    )
 
 
 def _with_most(sums: Sequence[int]) -> list[int]:
     """The classes that have as good as most late."""
-    return largest(dict(enumerate(sums)))
+    return largest_keys(dict(enumerate(sums)))
 
 
-def _left(run: RunSums, sums: Sequence[int], saved_ns: int, changes: dict[str, Any]) -> Left | None:
+def _find_remainder(run: RunSums, sums: Sequence[int], saved_ns: int, changes: dict[str, Any]) -> Left | None:
     """Why a flag saves less than is late on the ranks that end the step; None where it saves most of it, and
     where what it leaves there is not why.
     """
     simulation = run.simulation
     finish = simulation.timeline.times.finish
-    number = max(range(len(sums)), key=lambda number: (finish[number], sums[number], -number))
-    other = _late_with(run, number, **changes) if saved_ns < _MOST_GAIN * sums[number] else None
-    if other is None or other.ns < (1 - _MOST_GAIN) * sums[number]:
+    class_id = max(range(len(sums)), key=lambda class_id: (finish[class_id], sums[class_id], -class_id))
+    other = _sum_late_with(run, class_id, **changes) if saved_ns < _MOST_GAIN * sums[class_id] else None
+    if other is None or other.ns < (1 - _MOST_GAIN) * sums[class_id]:
         return None
-    hidden_ns = sums[number] - other.ns
-    later_ns = other.last_backward_ns - last_backward_ns(simulation, number, run.accounts[number])
-    who = None if duration(sums[number]) == duration(max(sums)) else stages_named(run, [number])
+    hidden_ns = sums[class_id] - other.ns
+    later_ns = other.last_backward_ns - find_last_backward_ns(simulation, class_id, run.accounts[class_id])
+    who = None if duration(sums[class_id]) == duration(max(sums)) else name_stages(run, [class_id])
     if _explains(hidden_ns, saved_ns):
         return Left(other.ns, who)
     # Rows of a model count what NCCL takes of compute.
-    slower_ns = other.compute_ns - sum(run.accounts[number].compute_ns().values())
+    slower_ns = other.compute_ns - sum(run.accounts[class_id].compute_ns().values())
     if slower_ns > 0 and _explains(hidden_ns - slower_ns, saved_ns):
         return Left(other.ns, who, slower_ns=slower_ns)
     # Reductions that share ports with what compute waits for hold it up.
@@ -525,50 +559,50 @@ class _LateSums(Struct, frozen=True):
     compute_ns: int
 
 
-def _late_with(run: RunSums, number: int, **changes: Any) -> _LateSums | None:
+def _sum_late_with(run: RunSums, class_id: int, **changes: Any) -> _LateSums | None:
     """What the ranks of a class have late in the run with these parameters; None where that would take long
     to know.
     """
     other = run.results.variants.run(**changes)
     if other is None:
         return None
-    again = other.timeline.folding.class_of(run.classes[number].ranks.first)
+    again = other.timeline.folding.class_of(run.classes[class_id].ranks.first)
     accounts = track_accounts(other.trace, again)
-    reductions = late_reductions(other, again, accounts)
+    reductions = sum_late_reductions(other, again, accounts)
     ns = sum(sum(ops.values()) for ops in reductions.values())
-    return _LateSums(ns, last_backward_ns(other, again, accounts), sum(accounts.compute_ns().values()))
+    return _LateSums(ns, find_last_backward_ns(other, again, accounts), sum(accounts.compute_ns().values()))
 
 
-def _whom(run: RunSums, sums: Sequence[int], most: int) -> Whom:
+def _find_affected(run: RunSums, sums: Sequence[int], most: int) -> Whom:
     """Those that have as good as most late, `most` among them, and what the others have where that is much
     less.
     """
     words, same = [duration(ns) for ns in sums], _with_most(sums)
-    least_ns = min(sums[number] for number in same)
+    least_ns = min(sums[class_id] for class_id in same)
     ranks = [len(rank_class.ranks) for rank_class in run.classes]
     # By what is written down, how many of the other ranks have it.
-    rest: dict[str, int] = {}
-    for number, (word, count) in enumerate(zip(words, ranks, strict=True)):
-        if number not in same:
-            rest[word] = rest.get(word, 0) + count
-    if not rest:
+    ranks_by_text: dict[str, int] = {}
+    for class_id, (word, count) in enumerate(zip(words, ranks, strict=True)):
+        if class_id not in same:
+            ranks_by_text[word] = ranks_by_text.get(word, 0) + count
+    if not ranks_by_text:
         return Whom(least_ns)
     # The rank in the middle has the usual figure.
-    by_size = sorted(range(len(sums)), key=lambda number: sums[number])
-    up_to = accumulate(ranks[number] for number in by_size)
-    middle = next(number for number, count in zip(by_size, up_to, strict=True) if 2 * count >= sum(ranks))
+    by_size = sorted(range(len(sums)), key=lambda class_id: sums[class_id])
+    up_to = accumulate(ranks[class_id] for class_id in by_size)
+    middle = next(class_id for class_id, count in zip(by_size, up_to, strict=True) if 2 * count >= sum(ranks))
     if sums[middle] > _NEARLY * max(sums):
         return Whom(least_ns, is_nearly=True)
     links = run.simulation.parameters.slow_link
-    without = _late_with(run, most, slow_link=()) if links else None
+    without = _sum_late_with(run, most, slow_link=()) if links else None
     is_slow = without is not None and without.ns <= _NEARLY * sums[most]
     usual_ns = None
-    if len(rest) == 1:
-        usual_ns = next(ns for number, ns in enumerate(sums) if number not in same)
-    elif 2 * rest.get(words[middle], 0) > sum(ranks):
+    if len(ranks_by_text) == 1:
+        usual_ns = next(ns for class_id, ns in enumerate(sums) if class_id not in same)
+    elif 2 * ranks_by_text.get(words[middle], 0) > sum(ranks):
         usual_ns = sums[middle]
-    who = stages_named(run, same)
-    return Whom(least_ns, who=who, usual_ns=usual_ns, is_rest=len(rest) == 1, is_slow=is_slow)
+    who = name_stages(run, same)
+    return Whom(least_ns, who=who, usual_ns=usual_ns, is_rest=len(ranks_by_text) == 1, is_slow=is_slow)
 
 
 class Unsent(NamedTuple):
@@ -598,9 +632,9 @@ class FreeCommunication(Weighed, frozen=True):
             less = ", as ranks wait less for each other, too" if self.waits_less else ""
             return f"With all communication free the step would be {self.change(self.ns)}{less}."
         text = f"The network is not the cause: without it the step is {self.change(self.ns)}"
-        return f"{text}{'' if self.unsent is None else self._unsent(self.unsent)}."
+        return f"{text}{'' if self.unsent is None else self._unsent_text(self.unsent)}."
 
-    def _unsent(self, unsent: Unsent) -> str:
+    def _unsent_text(self, unsent: Unsent) -> str:
         """In two rows of a small screen: what speaks against a verdict is not cut off. What it is worth comes
         before whose it is, which a note has too.
         """
@@ -610,11 +644,11 @@ class FreeCommunication(Weighed, frozen=True):
             change = change_percent(self.step_ns, unsent.sent_ns)
             return f", but {rows} {send} nothing backward (if {it} did: {duration(unsent.sent_ns)}, {change})"
         names = [printable(name, 32) for name in unsent.names]
-        named = ", ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} others"
-        return f", but {rows} ({named}) {send} nothing backward"
+        names_text = ", ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} others"
+        return f", but {rows} ({names_text}) {send} nothing backward"
 
 
-def free_communication(run: RunSums) -> Iterator[FreeCommunication]:
+def find_free_communication(run: RunSums) -> Iterator[FreeCommunication]:
     """Speaks of a run that computes where that step is known."""
     other, workload = run.without_network_ns, run.simulation.workload
     if other is None or not workload.has_compute:
@@ -622,10 +656,10 @@ def free_communication(run: RunSums) -> Iterator[FreeCommunication]:
     rows = backward_unsent(workload)
     names = tuple(dict.fromkeys(base_name(workload.name[row]) for row in rows))
     yield FreeCommunication(
-        step_ns=run.step_ns, ns=other, is_cause=run.worth(run.network_ns, _CAUSE),
+        step_ns=run.step_ns, ns=other, is_cause=run.is_worth_saying(run.network_ns, _CAUSE),
         # More than any rank waits for communication: the rest is what they wait for each other meanwhile.
         waits_less=run.network_ns > _MUCH_MORE * max(account.all_exposed_ns for account in run.accounts),
-        unsent=Unsent(len(rows), names, run.results.backward_sent_ns) if rows else None,
+        unsent=Unsent(len(rows), names, run.results.with_backward_sends_ns) if rows else None,
     )  # fmt: skip
 
 
@@ -642,18 +676,18 @@ class BusyPort(Weighed, frozen=True):
 
     rule = "busy-port"
 
-    number: int
+    dimension_id: int
     dimension: Dimension
     who: Who
     kinds: tuple[KindLoad, ...]
 
     @property
     def text(self) -> str:
-        how = how_much(sum(load.busy_ns for load in self.kinds), self.ns)
-        named = [_of_kind(load.kind) for load in self.kinds]
-        whose = listed_with(named, [byte_size(load.bytes) for load in self.kinds])
+        how = share_word(sum(load.busy_ns for load in self.kinds), self.ns)
+        kind_texts = [_kind_text(load.kind) for load in self.kinds]
+        whose = join_with_figures(kind_texts, [byte_size(load.bytes) for load in self.kinds])
         text = (
-            f"The ports of dimension {self.number} ({self.dimension.text()}) are busy "
+            f"The ports of dimension {self.dimension_id} ({self.dimension.text()}) are busy "
             f"{percent(self.ns, self.step_ns)} % of the step on {self.who.inside}, {how} with {whose}"
         )
         if self.ns > self.step_ns:
@@ -661,18 +695,18 @@ class BusyPort(Weighed, frozen=True):
         return f"{text}."
 
 
-def busy_port(run: RunSums) -> Iterator[BusyPort]:
+def find_busy_port(run: RunSums) -> Iterator[BusyPort]:
     """Speaks of ports that are busy half of the step, or with more than they can carry."""
     uses = run.results.dimensions
     use = max(uses, key=lambda use: (use.busy_ns, -use.index), default=None)
-    if use is None or not run.worth(use.busy_ns, 0.5):
+    if use is None or not run.is_worth_saying(use.busy_ns, 0.5):
         return
-    kinds = largest({kind: load.busy_ns for kind, load in use.by_kind.items()})
+    kinds = largest_keys({kind: load.busy_ns for kind, load in use.by_kind.items()})
     every = run.results.class_uses
     loads = [{key: load for key, load in class_use.items() if key[0] == use.index} for class_use in every]
-    as_busy = [number for number, load in enumerate(loads) if load == loads[use.rank_class]]
+    as_busy = [class_id for class_id, load in enumerate(loads) if load == loads[use.rank_class]]
     yield BusyPort(
-        step_ns=run.step_ns, ns=use.busy_ns, number=use.index,
-        dimension=run.simulation.cluster.dims[use.index], who=ranks_named(run, as_busy),
+        step_ns=run.step_ns, ns=use.busy_ns, dimension_id=use.index,
+        dimension=run.simulation.cluster.dims[use.index], who=name_ranks(run, as_busy),
         kinds=tuple(KindLoad(kind, use.by_kind[kind].busy_ns, use.by_kind[kind].bytes) for kind in kinds),
     )  # fmt: skip

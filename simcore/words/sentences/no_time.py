@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from simcore.executing.executed import NO_PRICES
+from simcore.executing.execution_result import NO_PRICES
 from simcore.words.rules import Sentence
 
 if TYPE_CHECKING:
-    from simcore.executing.ran import RanTraces
+    from simcore.executing.execution_analysis import ExecutionAnalysis
 
 
 class NoTime(Sentence, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ class NoPrice(Sentence, frozen=True, kw_only=True):
         return f"{self.note[0].upper()}{self.note[1:]}."
 
 
-def no_time(results: RanTraces) -> Iterator[Sentence]:
+def find_no_time(results: ExecutionAnalysis) -> Iterator[Sentence]:
     """Speaks of a step of 0 ns, and of what is known to be the cause."""
     yield NoTime()
     for note in results.executed.diagnostics:

@@ -11,23 +11,23 @@ from simcore.kernel_names import short_name
 from simcore.names import GROUP_KINDS
 from simcore.ranks import RankSet
 from simcore.trace.critical_path import path_parts
-from simcore.units import duration, how_much, largest, listed_with, percent, plural
+from simcore.units import duration, join_with_figures, largest_keys, percent, plural, share_word
 from simcore.words.rules import Sentence
 
 if TYPE_CHECKING:
-    from simcore.executing.ran import RanTraces
+    from simcore.executing.execution_analysis import ExecutionAnalysis
 
-_NAMES = 2
+_MOST_NAMES = 2
 # Of groups of which nobody says what they are.
-_UNKNOWN = "comm"
+_UNKNOWN_GROUP = "comm"
 # What has no group of its own, in words; where another group has all ranks, what singles it out.
-_EVERY, _MESSAGES, _COLLECTIVES = "all ranks", "messages", "collectives"
-_WHOSE = {
-    _EVERY: "that of all ranks together",
+_ALL_RANKS, _MESSAGES, _COLLECTIVES = "all ranks", "messages", "collectives"
+_GROUP_TEXTS = {
+    _ALL_RANKS: "that of all ranks together",
     "alone": "what ranks do by themselves",
     _MESSAGES: "messages",
 }
-_UNNAMED = "that of collectives that name no group"
+_UNNAMED_TEXT = "that of collectives that name no group"
 
 
 class PathIs(Sentence, frozen=True, kw_only=True):
@@ -58,12 +58,12 @@ class PathIs(Sentence, frozen=True, kw_only=True):
         return f"{words}."
 
 
-def path_is(results: RanTraces) -> Iterator[PathIs]:
+def find_path_names(results: ExecutionAnalysis) -> Iterator[PathIs]:
     """Speaks of every run; of nodes of one name alone by that name."""
     by_pattern: dict[str, int] = {}
     names: dict[str, set[str]] = {}
-    for track, place, ns in results.critical_path:
-        node = results.path_source.name(track, place)
+    for track, node_id, ns in results.critical_path:
+        node = results.path_source.name(track, node_id)
         pattern = pattern_of(node)
         by_pattern[pattern] = by_pattern.get(pattern, 0) + ns
         names.setdefault(pattern, set()).add(node)
@@ -74,9 +74,9 @@ def path_is(results: RanTraces) -> Iterator[PathIs]:
     most = sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))
     yield PathIs(
         step_ns=results.step_time_ns,
-        ns_of=dict(most[:_NAMES]),
-        others=len(most[_NAMES:]),
-        others_ns=max((ns for _, ns in most[_NAMES:]), default=0),
+        ns_of=dict(most[:_MOST_NAMES]),
+        others=len(most[_MOST_NAMES:]),
+        others_ns=max((ns for _, ns in most[_MOST_NAMES:]), default=0),
     )
 
 
@@ -89,47 +89,50 @@ class PathCommunication(Sentence, frozen=True, kw_only=True):
     rule = "path-communication"
 
     step_ns: int
-    by: Literal["group", "kind", "messages"]
+    grouping: Literal["group", "kind", "messages"]
     ns_of: dict[str, int]
     is_alone: bool = False
-    names_all: bool = False
+    has_group_of_all: bool = False
 
     @property
     def text(self) -> str:
         whole_ns = sum(self.ns_of.values())
         if self.is_alone:
-            return f"Communication on the critical path takes {self._figure(whole_ns)}."
-        most = largest(self.ns_of)
-        how = how_much(sum(self.ns_of[name] for name in most), whole_ns)
+            return f"Communication on the critical path takes {self._figure_text(whole_ns)}."
+        most = largest_keys(self.ns_of)
+        share_text = share_word(sum(self.ns_of[name] for name in most), whole_ns)
         begin = "Of the communication on the critical path most is"
-        if how != "most":
-            begin = f"{how.capitalize()} communication on the critical path is"
-        whose, figures = [*map(self._whose, most)], [self._figure(self.ns_of[name]) for name in most]
+        if share_text != "most":
+            begin = f"{share_text.capitalize()} communication on the critical path is"
+        group_texts, figures = (
+            [*map(self._group_text, most)],
+            [self._figure_text(self.ns_of[name]) for name in most],
+        )
         if len(most) == 1:
-            return f"{begin} {whose[0]}: {figures[0]}."
-        return f"{begin} {listed_with(whose, figures)}."
+            return f"{begin} {group_texts[0]}: {figures[0]}."
+        return f"{begin} {join_with_figures(group_texts, figures)}."
 
-    def _whose(self, name: str) -> str:
-        if self.by == "kind":
+    def _group_text(self, name: str) -> str:
+        if self.grouping == "kind":
             return "transfers between stages" if name == "pp" else f"{name} collectives"
-        if self.by == "messages" or (name == _EVERY and self.names_all):
-            return _UNNAMED if name == _EVERY else name
-        return _WHOSE.get(name) or f"that of {printable(name, 40)}"
+        if self.grouping == "messages" or (name == _ALL_RANKS and self.has_group_of_all):
+            return _UNNAMED_TEXT if name == _ALL_RANKS else name
+        return _GROUP_TEXTS.get(name) or f"that of {printable(name, 40)}"
 
-    def _figure(self, ns: int) -> str:
+    def _figure_text(self, ns: int) -> str:
         return f"{duration(ns)}, {percent(ns, self.step_ns)} % of the step"
 
 
-def path_communication(results: RanTraces) -> Iterator[PathCommunication]:
+def find_path_communication(results: ExecutionAnalysis) -> Iterator[PathCommunication]:
     """Speaks of a path with communication; not where that has been said with what the path is. Of a kind of
     groups where all kinds are known, else of a group, as one kind has many.
     """
     step_ns, table = results.step_time_ns, results.group_table
-    kinds = {name: ns for name, ns in _sums(results, "kind").items() if name in GROUP_KINDS}
-    if len(kinds) > 1 and _UNKNOWN not in kinds:
-        yield PathCommunication(step_ns=step_ns, by="kind", ns_of=kinds)
+    kinds = {name: ns for name, ns in _sum_path(results, "kind").items() if name in GROUP_KINDS}
+    if len(kinds) > 1 and _UNKNOWN_GROUP not in kinds:
+        yield PathCommunication(step_ns=step_ns, grouping="kind", ns_of=kinds)
         return
-    groups = {name: ns for name, ns in _sums(results, "group").items() if name not in ("compute", "cpu")}
+    groups = {name: ns for name, ns in _sum_path(results, "group").items() if name not in ("compute", "cpu")}
     whole_ns, messages_ns = sum(groups.values()), groups.get(_MESSAGES, 0)
     is_alone = len(groups) == 1 and (len(table) == 1 or messages_ns > 0)
     if not groups or (is_alone and whole_ns == step_ns):
@@ -138,19 +141,19 @@ def path_communication(results: RanTraces) -> Iterator[PathCommunication]:
     if messages_ns >= max(groups.values()) and whole_ns - messages_ns > messages_ns:
         # Many groups with less each are more than messages all the same.
         ns_of = {_COLLECTIVES: whole_ns - messages_ns, _MESSAGES: messages_ns}
-        yield PathCommunication(step_ns=step_ns, by="messages", ns_of=ns_of)
+        yield PathCommunication(step_ns=step_ns, grouping="messages", ns_of=ns_of)
         return
-    every = RankSet.of(results.ranks).text()
+    all_ranks = RankSet.of(results.ranks).text()
     yield PathCommunication(
         step_ns=step_ns,
-        by="group",
+        grouping="group",
         ns_of=groups,
         is_alone=is_alone and not messages_ns,
-        names_all=any(use.group != _EVERY and use.ranks == every for use in table),
+        has_group_of_all=any(use.group != _ALL_RANKS and use.ranks == all_ranks for use in table),
     )
 
 
-def _sums(results: RanTraces, by: str) -> dict[str, int]:
+def _sum_path(results: ExecutionAnalysis, by: str) -> dict[str, int]:
     """What the path is of each part, ns; without those of 0."""
     sums: dict[str, int] = {}
     for part, ns in path_parts(results.critical_path, results.path_source, by):

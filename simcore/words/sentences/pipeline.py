@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simcore.analysis.alike import alike
-from simcore.analysis.blocks import UnequalBlocks, line_words, surplus_blocks, unequal_blocks
+from simcore.analysis.blocks import UnequalBlocks, find_surplus_blocks, find_unequal_blocks, format_lines
+from simcore.analysis.equal_ranks import find_equal
 from simcore.program.schedules import SCHEDULES
 from simcore.records import NamedTuple
 from simcore.trace.changes import Change
-from simcore.units import change_percent, duration, listed, plural
-from simcore.words.sentences.model import GRADIENT_KINDS, RunSums, Weighed, Who, stages_named
+from simcore.units import change_percent, duration, join_names, plural
+from simcore.words.sentences.model import GRADIENT_KINDS, RunSums, Weighed, Who, name_stages
 
 # The count of slots is said where it gives the time that was lost as closely as this.
 _SLOTS_WITHIN = 0.1
 # Accounts of what each rank does once in a step.
 _OUTSIDE_PASSES = ("compute opt", *(f"exposed {kind}" for kind in GRADIENT_KINDS))
 # Blocks that a header does not ask for whose layers are named.
-_NAMED = 4
+_MOST_NAMED = 4
 # Ranks that wait this share of the longest wait are named with who waits longest.
 _AS_LONG = 0.99
 
@@ -66,7 +66,7 @@ class Bubble(Weighed, frozen=True):
     who: Who | None
     stages: int
     slots: Slots | None
-    alike: str
+    equal_in: str
     is_assumed: bool
     other_ns: int | None
 
@@ -82,8 +82,8 @@ class Bubble(Weighed, frozen=True):
             mean = self.figure(self.mean_ns)
             text = f"Ranks wait {mean} for other stages on average, {self.who.inside} longest, {longest}"
         text += "" if self.slots is None else f": {self.slots.words}"
-        if self.alike:
-            how = "compute alike" if self.alike == "compute" else "run the same collectives"
+        if self.equal_in:
+            how = "compute alike" if self.equal_in == "compute" else "run the same collectives"
             text += f"{'. All' if self.slots is None else '; all'} stages {how}{self._assumed()}"
         return f"{text}."
 
@@ -99,26 +99,26 @@ class Bubble(Weighed, frozen=True):
         return f"{on_each} (on first and last alone: {change})"
 
 
-def bubble(run: RunSums) -> Iterator[Bubble]:
+def find_bubble(run: RunSums) -> Iterator[Bubble]:
     """Speaks of a pipeline where bubble and idle of the mean rank are worth saying."""
     lost = run.mean_ns["bubble"] + run.mean_ns["idle"] if run.simulation.program.pipelined else 0
     bubbles = [account.bubble_ns for account in run.accounts]
     worst = max(bubbles)
-    if not run.worth(lost) or not worst:
+    if not run.is_worth_saying(lost) or not worst:
         return
-    longest = [number for number, ns in enumerate(bubbles) if ns >= _AS_LONG * worst]
-    alike_in = "compute" if run.stages_alike else ""
+    longest = [class_id for class_id, ns in enumerate(bubbles) if ns >= _AS_LONG * worst]
+    equal_in = "compute" if run.has_equal_stages else ""
     if not run.computes:
         # Placeholders are alike whatever a stage does.
-        alike_in = "collectives" if run.same_collectives else ""
+        equal_in = "collectives" if run.has_same_collectives else ""
     # Of so little compute they would be alike by any layout: see `stages_alike`.
     little = 100 * run.results.assumed_compute_ns <= max(run.stage_busy_ns)
     yield Bubble(
         step_ns=run.step_ns, ns=worst, cause="bubble", lost_ns=run.bubble_ns, mean_ns=run.mean_ns["bubble"],
-        least_ns=min(bubbles[number] for number in longest),
-        who=None if len(longest) == len(bubbles) else stages_named(run, longest),
-        stages=run.simulation.layout.pp, slots=_slots(run, lost), alike=alike_in,
-        is_assumed=run.results.layout_assumed and not (run.computes and little),
+        least_ns=min(bubbles[class_id] for class_id in longest),
+        who=None if len(longest) == len(bubbles) else name_stages(run, longest),
+        stages=run.simulation.layout.pp, slots=_slots(run, lost), equal_in=equal_in,
+        is_assumed=run.results.is_layout_assumed and not (run.computes and little),
         other_ns=run.results.other_layout_ns,
     )  # fmt: skip
 
@@ -140,7 +140,7 @@ def _slots(run: RunSums, lost: int) -> Slots | None:
     if abs(lost - expected) <= _SLOTS_WITHIN * expected:
         return slots
     needs_chunks = program.schedule in SCHEDULES and SCHEDULES[program.schedule].chunks is None
-    if _uneven(run) is None or (needs_chunks and program.virtual_stages < 2):
+    if _find_uneven(run) is None or (needs_chunks and program.virtual_stages < 2):
         # One chunk is nothing to interleave, and no example of what would be.
         return None
     return slots._replace(is_uneven=True)
@@ -163,10 +163,10 @@ class UnbalancedStages(Weighed, frozen=True):
         )
 
 
-def unbalanced(run: RunSums) -> Iterator[UnbalancedStages]:
+def find_unbalanced(run: RunSums) -> Iterator[UnbalancedStages]:
     """Speaks where the busiest stage computes so much more than the mean of all."""
     busy, excess = run.stage_busy_ns, run.unbalanced_ns
-    if run.worth(excess):
+    if run.is_worth_saying(excess):
         most = busy.index(max(busy))
         others = [ns for stage, ns in enumerate(busy) if stage != most]
         yield UnbalancedStages(
@@ -188,12 +188,12 @@ class Idle(Weighed, frozen=True):
         return f"{self.who.words} {are} done {self.figure(self.ns)} before the step ends."
 
 
-def idle(run: RunSums) -> Iterator[Idle]:
+def find_idle(run: RunSums) -> Iterator[Idle]:
     """Speaks of a twentieth of the step on, where no queue makes ranks wait."""
     idle_ns = [account.idle_ns for account in run.accounts]
     worst = max(idle_ns)
-    if run.worth(worst, 0.05) and not run.simulation.program.queued:
-        yield Idle(step_ns=run.step_ns, ns=worst, who=stages_named(run, alike(idle_ns, worst)))
+    if run.is_worth_saying(worst, 0.05) and not run.simulation.program.queued:
+        yield Idle(step_ns=run.step_ns, ns=worst, who=name_stages(run, find_equal(idle_ns, worst)))
 
 
 class UnequalMicrobatches(Weighed, frozen=True):
@@ -211,8 +211,8 @@ class UnequalMicrobatches(Weighed, frozen=True):
     def text(self) -> str:
         most, least, factor = self.blocks
         longer, shorter = (
-            f"{number}{f' ({lines})' if lines else ''}"
-            for number, lines in zip((most, least), self.lines, strict=True)
+            f"{microbatch}{f' ({lines})' if lines else ''}"
+            for microbatch, lines in zip((most, least), self.lines, strict=True)
         )
         text = f"Micro-batch {longer} computes {factor:.1f} times as long as {shorter}"
         if self.layers[0] != self.layers[1]:
@@ -238,53 +238,68 @@ class SurplusMicrobatches(Weighed, frozen=True):
 
     @property
     def text(self) -> str:
-        layers = " and ".join(map(str, self.more_layers[:_NAMED]))
-        layers += " ..." if len(self.more_layers) > _NAMED else ""
+        layers = " and ".join(map(str, self.more_layers[:_MOST_NAMED]))
+        layers += " ..." if len(self.more_layers) > _MOST_NAMED else ""
         one = layers == "1"
         same = f", which {'repeats' if one else 'repeat'} {self.copied}" if self.copied else ""
         sizes = [str(size) for size in dict.fromkeys((self.layers, *self.more_layers))]
         each = "one" if self.microbatches == 1 else f"{self.microbatches}"
         return (
-            f"Its rows make {self.microbatches + len(self.more_layers)} micro-batches, of {listed(sizes)} "
+            f"Its rows make {self.microbatches + len(self.more_layers)} micro-batches, of "
+            f"{join_names(sizes)} "
             f"layers; its header asks for {each} with {self.layers} ({self.flags}: {duration(self.ns)}). "
             f"{self.more[0].upper()}{self.more[1:]} are {plural(len(self.more_layers), 'more block')}, of "
             f"{layers} {'layer' if one else 'layers'}{same}."
         )
 
 
-def _uneven(run: RunSums) -> UnequalBlocks | None:
+def _find_uneven(run: RunSums) -> UnequalBlocks | None:
     """How unequal the micro-batches are; None where they count as equal, or where other times than those of
     the file decide and the header asks for all of them.
     """
     parameters = run.simulation.parameters
     scaled = parameters.layer_scale or parameters.time_scale
-    if scaled and surplus_blocks(run.simulation) is None:
+    if scaled and find_surplus_blocks(run.simulation) is None:
         return None
-    return unequal_blocks(run.simulation)
+    return find_unequal_blocks(run.simulation)
 
 
-def uneven_microbatches(run: RunSums) -> Iterator[UnequalMicrobatches | SurplusMicrobatches]:
+def find_uneven_microbatches(run: RunSums) -> Iterator[UnequalMicrobatches | SurplusMicrobatches]:
     """Speaks where the micro-batches of a pipeline are not alike; of a file whose header does not ask for all
     of them with the step without the others, by a run of its own.
     """
-    uneven = _uneven(run)
+    uneven = _find_uneven(run)
     if uneven is None:
         return
     workload, structure = run.simulation.workload, run.simulation.program.structure
-    extra = surplus_blocks(run.simulation)
+    extra = find_surplus_blocks(run.simulation)
     if extra is not None:
-        more, asked = line_words(workload, extra.more), extra.as_header_asks(workload)
-        ns = run.step_with(**asked)
+        more, header_fields = format_lines(workload, extra.surplus_rows), extra.header_fields(workload)
+        ns = run.step_with(**header_fields)
         if more and ns is not None:
             yield SurplusMicrobatches(
-                step_ns=run.step_ns, ns=ns, cause="the file contradicts itself", fault=True,
-                microbatches=extra.microbatches, layers=extra.layers, more_layers=extra.more_layers,
-                more=more, copied=line_words(workload, extra.copied), flags=Change(asked).flags,
-            )  # fmt: skip
+                step_ns=run.step_ns,
+                ns=ns,
+                cause="the file contradicts itself",
+                fault=True,
+                microbatches=extra.microbatches,
+                layers=extra.layers,
+                more_layers=extra.surplus_layers,
+                more=more,
+                copied=format_lines(workload, extra.copied_rows),
+                flags=Change(header_fields).flags,
+            )
             return
     most, least = uneven.most, uneven.least
     yield UnequalMicrobatches(
-        step_ns=run.step_ns, ns=run.step_ns, cause="the micro-batches of the file are unequal", fault=True,
-        blocks=uneven, layers=(structure.layers_per_block[most], structure.layers_per_block[least]),
-        lines=(line_words(workload, structure.blocks[most]), line_words(workload, structure.blocks[least])),
-    )  # fmt: skip
+        step_ns=run.step_ns,
+        ns=run.step_ns,
+        cause="the micro-batches of the file are unequal",
+        fault=True,
+        blocks=uneven,
+        layers=(structure.layers_per_block[most], structure.layers_per_block[least]),
+        lines=(
+            format_lines(workload, structure.blocks[most]),
+            format_lines(workload, structure.blocks[least]),
+        ),
+    )

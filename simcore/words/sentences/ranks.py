@@ -10,6 +10,6 @@ def ranks_words(ranks: RankSet) -> str:
     return f"Rank{'s' if len(ranks) > 1 else ''} {ranks.words()}"
 
 
-def of_stage(stage: int | None) -> str:
+def stage_suffix(stage: int | None) -> str:
     """` (stage 3)` behind ranks of a known one."""
     return "" if stage is None else f" (stage {stage})"

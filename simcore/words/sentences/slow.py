@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simcore.measured.vocabulary import KERNEL, said_op
+from simcore.measured.vocabulary import KERNEL, describe_op
 from simcore.ranks import RankSet
 from simcore.records import Struct
 from simcore.replay.parameters import Scales
+from simcore.replay.replayed_run import ReplayedRun
 from simcore.replay.stragglers import (
     LEAST,
     SLOW,
-    OwnWork,
+    OperationCompute,
     SlowRank,
-    balanced_beside_slow_ranks,
     compute_by_stage,
     differs_most,
     even_factors,
+    find_balance_gain,
+    find_slow_ranks,
     longer_ranks,
-    slow_ranks,
 )
-from simcore.replay.timed import Timed
 from simcore.sources.measured import ACCOUNTS
 from simcore.units import duration, plural
 from simcore.words.rules import Sentence
-from simcore.words.sentences.ranks import of_stage
-from simcore.words.sentences.replays import LEAST_GAIN, Rerun, gaining, rerun
+from simcore.words.sentences.ranks import stage_suffix
+from simcore.words.sentences.replays import LEAST_GAIN, ReplayedStep, find_gain, replay_with
 
 # Of so many slow ranks it is asked what the step would take without.
 _RERUNS = 2
 
 
-class Shorter(Struct, frozen=True):
+class ShorterPhase(Struct, frozen=True):
     """A phase that a rank computes in less time than the median of its peers, ns."""
 
     phase: str
@@ -39,7 +39,7 @@ class Shorter(Struct, frozen=True):
     peers_ns: int
 
 
-class Longer(Sentence, frozen=True, kw_only=True):
+class SlowRankSentence(Sentence, frozen=True, kw_only=True):
     """That a rank computes longer than its peers.
 
     unit: what the run calls a rank. by_place: whether its peers are at its place in other pipelines, which
@@ -47,110 +47,122 @@ class Longer(Sentence, frozen=True, kw_only=True):
     """
 
     unit: str
-    found: SlowRank
-    by_place: bool
+    slow_rank: SlowRank
+    is_by_position: bool
 
-    def begin(self, how: str) -> str:
+    def begin_sentence(self, verb: str) -> str:
         """`Rank 7 is slow: it computes 1.873 s, rank 6 (stage 3) 910.0 ms`."""
-        rank, ns, stage, peers = self.found.rank, self.found.ns, self.found.stage, self.found.peers
-        words = f"{self.unit.capitalize()} {rank} {how} {duration(ns)}, "
+        rank, ns, stage, peers = (
+            self.slow_rank.rank,
+            self.slow_rank.ns,
+            self.slow_rank.stage,
+            self.slow_rank.peers,
+        )
+        words = f"{self.unit.capitalize()} {rank} {verb} {duration(ns)}, "
         if len(peers) == 1:
-            return f"{words}{self.peer}{of_stage(stage)} {duration(self.found.peers_ns)}"
-        whose = f"the other {self.unit}s{of_stage(stage)}"
-        if self.by_place:
-            whose = f"{self.unit}s {RankSet.of(peers).words()} at its place in other pipelines"
-        return f"{words}the median of {whose} {duration(self.found.peers_ns)}"
+            return f"{words}{self.peer_text}{stage_suffix(stage)} {duration(self.slow_rank.peers_ns)}"
+        peers_text = f"the other {self.unit}s{stage_suffix(stage)}"
+        if self.is_by_position:
+            peers_text = f"{self.unit}s {RankSet.of(peers).words()} at its place in other pipelines"
+        return f"{words}the median of {peers_text} {duration(self.slow_rank.peers_ns)}"
 
     @property
-    def peer(self) -> str:
+    def peer_text(self) -> str:
         """`rank 6`, of several `the others'`."""
-        return f"{self.unit} {self.found.peers[0]}" if len(self.found.peers) == 1 else "the others'"
+        return f"{self.unit} {self.slow_rank.peers[0]}" if len(self.slow_rank.peers) == 1 else "the others'"
 
 
-class RankIsSlow(Longer, frozen=True, kw_only=True):
+class RankIsSlow(SlowRankSentence, frozen=True, kw_only=True):
     """That it takes longer for the same work. shorter: what it computes in less time all the same; rerun: the
     step with the rank as fast as its peers. None of nothing.
     """
 
     rule = "slow-rank"
 
-    shorter: Shorter | None
-    rerun: Rerun | None
+    shorter: ShorterPhase | None
+    rerun: ReplayedStep | None
 
     @property
     def text(self) -> str:
-        words, factor = self.begin("is slow: it computes"), ""
+        words, factor = self.begin_sentence("is slow: it computes"), ""
         if self.shorter is not None:
-            mine, theirs = duration(self.shorter.ns), duration(self.shorter.peers_ns)
-            words += f", though its {self.shorter.phase} is shorter ({mine}, {self.peer} {theirs})"
+            own_text, peers_text = duration(self.shorter.ns), duration(self.shorter.peers_ns)
+            words += (
+                f", though its {self.shorter.phase} is shorter ({own_text}, {self.peer_text} {peers_text})"
+            )
             factor = ", with one factor on all of it"
         if self.rerun is None:
             return f"{words}."
-        peers = self.found.peers_words.replace("rank", self.unit)
+        peers = self.slow_rank.peers_words.replace("rank", self.unit)
         return f"{words}; as fast as {peers}{factor}, {self.rerun.words}."
 
 
-class RankComputesLonger(Longer, frozen=True, kw_only=True):
+class RankComputesLonger(SlowRankSentence, frozen=True, kw_only=True):
     """That it may have more work: in which operation it differs most, its own and that of its peers."""
 
     rule = "longer-rank"
 
     operation: str
-    own: OwnWork
-    peers: OwnWork
+    own_work: OperationCompute
+    peers_work: OperationCompute
 
     @property
     def text(self) -> str:
-        mine, theirs = duration(self.own.ns), duration(self.peers.ns)
-        if self.own.calls != self.peers.calls:
-            mine += f" in {plural(self.own.calls, 'call')}"
-            theirs += f" in {self.peers.calls}"
-        differ = f"{said_op(self.operation, 40)} ({mine}, {self.peer} {theirs})"
-        return f"{self.begin('computes longer:')}; they differ most in {differ}."
+        own_text, peers_text = duration(self.own_work.ns), duration(self.peers_work.ns)
+        if self.own_work.calls != self.peers_work.calls:
+            own_text += f" in {plural(self.own_work.calls, 'call')}"
+            peers_text += f" in {self.peers_work.calls}"
+        differ = f"{describe_op(self.operation, 40)} ({own_text}, {self.peer_text} {peers_text})"
+        return f"{self.begin_sentence('computes longer:')}; they differ most in {differ}."
 
 
-def ranks_compute_longer(results: Timed) -> Iterator[Longer]:
+def speak_of_slow_ranks(results: ReplayedRun) -> Iterator[SlowRankSentence]:
     """Speaks of ranks that compute much longer than the median of the other ranks of their stage: who costs
     the step something before who may have more work.
     """
-    unit, slow, ranks = results.measured.unit, slow_ranks(results), results.measured.ranks
-    for found in sorted(longer_ranks(results), key=lambda rank: (rank not in slow, -rank.ns)):
-        by_place = found.stage is None and len(found.peers) + 1 < len(ranks)
-        if found in slow:
-            is_asked = slow.index(found) < _RERUNS
+    unit, slow, ranks = results.measured.unit, find_slow_ranks(results), results.measured.ranks
+    for slow_rank in sorted(longer_ranks(results), key=lambda rank: (rank not in slow, -rank.ns)):
+        is_by_position = slow_rank.stage is None and len(slow_rank.peers) + 1 < len(ranks)
+        if slow_rank in slow:
+            needs_rerun = slow.index(slow_rank) < _RERUNS
             yield RankIsSlow(
                 unit=unit,
-                found=found,
-                by_place=by_place,
-                shorter=_shorter(results, found),
-                rerun=gaining(results, found.scales) if is_asked else None,
+                slow_rank=slow_rank,
+                is_by_position=is_by_position,
+                shorter=_find_shorter(results, slow_rank),
+                rerun=find_gain(results, slow_rank.scales) if needs_rerun else None,
             )
         else:
-            name, own, peers = differs_most(results, found)
+            name, own_work, peers = differs_most(results, slow_rank)
             yield RankComputesLonger(
-                unit=unit, found=found, by_place=by_place, operation=name, own=own, peers=peers
+                unit=unit,
+                slow_rank=slow_rank,
+                is_by_position=is_by_position,
+                operation=name,
+                own_work=own_work,
+                peers_work=peers,
             )
 
 
-def _shorter(results: Timed, found: SlowRank) -> Shorter | None:
+def _find_shorter(results: ReplayedRun, slow_rank: SlowRank) -> ShorterPhase | None:
     """What a slow rank computes in less time than the median of its peers; one factor on all of its compute
     makes that shorter still.
 
     Compute of no known phase may be of any: a phase is shorter where it is so with all of that.
     """
     accounts = {
-        rank.number: account for rank, account in zip(results.measured.ranks, results.accounts, strict=True)
+        rank.rank: account for rank, account in zip(results.measured.ranks, results.accounts, strict=True)
     }
-    mine = accounts[found.rank]
-    unknown = mine.ns(f"compute {KERNEL}")
+    own_accounts = accounts[slow_rank.rank]
+    unknown = own_accounts.ns(f"compute {KERNEL}")
     for name in ACCOUNTS:
         if not name.startswith("compute ") or name == f"compute {KERNEL}":
             continue
-        others = sorted(accounts[rank].ns(name) for rank in found.peers)
-        own, middle = mine.ns(name), others[len(others) // 2]
-        most = own + unknown
+        others = sorted(accounts[rank].ns(name) for rank in slow_rank.peers)
+        own_ns, middle = own_accounts.ns(name), others[len(others) // 2]
+        most = own_ns + unknown
         if most < middle / SLOW and middle - most > results.step_time_ns * LEAST:
-            return Shorter(name.partition(" ")[2], own, middle)
+            return ShorterPhase(name.partition(" ")[2], own_ns, middle)
     return None
 
 
@@ -168,27 +180,30 @@ class StageIsSlow(Sentence, frozen=True, kw_only=True):
     others: int
     others_ns: int
     microbatches: int
-    rerun: Rerun
-    once: str
+    rerun: ReplayedStep
+    condition: str
 
     @property
     def text(self) -> str:
-        rest = f"that of the other stage {duration(self.others_ns)}"
+        others_text = f"that of the other stage {duration(self.others_ns)}"
         if self.others > 1:
-            rest = f"those of the other stages {duration(self.others_ns)} (median)"
-        words = f"Stage {self.stage} is slow: its fastest rank computes {duration(self.ns)}, {rest}"
-        moved = "work moved until all stages compute alike"
-        if self.once:
+            others_text = f"those of the other stages {duration(self.others_ns)} (median)"
+        words = f"Stage {self.stage} is slow: its fastest rank computes {duration(self.ns)}, {others_text}"
+        balance_text = "work moved until all stages compute alike"
+        if self.condition:
             times = f"from {duration(self.rerun.before_ns)} to {duration(self.rerun.after_ns)}"
-            return f"{words}; once {self.once}, {moved} would take the step {times} ({self.rerun.change})."
-        if self.rerun.gains(LEAST):
-            return f"{words}; with {moved}, {self.rerun.words}."
+            return (
+                f"{words}; once {self.condition}, {balance_text} would take the step {times} "
+                f"({self.rerun.change_text})."
+            )
+        if self.rerun.is_gain(LEAST):
+            return f"{words}; with {balance_text}, {self.rerun.words}."
         why = "with 1 micro-batch one stage computes after the other, so " if self.microbatches == 1 else ""
-        gain = f"next to nothing ({self.rerun.change})" if self.rerun.gains(LEAST_GAIN) else "nothing"
-        return f"{words}; {why}{moved} would gain {gain}."
+        gain = f"next to nothing ({self.rerun.change_text})" if self.rerun.is_gain(LEAST_GAIN) else "nothing"
+        return f"{words}; {why}{balance_text} would gain {gain}."
 
 
-def stage_is_slow(results: Timed) -> Iterator[StageIsSlow]:
+def find_slow_stage(results: ReplayedRun) -> Iterator[StageIsSlow]:
     """Speaks of the stage whose ranks compute much longer than those of the other stages, by their fastest
     rank; not where there are slow ranks and balancing gains nothing to speak of once they are as their peers.
     """
@@ -201,11 +216,11 @@ def stage_is_slow(results: Timed) -> Iterator[StageIsSlow]:
     middle = others[len(others) // 2]
     if least[slow] <= middle * SLOW or least[slow] - middle <= results.step_time_ns * LEAST:
         return
-    beside = balanced_beside_slow_ranks(results)
-    if beside is None:
-        balanced = rerun(results, Scales(stages=even_factors(by_stage)))
+    balance_gain = find_balance_gain(results)
+    if balance_gain is None:
+        balanced = replay_with(results, Scales(stages=even_factors(by_stage)))
     else:
-        balanced = Rerun(beside.before_ns, beside.after_ns)
+        balanced = ReplayedStep(balance_gain.before_ns, balance_gain.after_ns)
         if balanced.before_ns - balanced.after_ns < results.base.step_time_ns * LEAST:
             return
     yield StageIsSlow(
@@ -215,5 +230,5 @@ def stage_is_slow(results: Timed) -> Iterator[StageIsSlow]:
         others_ns=middle,
         microbatches=results.shape.microbatches,
         rerun=balanced,
-        once="" if beside is None else beside.once,
+        condition="" if balance_gain is None else balance_gain.once,
     )

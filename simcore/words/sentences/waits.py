@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simcore.measured.vocabulary import POINT_TO_POINT, said_op
+from simcore.measured.vocabulary import POINT_TO_POINT, describe_op
 from simcore.ranks import RankSet
 from simcore.records import Struct
-from simcore.replay.late import Late, RankWaiting
+from simcore.replay.late import LateArrival, RankWaiting
+from simcore.replay.replayed_run import ReplayedRun
 from simcore.replay.stragglers import LEAST
-from simcore.replay.timed import Timed
 from simcore.replay.waits import late_waits_itself, wait_stretches
 from simcore.units import duration
 from simcore.words.rules import Sentence
-from simcore.words.sentences.ranks import of_stage, ranks_words
+from simcore.words.sentences.ranks import ranks_words, stage_suffix
 
 _MOST = 2
 # A wait is named beside the longest one of its kind from this share of it on.
-_OF_LONGEST = 0.1
+_LEAST_OF_LONGEST = 0.1
 
 
-class WaitsItself(Struct, frozen=True):
+class OwnWait(Struct, frozen=True):
     """That ranks that come late wait themselves for most of the time. ns: of the longest wait for one of
     them; whom: for whom they do, of which stage where that is one, and in which operation.
     """
 
     ns: int
     late: RankSet
-    whom: RankSet
+    awaited: RankSet
     stage: int | None
     operation: str
 
@@ -45,34 +45,35 @@ class WaitFor(Sentence, frozen=True, kw_only=True):
     late: RankSet
     late_stage: int | None
     ns: int
-    itself: WaitsItself | None
+    own_wait: OwnWait | None
 
     @property
     def text(self) -> str:
         wait = (
-            f"{ranks_words(self.early)}{of_stage(self.early_stage)} wait{'' if len(self.early) > 1 else 's'}"
+            f"{ranks_words(self.early)}{stage_suffix(self.early_stage)} "
+            f"wait{'' if len(self.early) > 1 else 's'}"
         )
-        other = f"{ranks_words(self.late).lower()}{of_stage(self.late_stage)}"
+        other = f"{ranks_words(self.late).lower()}{stage_suffix(self.late_stage)}"
         if self.early == self.late:
             other = "each other"
-        words = f"{wait} for {other} in {said_op(self.operation, 40)}, up to {duration(self.ns)} in all"
-        if self.itself is None:
+        words = f"{wait} for {other} in {describe_op(self.operation, 40)}, up to {duration(self.ns)} in all"
+        if self.own_wait is None:
             return f"{words}."
-        own = self.itself
+        own = self.own_wait
         verb = "themselves wait" if len(own.late) > 1 else "itself waits"
-        in_what = f" in {said_op(own.operation, 40)}" if own.operation != self.operation else ""
-        for_whom = f"{ranks_words(own.whom).lower()}{of_stage(own.stage)}{in_what}"
+        in_what = f" in {describe_op(own.operation, 40)}" if own.operation != self.operation else ""
+        for_whom = f"{ranks_words(own.awaited).lower()}{stage_suffix(own.stage)}{in_what}"
         return f"{words}; {duration(own.ns)} of it {ranks_words(own.late).lower()} {verb} for {for_whom}."
 
 
-def ranks_wait(results: Timed) -> Iterator[WaitFor]:
+def find_waits(results: ReplayedRun) -> Iterator[WaitFor]:
     """Speaks of the longest waits by operation, stage that waits and stage waited for: receives, then
     collectives.
     """
     if not results.graph.together:
         return
     stretches = wait_stretches(results)
-    stages = {rank.number: rank.stage for rank in results.measured.ranks}
+    stages = {rank.rank: rank.stage for rank in results.measured.ranks}
     pairs: dict[tuple[str, int | None, int | None], list[RankWaiting]] = {}
     for wait in results.waiting:
         pairs.setdefault((wait.name, stages[wait.early], stages[wait.late]), []).append(wait)
@@ -88,7 +89,7 @@ def ranks_wait(results: Timed) -> Iterator[WaitFor]:
         if ns < results.step_time_ns * LEAST:
             continue
         # Who waits shortly for somebody else there hides who holds all of them up.
-        waits = [wait for wait in waits if wait.ns >= ns * _OF_LONGEST]
+        waits = [wait for wait in waits if wait.ns >= ns * _LEAST_OF_LONGEST]
         early, late = RankSet.of(wait.early for wait in waits), RankSet.of(wait.late for wait in waits)
         yield WaitFor(
             operation=name,
@@ -97,19 +98,19 @@ def ranks_wait(results: Timed) -> Iterator[WaitFor]:
             late=late,
             late_stage=late_stage,
             ns=ns,
-            itself=_waits_itself(results, stretches, waits) if stretches and early != late else None,
+            own_wait=_find_own_wait(results, stretches, waits) if stretches and early != late else None,
         )
 
 
-def _waits_itself(
-    results: Timed, stretches: list[list[Late]], waits: list[RankWaiting]
-) -> WaitsItself | None:
+def _find_own_wait(
+    results: ReplayedRun, stretches: list[list[LateArrival]], waits: list[RankWaiting]
+) -> OwnWait | None:
     """Of the longest wait for somebody who waits for most of it: who comes last there is not to blame."""
     ranks = results.measured.ranks
-    index = {rank.number: at for at, rank in enumerate(ranks)}
+    index = {rank.rank: at for at, rank in enumerate(ranks)}
     # Of each wait for whom the late rank waits itself, in what it waits most: ns by rank.
     name, own_ns = "", 0
-    whom: set[int] = set()
+    awaited: set[int] = set()
     late: set[int] = set()
     for wait in sorted(waits, key=lambda wait: (-wait.ns, wait.early, wait.late)):
         itself = late_waits_itself(results, stretches, index[wait.early], index[wait.late], wait.name)
@@ -123,14 +124,14 @@ def _waits_itself(
         if not name:
             name, own_ns = most, sum(of_ranks.values())
         late.add(wait.late)
-        whom |= {rank for rank, ns in of_ranks.items() if ns >= max(of_ranks.values()) * _OF_LONGEST}
+        awaited |= {rank for rank, ns in of_ranks.items() if ns >= max(of_ranks.values()) * _LEAST_OF_LONGEST}
     if not name:
         return None
-    (stage, *others) = {ranks[rank].stage for rank in whom}
-    return WaitsItself(
+    (stage, *others) = {ranks[rank].stage for rank in awaited}
+    return OwnWait(
         own_ns,
         RankSet.of(late),
-        RankSet.of(ranks[rank].number for rank in whom),
+        RankSet.of(ranks[rank].rank for rank in awaited),
         None if others else stage,
         name,
     )

@@ -16,7 +16,7 @@ from simcore.workload.formats import (
     span_csv,
     unopened,
 )
-from simcore.workload.formats.format import Format, Head, head_of
+from simcore.workload.formats.format import FileHead, Format, head_of
 
 FORMATS: tuple[Format, ...] = (
     simai_text.FORMAT,
@@ -36,12 +36,12 @@ FORMATS: tuple[Format, ...] = (
 def format_of(raw: bytes) -> Format | None:
     """The format of a file that begins with `raw`; None for none that is known."""
     head = head_of(raw)
-    return next((known for known in FORMATS if known.sniff(head)), None)
+    return next((file_format for file_format in FORMATS if file_format.sniff(head)), None)
 
 
-def words_of(key: str) -> str:
+def format_label(key: str) -> str:
     """Who wrote a recording whose format JSON calls `key`."""
-    return next(known.words for known in FORMATS if known.key == key)
+    return next(file_format.words for file_format in FORMATS if file_format.key == key)
 
 
-__all__ = ["FORMATS", "Format", "Head", "format_of", "head_of", "words_of"]
+__all__ = ["FORMATS", "FileHead", "Format", "format_label", "format_of", "head_of"]

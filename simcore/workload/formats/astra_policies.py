@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from simcore.workload.formats.cell import looks_like_collective
-from simcore.workload.formats.format import Format, Head
+from simcore.workload.formats.format import FileHead, Format
 from simcore.workload.formats.simai_text import read, read_without_header
 from simcore.workload.policies import POLICIES, TRANSFORMER
 
@@ -15,18 +15,18 @@ _ROW_CELLS = 12
 _TYPE_CELLS = (3, 6, 9)
 
 
-def _has_policy(policy: str, head: Head) -> bool:
+def _has_policy(policy: str, head: FileHead) -> bool:
     return [token.upper() for token in head.tokens()[:1]] == [policy]
 
 
-def _has_short_policy(policy: str, head: Head) -> bool:
+def _has_short_policy(policy: str, head: FileHead) -> bool:
     if not _has_policy(policy, head):
         return False
     count, *more = [*head.tokens()[1:], *(head.lines[1].split() if len(head.lines) > 1 else [])] or [""]
     return len(more) >= _ROW_CELLS - 1 or count.isdecimal() or count.endswith(":")
 
 
-def _is_headerless(head: Head) -> bool:
+def _is_headerless(head: FileHead) -> bool:
     tokens = head.tokens()
     return len(tokens) >= _ROW_CELLS and all(looks_like_collective(tokens[cell]) for cell in _TYPE_CELLS)
 

@@ -16,11 +16,11 @@ from simcore.workload.model import LARGEST, GroupKind
 
 _LARGEST_DIGITS = len(str(LARGEST))
 SAFE_DIGITS = _LARGEST_DIGITS - 1  # any number of so many digits is below LARGEST
-_SHOWN = 40  # characters of a cell that a message repeats
+_MAX_QUOTED = 40  # characters of a cell that a message repeats
 
 _CELL = re.compile(r"\S+")
 # Four digits of exponent are far beyond int64. Compiled when the first odd number comes.
-_NUMBER = r"([+-]?)([0-9]*)(?:(\.)([0-9]*))?(?:[eE]([+-]?[0-9]{1,4}))?"
+_NUMBER_PATTERN = r"([+-]?)([0-9]*)(?:(\.)([0-9]*))?(?:[eE]([+-]?[0-9]{1,4}))?"
 
 
 class TextCell:
@@ -33,12 +33,12 @@ class TextCell:
         self.line = line
         self.column = column
 
-    def shown(self) -> str:
+    def quote(self) -> str:
         """The text as a message repeats it."""
         return quoted(self.text)
 
 
-class Number:
+class WrittenNumber:
     """A number as it is written, rounded half to even.
 
     value: the whole number, LARGEST + 1 for everything above LARGEST. below_zero: whether it
@@ -57,7 +57,7 @@ class Number:
 
 def quoted(text: str) -> str:
     """Text of a file in quotes, safe for a terminal and not long."""
-    return f"'{printable(text, _SHOWN)}'"
+    return f"'{printable(text, _MAX_QUOTED)}'"
 
 
 def cells_of(text: str, line: int, most: int | None = None, start: int = 0) -> list[TextCell]:
@@ -66,34 +66,34 @@ def cells_of(text: str, line: int, most: int | None = None, start: int = 0) -> l
     return [TextCell(match.group(), line, match.start() + 1) for match in matches]
 
 
-def read_number(text: str, shift: int = 0) -> Number | None:
+def read_number(text: str, shift: int = 0) -> WrittenNumber | None:
     """The decimal number in `text` times 10^shift, None when it is not one.
 
     Works on the digits: a float would lose sizes above 2^53, and int() takes `1_0` and the
     digits of other scripts.
     """
-    match = re.fullmatch(_NUMBER, text)
+    match = re.fullmatch(_NUMBER_PATTERN, text)
     if match is None:
         return None
     sign, whole, point, fraction, exponent = match.groups(default="")
-    written = whole + fraction
-    if not written:
+    all_digits = whole + fraction
+    if not all_digits:
         return None
     integer = not point and not exponent
-    digits = written.lstrip("0")
+    digits = all_digits.lstrip("0")
     if not digits:
-        return Number(0, False, integer, True)
+        return WrittenNumber(0, False, integer, True)
     left = len(digits) - len(fraction) + int(exponent or 0) + shift  # digits left of the point
     if left > _LARGEST_DIGITS:
-        return Number(_signed(LARGEST + 1, sign), sign == "-", integer, True)
+        return WrittenNumber(_signed(LARGEST + 1, sign), sign == "-", integer, True)
     if left < 0:
-        return Number(0, sign == "-", integer, False)
+        return WrittenNumber(0, sign == "-", integer, False)
     value = int(digits[:left].ljust(left, "0") or "0")
     rest = digits[left:].rstrip("0")
     if rest > "5" or (rest == "5" and value % 2 == 1):
         value += 1
     value = min(value, LARGEST + 1)
-    return Number(_signed(value, sign), sign == "-", integer, not rest)
+    return WrittenNumber(_signed(value, sign), sign == "-", integer, not rest)
 
 
 def _signed(value: int, sign: str) -> int:
@@ -151,7 +151,7 @@ class Findings:
             if self._errors >= _MOST_ERRORS:
                 self.diagnostics()
 
-    def is_known(self, code: str, same: str) -> bool:
+    def has(self, code: str, same: str) -> bool:
         """Whether a finding of this code and `same` is there already: one more is only counted."""
         return (code, same) in self._first
 
@@ -159,7 +159,7 @@ class Findings:
         """Counts one more of a finding that is known."""
         self._count[code, same] += 1
 
-    def number(
+    def parse_number(
         self, cell: TextCell, what: str, expected: str, floats_as: str | None = None, lenient: bool = False
     ) -> int | None:
         """The number in a cell, 0 or more, rounded half to even; None after an error.
@@ -171,21 +171,21 @@ class Findings:
         text = cell.text
         if text.isdigit() and text.isascii() and len(text) <= SAFE_DIGITS:
             return int(text)
-        number = read_number(text)
-        if number is None:
-            self.add("error", "not-a-number", f"{what}: found {cell.shown()}, expected {expected}", cell)
+        parsed = read_number(text)
+        if parsed is None:
+            self.add("error", "not-a-number", f"{what}: found {cell.quote()}, expected {expected}", cell)
             return None
-        if number.below_zero:
-            self.add("error", "negative-value", f"{what}: found {cell.shown()}, expected 0 or more", cell)
+        if parsed.below_zero:
+            self.add("error", "negative-value", f"{what}: found {cell.quote()}, expected 0 or more", cell)
             return None
-        if number.value > LARGEST:
+        if parsed.value > LARGEST:
             expected = f"at most {LARGEST}"
-            self.add("error", "value-too-large", f"{what}: found {cell.shown()}, expected {expected}", cell)
+            self.add("error", "value-too-large", f"{what}: found {cell.quote()}, expected {expected}", cell)
             return None
-        if not (number.exact if lenient else number.integer):
-            message = f"{what}: found {cell.shown()}, expected a whole number; read as {number.value}"
+        if not (parsed.exact if lenient else parsed.integer):
+            message = f"{what}: found {cell.quote()}, expected a whole number; read as {parsed.value}"
             self.add("note", "float-value", message, cell, floats_as)
-        return number.value
+        return parsed.value
 
     def has_errors(self) -> bool:
         """Whether one of the findings is an error."""
@@ -196,7 +196,7 @@ class Findings:
 
         Raises: InputError with the errors, if there are any.
         """
-        diagnostics = [_counted(first, self._count[key]) for key, first in self._first.items()]
+        diagnostics = [_with_count(first, self._count[key]) for key, first in self._first.items()]
         diagnostics.sort(key=lambda diagnostic: (diagnostic.line or 0, diagnostic.column or 0))
         for code, diagnostic in self._unlisted.items():
             message = f"{self._unlisted_count[code]} more of this kind from here on are not listed"
@@ -205,18 +205,18 @@ class Findings:
             diagnostics.append(replace(diagnostic, message=message))
         errors = [diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"]
         if errors:
-            raise InputError(*errors, found=tuple(diagnostics))
+            raise InputError(*errors, all_diagnostics=tuple(diagnostics))
         return tuple(diagnostics)
 
 
-def _counted(first: Diagnostic, count: int) -> Diagnostic:
+def _with_count(first: Diagnostic, count: int) -> Diagnostic:
     if count == 1:
         return first
     message = f"{first.message} ({count} times, first here)"
     return Diagnostic(first.severity, first.code, message, first.file, first.line, first.column)
 
 
-def decoded(data: bytes, findings: Findings) -> str:
+def decode_text(data: bytes, findings: Findings) -> str:
     """The characters of a file; bytes that are not UTF-8 are kept, and said."""
     data = without_bom(data)
     try:
@@ -244,7 +244,7 @@ def skips_comment(cells: Sequence[TextCell], findings: Findings) -> bool:
     """Whether the cells are those of a comment line, which is noted then."""
     if not is_comment(cells[0].text):
         return False
-    message = f"a comment: {cells[0].shown()}; the line is ignored"
+    message = f"a comment: {cells[0].quote()}; the line is ignored"
     findings.add("note", "comment", message, cells[0], "line")
     return True
 

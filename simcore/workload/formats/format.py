@@ -16,7 +16,7 @@ _COMMENTS = ("#", "//")
 Kind = Literal["workload", "rank traces", "profile", "model"]
 
 
-class Head:
+class FileHead:
     """The beginning of a file, for the decision by content.
 
     raw: the first bytes, without a byte order mark. first: the first line that is not blank
@@ -53,7 +53,7 @@ class Format:
     def __init__(
         self,
         name: str,
-        sniff: Callable[[Head], bool],
+        sniff: Callable[[FileHead], bool],
         read: Callable[[str, bytes], Workload] | None = None,
         instead: str = "",
         kind: Kind = "workload",
@@ -77,7 +77,7 @@ class Format:
         return f"found {self.name}, a format that this version does not open{instead}"
 
 
-def head_of(raw: bytes) -> Head:
+def head_of(raw: bytes) -> FileHead:
     """The head of a file that begins with `raw`."""
     raw = without_bom(raw)
     first, line_number = "", 1
@@ -93,7 +93,7 @@ def head_of(raw: bytes) -> Head:
             lines.append(line)
             if len(lines) == 2:
                 break
-    return Head(raw, first, tuple(lines), line_number)
+    return FileHead(raw, first, tuple(lines), line_number)
 
 
 def without_bom(data: bytes) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from simcore.workload.formats.format import Format, Head
+from simcore.workload.formats.format import FileHead, Format
 
 _BLANKS = b" \t\r\n\f\v"
 _TABLE = re.compile(r"\[\s*model\s*[\].]")
@@ -12,14 +12,14 @@ _TABLE = re.compile(r"\[\s*model\s*[\].]")
 _SIZES = (b'"hidden_size"', b'"n_embd"', b'"num_hidden_layers"', b'"n_layer"', b'"architectures"')
 
 
-def _is_config(head: Head) -> bool:
+def _is_config(head: FileHead) -> bool:
     start = head.raw.lstrip(_BLANKS)
     # Beside its kind, or what tells that the kind is missing.
-    named = b'"model_type"' in start and b'"ph"' not in start
-    return start.startswith(b"{") and (named or sum(name in start for name in _SIZES) > 1)
+    has_model_type = b'"model_type"' in start and b'"ph"' not in start
+    return start.startswith(b"{") and (has_model_type or sum(name in start for name in _SIZES) > 1)
 
 
-def _is_toml(head: Head) -> bool:
+def _is_toml(head: FileHead) -> bool:
     return bool(head.lines) and _TABLE.match(head.lines[0]) is not None
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from simcore.workload.formats.cell import Findings, TextCell, decoded, quoted
-from simcore.workload.formats.format import Format, Head
+from simcore.workload.formats.cell import Findings, TextCell, decode_text, quoted
+from simcore.workload.formats.format import FileHead, Format
 from simcore.workload.formats.op_table_rows import COLUMNS, TableRows
 from simcore.workload.model import Workload
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from json import JSONDecoder
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
-_SHOWN = 60
+_MAX_QUOTED = 60
 
 
 class _Literal(str):
@@ -28,11 +28,11 @@ def read(path: str, data: bytes) -> Workload:
     """
     findings = Findings(path)
     rows = TableRows(findings)
-    _Reader(decoded(data, findings), rows, findings).read()
+    _Reader(decode_text(data, findings), rows, findings).read()
     return rows.workload(path)
 
 
-def _sniff(head: Head) -> bool:
+def _sniff(head: FileHead) -> bool:
     raw = head.raw.lstrip()
     return raw.startswith(b"[") and b'"forward_compute_time"' in raw
 
@@ -50,7 +50,7 @@ class _Reader:
         self._at = 0
         self._line = 1
         self._line_start = 0
-        self._counted = 0  # lines are counted up to this character
+        self._counted_to = 0  # lines are counted up to this character
 
     def read(self) -> None:
         """Reads the list. What is no JSON ends it with an error."""
@@ -107,12 +107,12 @@ class _Reader:
             return
         texts = [_text_of(row[name]) for name in COLUMNS]
 
-        def place(column: int) -> TextCell:
+        def cell_at(column: int) -> TextCell:
             match_ = re.compile(rf'"{COLUMNS[column]}"\s*:\s*').search(self._text, begin, end)
             value = self._cell(match_.end() if match_ else begin)
             return TextCell(texts[column], value.line, value.column)
 
-        self._rows.take(texts, cell.line, place)
+        self._rows.take(texts, cell.line, cell_at)
 
     def _skip_blanks(self) -> None:
         blanks = _BLANKS.match(self._text, self._at)
@@ -121,19 +121,19 @@ class _Reader:
     def _stop(self, expected: str) -> None:
         """An error at the place reached, after which nothing can be understood."""
         cell = self._cell(self._at)
-        found = quoted(self._text[self._at : self._at + _SHOWN].split("\n")[0])
+        excerpt = quoted(self._text[self._at : self._at + _MAX_QUOTED].split("\n")[0])
         if self._at >= len(self._text):
-            found = "the end of the file"
-        self._findings.add("error", "bad-json", f"found {found}, expected {expected}", cell)
+            excerpt = "the end of the file"
+        self._findings.add("error", "bad-json", f"found {excerpt}, expected {expected}", cell)
 
     def _cell(self, offset: int) -> TextCell:
         """The place of a character. Lines are counted on from the row before, or it would be quadratic."""
-        breaks = self._text.count("\n", self._counted, offset)
+        breaks = self._text.count("\n", self._counted_to, offset)
         line, start = self._line + breaks, self._line_start
         if breaks:
-            start = self._text.rfind("\n", self._counted, offset) + 1
+            start = self._text.rfind("\n", self._counted_to, offset) + 1
         if offset == self._at:
-            self._counted, self._line, self._line_start = offset, line, start
+            self._counted_to, self._line, self._line_start = offset, line, start
         return TextCell("", line, offset - start + 1)
 
 

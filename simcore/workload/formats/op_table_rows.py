@@ -48,33 +48,33 @@ class TableRows:
         self._times: dict[str, int] = {}
         self._sizes: dict[str, int] = {}
 
-    def take(self, row: Sequence[str], line: int, place: Callable[[int], TextCell]) -> None:
+    def take(self, row: Sequence[str], line: int, cell_at: Callable[[int], TextCell]) -> None:
         """Takes one row, its texts in the order of `COLUMNS`; after an error it is left out.
 
         place: the cell of a column, for messages.
         """
         name = row[_NAME]
-        taken: list[tuple[int, str | None, bool, GroupKind | None, int]] = []
+        parsed: list[tuple[int, str | None, bool, GroupKind | None, int]] = []
         for phase in range(len(_PHASES)):
             compute = self._times.get(row[_TIME[phase]])
             if compute is None:
-                compute = self._time(row[_TIME[phase]], _TIME[phase], place)
+                compute = self._time(row[_TIME[phase]], _TIME[phase], cell_at)
             kind = _KINDS.get(row[_TYPE[phase]].upper())
             if kind is None or (kind[0] == _SENDRECV and phase == 2):
-                kind = self._unknown(phase, place)
+                kind = self._unknown(phase, cell_at)
             collective, asynchronous = kind
             size = self._sizes.get(row[_SIZE[phase]])
             if size is None:
-                size = self._size(row[_SIZE[phase]], _SIZE[phase], place)
+                size = self._size(row[_SIZE[phase]], _SIZE[phase], cell_at)
             if compute is None or size is None:
                 return
-            group = self._group(name, collective, asynchronous, phase, place) if collective else None
-            taken.append((compute, collective, asynchronous, group, size if collective else 0))
-        if self._times.get(row[_PROCESS]) != 0 and not self._check_process(row[_PROCESS], place):
+            group = self._group(name, collective, asynchronous, phase, cell_at) if collective else None
+            parsed.append((compute, collective, asynchronous, group, size if collective else 0))
+        if self._times.get(row[_PROCESS]) != 0 and not self._check_process(row[_PROCESS], cell_at):
             return
         self.name.append(name)
         self.line.append(line)
-        for cells, (compute, collective, asynchronous, group, size) in zip(self.phases, taken, strict=True):
+        for cells, (compute, collective, asynchronous, group, size) in zip(self.phases, parsed, strict=True):
             if asynchronous:
                 cells.asynchronous.add(len(cells.compute_ns))
             cells.compute_ns.append(compute)
@@ -117,80 +117,82 @@ class TableRows:
             is_table=True,
         )
 
-    def _time(self, text: str, column: int, place: Callable[[int], TextCell]) -> int | None:
-        value = self._number(text, column, place, "milliseconds", _NS_IN_MS)
+    def _time(self, text: str, column: int, cell_at: Callable[[int], TextCell]) -> int | None:
+        value = self._parse_number(text, column, cell_at, "milliseconds", _NS_IN_MS)
         if value is not None and len(self._times) < _REMEMBERED:
             self._times[text] = value
         return value
 
-    def _size(self, text: str, column: int, place: Callable[[int], TextCell]) -> int | None:
-        elements = self._number(text, column, place, "a number of elements", 0)
+    def _size(self, text: str, column: int, cell_at: Callable[[int], TextCell]) -> int | None:
+        elements = self._parse_number(text, column, cell_at, "a number of elements", 0)
         if elements is None:
             return None
         size = elements * _ELEMENT_BYTES
         if size > LARGEST:
-            self._too_large(column, place, f"at most {LARGEST // _ELEMENT_BYTES} elements")
+            self._too_large(column, cell_at, f"at most {LARGEST // _ELEMENT_BYTES} elements")
             return None
         if len(self._sizes) < _REMEMBERED:
             self._sizes[text] = size
         return size
 
-    def _number(
-        self, text: str, column: int, place: Callable[[int], TextCell], expected: str, shift: int
+    def _parse_number(
+        self, text: str, column: int, cell_at: Callable[[int], TextCell], expected: str, shift: int
     ) -> int | None:
         """The number in a cell times 10^shift, rounded half to even; None after an error."""
-        number = read_number(text, shift)
+        parsed = read_number(text, shift)
         what = COLUMNS[column]
-        if number is None:
-            cell = place(column)
-            found = cell.shown() if cell.text else "nothing"
-            self._findings.add("error", "not-a-number", f"{what}: found {found}, expected {expected}", cell)
-        elif number.below_zero:
-            cell = place(column)
-            message = f"{what}: found {cell.shown()}, expected 0 or more"
+        if parsed is None:
+            cell = cell_at(column)
+            found_text = cell.quote() if cell.text else "nothing"
+            self._findings.add(
+                "error", "not-a-number", f"{what}: found {found_text}, expected {expected}", cell
+            )
+        elif parsed.below_zero:
+            cell = cell_at(column)
+            message = f"{what}: found {cell.quote()}, expected 0 or more"
             self._findings.add("error", "negative-value", message, cell)
-        elif number.value > LARGEST:
-            self._too_large(column, place, f"at most {LARGEST} ns" if shift else f"at most {LARGEST}")
+        elif parsed.value > LARGEST:
+            self._too_large(column, cell_at, f"at most {LARGEST} ns" if shift else f"at most {LARGEST}")
         else:
-            if not shift and not number.exact:
-                cell = place(column)
-                message = f"{what}: found {cell.shown()}, expected a whole number; read as {number.value}"
+            if not shift and not parsed.exact:
+                cell = cell_at(column)
+                message = f"{what}: found {cell.quote()}, expected a whole number; read as {parsed.value}"
                 self._findings.add("note", "float-value", message, cell, "row")
-            return number.value
+            return parsed.value
         return None
 
-    def _too_large(self, column: int, place: Callable[[int], TextCell], expected: str) -> None:
-        cell = place(column)
-        message = f"{COLUMNS[column]}: found {cell.shown()}, expected {expected}"
+    def _too_large(self, column: int, cell_at: Callable[[int], TextCell], expected: str) -> None:
+        cell = cell_at(column)
+        message = f"{COLUMNS[column]}: found {cell.quote()}, expected {expected}"
         self._findings.add("error", "value-too-large", message, cell)
 
-    def _unknown(self, phase: int, place: Callable[[int], TextCell]) -> tuple[None, bool]:
-        cell = place(_TYPE[phase])
+    def _unknown(self, phase: int, cell_at: Callable[[int], TextCell]) -> tuple[None, bool]:
+        cell = cell_at(_TYPE[phase])
         expected = _TYPES if phase == 2 else f"{_TYPES}, or {_SENDRECV}"
-        message = f"{COLUMNS[_TYPE[phase]]}: found {cell.shown()}, expected {expected}; read as None"
+        message = f"{COLUMNS[_TYPE[phase]]}: found {cell.quote()}, expected {expected}; read as None"
         self._findings.add("warning", "unknown-collective", message, cell, cell.text.upper())
         return None, False
 
     def _group(
-        self, name: str, collective: str, asynchronous: bool, phase: int, place: Callable[[int], TextCell]
+        self, name: str, collective: str, asynchronous: bool, phase: int, cell_at: Callable[[int], TextCell]
     ) -> GroupKind:
         if collective == _SENDRECV:
             return "pp"
         if asynchronous or name.endswith("_grad") or phase == 2:
             return "dp"
         if "tensor_model_parallel" not in name:
-            cell = place(_TYPE[phase])
+            cell = cell_at(_TYPE[phase])
             message = (
-                f"{COLUMNS[_TYPE[phase]]}: {cell.shown()} in a row that is named neither *_grad nor "
+                f"{COLUMNS[_TYPE[phase]]}: {cell.quote()} in a row that is named neither *_grad nor "
                 "*tensor_model_parallel*; tp group taken"
             )
             self._findings.add("note", "group-assumed", message, cell, "row")
         return "tp"
 
-    def _check_process(self, text: str, place: Callable[[int], TextCell]) -> bool:
-        value = self._time(text, _PROCESS, place)
+    def _check_process(self, text: str, cell_at: Callable[[int], TextCell]) -> bool:
+        value = self._time(text, _PROCESS, cell_at)
         if value:
-            cell = place(_PROCESS)
-            message = f"process_time: found {cell.shown()}, expected 0; ignored"
+            cell = cell_at(_PROCESS)
+            message = f"process_time: found {cell.quote()}, expected 0; ignored"
             self._findings.add("note", "process-time", message, cell, "row")
         return value is not None

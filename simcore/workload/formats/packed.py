@@ -5,27 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from simcore.workload.formats.format import Format, Head
+from simcore.workload.formats.format import FileHead, Format
 
 _TAR_BYTES, _TAR_SUM = 512, slice(148, 156)
 _POINTER = rb"version https?://(?:git-lfs\.github|hawser\.github|git-media)\."
 
 
-def _begins(*marks: bytes) -> Callable[[Head], bool]:
+def _begins(*marks: bytes) -> Callable[[FileHead], bool]:
     return lambda head: head.raw.startswith(marks)
 
 
-def _is_tar(head: Head) -> bool:
+def _is_tar(head: FileHead) -> bool:
     """Whether the first block has the sum of its bytes where a tar archive has it, as octal digits."""
     block = head.raw[:_TAR_BYTES]
-    stated = block[_TAR_SUM].strip(b" \0")
-    if len(block) < _TAR_BYTES or not re.fullmatch(rb"[0-7]+", stated):
+    checksum = block[_TAR_SUM].strip(b" \0")
+    if len(block) < _TAR_BYTES or not re.fullmatch(rb"[0-7]+", checksum):
         return False
     # The sum itself counts as blanks.
-    return sum(block) - sum(block[_TAR_SUM]) + 8 * ord(" ") == int(stated, 8)
+    return sum(block) - sum(block[_TAR_SUM]) + 8 * ord(" ") == int(checksum, 8)
 
 
-def _is_pointer(head: Head) -> bool:
+def _is_pointer(head: FileHead) -> bool:
     return re.match(_POINTER, head.raw) is not None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from simcore.workload.formats.format import Format, Head
+from simcore.workload.formats.format import FileHead, Format
 
 SQLITE = b"SQLite format 3\0"
 # Of a file that was cut before its events the keys with which Kineto's writer begins tell it too. Events may
@@ -16,11 +16,11 @@ _EVENTS = re.compile(
 )
 
 
-def _is_kineto(head: Head) -> bool:
+def _is_kineto(head: FileHead) -> bool:
     return head.raw.lstrip()[:1] in (b"{", b"[") and _EVENTS.search(head.raw) is not None
 
 
-def _is_nsys(head: Head) -> bool:
+def _is_nsys(head: FileHead) -> bool:
     return head.raw.startswith(SQLITE)
 
 

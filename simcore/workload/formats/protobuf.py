@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-FIXED = {1: 8, 5: 4}  # wire type -> bytes
+FIXED_BYTES = {1: 8, 5: 4}  # wire type -> bytes
 VARINT, LENGTH = 0, 2
 
 
@@ -25,7 +25,7 @@ def fields(message: bytes) -> Iterator[tuple[int, int, bytes] | None]:
     at = 0
     while at < len(message):
         key, at = varint(message, at)
-        number, wire = key >> 3, key & 7
+        field_number, wire = key >> 3, key & 7
         begin, end = at, -1
         if wire == VARINT:
             value, end = varint(message, at)
@@ -33,12 +33,12 @@ def fields(message: bytes) -> Iterator[tuple[int, int, bytes] | None]:
         elif wire == LENGTH:
             length, begin = varint(message, at)
             end = begin + length if length >= 0 else -1
-        elif wire in FIXED:
-            end = at + FIXED[wire]
-        if key < 0 or number == 0 or end < 0:
+        elif wire in FIXED_BYTES:
+            end = at + FIXED_BYTES[wire]
+        if key < 0 or field_number == 0 or end < 0:
             yield None
             return
-        yield number, wire, message[begin:end]
+        yield field_number, wire, message[begin:end]
         at = end
     if at > len(message):
         yield None

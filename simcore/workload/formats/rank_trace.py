@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 
-from simcore.workload.formats.format import Format, Head
+from simcore.workload.formats.format import FileHead, Format
 
 FIRST_LINE = re.compile(r"(rank|stage):([0-9]+):\w+\(")
 
 
-def _is_rank_trace(head: Head) -> bool:
+def _is_rank_trace(head: FileHead) -> bool:
     return _kind(head) == "rank"
 
 
-def _is_schedule_plan(head: Head) -> bool:
+def _is_schedule_plan(head: FileHead) -> bool:
     return _kind(head) == "stage"
 
 
-def _kind(head: Head) -> str:
+def _kind(head: FileHead) -> str:
     line = FIRST_LINE.match(head.first)
     return "" if line is None else line[1]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from simcore.workload.formats.format import Format, Head
+from simcore.workload.formats.format import FileHead, Format
 from simcore.workload.formats.protobuf import LENGTH, VARINT, fields
 
 _BLANKS = b" \t\r\n\f\v"
@@ -36,43 +36,43 @@ def is_text(raw: bytes) -> bool:
     return wrong * 10 <= len(start)
 
 
-def _is_nsys_report(head: Head) -> bool:
+def _is_nsys_report(head: FileHead) -> bool:
     return head.raw.startswith(b"NVIDIA Tegra Profiler Report")
 
 
-def _is_pickle(head: Head) -> bool:
+def _is_pickle(head: FileHead) -> bool:
     return len(head.raw) > 2 and head.raw[0] == 0x80 and 2 <= head.raw[1] <= 5 and not is_text(head.raw)
 
 
-def _pickled(head: Head, first: bytes, *others: bytes) -> bool:
+def _pickled(head: FileHead, first: bytes, *others: bytes) -> bool:
     """Whether a file is a pickle with `first` and one of the others in it."""
     start = head.raw[:_KEYS]
     return _is_pickle(head) and first in start and any(other in start for other in others)
 
 
-def _is_memory_snapshot(head: Head) -> bool:
+def _is_memory_snapshot(head: FileHead) -> bool:
     return _pickled(head, b"segments", b"device_traces", b"total_size", b"allocated_size")
 
 
-def _is_flight_recorder_pickle(head: Head) -> bool:
+def _is_flight_recorder_pickle(head: FileHead) -> bool:
     return _pickled(head, b"entries", b"pg_config", b"nccl_version", b"pg_status", b"collective_seq_id")
 
 
-def _is_flight_recorder_json(head: Head) -> bool:
+def _is_flight_recorder_json(head: FileHead) -> bool:
     raw = head.raw.lstrip(_BLANKS)
-    told = (b'"collective_seq_id"', b'"pg_status"', b'"pg_config"', b'"nccl_version"')
-    return raw.startswith(b"{") and b'"entries"' in raw and any(key in raw for key in told)
+    keys = (b'"collective_seq_id"', b'"pg_status"', b'"pg_config"', b'"nccl_version"')
+    return raw.startswith(b"{") and b'"entries"' in raw and any(key in raw for key in keys)
 
 
-def _is_xplane(head: Head) -> bool:
+def _is_xplane(head: FileHead) -> bool:
     first = next(fields(head.raw), None)
     if is_text(head.raw) or first is None or first[:2] != (1, LENGTH):
         return False
-    named = (field[2] for field in islice(fields(first[2]), 2) if field is not None and field[0] == 2)
-    return any(name.startswith(_PLANES) for name in named)
+    names = (field[2] for field in islice(fields(first[2]), 2) if field is not None and field[0] == 2)
+    return any(name.startswith(_PLANES) for name in names)
 
 
-def _is_perfetto(head: Head) -> bool:
+def _is_perfetto(head: FileHead) -> bool:
     if is_text(head.raw):
         return False
     packets = list(islice(fields(head.raw), _PACKETS))
@@ -88,15 +88,15 @@ def _is_perfetto(head: Head) -> bool:
     )  # fmt: skip
 
 
-def _is_nccl_tests(head: Head) -> bool:
+def _is_nccl_tests(head: FileHead) -> bool:
     return is_text(head.raw) and re.search(_NCCL_TESTS, head.raw[:_KEYS]) is not None
 
 
-def _is_deepspeed(head: Head) -> bool:
+def _is_deepspeed(head: FileHead) -> bool:
     return is_text(head.raw) and re.search(_DEEPSPEED, head.raw[:_KEYS]) is not None
 
 
-def _is_ascend_table(head: Head) -> bool:
+def _is_ascend_table(head: FileHead) -> bool:
     return re.match(_ASCEND, head.first.replace('"', "")) is not None
 
 

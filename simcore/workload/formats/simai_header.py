@@ -23,7 +23,7 @@ from simcore.workload.model import Header
 from simcore.workload.policies import DLRM
 
 # Key of the file -> field of Header.
-_NUMBERS = {
+_NUMBER_KEYS = {
     "model_parallel_NPU_group": "tp",
     "ep": "ep",
     "expert_parallel_npu_group": "ep",
@@ -37,7 +37,7 @@ _NUMBERS = {
 _LISTS = ("checkpoints", "checkpoint_initiates")
 # Our own: numbers between commas, in one word.
 _RESCALED = "rescaled_from"
-_KNOWN = frozenset((*_NUMBERS, *_LISTS, _RESCALED))
+_HEADER_KEYS = frozenset((*_NUMBER_KEYS, *_LISTS, _RESCALED))
 _DEGREES = ("tp", "ep", "pp")
 _POSITIVE = ("vpp", "all_gpus")
 _EXPECTED = "a number"
@@ -47,7 +47,7 @@ _MOST_CELLS = 100_000
 
 def _is_key(text: str) -> bool:
     """Whether a header cell is a key: a known one, `known:value`, or any word with a colon at its end."""
-    return text.partition(":")[0] in _KNOWN or (text.endswith(":") and text != ":")
+    return text.partition(":")[0] in _HEADER_KEYS or (text.endswith(":") and text != ":")
 
 
 def _is_header_line(line: str) -> bool:
@@ -67,7 +67,7 @@ def _entries(cells: Sequence[TextCell]) -> list[tuple[TextCell | None, list[Text
                 entries[-1][1].append(TextCell(colonless, cell.line, cell.column + shift))
             continue
         name, _, value = cell.text.partition(":")
-        if name in _KNOWN:
+        if name in _HEADER_KEYS:
             values = [TextCell(value, cell.line, cell.column + len(name) + 1)] if value else []
             entries.append((TextCell(name, cell.line, cell.column), values))
         else:
@@ -80,7 +80,7 @@ class HeaderReader:
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
-        self._numbers: dict[str, int | None] = {}
+        self._values: dict[str, int | None] = {}
         self._lists: dict[str, list[tuple[int, TextCell]]] = {}
         self._column: dict[str, int] = {}
         self._rescaled: tuple[int, ...] = ()
@@ -111,20 +111,20 @@ class HeaderReader:
     def take_last_bottom_layer(self, cell: TextCell) -> None:
         """Takes the bare number of HYBRID_DLRM: the last row of the bottom MLP."""
         key = TextCell("DLRM_LAST_BOTTOM_LAYER", cell.line, cell.column)
-        self._place(key, "last_bottom_layer")
-        self._numbers["last_bottom_layer"] = self._number(key, "last_bottom_layer", [cell])
+        self._note_column(key, "last_bottom_layer")
+        self._values["last_bottom_layer"] = self._parse_number(key, "last_bottom_layer", [cell])
 
     def header(self, rows: int) -> Header:
         """The header of a file of `rows` rows; checkpoints at other rows are left out with a warning."""
-        number = self._numbers.get
+        get = self._values.get
         return Header(
-            tp=number("tp"),
-            ep=number("ep"),
-            pp=number("pp"),
-            vpp=number("vpp"),
-            ga=number("ga"),
-            all_gpus=number("all_gpus"),
-            pp_comm=number("pp_comm"),
+            tp=get("tp"),
+            ep=get("ep"),
+            pp=get("pp"),
+            vpp=get("vpp"),
+            ga=get("ga"),
+            all_gpus=get("all_gpus"),
+            pp_comm=get("pp_comm"),
             checkpoints=self._present("checkpoints", rows),
             checkpoint_initiates=self._present("checkpoint_initiates", rows),
             last_bottom_layer=self._last_bottom_layer(rows),
@@ -136,24 +136,24 @@ class HeaderReader:
     def _take(self, key: TextCell | None, values: list[TextCell]) -> None:
         if key is None:
             self._ignore(values)
-        elif key.text not in _KNOWN:
+        elif key.text not in _HEADER_KEYS:
             value = f" and its value {quoted(' '.join(cell.text for cell in values))}" if values else ""
-            message = f"found {key.shown()}{value}, expected a known key; ignored"
+            message = f"found {key.quote()}{value}, expected a known key; ignored"
             self._findings.add("note", "unknown-key", message, key)
         elif key.text == _RESCALED:
             digits = values[0].text.split(",") if values else []
             if digits and all(word.isascii() and word.isdigit() and len(word) < 19 for word in digits):
                 self._rescaled = tuple(map(int, digits))
             else:
-                message = f"{key.shown()}: found no numbers between commas, expected them; ignored"
+                message = f"{key.quote()}: found no numbers between commas, expected them; ignored"
                 self._findings.add("note", "unknown-key", message, key)
         elif key.text in _LISTS:
-            self._place(key, key.text)
+            self._note_column(key, key.text)
             self._lists[key.text] = self._list(key, values)
         else:
-            field = _NUMBERS[key.text]
-            self._place(key, field)
-            self._numbers[field] = self._number(key, field, values)
+            field = _NUMBER_KEYS[key.text]
+            self._note_column(key, field)
+            self._values[field] = self._parse_number(key, field, values)
 
     def _present(self, key: str, rows: int) -> tuple[int, ...]:
         listed = self._lists.get(key, [])
@@ -164,7 +164,7 @@ class HeaderReader:
         return tuple(index for index, _ in listed if index < rows)
 
     def _last_bottom_layer(self, rows: int) -> int | None:
-        last = self._numbers.get("last_bottom_layer")
+        last = self._values.get("last_bottom_layer")
         if last is not None and last >= rows > 0:
             cell = TextCell("", self._line, self._column["last_bottom_layer"])
             message = f"last row of the bottom MLP: found {last}, expected 0 to {rows - 1}"
@@ -173,26 +173,26 @@ class HeaderReader:
             )
         return last
 
-    def _place(self, key: TextCell, field: str) -> None:
+    def _note_column(self, key: TextCell, field: str) -> None:
         if field in self._column:
-            message = f"key {key.shown()} again, expected once; this one counts"
+            message = f"key {key.quote()} again, expected once; this one counts"
             self._findings.add("warning", "repeated-key", message, key)
         # Under both names: those who ask know either the file's key or the field of Header.
         self._column[field] = self._column[key.text] = key.column
 
-    def _number(self, key: TextCell, field: str, values: list[TextCell]) -> int | None:
+    def _parse_number(self, key: TextCell, field: str, values: list[TextCell]) -> int | None:
         if not values:
             message = f"{key.text}: found nothing, expected {_EXPECTED}"
             self._findings.add("error", "not-a-number", message, key)
             return None
         self._ignore(values[1:])
-        value = self._findings.number(values[0], key.text, _EXPECTED, lenient=True)
+        value = self._findings.parse_number(values[0], key.text, _EXPECTED, lenient=True)
         if value == 0 and field in _DEGREES:
-            message = f"{key.text}: found {values[0].shown()}, expected 1 or more; read as 1"
+            message = f"{key.text}: found {values[0].quote()}, expected 1 or more; read as 1"
             self._findings.add("warning", "zero-degree", message, values[0])
             return 1
         if value == 0 and field in _POSITIVE:
-            message = f"{key.text}: found {values[0].shown()}, expected 1 or more; read as not given"
+            message = f"{key.text}: found {values[0].quote()}, expected 1 or more; read as not given"
             self._findings.add("warning", "zero-degree", message, values[0])
             return None
         return value
@@ -204,24 +204,24 @@ class HeaderReader:
             self._findings.add("error", "checkpoint-list", message, key)
             return []
         announced, *cells = values
-        count = self._findings.number(announced, key.text, _EXPECTED, lenient=True)
+        count = self._findings.parse_number(announced, key.text, _EXPECTED, lenient=True)
         if count is None:
             return []
         if count != len(cells):
-            found = plural(len(cells), "row index")
-            message = f"{key.text}: found {found} after the number {count}, expected {count}"
+            count_text = plural(len(cells), "row index")
+            message = f"{key.text}: found {count_text} after the number {count}, expected {count}"
             self._findings.add("error", "checkpoint-list", message, announced)
             return []
         listed = []
         for cell in cells:
-            index = self._findings.number(cell, key.text, "a row index", lenient=True)
+            index = self._findings.parse_number(cell, key.text, "a row index", lenient=True)
             if index is not None:
                 listed.append((index, cell))
         return listed
 
     def _ignore(self, cells: list[TextCell]) -> None:
         for cell in cells:
-            message = f"found {cell.shown()} in the header, expected a key; ignored"
+            message = f"found {cell.quote()} in the header, expected a key; ignored"
             self._findings.add("note", "stray-value", message, cell)
 
 
@@ -231,16 +231,16 @@ def read_policy_header(lines: list[str], start: int, reader: HeaderReader, findi
     What was read of a line that goes on with the row count is blanked out.
     """
     first, *rest = cells_of(lines[start], start + 1)
-    numbers = list(takewhile(_is_number, rest))
+    number_cells = list(takewhile(_is_number, rest))
     bottom = None
     if first.text.upper() in DLRM:
-        bottom = numbers.pop(0) if numbers else _from_next_line(lines, start + 1)
+        bottom = number_cells.pop(0) if number_cells else _from_next_line(lines, start + 1)
     line = lines[start]
     head = _blanked(line, bottom) if bottom is not None and bottom.line == start + 1 else line
-    if numbers:
-        cut = numbers[0].column - 1
-        reader.read([*lines[:start], head[:cut]], start)
-        lines[start] = " " * cut + line[cut:]
+    if number_cells:
+        boundary = number_cells[0].column - 1
+        reader.read([*lines[:start], head[:boundary]], start)
+        lines[start] = " " * boundary + line[boundary:]
         after = start
     else:
         after = reader.read([*lines[:start], head, *lines[start + 1 :]], start)
@@ -253,8 +253,8 @@ def read_policy_header(lines: list[str], start: int, reader: HeaderReader, findi
 
 
 def _is_number(cell: TextCell) -> bool:
-    number = read_number(cell.text)
-    return number is not None and number.integer
+    parsed = read_number(cell.text)
+    return parsed is not None and parsed.integer
 
 
 def _from_next_line(lines: list[str], start: int) -> TextCell | None:

@@ -82,7 +82,7 @@ class Rows:
         except (ValueError, OverflowError):
             return False
         kinds = [_kinds(columns[cell], KINDS[phase], repeated) for phase, cell in enumerate(TYPE)]
-        if not all(self._findings.is_known(*repeat) for repeat in set(repeated)):
+        if not all(self._findings.has(*repeat) for repeat in set(repeated)):
             return False
         for repeat in repeated:
             self._findings.count(*repeat)
@@ -101,20 +101,20 @@ class Rows:
         """Takes one row of 12 cells; what is wrong becomes a finding, and after an error it is left out."""
         if not self._check_dependency(row[DEPENDENCY]):
             return
-        taken: list[tuple[int, Kind, int]] = []
+        parsed: list[tuple[int, Kind, int]] = []
         for phase, what in enumerate(_PHASES):
-            compute = self._number(row[COMPUTE[phase]], f"{what} compute time", _TIME)
+            compute = self._parse_number(row[COMPUTE[phase]], f"{what} compute time", _TIME)
             kind = self._kind(row[TYPE[phase]], KINDS[phase], what)
-            size = self._number(row[SIZE[phase]], f"{what} size", "bytes")
+            size = self._parse_number(row[SIZE[phase]], f"{what} size", "bytes")
             if compute is None or size is None:
                 return
-            taken.append((compute, kind, size))
-        process = self._number(row[PROCESS], "process time", _TIME)
+            parsed.append((compute, kind, size))
+        process = self._parse_number(row[PROCESS], "process time", _TIME)
         if process is None:
             return
         self.name.extend(self._shared([row[0].text]))
         self.line.append(row[0].line)
-        for cells, (compute, (collective, group), size) in zip(self.phases, taken, strict=True):
+        for cells, (compute, (collective, group), size) in zip(self.phases, parsed, strict=True):
             cells.compute_ns.append(compute)
             cells.collective.append(collective)
             cells.group.append(group)
@@ -129,7 +129,7 @@ class Rows:
         """Takes the policy of the last row."""
         policy = cell.text.upper()
         if policy not in ROW_POLICIES:
-            message = f"policy of the row: found {cell.shown()}, expected {_POLICIES}"
+            message = f"policy of the row: found {cell.quote()}, expected {_POLICIES}"
             self._findings.add("error", "row-policy", message, cell)
         self._policies[len(self.name) - 1] = policy
 
@@ -140,7 +140,7 @@ class Rows:
         for row, name in enumerate(self.name):
             if row not in self._policies:
                 cell = TextCell(name, self.line[row], 1)
-                message = f"the row {cell.shown()}: found no policy after its {ROW_CELLS} cells"
+                message = f"the row {cell.quote()}: found no policy after its {ROW_CELLS} cells"
                 self._findings.add("error", "row-policy", f"{message}, expected {_POLICIES}", cell)
         return tuple(self._policies.get(row, "") for row in range(len(self.name)))
 
@@ -148,25 +148,25 @@ class Rows:
         """The names, equal ones as one object: a file repeats few names in many rows."""
         return [self._names.setdefault(name, name) for name in names]
 
-    def _number(self, cell: TextCell, what: str, unit: str) -> int | None:
-        return self._findings.number(cell, what, f"{unit} as a whole number", floats_as="row")
+    def _parse_number(self, cell: TextCell, what: str, unit: str) -> int | None:
+        return self._findings.parse_number(cell, what, f"{unit} as a whole number", floats_as="row")
 
     def _kind(self, cell: TextCell, table: dict[str, Kind], what: str) -> Kind:
         kind = table.get(cell.text.upper())
         if kind is None:
-            message = f"{what} collective: found {cell.shown()}, expected {_TYPES}; read as NONE"
+            message = f"{what} collective: found {cell.quote()}, expected {_TYPES}; read as NONE"
             self._findings.add("warning", "unknown-collective", message, cell, cell.text.upper())
             return NO_COLLECTIVE
         return kind
 
     def _check_dependency(self, cell: TextCell) -> bool:
-        number = read_number(cell.text)
-        if number is None:
-            message = f"dependency: found {cell.shown()}, expected a whole number"
+        parsed = read_number(cell.text)
+        if parsed is None:
+            message = f"dependency: found {cell.quote()}, expected a whole number"
             self._findings.add("error", "not-a-number", message, cell)
             return False
-        if number.value != -1 or not number.integer:
-            message = f"dependency: found {cell.shown()}, expected -1; ignored, rows run in file order"
+        if parsed.value != -1 or not parsed.integer:
+            message = f"dependency: found {cell.quote()}, expected -1; ignored, rows run in file order"
             self._findings.add("note", "dependency", message, cell, "row")
         return True
 
@@ -242,7 +242,7 @@ class _LineReader:
         self._left: list[TextCell] = []
         self._left_by_row = False  # the leftover follows a complete row of its line
 
-    def take_block(self, lines: Sequence[str], number: int) -> None:
+    def take_block(self, lines: Sequence[str], first_line: int) -> None:
         """Takes lines, of which the first is line `number`."""
         if not self._left and max(map(len, lines)) <= _LONG:
             split = [line.split() for line in lines]
@@ -251,14 +251,14 @@ class _LineReader:
                 return
             clean = all(len(cells) == ROW_CELLS for cells in rows)
             if clean and not any(is_comment(cells[0]) for cells in rows):
-                numbers = [number + index for index, cells in enumerate(split) if cells]
-                if self._rows.take_clean(numbers, rows):
+                line_numbers = [first_line + index for index, cells in enumerate(split) if cells]
+                if self._rows.take_clean(line_numbers, rows):
                     return
         for index, line in enumerate(lines):
             if len(line) > _LONG:
-                self._take_long_line(line, number + index)
+                self._take_long_line(line, first_line + index)
             else:
-                self._take_line(cells_of(line, number + index))
+                self._take_line(cells_of(line, first_line + index))
 
     def finish(self) -> None:
         """The end of the file: nothing explains what is left any more."""
@@ -266,10 +266,10 @@ class _LineReader:
             return
         first, count = self._left[0], len(self._left)
         if self._left_by_row and not starts_row(self._left):
-            message = f"found {first.shown()} after the {ROW_CELLS} cells of a row, expected no more; ignored"
+            message = f"found {first.quote()} after the {ROW_CELLS} cells of a row, expected no more; ignored"
             self._findings.add("warning", "extra-cells", message, first, "row")
         else:
-            message = f"the row {first.shown()}: found {count} cells, expected {ROW_CELLS}"
+            message = f"the row {first.quote()}: found {count} cells, expected {ROW_CELLS}"
             self._findings.add("error", "incomplete-row", message, first)
         self._left = []
 
@@ -308,13 +308,13 @@ class _LineReader:
         twelve = [cell for index, cell in enumerate(cells) if index not in _GEMM_SIZES]
         if not _fits(twelve):
             return cells
-        message = f"found m, k and n of a matrix product after each time of {cells[0].shown()}; ignored"
+        message = f"found m, k and n of a matrix product after each time of {cells[0].quote()}; ignored"
         self._findings.add("note", "gemm-columns", message, cells[0], "row")
         return twelve
 
-    def _take_long_line(self, line: str, number: int) -> None:
+    def _take_long_line(self, line: str, line_number: int) -> None:
         """Takes a line that may hold a million rows a piece at a time, with the outcome of `_take_line`."""
-        first = cells_of(line, number, most=2 * ROW_CELLS)
+        first = cells_of(line, line_number, most=2 * ROW_CELLS)
         self._take_line(first)
         if len(first) < 2 * ROW_CELLS or is_comment(first[0].text):
             return
@@ -326,33 +326,33 @@ class _LineReader:
                 at, self._left = self._left[0].column - 1, []
             blank = _BLANK.search(line, at + size)
             end = blank.start() if blank else len(line)
-            piece = line[at:end]
-            tokens = piece.split()
+            chunk = line[at:end]
+            tokens = chunk.split()
             rows = [tokens[cell : cell + ROW_CELLS] for cell in range(0, len(tokens), ROW_CELLS)]
             rest = rows.pop() if rows and len(rows[-1]) < ROW_CELLS else []
             if not rows and end < len(line):
                 size *= 2  # a cell of megabytes
                 continue
-            if not self._take_joined(piece, rows, number, at):
-                self._take_fitting(cells_of(line, number, len(rows) * ROW_CELLS, at))
+            if not self._take_following(chunk, rows, line_number, at):
+                self._take_fitting(cells_of(line, line_number, len(rows) * ROW_CELLS, at))
             if rest and len(self._left) < ROW_CELLS:
-                at += len(piece.rsplit(None, len(rest))[0]) if rows else 0
-                self._left = cells_of(line, number, len(rest), at)
+                at += len(chunk.rsplit(None, len(rest))[0]) if rows else 0
+                self._left = cells_of(line, line_number, len(rest), at)
             if end == len(line):
                 return
             at = end
 
-    def _take_joined(self, piece: str, rows: Sequence[Sequence[str]], number: int, at: int) -> bool:
+    def _take_following(self, chunk: str, rows: Sequence[Sequence[str]], line_number: int, at: int) -> bool:
         """Takes rows of one line, after others, if there is nothing to say but that.
 
         at: where `piece`, their text, begins in the line.
         """
         if any(row[0].upper() in KINDS[0] for row in rows):
             return False
-        if not rows or not self._rows.take_clean([number] * len(rows), rows):
+        if not rows or not self._rows.take_clean([line_number] * len(rows), rows):
             return not rows
-        blanks = len(piece) - len(piece.lstrip())
-        self._note_break(TextCell(rows[0][0], number, at + blanks + 1), len(rows))
+        blanks = len(chunk) - len(chunk.lstrip())
+        self._note_break(TextCell(rows[0][0], line_number, at + blanks + 1), len(rows))
         return True
 
     def _take_fitting(self, cells: Sequence[TextCell]) -> None:
@@ -373,5 +373,5 @@ class _LineReader:
         return together or not (starts_row(cells) or len(cells) >= ROW_CELLS)
 
     def _note_break(self, cell: TextCell, times: int = 1) -> None:
-        message = f"the row {cell.shown()} does not have a line of its own; read on by cells"
+        message = f"the row {cell.quote()} does not have a line of its own; read on by cells"
         self._findings.add("note", "row-breaks", message, cell, "row", times)

@@ -14,12 +14,12 @@ from simcore.workload.formats.cell import (
     Findings,
     TextCell,
     cells_of,
-    decoded,
+    decode_text,
     lines_of,
     read_number,
     skip_to_content,
 )
-from simcore.workload.formats.format import Format, Head
+from simcore.workload.formats.format import FileHead, Format
 from simcore.workload.formats.simai_header import HeaderReader, read_policy_header
 from simcore.workload.formats.simai_rows import PROCESS, ROW_CELLS, Rows, read_rows, starts_row
 from simcore.workload.model import LARGEST, Cells, Workload
@@ -40,7 +40,7 @@ def read(path: str, data: bytes) -> Workload:
     Raises: InputError with every place that cannot be read.
     """
     findings = Findings(path)
-    lines = lines_of(decoded(data, findings))
+    lines = lines_of(decode_text(data, findings))
     start = skip_to_content(lines, 0, findings)
     header_reader = HeaderReader(findings)
     policy = lines[start].split(None, 1)[0].upper()
@@ -58,7 +58,7 @@ def read_without_header(path: str, data: bytes) -> Workload:
     Raises: InputError with every place that cannot be read.
     """
     findings = Findings(path)
-    lines = lines_of(decoded(data, findings))
+    lines = lines_of(decode_text(data, findings))
     # Which of the two dialects will run is not known yet: parameters tell.
     message = (
         "found a row, expected a policy: dialect astra-sim-1, the default here, runs every collective "
@@ -125,7 +125,7 @@ def _no_compute_message(rows: int, dialect: Dialect) -> str:
     )
 
 
-def _sniff(head: Head) -> bool:
+def _sniff(head: FileHead) -> bool:
     return bool(head.lines) and head.lines[0].split(None, 1)[0].upper() in TRANSFORMER
 
 
@@ -142,24 +142,24 @@ def _read_count(lines: list[str], start: int, findings: Findings) -> tuple[int |
         return None, None, start
     # The count, and what tells whether a row follows it: the line may have millions of cells.
     first, *rest = cells = cells_of(lines[start], start + 1, most=ROW_CELLS + 1)
-    number = read_number(first.text)
-    counts = number is not None and number.exact and 0 <= number.value <= LARGEST
+    parsed = read_number(first.text)
+    counts = parsed is not None and parsed.exact and 0 <= parsed.value <= LARGEST
     if starts_row(cells) or (not counts and len(cells) >= ROW_CELLS):
-        message = f"found the row {first.shown()}, expected the number of rows; read without it"
+        message = f"found the row {first.quote()}, expected the number of rows; read without it"
         findings.add("warning", "no-row-count", message, first)
         return None, None, start
-    if number is None or not counts:
-        message = f"found {first.shown()}, expected the number of rows; the line is ignored"
+    if parsed is None or not counts:
+        message = f"found {first.quote()}, expected the number of rows; the line is ignored"
         findings.add("warning", "no-row-count", message, first)
         return None, None, start + 1
     if starts_row(rest):
         end = first.column - 1 + len(first.text)
         lines[start] = " " * end + lines[start][end:]
-        return number.value, first, start
+        return parsed.value, first, start
     if rest:
-        message = f"found {rest[0].shown()} after the number of rows, expected a new line; ignored"
+        message = f"found {rest[0].quote()} after the number of rows, expected a new line; ignored"
         findings.add("note", "stray-value", message, rest[0])
-    return number.value, first, start + 1
+    return parsed.value, first, start + 1
 
 
 def _count_message(declared: int, present: int, reader: str) -> str:
@@ -196,12 +196,12 @@ def dialect_of(keys: Collection[str], rows: HasRows) -> Dialect:
 
 
 def _note_process_times(lines: Sequence[str], rows: Rows, findings: Findings) -> None:
-    counted = [row for row, time in enumerate(rows.process_ns) if time not in (0, _AICB_PROCESS_NS)]
-    if not counted:
+    timed_rows = [row for row, time in enumerate(rows.process_ns) if time not in (0, _AICB_PROCESS_NS)]
+    if not timed_rows:
         return
-    row = counted[0]
+    row = timed_rows[0]
     cells = cells_of(lines[rows.line[row] - 1], rows.line[row], most=ROW_CELLS + 1)
     cell = cells[PROCESS] if len(cells) == ROW_CELLS else cells[0]
     time = rows.process_ns[row]
     message = f"process time: found {time} ns, counted only in dialect astra-sim-1; ignored"
-    findings.add("note", "process-time", message, cell, times=len(counted))
+    findings.add("note", "process-time", message, cell, times=len(timed_rows))

@@ -9,9 +9,9 @@ from itertools import accumulate, compress, islice, repeat
 from operator import le
 from typing import Protocol
 
-from simcore.diagnostics import Diagnostic, meant
-from simcore.workload.formats.cell import Findings, TextCell, decoded
-from simcore.workload.formats.format import Format, Head
+from simcore.diagnostics import Diagnostic, did_you_mean
+from simcore.workload.formats.cell import Findings, TextCell, decode_text
+from simcore.workload.formats.format import FileHead, Format
 from simcore.workload.model import LARGEST
 from simcore.workload.spans import COLLECTIVES, COMPUTES, KINDS, TRANSFERS, UNSTATED, SpanGroup, SpanTable
 
@@ -44,7 +44,7 @@ def read(path: str, data: bytes) -> tuple[SpanTable, tuple[Diagnostic, ...]]:
 
     findings = Findings(path)
     if not data.isascii():
-        decoded(data, findings)
+        decode_text(data, findings)
     # In pieces: of all text at once there would be four times as much.
     rows = csv.reader(TextIOWrapper(BytesIO(data), "utf-8-sig", "surrogateescape", newline=""))
     reader = _Reader(rows, findings)
@@ -58,7 +58,7 @@ def read(path: str, data: bytes) -> tuple[SpanTable, tuple[Diagnostic, ...]]:
     return reader.table, findings.diagnostics()
 
 
-def _sniff(head: Head) -> bool:
+def _sniff(head: FileHead) -> bool:
     # Of a header with a mistake in it most is right.
     cells = head.first.split(",", _MOST_COLUMNS)
     return len({cell.strip(' \t"').lower() for cell in cells} & {*NEEDED}) > 2
@@ -69,7 +69,7 @@ FORMAT: Format = Format(
 )
 
 
-class _Unfit(ValueError):
+class _InvalidText(ValueError):
     """A text that a column cannot have. expected: what it can."""
 
     def __init__(self, code: str, expected: str) -> None:
@@ -87,7 +87,7 @@ class _Rows(Protocol):
     def __next__(self) -> list[str]: ...
 
 
-class _Known(dict[str, int]):
+class _ColumnValues(dict[str, int]):
     """What the texts of a column stand for; each is read once."""
 
     def __init__(self, read_text: Callable[[str], int]) -> None:
@@ -105,18 +105,18 @@ class _Reader:
     def __init__(self, rows: _Rows, findings: Findings) -> None:
         self.rows, self.findings = rows, findings
         self.table = SpanTable()
-        self.place: dict[str, int] = {}
+        self.index_of: dict[str, int] = {}
         self.width = 0
         self.names: dict[str, str] = {}
         self.streams: dict[str, int] = {}
         self.groups: dict[SpanGroup, int] = {}
-        self.known = {
-            "rank": _Known(lambda text: _count(text, _MOST_RANK)),
-            "kind": _Known(_kind),
-            "stream": _Known(lambda text: self.streams.setdefault(text.strip(), len(self.streams))),
-            "group": _Known(lambda text: self._group(text)),
-            "step": _Known(lambda text: _count(text, _MOST_COUNT) if text else UNSTATED),
-            "microbatch": _Known(lambda text: _count(text, _MOST_COUNT) if text else UNSTATED),
+        self.values_of = {
+            "rank": _ColumnValues(lambda text: _parse_count(text, _MOST_RANK)),
+            "kind": _ColumnValues(_kind),
+            "stream": _ColumnValues(lambda text: self.streams.setdefault(text.strip(), len(self.streams))),
+            "group": _ColumnValues(lambda text: self._group(text)),
+            "step": _ColumnValues(lambda text: _parse_count(text, _MOST_COUNT) if text else UNSTATED),
+            "microbatch": _ColumnValues(lambda text: _parse_count(text, _MOST_COUNT) if text else UNSTATED),
         }
 
     def read(self) -> None:
@@ -125,8 +125,8 @@ class _Reader:
         line = self.rows.line_num
         if not self._take_header(line, header):
             return
-        for lines, some in self._batches():
-            self._take(lines, some)
+        for lines, batch in self._batches():
+            self._take(lines, batch)
         if not len(self.table) and not self.findings.has_errors():
             message = "found no row below the header, expected spans"
             self.findings.add("error", "no-rows", message, TextCell("", line, 1))
@@ -135,16 +135,16 @@ class _Reader:
     def _batches(self) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
         """(the line on which each begins, from 1, their cells) of so many rows at a time as are read fast."""
         before = self.rows.line_num
-        while some := list(islice(self.rows, _BATCH)):
+        while batch := list(islice(self.rows, _BATCH)):
             lines: Sequence[int] = range(before + 1, self.rows.line_num + 1)
-            if len(lines) > len(some):
+            if len(lines) > len(batch):
                 # A cell in quotes may have several lines.
-                lines = list(accumulate(map(_lines_of, some), initial=before + 1))[:-1]
+                lines = list(accumulate(map(_lines_of, batch), initial=before + 1))[:-1]
             before = self.rows.line_num
-            if [] in some:
-                lines = list(compress(lines, some))
-                some = [row for row in some if row]
-            yield lines, some
+            if [] in batch:
+                lines = list(compress(lines, batch))
+                batch = [row for row in batch if row]
+            yield lines, batch
 
     def _take_header(self, line: int, header: list[str]) -> bool:
         """Notes the place of each column; False after an error."""
@@ -154,15 +154,15 @@ class _Reader:
             return False
         for index, text in enumerate(header):
             name, cell = text.strip().lower(), _cell(line, header, index)
-            if name in self.place:
-                message = f"column {cell.shown()} again, expected once; the first counts"
+            if name in self.index_of:
+                message = f"column {cell.quote()} again, expected once; the first counts"
                 self.findings.add("warning", "repeated-column", message, cell)
             elif name in COLUMNS:
-                self.place[name] = index
+                self.index_of[name] = index
             elif name:
-                self.findings.add("note", "unknown-column", f"found the column {cell.shown()}; ignored", cell)
+                self.findings.add("note", "unknown-column", f"found the column {cell.quote()}; ignored", cell)
         self.width = len(header)
-        missing = [name for name in NEEDED if name not in self.place]
+        missing = [name for name in NEEDED if name not in self.index_of]
         if missing:
             message = f"found no column {', '.join(missing)}, expected at least {', '.join(NEEDED)}"
             self.findings.add("error", "missing-column", message, TextCell("", line, 1))
@@ -175,7 +175,7 @@ class _Reader:
             cells = list(zip(*rows, strict=True))
             if len(cells) != self.width:
                 raise ValueError
-            self._add(lines, {name: cells[index] for name, index in self.place.items()})
+            self._add(lines, {name: cells[index] for name, index in self.index_of.items()})
         except ValueError:
             for line, row in zip(lines, rows, strict=True):
                 self._take_one(line, row)
@@ -190,32 +190,32 @@ class _Reader:
             return
         if any(row[self.width :]):
             cell = _cell(line, row, self.width)
-            message = f"found {cell.shown()} after the {self.width} cells of a row, expected no more; ignored"
+            message = f"found {cell.quote()} after the {self.width} cells of a row, expected no more; ignored"
             self.findings.add("warning", "extra-cells", message, cell, "row")
-        texts = {name: self._text(name, _cell(line, row, index)) for name, index in self.place.items()}
-        told = {name: text for name, text in texts.items() if text is not None}
-        if len(told) < len(texts):
+        texts = {name: self._text(name, _cell(line, row, index)) for name, index in self.index_of.items()}
+        valid = {name: text for name, text in texts.items() if text is not None}
+        if len(valid) < len(texts):
             return
-        start, end = (int(told[name]) for name in _TIMES)
+        start, end = (int(valid[name]) for name in _TIMES)
         if end < start:
             message = f"end_ns: found {end}, before start_ns {start}; expected the start first"
-            cell = _cell(line, row, self.place["end_ns"])
+            cell = _cell(line, row, self.index_of["end_ns"])
             self.findings.add("error", "reversed-times", message, cell)
             return
-        self._add([line], {name: (text,) for name, text in told.items()})
+        self._add([line], {name: (text,) for name, text in valid.items()})
 
     def _text(self, name: str, cell: TextCell) -> str | None:
         """The text of a cell as `_add` takes it; None after an error."""
         if name != "name":
             cell.text = cell.text.strip()
         if name in _TIMES:
-            number = self.findings.number(cell, name, "a whole number of ns", name)
-            return None if number is None else str(number)
+            value = self.findings.parse_number(cell, name, "a whole number of ns", name)
+            return None if value is None else str(value)
         try:
-            if name in self.known:
-                self.known[name][cell.text]
-        except _Unfit as unfit:
-            message = f"{name}: found {cell.shown()}, expected {unfit.expected}"
+            if name in self.values_of:
+                self.values_of[name][cell.text]
+        except _InvalidText as unfit:
+            message = f"{name}: found {cell.quote()}, expected {unfit.expected}"
             self.findings.add("error", unfit.code, message, cell)
             return None
         return cell.text
@@ -225,15 +225,15 @@ class _Reader:
         start, end = (_whole_numbers(cells[name]) for name in _TIMES)
         if not all(map(le, start, end)):
             raise ValueError
-        numbers = {
-            name: list(map(known.__getitem__, cells[name]))
-            for name, known in self.known.items()
+        parsed = {
+            name: list(map(column_values.__getitem__, cells[name]))
+            for name, column_values in self.values_of.items()
             if name in cells and name != "stream"
         }
-        kind, none = numbers["kind"], [UNSTATED] * len(lines)
+        kind, none = parsed["kind"], [UNSTATED] * len(lines)
         streams = cells.get("stream") or repeat("")
         names = [name or KINDS[code] for name, code in zip(cells["name"], kind, strict=True)]
-        stream_of = self.known["stream"]
+        stream_of = self.values_of["stream"]
         table = self.table
         table.stream.extend(
             [stream_of[stream or _STREAMS[code]] for stream, code in zip(streams, kind, strict=False)]
@@ -241,9 +241,9 @@ class _Reader:
         table.name += map(self.names.setdefault, names, names)
         table.kind += bytes(kind)
         for column, values in (
-            (table.rank, numbers["rank"]), (table.start, start), (table.end, end), (table.line, lines),
-            (table.group, numbers.get("group", none)), (table.step, numbers.get("step", none)),
-            (table.microbatch, numbers.get("microbatch", none)),
+            (table.rank, parsed["rank"]), (table.start, start), (table.end, end), (table.line, lines),
+            (table.group, parsed.get("group", none)), (table.step, parsed.get("step", none)),
+            (table.microbatch, parsed.get("microbatch", none)),
         ):  # fmt: skip
             column.extend(values)
 
@@ -251,25 +251,25 @@ class _Reader:
         text = text.strip()
         if not text:
             return UNSTATED
-        found = re.fullmatch(_GROUP, text)
-        ranks = None if found is None else _ranks(found[2])
-        group = SpanGroup(text) if found is None or ranks is None else SpanGroup(found[1] or "", ranks)
+        match = re.fullmatch(_GROUP, text)
+        ranks = None if match is None else _ranks(match[2])
+        group = SpanGroup(text) if match is None or ranks is None else SpanGroup(match[1] or "", ranks)
         return self.groups.setdefault(group, len(self.groups))
 
     def _finish(self, line: int) -> None:
         """What all rows together say."""
         table = self.table
         table.groups = list(self.groups)
-        table.has_steps = any(number != UNSTATED for number in set(table.step))
+        table.has_steps = any(value != UNSTATED for value in set(table.step))
         if not table.has_steps and len(table):
             table.step = array("q", bytes(8 * len(table)))
             message = "no step is stated: all spans are taken to be of one step, 0"
             self.findings.add("note", "no-steps", message, TextCell("", line, 1))
         # Numbers in their order, then names as they come.
         by_number = sorted(self.streams, key=lambda name: (0, int(name)) if _is_number(name) else (1, 0))
-        place = {self.streams[name]: index for index, name in enumerate(by_number)}
+        new_index = {self.streams[name]: index for index, name in enumerate(by_number)}
         table.streams = by_number
-        table.stream = array("i", map(place.__getitem__, table.stream))
+        table.stream = array("i", map(new_index.__getitem__, table.stream))
 
 
 def _lines_of(row: list[str]) -> int:
@@ -291,28 +291,28 @@ def _whole_numbers(texts: Sequence[str]) -> list[int]:
     digits = "".join(texts)
     if not (digits.isascii() and digits.isdigit()):
         raise ValueError
-    numbers = list(map(int, texts))
-    if max(numbers) > LARGEST:
+    values = list(map(int, texts))
+    if max(values) > LARGEST:
         raise ValueError
-    return numbers
+    return values
 
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 20
 
 
-def _count(text: str, most: int) -> int:
+def _parse_count(text: str, most: int) -> int:
     """A number from 0; spreadsheets write one of a column with empty cells as `3.0`."""
-    found = re.fullmatch(r"([0-9]{1,12})(?:\.0*)?", text)
-    if found is None or int(found[1]) > most:
-        raise _Unfit("not-a-number", f"a whole number from 0 to {most}")
-    return int(found[1])
+    match = re.fullmatch(r"([0-9]{1,12})(?:\.0*)?", text)
+    if match is None or int(match[1]) > most:
+        raise _InvalidText("not-a-number", f"a whole number from 0 to {most}")
+    return int(match[1])
 
 
 def _kind(text: str) -> int:
     word = re.sub("[-_ ]", "", text.lower())
     if word not in _KIND_OF:
-        raise _Unfit("unknown-kind", f"one of {', '.join(KINDS)}{meant(text, KINDS)}")
+        raise _InvalidText("unknown-kind", f"one of {', '.join(KINDS)}{did_you_mean(text, KINDS)}")
     return _KIND_OF[word]
 
 

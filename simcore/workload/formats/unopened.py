@@ -4,40 +4,40 @@ from __future__ import annotations
 
 import re
 
-from simcore.workload.formats.format import Format, Head
+from simcore.workload.formats.format import FileHead, Format
 from simcore.workload.formats.protobuf import is_message, varint
 
 _BLANKS = b" \t\r\n\f\v"
 
 
-def _is_utf_16(head: Head) -> bool:
+def _is_utf_16(head: FileHead) -> bool:
     return head.raw.startswith((b"\xff\xfe", b"\xfe\xff"))
 
 
-def _json(head: Head) -> bytes:
+def _json(head: FileHead) -> bytes:
     """The head when it is JSON, else nothing."""
     start = head.raw.lstrip(_BLANKS)
     return start if start.startswith((b"{", b"[")) else b""
 
 
-def _is_chakra_json(head: Head) -> bool:
+def _is_chakra_json(head: FileHead) -> bool:
     return b'"workload_graph"' in _json(head)
 
 
-def _is_pytorch_trace(head: Head) -> bool:
+def _is_pytorch_trace(head: FileHead) -> bool:
     json = _json(head)
     return json.startswith(b"{") and b'"schema"' in json and b'"nodes"' in json
 
 
-def _is_vidur(head: Head) -> bool:
+def _is_vidur(head: FileHead) -> bool:
     return head.first.split()[:4] == ["layer_id", "layer_name", "comp_time", "comm_size"]
 
 
-def _is_aicb_log(head: Head) -> bool:
+def _is_aicb_log(head: FileHead) -> bool:
     return head.first.startswith("comm_type,comm_group")
 
 
-def _is_chakra(head: Head) -> bool:
+def _is_chakra(head: FileHead) -> bool:
     """A varint length and that many bytes of protobuf; text never has the control bytes of one."""
     raw = head.raw
     if not any(byte < 32 and byte not in _BLANKS for byte in raw[:64]):
@@ -55,7 +55,7 @@ _SCHEDULE = (
 )
 
 
-def is_schedule(head: Head) -> bool:
+def is_schedule(head: FileHead) -> bool:
     """Whether a file is a pipeline schedule: `simcore.program.order_files` reads it, as a parameter."""
     return bool(head.lines) and re.match(_SCHEDULE, head.lines[0]) is not None
 

@@ -1,0 +1,159 @@
+"""ASTRA-sim's other files that lie beside a set of execution traces and that nobody asked for.
+
+Those of a network, a system, groups and a memory are told by what is in them, not by their names, from the
+first 64 KiB of each; nothing is parsed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import stat
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from simcore.cached_methods import cached_on
+from simcore.chakra.files import is_trace_name
+from simcore.cluster import DEFAULT_PRESET
+from simcore.diagnostics import Diagnostic, printable
+from simcore.executing.execution_result import Execution
+from simcore.names import ASTRA_SIM_2
+from simcore.parameters import flag_of
+from simcore.records import NamedTuple
+
+if TYPE_CHECKING:
+    from simcore.chakra.opening import ExecutionSet
+
+_MOST_COMMAND = 4096
+# What asks for them, in the order in which they are listed.
+_FILES = ("cluster", "system", "comm_groups", "remote_memory")
+# What ASTRA-sim has no factors for.
+_OTHERS = ("compute_scale", "comm_scale", "slow_rank")
+# A folder may have thousands of other files, and a system file has a few hundred bytes.
+_MOST_FILES, _HEAD_BYTES = 64, 1 << 16
+_SUFFIXES = (".yml", ".yaml", ".json")
+_TOPOLOGY = re.compile(rb"^topology\s*:", re.MULTILINE)
+# A list in brackets or a line an item.
+_NPUS = re.compile(rb"^npus_count\s*:\s*(\[[0-9\s,]{1,200}\]|(?:-\s*[0-9]{1,7}\s*){1,20})", re.MULTILINE)
+_SYSTEM = re.compile(
+    rb'"(?:all-reduce|all-gather|reduce-scatter|all-to-all)-implementation(?:-custom)?"\s*:\s*\['
+)
+_MEMORY = re.compile(rb'"memory-type"\s*:\s*"([A-Z_]{1,60})"')
+_NO_MEMORY = b"NO_MEMORY_EXPANSION"
+_GROUPS = re.compile(rb'\s*\{\s*"[0-9]{1,9}"\s*:\s*\[\s*[0-9]')
+
+
+def note_untaken_files(setup: Execution) -> list[Diagnostic]:
+    """A note where files of a network, a system, groups or a remote memory lie beside a set and are not
+    taken: which, and the command line that takes them, by ASTRA-sim's rules where they are a network's.
+    """
+    taking = with_sibling_files(setup)
+    if taking is None:
+        return []
+    traces, parameters, new_parameters = setup.opened, setup.parameters, taking.parameters
+    paths = {name: getattr(new_parameters, name) for name in _FILES}
+    fields = {name: path for name, path in paths.items() if path != getattr(parameters, name)}
+    networked = parameters.cluster is not None or bool(parameters.dim)
+    folder = os.path.dirname(traces.prefix) or os.curdir
+    names = [printable(os.path.relpath(path, folder), 60) for path in fields.values()]
+    listed = " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+    are, them = ("are", "them") if len(names) > 1 else ("is", "it")
+    is_astra = parameters.dialect == ASTRA_SIM_2
+    rules = "ASTRA-sim's rules" if is_astra else "wltui's rules"
+    on = f" on {DEFAULT_PRESET}" if not networked else ""
+    if new_parameters.dialect != parameters.dialect:
+        # Whose own cycles come of the other backend would take these for wrong ones.
+        aware = "" if parameters.network == "links" else ", congestion-unaware (--network links: aware)"
+        them += f" as ASTRA-sim runs {them}{aware}"
+    command = shlex.join(["wltui", traces.path, *new_parameters.as_flags()])
+    message = (
+        f"{listed} {are} there and not taken: this run is by {rules}{on}; with {them}: "
+        f"{printable(command, _MOST_COMMAND)}"
+    )
+    brief = f"not taken: {listed}"
+    return [Diagnostic("note", "files-not-taken", message, traces.path, brief=brief)]
+
+
+def with_sibling_files(setup: Execution) -> Execution | None:
+    """The run that takes the files beside a set too; None where there are none that are not taken."""
+    files, parameters = _find_siblings(setup.opened), setup.parameters
+    fields: dict[str, Any] = {}
+    networked = parameters.cluster is not None or bool(parameters.dim)
+    if files.network is not None and not networked:
+        fields["cluster"] = files.network
+    # Lists of a system file are of the dimensions of a network that is known.
+    if files.system is not None and parameters.system is None and (networked or "cluster" in fields):
+        fields["system"] = files.system
+    if files.groups is not None and parameters.comm_groups is None:
+        fields["comm_groups"] = files.groups
+    if files.memory is not None and parameters.remote_memory is None:
+        fields["remote_memory"] = files.memory
+    if not fields:
+        return None
+    others = any(getattr(parameters, name) != flag_of(name).default for name in _OTHERS)
+    there = networked or "cluster" in fields
+    if there and parameters.dialect != ASTRA_SIM_2 and not others:
+        fields["dialect"] = ASTRA_SIM_2
+    return setup.with_changes(**fields)
+
+
+def _find_siblings(traces: ExecutionSet) -> SiblingFiles:
+    """Looked for once a set: a run is asked for anew with each change of a parameter."""
+    return cached_on(
+        traces, "sibling files", lambda: _search_folders(traces.prefix, traces.files[-1].rank + 1)
+    )
+
+
+class SiblingFiles(NamedTuple):
+    """The file of each kind as a path, None where there is none. network: of as many NPUs as there are ranks.
+    memory: of a remote memory that is there.
+    """
+
+    network: str | None = None
+    system: str | None = None
+    groups: str | None = None
+    memory: str | None = None
+
+
+def _search_folders(prefix: str, world: int) -> SiblingFiles:
+    """The first of each kind by name in the folder of a set of so many ranks, else in the folder above."""
+    folder = os.path.dirname(prefix) or os.curdir
+    paths: dict[str, str] = {}
+    for directory in (folder, os.path.normpath(os.path.join(folder, os.pardir))):
+        for path in _candidates(directory):
+            kind = _kind_of(path, world)
+            if kind is not None:
+                paths.setdefault(kind, path)
+    return SiblingFiles(**paths)
+
+
+def _candidates(folder: str) -> list[str]:
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    some = [name for name in names if name.lower().endswith(_SUFFIXES) and not is_trace_name(name)]
+    return [os.path.normpath(os.path.join(folder, name)) for name in some[:_MOST_FILES]]
+
+
+def _kind_of(path: str, world: int) -> str | None:
+    """The field of `FilesBeside` that a file is for."""
+    try:
+        # A pipe could be waited for for ever.
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return None
+        with open(path, "rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError:
+        return None
+    if not path.lower().endswith(".json"):
+        sizes = _NPUS.search(head) if _TOPOLOGY.search(head) else None
+        npus = [int(size) for size in re.findall(rb"[0-9]+", sizes[1])] if sizes else []
+        return "network" if npus and prod(npus) == world else None
+    if _SYSTEM.search(head):
+        return "system"
+    memory = _MEMORY.search(head)
+    if memory is not None:
+        return None if memory[1] == _NO_MEMORY else "memory"
+    return "groups" if _GROUPS.match(head) else None

@@ -1,0 +1,114 @@
+"""Events of categories that are no profiler's known ones: whether a device ran them, and how many are not
+shown.
+
+Other vendors name the operations of their devices as they like (`aiu`, `hpu_op`). They have in common with
+those of CUDA that they stand on a device and a stream, or have the correlation of a launch, and that no
+thread of the host does. So it is told of each line of events, (category, pid, tid).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Container
+
+from simcore.kineto.events import DeviceRow, DeviceRows, Event
+from simcore.kineto.values import whole
+from simcore.records import Struct, field
+from simcore.units import plural
+from simcore.workload.formats.cell import quoted
+
+# So many categories are named one by one.
+_MOST_LISTED = 4
+
+Line = tuple[str | None, object, object]
+
+
+class UnknownEvents(Struct):
+    """seen: events by category. lines: (category, pid, tid) -> its number. rows: those that a device may have
+    run, and line: the number of the line of each; taken: those of the batch that is read. places: by line how
+    many name a device or stream, and how many a stream that is their thread.
+    """
+
+    counts: Counter[str | None] = field(default_factory=Counter)
+    lines: dict[Line, int] = field(default_factory=dict)
+    rows: DeviceRows = field(default_factory=DeviceRows)
+    line: array[int] = field(default_factory=lambda: array("i"))
+    batch_rows: list[DeviceRow] = field(default_factory=list)
+    device_counts: Counter[int] = field(default_factory=Counter)
+    stream_counts: Counter[int] = field(default_factory=Counter)
+
+    def keep(self, event: Event) -> None:
+        """Keeps the last row of `taken`, made of an event, if a device may have run it."""
+        args = self.batch_rows[-1].args
+        if args.stream is None and args.device is None and args.correlation is None:
+            self.batch_rows.pop()
+            return
+        line = self.lines.setdefault((event.cat, event.pid, event.tid), len(self.lines))
+        self.line.append(line)
+        stream = whole(args.stream)
+        self.device_counts[line] += stream is not None or whole(args.device) is not None
+        self.stream_counts[line] += stream is not None and stream == whole(event.tid)
+
+    def of_devices(
+        self,
+        threads: Container[object],
+        processes: Container[object],
+        launched: Container[int],
+        used: Container[tuple[int, int]],
+    ) -> list[int]:
+        """The rows that devices ran. threads, processes: (pid, tid) and pid of the host; launched: the
+        correlations of its launches; used: (device, stream) of known operations, beside which others only
+        annotate.
+        """  # fmt: skip
+        rows, of_line = self.rows, Counter(self.line)
+        by_launch = Counter(
+            line for line, correlation in zip(self.line, rows.correlation, strict=True)
+            if correlation in launched
+        )  # fmt: skip
+        launched_lines = {line for line, count in by_launch.items() if 2 * count > of_line[line]}
+        device = set()
+        for (_, pid, tid), line in self.lines.items():
+            if (pid, tid) in threads:
+                continue
+            device_count = (
+                self.stream_counts[line]
+                if pid in processes
+                else max(self.device_counts[line], by_launch[line])
+            )
+            if 2 * device_count > of_line[line]:
+                device.add(line)
+        device_streams = list(zip(rows.device, rows.stream, strict=True))
+        # Beside what was launched on a stream, what was not lies over it; a copy needs no launch.
+        launched_streams = {
+            device_streams[row] for row, line in enumerate(self.line) if line in device & launched_lines
+        }
+        return [
+            row for row, line in enumerate(self.line)
+            if line in device and device_streams[row] not in used
+            and (line in launched_lines or rows.is_copy[row] or device_streams[row] not in launched_streams)
+        ]  # fmt: skip
+
+    def categories_of(self, some: list[int]) -> Counter[str | None]:
+        """How many of these rows each category has."""
+        names = [category for category, _, _ in self.lines]
+        return Counter(names[self.line[row]] for row in some)
+
+
+def category_counts(counts: Counter[str | None], statement: str) -> str:
+    """`5 events of category 'x', 1 event without a category are not shown`, with what is said of them: those
+    that have most first, few by name; "" of none.
+    """
+    most = [(category, count) for category, count in counts.most_common() if count > 0]
+    words = [
+        f"{plural(count, 'event')} {_category_words(category)}" for category, count in most[:_MOST_LISTED]
+    ]
+    if len(most) > _MOST_LISTED:
+        left = sum(count for _, count in most[_MOST_LISTED:])
+        words.append(f"{plural(left, 'event')} of {len(most) - _MOST_LISTED} further")
+    verb = "is" if sum(count for _, count in most) == 1 else "are"
+    return f"{', '.join(words)} {verb} {statement}" if words else ""
+
+
+def _category_words(category: str | None) -> str:
+    return f"of category {quoted(category)}" if category else "without a category"

@@ -1,0 +1,30 @@
+"""What a piece of a measured rank is called."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from simcore.measured.matching import Call, name_of
+from simcore.measured.run import MeasuredRun
+from simcore.sources.rendezvous import Rendezvous
+from simcore.sources.segments import GAP
+
+IDLE_NAME = "idle"
+
+
+class SegmentedRun(Protocol):
+    """A run whose ranks are taken apart. measured: the run of the files, by whose names pieces are called."""
+
+    @property
+    def measured(self) -> MeasuredRun: ...
+
+    @property
+    def rendezvous(self) -> Rendezvous: ...
+
+
+def segment_name(results: SegmentedRun, rank: int, segment: int) -> str:
+    """Returns the operation or sub-operation of a piece, as the file has it; `idle` where there is none."""
+    segments, trace = results.rendezvous.segments[rank], results.measured.ranks[rank]
+    if not 0 <= segment < len(segments) or segments.kind[segment] == GAP:
+        return IDLE_NAME
+    return name_of(trace, Call(rank, segments.op[segment], segments.sub[segment]))

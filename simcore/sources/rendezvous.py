@@ -1,0 +1,485 @@
+"""Ties the pieces of all ranks of a measured run, and says how long each takes by itself.
+
+What a piece takes is measured; what it waits is not kept, it follows from the others. So:
+
+* a collective takes the time from the last arrival to the first departure: the shortest member's
+  measured duration, as far as it lies behind the last arrival. Who left later keeps that time as its own;
+* a message takes as long as its send, or less where the receive was over before; what a receive lasts
+  beyond the message's end is its own;
+* an asynchronous sub-operation lasts as long as the compute beside it, unless the rank was first to be
+  through with the wait: then the compute is that of the member that needed least.
+
+With every scale at 1 a concurrent run comes out as it was measured, wherever the files' times allow it.
+
+A rank of a profiler trace as pieces in time order: its streams laid into one line.
+
+At any time the rank does what computes, else what copies, else nothing. A collective is launched where its
+kernel starts and runs beside that line. The rank waits for it where its kernel ends while nothing computes:
+from the end of the compute before. What runs beside compute up to its end is waited for by the first kernel
+of another phase behind it, or at the end of the step: the trace does not say by whom, and this is the least
+that a step needs. The host's gaps stay, also beside a collective.
+
+A send and its receive are kernels too. Where the send waits for the receive both are a collective of two.
+Else the send is one by itself, and so is the receive, to which the sender comes when its send begins: it
+takes the time from then, or from its own launch, to its end.
+"""
+
+from __future__ import annotations
+
+import itertools
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
+from itertools import compress
+from operator import and_, le, lt, ne
+
+from simcore.measured.columns import RankTrace
+from simcore.measured.device_matching import match_devices
+from simcore.measured.matching import Call, CollectiveMatch, Matches, match_calls, times_of
+from simcore.measured.rank_positions import MODEL_PARALLEL
+from simcore.measured.run import MeasuredRun
+from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY
+from simcore.records import Struct
+from simcore.sources.segments import (
+    AWAIT,
+    GAP,
+    LAUNCH,
+    MEET,
+    OWN,
+    TRANSFER,
+    CallLinks,
+    SegmentColumns,
+    make_segments,
+)
+from simcore.units import differences
+
+_COMPUTE = frozenset((*map(CATEGORIES.index, COMPUTE), CATEGORIES.index("host")))
+_COPY = CATEGORIES.index(COPY)
+# Tables for `translate`, 1 for what computes, for what communicates, and for pieces that take part in what
+# several ranks do.
+_COMPUTES = bytes(kind in _COMPUTE for kind in range(256))
+_COMMUNICATES = bytes(kind not in _COMPUTE and kind != _COPY for kind in range(256))
+_OF_SEVERAL = bytes(kind in (MEET, LAUNCH, AWAIT, TRANSFER) for kind in range(256))
+# Fewer pieces than this are made one by one in less time.
+_STRETCH = 8
+
+
+def make_device_segments(rank_index: int, rank: RankTrace, meetings: Mapping[Call, int]) -> SegmentColumns:
+    """The pieces of the rank that is the `number`-th of its run, from 0 ns to the end of its window.
+
+    meetings: the number of each collective's calls.
+    """
+    walk = _DeviceWalk(rank)
+    # What lies before the step begins on this rank is no gap of it.
+    walk.until(rank.first_ns)
+    # (time, whether it begins, operation): what ends at a time ends before another begins there.
+    events: list[tuple[int, bool, int]] = []
+    waited: dict[int, tuple[int, int]] = {}
+    for op in compress(range(len(rank.ops)), rank.ops.stated_category.translate(_COMMUNICATES)):
+        start, end = rank.ops.start[op], rank.ops.end[op]
+        events.append((start, True, op))
+        waited[op] = walk.waited(start, end)
+        events.append((waited[op][1], False, op))
+
+    def order(event: tuple[int, bool, int]) -> tuple[int, int, bool, int, int]:
+        """What is over comes before what takes no time, then what begins. Of several that are over the one
+        that is waited for longest comes first, of one without a length its beginning.
+        """
+        time, begins, op = event
+        lasts = rank.ops.end[op] > rank.ops.start[op]
+        turn = 2 * begins if lasts else 1
+        return time, turn, not begins, 0 if begins else waited[op][0], op
+
+    events.sort(key=order)
+    for time, begins, op in events:
+        meeting = meetings[Call(rank_index, op)]
+        if begins:
+            walk.until(time)
+            walk.segments.add(LAUNCH, (walk.now, walk.now), op, meeting=meeting)
+        else:
+            walk.until(min(waited[op][0], time))
+            walk.segments.add(AWAIT, (walk.now, max(walk.now, time)), op, meeting=meeting)
+            walk.now = max(walk.now, time)
+    walk.until(rank.last_ns)
+    return walk.segments
+
+
+class _DeviceWalk:
+    def __init__(self, rank: RankTrace) -> None:
+        self.rank = rank
+        self.segments = SegmentColumns()
+        self.now = 0
+        self.next = 0
+        # What computes, no two at once; then what copies, in the holes.
+        self.start, self.end, self.op = self.computed = _one_at_a_time(rank, _COMPUTES)
+        # Where what computes begins to be of another phase than before.
+        phases = bytes([*map(rank.ops.stated_category.__getitem__, self.op)])
+        self.changes = list(compress(range(1, len(phases)), map(ne, phases[1:], phases)))
+        copies = [op for op, kind in enumerate(rank.ops.stated_category) if kind == _COPY]
+        if copies:
+            copies.sort(key=lambda op: (rank.ops.start[op], rank.ops.end[op], op))
+            self._fill(copies)
+
+    def _fill(self, copies: list[int]) -> None:
+        """Puts copies into the holes between what computes."""
+        starts, ends, which = self.computed
+        holes: list[tuple[int, int, int]] = []
+        reached = 0
+        for op in copies:
+            now, over = max(self.rank.ops.start[op], reached), self.rank.ops.end[op]
+            at = bisect_right(ends, now)
+            while now < over:
+                until = min(over, starts[at]) if at < len(starts) else over
+                if until > now:
+                    holes.append((now, until, op))
+                if at >= len(starts):
+                    break
+                now = max(now, ends[at])
+                at += 1
+            reached = max(reached, over)
+        columns = [
+            [*column, *(hole[part] for hole in holes)] for part, column in enumerate((starts, ends, which))
+        ]
+        # None lie on each other, and both are in order: sorting merges two runs.
+        order = sorted(range(len(columns[0])), key=columns[0].__getitem__)
+        self.start, self.end, self.op = (array("q", [*map(column.__getitem__, order)]) for column in columns)
+
+    def waited(self, start: int, end: int) -> tuple[int, int]:
+        """(from, to) when the rank waits for a collective that ran from start to end."""
+        starts, ends, _ = self.computed
+        at = bisect_left(ends, end)
+        if at == len(starts) or starts[at] >= end:
+            return max(start, ends[at - 1] if at else 0), end
+        behind = bisect_right(self.changes, at)
+        time = starts[self.changes[behind]] if behind < len(self.changes) else self.rank.last_ns
+        return time, time
+
+    def until(self, time: int) -> None:
+        """What the rank does until `time`, if that is still to come."""
+        while self.next < len(self.start) and self.end[self.next] <= self.now:
+            self.next += 1
+        while self.now < time:
+            if self.next == len(self.start):
+                self._add_segment(GAP, time, len(self.rank.ops) - 1)
+                return
+            whole = bisect_right(self.end, time, self.next)
+            if whole - self.next >= _STRETCH and self.start[self.next] >= self.now:
+                self._stretch(self.next, whole)
+                continue
+            op = self.op[self.next]
+            if self.start[self.next] > self.now:
+                self._add_segment(GAP, min(time, self.start[self.next]), op)
+            else:
+                self._add_segment(OWN, min(time, self.end[self.next]), op)
+                self.next += self.end[self.next] <= self.now
+
+    def _add_segment(self, kind: int, end: int, op: int) -> None:
+        self.segments.add(kind, (self.now, end), op)
+        self.now = end
+
+    def _stretch(self, first: int, last: int) -> None:
+        """What is done one after another, entries first..last - 1, each behind its gap, all at once."""
+        begins, ends, ops = (column[first:last] for column in (self.start, self.end, self.op))
+        kind = bytearray((GAP, OWN)) * len(ops)
+        # Twice as long, what they hold is replaced.
+        start, end, op = begins + begins, begins + begins, ops + ops
+        start[0::2], start[1::2] = array("q", (self.now,)) + ends[:-1], begins
+        end[0::2], end[1::2] = begins, ends
+        op[0::2] = op[1::2] = ops
+        lasts = bytes(map(ne, start, end))
+        self.segments.extend(
+            bytearray(compress(kind, lasts)),
+            *(array("q", [*compress(column, lasts)]) for column in (start, end, op)),
+        )
+        self.now, self.next = ends[-1], last
+
+
+def _one_at_a_time(rank: RankTrace, kinds_table: bytes) -> tuple[array[int], array[int], array[int]]:
+    """(start, end, op) of the operations of some kinds that take time, what began first before the others.
+
+    chosen: a table for `translate`, 1 for these kinds.
+    """
+    ops = rank.ops
+    lasting = bytes(map(lt, ops.start, ops.end))
+    mask = bytes(map(and_, ops.stated_category.translate(kinds_table), lasting))
+    # By lists: an array that is made of an iterator grows by each element.
+    start, end, which = (
+        array("q", [*compress(column, mask)]) for column in (ops.start, ops.end, range(len(ops)))
+    )
+    if all(map(le, end, start[1:])):
+        return start, end, which
+    reached = 0
+    columns = array("q"), array("q"), array("q")
+    for begin, over, op in sorted(zip(start, end, which, strict=True)):
+        begin = max(begin, reached)
+        if over > begin:
+            for column, value in zip(columns, (begin, over, op), strict=True):
+                column.append(value)
+            reached = over
+    return columns
+
+
+NONE = -1
+
+
+class Rendezvous(Struct, frozen=True):
+    """A run as pieces. members[m]: (rank, piece of arrival, piece of waiting) of collective m. senders[m]:
+    the (rank, piece) with which a rank comes to it that does not wait in it: that begins to send what the
+    collective, a receive alone, receives; None of all others. before[m]: the collective of the same group
+    that has to be over, or NONE. transfers[k]: ((rank, piece) of the sender, of the receiver) of message k.
+    meetings, messages: (start, end) of each as measured, ns from the start of the step: a collective from the
+    last arrival, behind the one before it in its group; where the ranks did not run together their lengths
+    alone say something. first_ns: of each piece what comes before any waiting (own time, a send), after_ns:
+    what comes behind it.
+    """
+
+    run: MeasuredRun
+    matches: Matches
+    segments: tuple[SegmentColumns, ...]
+    members: tuple[tuple[tuple[int, int, int], ...], ...]
+    senders: tuple[tuple[int, int] | None, ...]
+    before: tuple[int, ...]
+    transfers: tuple[tuple[tuple[int, int], tuple[int, int]], ...]
+    meetings: tuple[tuple[int, int], ...]
+    messages: tuple[tuple[int, int], ...]
+    first_ns: tuple[array[int], ...]
+    after_ns: tuple[array[int], ...]
+
+    def coming(self, meeting: int) -> list[tuple[int, int]]:
+        """(rank, piece) with which ranks come to a collective, those that do not wait in it last."""
+        sender = self.senders[meeting]
+        come = [(rank, segment) for rank, segment, _ in self.members[meeting]]
+        return come if sender is None else [*come, sender]
+
+    @property
+    def meeting_ns(self) -> list[int]:
+        """What each collective takes."""
+        return [end - start for start, end in self.meetings]
+
+    @property
+    def message_ns(self) -> list[int]:
+        """What each message takes."""
+        return [end - start for start, end in self.messages]
+
+
+def make_rendezvous(run: MeasuredRun) -> Rendezvous:
+    """Ties the pieces of a timed run; ranks that did not run together are tied as if they had."""
+    if run.of_devices:
+        matches = match_devices(run.ranks, run.degrees, run.concurrent)
+        meetings = {call: index for index, meeting in enumerate(matches.meetings) for call in meeting.calls}
+        segments = tuple(make_device_segments(index, rank, meetings) for index, rank in enumerate(run.ranks))
+    else:
+        matches = match_calls(run.ranks, run.degrees, run.concurrent)
+        links = _links(run, matches)
+        segments = tuple(make_segments(index, rank, links) for index, rank in enumerate(run.ranks))
+    members, transfers = _partners(matches, segments)
+    before = _orders(matches, members)
+    senders = _senders(matches, members)
+    return _Measure(run, matches, segments, members, senders, before, transfers).rendezvous()
+
+
+def _links(run: MeasuredRun, matches: Matches) -> CallLinks:
+    meetings, reached, waited = {}, {}, {}
+    for index, meeting in enumerate(matches.meetings):
+        meetings.update(dict.fromkeys(meeting.calls, index))
+        if meeting.kind == MODEL_PARALLEL:
+            arrivals = [times_of(run.ranks[call.rank], call)[0] for call in meeting.calls]
+            # Ranks without a common clock did not wait for each other here.
+            reached[index] = max(arrivals) if run.concurrent else 0
+        elif meeting.is_async:
+            waited.update(_waited(run, meeting))
+    return CallLinks(
+        meetings,
+        {message.send: index for index, message in enumerate(matches.messages)},
+        {message.receive: index for index, message in enumerate(matches.messages)},
+        reached,
+        waited,
+    )
+
+
+def _waited(run: MeasuredRun, meeting: CollectiveMatch) -> dict[Call, int]:
+    """How long each rank waits for an asynchronous collective when its compute beside it is over."""
+    times = {call: times_of(run.ranks[call.rank], call) for call in meeting.calls}
+    if not run.concurrent:
+        return dict.fromkeys(times, 0)
+    shortest = min(end - start for start, end in times.values())
+    first = min(end for _, end in times.values())
+    # Only who was through first can have been held by the collective; the others had compute to do.
+    return {call: end - start - shortest if end == first else 0 for call, (start, end) in times.items()}
+
+
+def _partners(
+    matches: Matches, segments: tuple[SegmentColumns, ...]
+) -> tuple[tuple[tuple[tuple[int, int, int], ...], ...], tuple[tuple[tuple[int, int], tuple[int, int]], ...]]:
+    """Which pieces each collective and each message has."""
+    arrivals: list[dict[int, int]] = [{} for _ in matches.meetings]
+    waits: list[dict[int, int]] = [{} for _ in matches.meetings]
+    senders = [(NONE, NONE)] * len(matches.messages)
+    receivers = list(senders)
+    for rank, columns in enumerate(segments):
+        for segment in compress(range(len(columns)), columns.kind.translate(_OF_SEVERAL)):
+            kind, meeting = columns.kind[segment], columns.meeting[segment]
+            if kind in (MEET, LAUNCH):
+                arrivals[meeting][rank] = segment
+            if kind in (MEET, AWAIT):
+                waits[meeting][rank] = segment
+            if kind == TRANSFER:
+                if columns.message[segment] >= 0:
+                    senders[columns.message[segment]] = (rank, segment)
+                if columns.received[segment] >= 0:
+                    receivers[columns.received[segment]] = (rank, segment)
+    members = tuple(
+        tuple((rank, segment, waits[index][rank]) for rank, segment in arrivals[index].items())
+        for index in range(len(matches.meetings))
+    )
+    return members, tuple(zip(senders, receivers, strict=True))
+
+
+def _senders(
+    matches: Matches, members: tuple[tuple[tuple[int, int, int], ...], ...]
+) -> tuple[tuple[int, int] | None, ...]:
+    """With which piece a rank begins to send what each collective receives, where it does not wait for it."""
+    send_by_call = {
+        meeting.calls[0]: of[0][:2]
+        for meeting, of in zip(matches.meetings, members, strict=True)
+        if meeting.is_message and len(of) == 1
+    }
+    return tuple(
+        None if meeting.sender is None else send_by_call[meeting.sender] for meeting in matches.meetings
+    )
+
+
+def _orders(matches: Matches, members: tuple[tuple[tuple[int, int, int], ...], ...]) -> tuple[int, ...]:
+    """The collective before each one on the lane of its group, as far as all members come in that order."""
+    groups: dict[object, list[int]] = {}
+    for index, meeting in enumerate(matches.meetings):
+        groups.setdefault(meeting.group, []).append(index)
+    before = [NONE] * len(members)
+    for indices in groups.values():
+        rank, _, _ = members[indices[0]][0]
+        indices.sort(key=lambda index: _arrival(members[index], rank))
+        for earlier, later in itertools.pairwise(indices):
+            came = {who: segment for who, segment, _ in members[earlier]}
+            if all(came.get(who, segment) < segment for who, segment, _ in members[later]):
+                before[later] = earlier
+    return tuple(before)
+
+
+def _arrival(members: tuple[tuple[int, int, int], ...], rank: int) -> int:
+    """The piece with which a rank comes to a collective; that of its first member if it is none."""
+    return next((segment for who, segment, _ in members if who == rank), members[0][1])
+
+
+class _Measure:
+    """What each piece takes by itself, from the times that were measured."""
+
+    def __init__(
+        self,
+        run: MeasuredRun,
+        matches: Matches,
+        segments: tuple[SegmentColumns, ...],
+        members: tuple[tuple[tuple[int, int, int], ...], ...],
+        senders: tuple[tuple[int, int] | None, ...],
+        before: tuple[int, ...],
+        transfers: tuple[tuple[tuple[int, int], tuple[int, int]], ...],
+    ) -> None:
+        self.run = run
+        self.matches = matches
+        self.segments = segments
+        self.members = members
+        self.senders = senders
+        self.before = list(before)
+        self.transfers = transfers
+
+    def rendezvous(self) -> Rendezvous:
+        meetings = self._meetings()
+        messages = self._messages()
+        first = [differences(segments.end, segments.start) for segments in self.segments]
+        after = [array("q", bytes(8 * len(segments))) for segments in self.segments]
+        concurrent, of_devices = self.run.concurrent, self.run.of_devices
+        for rank, columns in enumerate(self.segments):
+            for segment in compress(range(len(columns)), columns.kind.translate(_OF_SEVERAL)):
+                kind, start, end = columns.kind[segment], columns.start[segment], columns.end[segment]
+                if kind in (MEET, AWAIT, LAUNCH):
+                    first[rank][segment] = 0
+                    # A kernel ends by itself, microseconds after the first of its collective; what runs
+                    # beside a Megatron trace's compute has no end of its own.
+                    if (kind == MEET or (kind == AWAIT and of_devices)) and concurrent:
+                        over = max(start, meetings[columns.meeting[segment]][1])
+                        after[rank][segment] = max(end - over, 0)
+                elif kind == TRANSFER and columns.received[segment] >= 0:
+                    message = columns.message[segment]
+                    own = messages[message][1] - messages[message][0] if message >= 0 else 0
+                    first[rank][segment] = own
+                    over = max(start + own, messages[columns.received[segment]][1])
+                    after[rank][segment] = max(end - over, 0) if concurrent else 0
+        return Rendezvous(
+            self.run, self.matches, self.segments, self.members, self.senders, tuple(self.before),
+            self.transfers,
+            tuple(meetings), tuple(messages), tuple(first), tuple(after),
+        )  # fmt: skip
+
+    def _meetings(self) -> list[tuple[int, int]]:
+        meetings: list[tuple[int, int]] = [(0, 0)] * len(self.members)
+        for index in self._in_order():
+            calls = self.members[index]
+            sender = self.senders[index]
+            came = [(rank, segment) for rank, segment, _ in calls] + ([] if sender is None else [sender])
+            start = max(self.segments[rank].start[segment] for rank, segment in came)
+            ends = [self._end(rank, segment) for rank, _, segment in calls]
+            if self.matches.meetings[index].kind == MODEL_PARALLEL:
+                meetings[index] = (start, start)
+            elif self.run.concurrent:
+                earlier = self.before[index]
+                if earlier != NONE and meetings[earlier][1] > start:
+                    if meetings[earlier][1] > min(ends):
+                        # They ran at the same time: no queue on a lane.
+                        self.before[index] = NONE
+                    else:
+                        start = meetings[earlier][1]
+                meetings[index] = (start, max(start, min(ends)))
+            else:
+                shortest = min(
+                    self._end(rank, last) - self.segments[rank].start[segment]
+                    for rank, segment, last in calls
+                )
+                meetings[index] = (start, start + shortest)
+        return meetings
+
+    def _end(self, rank: int, segment: int) -> int:
+        """When a member's part in a collective ended: of a device that of its kernel, be it waited for or
+        not.
+        """
+        segments = self.segments[rank]
+        return (
+            self.run.ranks[rank].ops.end[segments.op[segment]]
+            if self.run.of_devices
+            else segments.end[segment]
+        )
+
+    def _in_order(self) -> list[int]:
+        """The collectives, each behind the one before it in its group."""
+        visited_meetings: set[int] = set()
+        order: list[int] = []
+        for index in range(len(self.members)):
+            chain = []
+            at = index
+            while at != NONE and at not in visited_meetings:
+                visited_meetings.add(at)
+                chain.append(at)
+                at = self.before[at]
+            order += reversed(chain)
+        return order
+
+    def _messages(self) -> list[tuple[int, int]]:
+        messages = []
+        for (sender, sending), (receiver, receiving) in self.transfers:
+            start, end = self.segments[sender].start[sending], self.segments[sender].end[sending]
+            fused = self.segments[sender].received[sending] >= 0
+            if self.run.concurrent:
+                end = min(end, max(start, self.segments[receiver].end[receiving]))
+            if fused:
+                other = self.segments[receiver]
+                end = min(end, start + other.end[receiving] - other.start[receiving])
+            messages.append((start, end))
+        return messages

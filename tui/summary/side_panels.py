@@ -1,0 +1,424 @@
+"""The panel beside the bars: every rank in a map, or who waits for whom and what a replay changes.
+
+Of what stands in it figures are whole at any width: names give way, then columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, cast
+
+from simcore.analysis.rank_map import MEASURES
+from simcore.ranks import RankSet
+from simcore.trace.findings import TrackInterval
+from simcore.trace.run import mean_of_ranks
+from simcore.units import duration, percent, signed_duration
+from tui.frame import Glyphs, Line, fitted, name_cut, rows_around
+
+if TYPE_CHECKING:
+    from simcore.replay.differences import RankDifference
+    from simcore.runs.measured import RecordedRun
+    from simcore.trace.contexts import MapRow
+    from simcore.trace.run import Run
+
+_MAP_ROLE = {"exposed": "comm", "wait": "wait", "computing": "bwd"}
+# Cells of a name that are worth a column of figures, and operations of a rank at most.
+_NAME, _OPS = 13, 3
+_UNCHANGED = "as measured"
+# One rank waits for nobody.
+_FEWEST_RANKS = 2
+
+
+class SidePanel(Protocol):
+    """title, aside: on its frame; heading: where it has none. moves: the keys of its cursor. other: what `i`
+    leads to. sideways: why left and right do nothing elsewhere.
+    """
+
+    moves: str
+    next_label: str
+
+    @property
+    def sideways_text(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def aside(self) -> str: ...
+    @property
+    def heading(self) -> str: ...
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing that the bars do not say: then it has no panel."""
+        ...
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """(rows, columns) that the cursor moves in."""
+        ...
+
+    def show(self, run: Run) -> None:
+        """Another run of the same kind."""
+        ...
+
+    def next(self) -> None:
+        """What `i` does."""
+        ...
+
+    def lines(self, width: int, rows: int, at: tuple[int, int], glyphs: Glyphs, focused: bool) -> list[Line]:
+        """As many lines. at: the cursor."""
+        ...
+
+    def find_interval(self, at: tuple[int, int]) -> TrackInterval | None:
+        """Where Enter leads; None where it leads nowhere."""
+        ...
+
+
+def choose_side_panel(run: Run) -> SidePanel:
+    """The map where the ranks have places in a layout and are alike, else what each of them waits for."""
+    if run.shape.rank_map is not None:
+        return RankMap(run)
+    return LateRanks(run) if run.recording is None else Waits(run)
+
+
+class RankMap:
+    """A measure of every rank: a line for ranks that are alike, a column a stage. measure: of MEASURES."""
+
+    moves = "hjkl"
+    next_label = "other measure"
+    sideways_text = "left and right move in the map of ranks: Tab leads there"
+
+    def __init__(self, run: Run, measure: str = "bubble") -> None:
+        self.measure = measure
+        self.show(run)
+
+    def show(self, run: Run) -> None:
+        self._run, self._rows = run, run.shape.rank_map or ()
+
+    @property
+    def title(self) -> str:
+        return "Ranks"
+
+    @property
+    def aside(self) -> str:
+        return f"{self.measure}, i other"
+
+    @property
+    def heading(self) -> str:
+        return f"Ranks: {self.measure}, % of step"
+
+    @property
+    def is_empty(self) -> bool:
+        return self.extent == (1, 1)
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        return len(self._rows), self._run.shape.pp or 1
+
+    def next(self) -> None:
+        """Another measure."""
+        names = list(MEASURES)
+        self.measure = names[(names.index(self.measure) + 1) % len(names)]
+
+    def find_interval(self, at: tuple[int, int]) -> TrackInterval:
+        row, column = at
+        return TrackInterval(self._rows[row].classes[column], 0, self._run.step_time_ns)
+
+    def lines(self, width: int, rows: int, at: tuple[int, int], glyphs: Glyphs, focused: bool) -> list[Line]:
+        rank_map = self._rows
+        stages = self._run.shape.pp or 1
+        left = min(max(8, *(len(_row_text(row)) + 2 for row in rank_map[:50])), max(width - stages - 1, 8))
+        gap = 2 if left + 2 * stages + 1 <= width else 1
+        stage_count = min((width - left) // gap, stages)
+        at_row, at_column = at
+        first_column = min(max(at_column - stage_count + 1, 0), max(stages - stage_count, 0))
+        values = [self._ns(row, stage) for row in rank_map for stage in range(stages)]
+        least, most = min(values, default=0), max(values, default=0)
+        role = _MAP_ROLE.get(self.measure, "")
+        head = fitted([(" stages", "")], left)[0][0] + _ruler(first_column, stage_count, gap, width - left)
+        lines: list[Line] = [[(head, "dim")]]
+        for index in rows_around(at_row, len(rank_map), max(rows - 3, 1)):
+            row = rank_map[index]
+            line: Line = [(fitted([(f" {_row_text(row)}", "")], left)[0][0], "")]
+            for stage in range(first_column, first_column + stage_count):
+                glyph = _shade(self._ns(row, stage), most, glyphs)
+                is_at_cursor = focused and (index, stage) == at
+                line += [(glyph, f"{role} reversed" if is_at_cursor else role), (" " * (gap - 1), "")]
+            lines.append(line)
+        lines += [[] for _ in range(rows - 2 - len(lines))]
+        return [*lines, *self._legend(at, least, most, width, glyphs, focused)]
+
+    def _ns(self, row: MapRow, stage: int) -> int:
+        """The measure of a cell of the map, ns."""
+        return MEASURES[self.measure](self._run.accounts[row.classes[stage]])
+
+    def _legend(
+        self, at: tuple[int, int], least: int, most: int, width: int, glyphs: Glyphs, focused: bool
+    ) -> list[Line]:
+        """What the heights mean; over it the cell under the cursor, or the mean of all ranks."""
+        results = self._run
+        step = results.step_time_ns
+        ends = [
+            f"{shade} {percent(ns, step)}"
+            if (shade := _shade(ns, most, glyphs)) != " "
+            else percent(ns, step)
+            for ns in (least, most)
+        ]
+        legend = f" {self.measure}: {' to '.join(ends)} % of step"
+        if least == most:
+            legend = f" {self.measure}: {ends[0]} % of step, all alike"
+        row, stage = at
+        rows = self._rows
+        if not focused or row >= len(rows):
+            mean = mean_of_ranks(results, map(MEASURES[self.measure], results.accounts))
+            return [[(f" mean of all ranks {percent(mean, step)} %", "dim")], [(legend, "dim")]]
+        ns = self._ns(rows[row], stage)
+        share = 100 * ns / step if step else 0.0
+        words = f" stage {stage}, {_row_text(rows[row])}: {duration(ns)}, {share:.1f} %"
+        return [[(words[:width], "accent")], [(legend, "dim")]]
+
+
+def _shade(ns: int, most: int, glyphs: Glyphs) -> str:
+    """How high a cell of the map is: blank for nothing, full for the most there is."""
+    return glyphs.heat[-(-ns * (len(glyphs.heat) - 1) // most)] if most else " "
+
+
+def _ruler(first: int, stage_count: int, gap: int, width: int) -> str:
+    """The numbers of the stages over the columns of a map: every fifth, as far as `width` has room."""
+    marks = [" "] * (stage_count * gap + 3)
+    for column in range(stage_count):
+        stage = first + column
+        if stage % 5 == 0 and column * gap + len(str(stage)) <= width:
+            for offset, char in enumerate(str(stage)):
+                marks[column * gap + offset] = char
+        elif gap == 2 and marks[column * gap] == " ":
+            marks[column * gap] = "."
+    return "".join(marks).rstrip()
+
+
+def _row_text(row: MapRow) -> str:
+    """Whose row of the map it is: `dp 0-7 tp 0-7`."""
+    if not row.is_grid:
+        return f"{row.pairs} ranks each"
+    return f"dp {_short_ranks(row.dp)} tp {_short_ranks(row.tp)}"
+
+
+def _short_ranks(ranks: RankSet) -> str:
+    text = ranks.text()
+    return text if len(text) <= 6 else f"x{len(ranks)}"
+
+
+class RankTable:
+    """A line a rank, or a wait of one."""
+
+    moves = "jk"
+
+    def __init__(self, run: Run) -> None:
+        self.show(run)
+
+    def show(self, run: Run) -> None:
+        """Another run of the same kind."""
+        raise NotImplementedError
+
+    def _texts(self, width: int) -> tuple[str, list[str]]:
+        """(the head, its lines)."""
+        raise NotImplementedError
+
+    def lines(self, width: int, rows: int, at: tuple[int, int], glyphs: Glyphs, focused: bool) -> list[Line]:
+        head, texts = self._texts(width)
+        if not texts:
+            return [[(" no rank waits for another", "dim")]]
+        lines: list[Line] = [[(head, "dim")]]
+        for index in rows_around(at[0], len(texts), max(rows - 1, 1)):
+            is_at_cursor = focused and index == at[0]
+            lines.append(
+                [(f"{'>' if is_at_cursor else ' '}{texts[index][1:]}", "accent" if is_at_cursor else "")]
+            )
+        return lines
+
+
+class Waits(RankTable):
+    """Who waits for whom; or each rank's replayed end against the measured one, of a measured run that of its
+    own replay. replay: whether it is the second.
+    """
+
+    next_label = "waits, replay"
+
+    def show(self, run: Run) -> None:
+        """A changed run is asked what changed."""
+        self._run = cast("RecordedRun", run.recording)
+        self.shows_replay = run.recording is not None and run.recording.is_replayed
+        self._differences: list[RankDifference] | None = None
+
+    @property
+    def sideways_text(self) -> str:
+        here = "here each rank has a row" if self._run.timed else "an order without times has none"
+        return f"left and right move in a map of ranks: {here}"
+
+    @property
+    def title(self) -> str:
+        if not self.shows_replay:
+            return "Who waits for whom, in all"
+        return f"{'A replay of it' if self._run.scales is None else 'Replayed - measured'}, rank ends"
+
+    @property
+    def aside(self) -> str:
+        return "i who waits" if self.shows_replay else "i as replayed"
+
+    @property
+    def heading(self) -> str:
+        return self.title
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.shows_replay and len(self._run.tracks) < _FEWEST_RANKS and not self._run.waiting
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        return len(self.differences if self.shows_replay else self._run.waiting), 1
+
+    @property
+    def differences(self) -> list[RankDifference]:
+        """How each rank's replayed end differs from the measured one."""
+        if self._differences is None:
+            # Imported here: not before somebody looks at a replay.
+            from simcore.replay.differences import differences
+
+            self._differences = differences(self._run.base)
+        return self._differences
+
+    def next(self) -> None:
+        """The other of the two tables."""
+        self.shows_replay = not self.shows_replay
+
+    def find_interval(self, at: tuple[int, int]) -> TrackInterval | None:
+        row, _ = at
+        results = self._run
+        if self.shows_replay:
+            return TrackInterval(row, 0, results.step_time_ns)
+        if not results.waiting:
+            return None
+        from simcore.replay.waits import longest_wait
+
+        wait = results.waiting[row]
+        early = next(track.track_id for track in results.tracks if track.first_rank == wait.early)
+        stretch = longest_wait(results, early, wait.name)
+        return None if stretch is None else TrackInterval(early, *stretch)
+
+    def _texts(self, width: int) -> tuple[str, list[str]]:
+        if self.shows_replay:
+            return _difference_texts(self.differences, width)
+        waits = self._run.waiting
+        table_lines = _align_columns(
+            ("rank", "for", "waits"),
+            [(str(wait.early), str(wait.late), duration(wait.ns)) for wait in waits],
+        )
+        return _head(table_lines, "in"), [
+            f"{text}  {name_cut(wait.name, min(width - len(text) - 2, 40))}"
+            for text, wait in zip(table_lines[1:], waits, strict=True)
+        ]
+
+
+def _difference_texts(rank_differences: Sequence[RankDifference], width: int) -> tuple[str, list[str]]:
+    """When each rank ends and by how much that differs; in little room the difference alone. What explains
+    it: as many operations as fit with their amounts, one at least.
+    """
+    rows = [
+        (
+            str(rank_difference.rank),
+            duration(rank_difference.replayed_ns),
+            signed_duration(rank_difference.replayed_ns - rank_difference.measured_ns),
+        )
+        for rank_difference in rank_differences
+    ]
+    table_lines = _align_columns(("rank", "ends", "difference"), rows)
+    # What must stand there: an amount, and the name whole or so much of it that it is known again.
+    least = max(
+        (
+            min(len(name), _NAME) + 1 + len(signed_duration(ns))
+            for rank_difference in rank_differences
+            for name, ns in rank_difference.ops[:1]
+        ),
+        default=len(_UNCHANGED),
+    )
+    gap = "  "
+    if width - len(table_lines[0]) - len(gap) < least:
+        table_lines = _align_columns(("rank", "differs"), [(rank, change) for rank, _, change in rows])
+        gap = " "
+    return _head(table_lines, "most by", gap), [
+        f"{text}{gap}{_explain_difference(rank_difference, width - len(text) - len(gap))}"
+        for text, rank_difference in zip(table_lines[1:], rank_differences, strict=True)
+    ]
+
+
+def _explain_difference(rank_difference: RankDifference, room: int) -> str:
+    """The operations that explain a difference, as many as there is room for."""
+    words = ""
+    for name, ns in rank_difference.ops[:_OPS]:
+        amount = signed_duration(ns)
+        room_left = room - len(words) - (2 if words else 0)
+        name = name_cut(name, min(room_left - len(amount) - 1, 34) if not words else 34)
+        if words and len(name) + 1 + len(amount) > room_left:
+            break
+        words += f"{', ' if words else ''}{name} {amount}"
+    return words or _UNCHANGED
+
+
+def _align_columns(names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Lines of right-aligned columns, the first with their names, each as wide as it must be; over the first
+    cell of the rows, which the cursor's mark has, stands a part of the first name.
+    """
+    table = [names, *((f" {first}", *others) for first, *others in rows)]
+    sizes = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [" ".join(f"{text:>{size}}" for text, size in zip(row, sizes, strict=True)) for row in table]
+
+
+def _head(table_lines: list[str], last: str, gap: str = "  ") -> str:
+    return f"{table_lines[0]}{gap}{last}" if len(table_lines) > 1 else ""
+
+
+class LateRanks(RankTable):
+    """How long each rank waits for members of its collectives and for messages, the longest first."""
+
+    next_label = "waits"
+
+    def show(self, run: Run) -> None:
+        """Another run of the same traces."""
+        self._run = run
+        self._rows: list[tuple[int, int, int, int]] | None = None
+
+    sideways_text = "left and right move in a map of ranks: here each rank has a row"
+    title = "Ranks by waiting"
+    heading = "Ranks by waiting"
+    aside = ""
+
+    @property
+    def is_empty(self) -> bool:
+        return len(self._run.tracks) < _FEWEST_RANKS
+
+    @property
+    def rows(self) -> list[tuple[int, int, int, int]]:
+        """(waiting, exposed, computing, rank), ns."""
+        if self._rows is None:
+            of_ranks = ((self._run.accounts[track.track_id], track.first_rank) for track in self._run.tracks)
+            rows = [
+                (one.wait_ns + one.bubble_ns, one.all_exposed_ns, one.busy_ns, rank) for one, rank in of_ranks
+            ]
+            self._rows = sorted(rows, key=lambda row: (-row[0], row[3]))
+        return self._rows
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        return len(self.rows), 1
+
+    def next(self) -> None:
+        """There is no other table."""
+
+    def find_interval(self, at: tuple[int, int]) -> TrackInterval | None:
+        return TrackInterval(self.rows[at[0]][3], 0, max(self._run.step_time_ns, 1)) if self.rows else None
+
+    def _texts(self, width: int) -> tuple[str, list[str]]:
+        head, *texts = _align_columns(
+            ("rank", "waits", "exposed", "computes"),
+            [(str(rank), duration(waits), duration(exposed), duration(computing))
+             for waits, exposed, computing, rank in self.rows],
+        )  # fmt: skip
+        return head, texts

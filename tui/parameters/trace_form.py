@@ -102,7 +102,7 @@ class ReplayField(FlagField):
 
     def implied(self, context: Any) -> str:
         parameters = context.setup.parameters
-        return "" if parameters.replay or not parameters.given else "by factors"
+        return "" if parameters.replay or not parameters.explicit_names else "by factors"
 
     def displayed_value(self, context: TraceContext) -> str:  # type: ignore[override]
         return "implied" if self.implied(context) else self.text(context)  # type: ignore[arg-type]

@@ -502,9 +502,9 @@ class ParametersView(ScreenView):
         def changed() -> Values:
             source, context = self.form.source, self.form.follow()
             values, opened = change(), source.make_context(self.session.opened)
-            now = source.make_draft_context(context.setup.changed(**values), context)
+            now = source.make_draft_context(context.setup.with_changes(**values), context)
             as_opened = values | field.reset(now, opened)
-            back = source.make_draft_context(context.setup.changed(**as_opened), context)
+            back = source.make_draft_context(context.setup.with_changes(**as_opened), context)
             return as_opened if field.text(now) == field.text(opened) == field.text(back) else values
 
         self.take(changed)

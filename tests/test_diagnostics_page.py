@@ -43,7 +43,7 @@ CODE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 # As the page has them.
 SEVERITIES = {"E": "error", "W": "warning", "N": "note"}
 # They have a code among their parameters and ask for what was said before.
-ASKING = {"is_known", "count"}
+ASKING = {"has", "count"}
 Places = dict[str, set[int]]
 
 
@@ -229,8 +229,8 @@ def large(folder: Path) -> list[Diagnostic]:
 def exported(content: str, **parameters: object) -> Example:
     def example(_: Path) -> list[Diagnostic]:
         workload = read(content)
-        parameter_values = Parameters(**parameters)  # type: ignore[arg-type]
-        return list(FORMATS[0].build_export(Request(workload, parameter_values)).diagnostics)
+        requested = Parameters(**parameters)  # type: ignore[arg-type]
+        return list(FORMATS[0].build_export(Request(workload, requested)).diagnostics)
 
     return example
 

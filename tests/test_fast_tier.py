@@ -28,7 +28,7 @@ from textual.app import App
 from tests.fast_tier import _SHARED
 
 tried = []
-parameter_values = []
+asked = []
 slowly = []
 
 
@@ -75,7 +75,7 @@ def test_what_takes_long():
 @settings(max_examples=300)
 @given(st.integers(0, 10**9))
 def test_a_property_that_asks_for_examples(number):
-    parameter_values.append(number)
+    asked.append(number)
 
 
 @given(st.integers(0, 10**9))
@@ -84,7 +84,7 @@ def test_a_property(number):
 
 
 def test_how_many_were_tried(record_property):
-    record_property("parameter_values", len(parameter_values))
+    record_property("asked", len(asked))
     record_property("tried", len(tried))
     record_property("numbers", tried)
 
@@ -181,7 +181,7 @@ def test_what_is_marked_slow_is_not_in_the_fast_tier(fast: Ran, whole: Ran) -> N
 
 
 def test_a_property_has_few_examples_and_the_same_each_time(fast: Ran, tmp_path: Path) -> None:
-    assert fast.properties["parameter_values"] == fast.properties["tried"] == "10"
+    assert fast.properties["asked"] == fast.properties["tried"] == "10"
     assert fast.properties["numbers"] == Ran(tmp_path / "tests", "--fast").properties["numbers"]
 
 
@@ -200,12 +200,12 @@ def test_without_fast_everything_runs(whole: Ran) -> None:
     assert not skipped
     # ../shared is not beside every checkout.
     assert all("file_of_others" in name for name in whole.failed)
-    assert whole.properties["parameter_values"] == str(MOST_EXAMPLES)
+    assert whole.properties["asked"] == str(MOST_EXAMPLES)
     assert whole.properties["tried"] == str(MOST_EXAMPLES)
 
 
 def test_slow_proofs_are_sampled_unless_all_of_them_is_asked_for(whole: Ran, tmp_path: Path) -> None:
-    assert (whole.properties["parameter_values"], whole.properties["slowly"]) == (str(MOST_EXAMPLES), "10")
+    assert (whole.properties["asked"], whole.properties["slowly"]) == (str(MOST_EXAMPLES), "10")
     sampled = "test_a_sampled_list_of_cases["
     drawn = cases(whole, sampled)
     assert len(drawn) == len({*drawn}) == 24
@@ -213,7 +213,7 @@ def test_slow_proofs_are_sampled_unless_all_of_them_is_asked_for(whole: Ran, tmp
     # Not each second one: of a product of two lists these would all have the same half of one.
     assert {number % 2 for number in drawn} == {0, 1}
     proved = Ran(tmp_path / "tests", "--whole")
-    assert (proved.properties["parameter_values"], proved.properties["slowly"]) == ("300", "300")
+    assert (proved.properties["asked"], proved.properties["slowly"]) == ("300", "300")
     assert cases(proved, sampled) == list(range(48))
 
 

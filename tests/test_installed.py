@@ -1,6 +1,6 @@
 """What is built and installed: all of the program, nothing of the tests, and nothing is left of it.
 
-No index is parameter_values: the build back end and pip are those beside the tests. Seen to fail: without
+No index is asked: the build back end and pip are those beside the tests. Seen to fail: without
 `force-include` the example, with `packages = ["simcore", "tui", "tests"]` the list, with a wheel
 built from a distribution whose `include` lacks `fixtures`.
 """

@@ -44,7 +44,7 @@ def test_a_real_file_opens_in_time_and_gives_a_step(path: Path) -> None:
     # What a check says is what a run says of the file; the rest is about the run.
     of_the_run = {"cluster-default", "group-flat", "group-straddles", "zero-step"}
     said = [found for found in simulation.diagnostics if found.code not in of_the_run]
-    # What was parameter_values of the model behind a file is said by a check alone.
+    # What was asked of the model behind a file is said by a check alone.
     of_the_model = {
         "aicb-model", "above-peak", "example-cells", "lost-layers", "backward-unsent", "all-parameters",
         "pp-comm-differs",

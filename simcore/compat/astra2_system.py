@@ -46,12 +46,12 @@ def read_astra_system(path: str, dimensions: int) -> AstraSystem:
         if key in by_key:
             names = by_key[key].value
             if not isinstance(names, list) or len(names) != 1 or not isinstance(names[0], str):
-                raise entries.make_error(key, "a list of one prefix of files")
+                raise entries.make_value_error(key, "a list of one prefix of files")
             custom[kind] = names[0]
     splits = entries.count("preferred-dataset-splits", 0, 1, MOST_CHUNKS) or None
     optimization = by_key.get("collective-optimization")
     if optimization is not None and optimization.value not in ("localBWAware", "baseline"):
-        raise entries.make_error("collective-optimization", "localBWAware or baseline")
+        raise entries.make_value_error("collective-optimization", "localBWAware or baseline")
     memory = _read_number(entries, "local-mem-bw")
     system = System(
         bool(entries.count("roofline-enabled", 0, 0, 1)), _read_number(entries, "peak-perf"), memory,
@@ -69,7 +69,7 @@ def _read_number(entries: Entries, key: str) -> float | None:
         return None
     value = entries.by_key[key].value
     if not is_number(value) or value < 0:
-        raise entries.make_error(key, "a number of 0 or more")
+        raise entries.make_value_error(key, "a number of 0 or more")
     return float(value)
 
 
@@ -77,7 +77,7 @@ def _read_algorithms(entries: Entries, key: str, dimensions: int) -> tuple[str, 
     """One algorithm a dimension, fewer leave the higher ones out (R4.11)."""
     entry = entries.by_key[key]
     if not isinstance(entry.value, list):
-        raise entries.make_error(key, "a list of one algorithm a dimension")
+        raise entries.make_value_error(key, "a list of one algorithm a dimension")
     if len(entry.value) > dimensions:
         message = (
             f"found {len(entry.value)} in {key}, expected at most {dimensions}, one a dimension of the "
@@ -104,7 +104,7 @@ def read_memory(path: str) -> RemoteMemory:
             "remote-memory", f"found no memory-type, expected {either(list(_MEMORIES))}"
         )
     if kind.value not in _MEMORIES:
-        raise entries.make_error("memory-type", either(list(_MEMORIES)))
+        raise entries.make_value_error("memory-type", either(list(_MEMORIES)))
     if kind.value == _MEMORIES[0]:
         return RemoteMemory()
     bandwidth = _read_number(entries, "remote-mem-bw")

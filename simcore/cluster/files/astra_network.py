@@ -160,14 +160,14 @@ def read_network_json(source: ClusterText) -> Settings:
     dims = []
     for index, (topology, units, links, latency, bandwidth) in enumerate(zip(*columns, strict=True)):
         if topology not in KINDS:
-            raise entries.make_error(_TOPOLOGIES, "Ring, FullyConnected or Switch", index)
+            raise entries.make_value_error(_TOPOLOGIES, "Ring, FullyConnected or Switch", index)
         for key, value, most in (("units-count", units, MOST_NPUS), ("links-count", links, 10**6)):
             if not is_number(value) or value != int(value) or not 1 <= value <= most:
-                raise entries.make_error(key, f"a whole number from 1 to {most}", index)
+                raise entries.make_value_error(key, f"a whole number from 1 to {most}", index)
         if not is_number(latency) or not LATENCIES[0] <= latency <= LATENCIES[1]:
-            raise entries.make_error("link-latency", "a number from 0 to 1e9 (ns a hop)", index)
+            raise entries.make_value_error("link-latency", "a number from 0 to 1e9 (ns a hop)", index)
         if not is_number(bandwidth) or not BANDWIDTHS[0] <= bandwidth <= BANDWIDTHS[1]:
-            raise entries.make_error("link-bandwidth", "a number from 1e-6 to 1e9 (GiB/s)", index)
+            raise entries.make_value_error("link-bandwidth", "a number from 1e-6 to 1e9 (GiB/s)", index)
         share = Fraction(int(links), max(int(units) - 1, 1) if topology == "FullyConnected" else 1)
         gbps = float(Fraction(str(bandwidth)) * share * 2**30 / 10**9)
         dims.append(Dimension(KINDS[topology], int(units), gbps, float(latency)))

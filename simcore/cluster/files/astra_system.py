@@ -56,7 +56,7 @@ def read_system(source: ClusterText, dimensions: int) -> Settings:
     )
     memory = by_key.get("local-mem-bw")
     if memory and not (is_number(memory.value) and BANDWIDTHS[0] <= memory.value <= BANDWIDTHS[1]):
-        raise entries.make_error("local-mem-bw", "a number from 1e-6 to 1e9 (GB/s)")
+        raise entries.make_value_error("local-mem-bw", "a number from 1e-6 to 1e9 (GB/s)")
     default_memory = LOCAL_MEMORY if is_first or not is_json else 1600.0
     return Settings(
         by_collective=by_collective,
@@ -82,7 +82,7 @@ def _word(entries: Entries, key: str, words: tuple[Any, ...]) -> Any:
         return words[0]
     value = entries.by_key[key].value
     if value not in words:
-        raise entries.make_error(key, either(words) if len(words) > 1 else words[0])
+        raise entries.make_value_error(key, either(words) if len(words) > 1 else words[0])
     return value
 
 
@@ -105,7 +105,7 @@ def _algorithms(entries: Entries, key: str, dimensions: int) -> Algorithms:
     entry = entries.by_key[key]
     is_joined = isinstance(entry.value, str)
     if not is_joined and not isinstance(entry.value, list):
-        raise entries.make_error(key, "a list of one algorithm a dimension")
+        raise entries.make_value_error(key, "a list of one algorithm a dimension")
     names: list[str | None] = []
     for index, name in enumerate(entry.value.split("_") if is_joined else entry.value):
         algorithm = algorithm_named(name)

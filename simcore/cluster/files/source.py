@@ -91,7 +91,7 @@ class Entries:
         self.file_kind = file_kind
         self.by_key = by_key
 
-    def make_error(self, key: str, expected: str, item: int | None = None) -> InputError:
+    def make_value_error(self, key: str, expected: str, item: int | None = None) -> InputError:
         """The error that a value does not fit, or with `item` that a list's item does not."""
         entry = self.by_key[key]
         value, at = (entry.value, entry.at) if item is None else (entry.value[item], entry.items_at[item])
@@ -105,7 +105,7 @@ class Entries:
             return default
         value = self.by_key[key].value
         if not is_number(value) or value != int(value) or not least <= value <= most:
-            raise self.make_error(key, f"a whole number from {least} to {most}")
+            raise self.make_value_error(key, f"a whole number from {least} to {most}")
         return int(value)
 
     def list_of(self, key: str, length: int | None = None) -> list[Any]:
@@ -115,9 +115,9 @@ class Entries:
             raise self.source.make_error(self.code, message, self.source.locate(0))
         value = self.by_key[key].value
         if not isinstance(value, list) or not value or (length is not None and len(value) != length):
-            raise self.make_error(key, f"a list of {length or 'values'}, one a dimension")
+            raise self.make_value_error(key, f"a list of {length or 'values'}, one a dimension")
         if any(isinstance(item, list | dict) for item in value):
-            raise self.make_error(key, "a list of single values")
+            raise self.make_value_error(key, "a list of single values")
         return value
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.measuring import ROOT
 from benchmarks.published_steps import spread
-from simcore.analysis.fitting import find_schedule, list_chunk_events
+from simcore.analysis.fitting import find_training_schedule, list_chunk_events
 from simcore.model.gpu import find_gpu
 from simcore.model.memory import StageMemory, memory_limit, stage_memory
 from simcore.model.opening import find_model
@@ -81,7 +81,7 @@ def peaks() -> tuple[Peak, ...]:
         parameters, (model, _) = parse_parameters(words), find_model(words.model)
         training = resolve_training(model, parameters.part(ModelParameters))
         one_at_a_time = [[(0, 0, 1), (0, 0, -1)]]
-        name = find_schedule(training, parameters.schedule)
+        name = find_training_schedule(training, parameters.schedule)
         held = (
             list_chunk_events(training, name, parameters.overlap_fwd_bwd)
             if training.pp > 1

@@ -58,7 +58,7 @@ def add_run(table: Table, flag: str, parameters: Parameters, most_s: float) -> N
     steps = [after - before for before, after in itertools.pairwise(done_at)]
     rerun = Rerun(results.fold_run(), results.dependencies)
     # Sensitivity comes first, a pass of the graph a row; the changes behind it are runs.
-    of_passes = len(make_knobs(rerun)) - 1
+    of_passes = len(make_knobs(rerun, results.path_source.stage_ops(results.critical_path))) - 1
     passes, runs = steps[:of_passes], steps[of_passes:]
     table.add(f"seed 002 {FLAGS}{flag}")
     table.add(f"  the run itself                {simulated_s:8.2f} s")

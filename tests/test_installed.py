@@ -24,6 +24,7 @@ EXAMPLE = "tui/example/002_gpt_1024npu.txt"
 DATA = {
     EXAMPLE,
     "simcore/__init__.pyi",
+    "simcore/api/keywords.pyi",
     "simcore/py.typed",
     "simcore/model/gpus.toml",
     "simcore/model/operations/attention.toml",
@@ -92,7 +93,8 @@ def test_a_wheel_holds_the_program_and_its_data_runs_anywhere_and_goes_without_a
     wheel = built(tmp_path / "dist", ROOT, "wheel")
     assert wheel.name == f"wltui-{__version__}-py3-none-any.whl"
     assert content(wheel) == program()
-    assert wheel.stat().st_size < 1.65 * 10**6
+    # 1.67 MB in November 2026: the front door from Python, and names that say what they are.
+    assert wheel.stat().st_size < 1.75 * 10**6
 
     home = tmp_path / "home"
     venv.create(home, symlinks=True)

@@ -108,20 +108,20 @@ import os, signal, threading, time
 from simcore.kineto import loading, progress
 from simcore.kineto.sets import ProfilerFile
 
-def slow(path, part, told):
+def slow(path, part, on_progress):
     time.sleep(5)
     return [], [], ()
 
 class Shown(progress.ReadingLine):
     looks_for_keys = True
 
-loading._guarded = slow
+loading._read_guarded = slow
 shown = Shown([(f"rank {rank}", 1) for rank in range(6)])
 files = [ProfilerFile(f"rank{rank}.json", rank, 1) for rank in range(6)]
 threading.Timer(0.7, os.kill, (0, signal.SIGINT)).start()
 begin = time.monotonic()
 try:
-    list(loading._in_processes(files, loading.HowRead(), 2, shown))
+    list(loading._read_in_processes(files, loading.ReadOptions(), 2, shown))
 except KeyboardInterrupt:
     print("ended", time.monotonic() - begin < 4)
 """

@@ -1,8 +1,9 @@
-"""Accounts of a trace: every nanosecond of a track, from 0 to the end of the step, in exactly one.
+"""The accounts of a trace: every nanosecond of a track, from 0 to the end of the step, is in exactly one.
 
-What runs has its own category. While a track waits [start, ready) for what is still to begin, that is
-`bubble` if it is a transfer of a pipeline; else what runs meanwhile on the lane of what is waited for counts,
-the first issued of several; else it is `wait`. From `ready` on it is of the category of what is waited for.
+What runs has its own category. While a track waits [start, ready) for a span that has yet to begin, the time
+is `bubble` if that span is a transfer of a pipeline; else it counts for what runs meanwhile on the lane of
+the awaited span, the first issued of several; else it is `wait`. From `ready` on the time has the category of
+the awaited span.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ from simcore.trace.spans import (
 )
 from simcore.units import add_to_column, differences
 
-# Fewer spans than this are booked one by one in less time.
+# Booking fewer spans than this one by one takes less time.
 _STRETCH = 8
 _NO_TIME = bytes(8)
-# At which level a span of a level waits, where that is not that of all waits.
+# The level at which a span of a level waits, where that is not the level of all waits.
 _WAITING = {SENDS: SEND_WAITS, OVERLAPS: OVERLAP_WAITS, LAUNCHED: LAUNCHED}
 
 
@@ -65,23 +66,26 @@ def _walk(trace: Trace, track: int, cache: _Cache) -> Accounts:
 
 
 class _Booked(NamedTuple):
-    """What was booked of a repeat: its segments, edges from its begin on and spans from its first on, their
-    sums by account, and when it was over.
-    """
+    """What was booked of a repeat, relative to its begin and to its first span."""
 
     edge: array[int]
+    """When each segment begins, ns from the begin of the repeat."""
     account: bytes
+    """The account of each segment."""
     op: array[int]
+    """The code of each segment, counted from the first span of the repeat."""
     sums: list[tuple[int, int]]
+    """(account, ns) of each account that has any time."""
     over: int
+    """When the repeat is over, ns from its begin."""
 
 
-# By what they are: the sums of stretches, what was booked of repeats.
+# The sums of stretches by their content, and what was booked of repeats by their content.
 _Cache = tuple[dict[tuple[bytes, bytes], list[tuple[int, int]]], dict[object, _Booked]]
 
 
 class _Walk:
-    """Books one track."""
+    """Books the accounts of one track."""
 
     def __init__(self, trace: Trace, track: int, cache: _Cache) -> None:
         self.spans, self.waits, self.step_ns = trace.spans[track], trace.waits[track], trace.step_ns
@@ -97,13 +101,13 @@ class _Walk:
         self.accounts.edge.append(trace.step_ns)
 
     def walk(self) -> None:
-        """Books all of the step."""
+        """Books the whole step."""
         raise NotImplementedError
 
     def book_span(self, now: int, times: tuple[int, int, int], category: int, code: int, span: int) -> int:
-        """Books what holds the track; gives when it is over.
+        """Books a span that holds the track; returns when it is over, ns.
 
-        times: (start, ready, end). span: that of the track that is waited for, or runs.
+        times: (start, ready, end). span: the span of the track that runs or is waited for.
         """
         start, ready, end = times
         book = self.accounts.book
@@ -122,7 +126,7 @@ class _Walk:
         return now
 
     def book_waiting(self, start: int, ready: int, code: int, span: int) -> None:
-        """Books start..ready, in which a span of the track is waited for that runs then."""
+        """Books start..ready, in which the track waits for one of its own spans."""
         spans = self.spans
         running = self.find_running(spans.lane[span], start, ready, span) if spans.lane else []
         edges = {start, ready}
@@ -135,7 +139,7 @@ class _Walk:
             self.accounts.book(first, last, account, of)
 
     def find_running(self, lane: int, start: int, ready: int, span: int) -> list[int]:
-        """The other spans of a lane that run between two times."""
+        """Returns the other spans of a lane that run between two times."""
         spans = self.spans
         if lane not in self.lanes:
             span_ids = sorted(
@@ -153,12 +157,13 @@ class _Walk:
         return running
 
     def book_stretch(self, now: int, first: int, last: int) -> bool:
-        """Books spans at once; False where one waits, leaves a hole, or takes no time."""
+        """Books spans at once; returns False where one waits, leaves a gap, or takes no time."""
         ready, end = self.spans.ready, self.spans.end
         if ready[first] != now or ready[first + 1 : last] != end[first : last - 1]:
             return False
         lengths = self.lengths[8 * first : 8 * last]
-        # These may be of two neighbours: then it is only slower.
+        # Eight zero bytes may lie across two neighbours: then the spans are booked one by one, which is
+        # slower.
         if _NO_TIME in lengths:
             return False
         kinds = bytes(self.spans.category[first:last])
@@ -209,13 +214,13 @@ class _Line(_Walk):
         return self.book_issued(now, at, last)
 
     def book_repeat(self, now: int, repeat: Repeat) -> int:
-        """Books a repeat, as another of its pattern where that ran the same."""
+        """Books a repeat, as a copy of an earlier one of its pattern that ran with the same times."""
         spans, accounts = self.spans, self.accounts
         own = slice(repeat.first, repeat.last)
         before = [spans.lane.rfind(lane, 0, first) for lane, first in repeat.lanes]
         key = None
         if all(span < 0 or spans.end[span] <= now for span in before):
-            # Nothing of before runs on: all goes by its own times.
+            # Nothing issued before the repeat still runs: its own times decide everything.
             lengths = self.lengths[8 * repeat.first : 8 * repeat.last]
             begins = add_to_column(spans.ready[own], -now).tobytes()
             key = repeat.pattern, bytes(spans.category[own]), begins, lengths
@@ -271,19 +276,19 @@ class _Line(_Walk):
         return now
 
 
-# A table for `translate`: 1 for levels that count.
+# A table for `translate`: 1 for levels that count for accounts.
 _COUNTS = bytes(level != NEVER for level in range(256))
-# (span, account) -> when it began.
+# (span, account) -> when it began, ns.
 _Running = dict[tuple[int, int], int]
 
 
 class _Swept(_Walk):
-    """A track of which several spans may run at once: the lowest level counts."""
+    """A track on which several spans may run at once: the lowest level counts."""
 
     def walk(self) -> None:
-        """By islands: what overlaps is swept, what stands alone is booked as on a line."""
+        """Books by islands: spans that overlap are swept, a span that stands alone is booked as on a line."""
         indices, starts, ends = self.sort_by_start()
-        # An island begins where all before is over.
+        # An island begins where all spans before it are over.
         begins = compress(range(1, len(indices)), map(ge, starts[1:], accumulate(ends, max)))
         edges = array("i", (0, *begins, len(indices)))
         alone = bytes(map(eq, edges[1:], map((1).__add__, edges)))
@@ -300,7 +305,7 @@ class _Swept(_Walk):
         self.book_until(now, self.step_ns, [])
 
     def sort_by_start(self) -> tuple[array[int], array[int], array[int]]:
-        """(which, start, end) of the spans that take time and count, by their start."""
+        """Returns (indices, starts, ends) of the spans that take time and count, by their start."""
         spans = self.spans
         counts = bytes(map(and_, spans.level.translate(_COUNTS), map(lt, spans.start, spans.end)))
         indices = array("i", compress(range(len(spans)), counts))
@@ -312,7 +317,7 @@ class _Swept(_Walk):
         return indices, starts, ends
 
     def book_disjoint(self, now: int, spans: Sequence[int]) -> int:
-        """Books spans of which none overlaps another."""
+        """Books spans that do not overlap each other."""
         first, last = spans[0], spans[-1] + 1
         over = self.spans.end[last - 1]
         if last - first == len(spans) and over <= self.step_ns and self.book_stretch(now, first, last):
@@ -338,7 +343,7 @@ class _Swept(_Walk):
         return now
 
     def list_events(self, island: Sequence[int]) -> Iterator[tuple[int, int, int, tuple[int, int]]]:
-        """(time, whether it is a begin, level, (span, account)) of what spans do, and of their waiting."""
+        """Yields (time, whether something begins, level, (span, account)) for each span and its waiting."""
         spans = self.spans
         for at in island:
             start, ready, end = spans.start[at], spans.ready[at], spans.end[at]
@@ -355,7 +360,7 @@ class _Swept(_Walk):
                 yield end, 0, level, key
 
     def book_until(self, now: int, time: int, running: Sequence[_Running]) -> int:
-        """Books now..time for what counts of all that runs; gives when that is over."""
+        """Books now..time for the span that counts of all that run; returns when that is over, ns."""
         if time <= now:
             return now
         code, account = NONE, self.idle
@@ -371,12 +376,12 @@ class _Swept(_Walk):
         return time
 
     def _find_counting_span(self, level_id: int, spans: _Running) -> tuple[int, int]:
-        """Which of those on level `number` counts."""
+        """Returns the (span, account) that counts among those that run at one level."""
         if len(spans) == 1:
             return next(iter(spans))
         if level_id == LAUNCHED:
             return min(spans, key=self._launch)
-        # What began before it runs beside.
+        # What began last counts.
         return min(spans, key=lambda key: (-spans[key], key))
 
     def _launch(self, key: tuple[int, int]) -> tuple[int, int, int, int]:

@@ -1,8 +1,8 @@
-"""Accounts: every nanosecond of a rank in exactly one, whatever the run came from.
+"""Accounts: every nanosecond of a rank is in exactly one, whatever the run came from.
 
-Which account a nanosecond is of, a builder of each kind of run says: `accounts.py` of `analysis`, `replay`
-and `executing`. Those of any stretch are exact at the cost of two bisections: cut at its ends, they add up to
-its length on every rank.
+A builder of each kind of run decides the account of a nanosecond: `accounts.py` of `analysis`, `replay` and
+`executing`. The accounts of any stretch are exact at the cost of two bisections: segments are cut at its
+ends, so the accounts of every rank add up to its length.
 """
 
 from __future__ import annotations
@@ -20,31 +20,34 @@ from simcore.units import differences
 
 
 class AccountNames(NamedTuple):
-    """The accounts of one kind of run, in the order of a bar: compute by what it is for, exposed
-    communication by kind, then what is neither. rare: what is said only where there is some of it. alike:
-    where each stands in ALIKE. in_bars: the accounts in the order of a bar, by number.
-    """
+    """The accounts of one kind of run, in order: compute by phase, exposed communication by kind, the rest."""
 
     all: tuple[str, ...]
+    """All accounts."""
     compute: tuple[str, ...]
+    """The phases of compute."""
     exposed: tuple[str, ...]
+    """The kinds of exposed communication."""
     rare: tuple[str, ...]
+    """Phases and kinds that are left out where they have no time."""
     common_indices: tuple[int, ...]
+    """The index of each account in `COMMON_ACCOUNTS`."""
     in_bars: Sequence[int]
+    """The indices of the accounts in the order of a bar."""
 
     @property
     def rare_accounts(self) -> set[str]:
-        """The accounts of what is rare."""
+        """The accounts that are left out where they have no time."""
         return {name for name in self.all if name.partition(" ")[2] in self.rare}
 
     @property
     def first_exposed(self) -> int:
-        """The first account behind compute."""
+        """The index of the first account behind compute."""
         return len(self.compute)
 
     @property
     def first_other(self) -> int:
-        """The first account behind exposed communication: `wait`."""
+        """The index of the first account behind exposed communication: `wait`."""
         return len(self.compute) + len(self.exposed)
 
 
@@ -52,7 +55,11 @@ def account_names(
     compute: Sequence[str], exposed: Sequence[str], others: Sequence[str], names: Mapping[str, str],
     rare: Sequence[str] = (), in_bars: Sequence[int] = (),
 ) -> AccountNames:  # fmt: skip
-    """others: from `wait` on. names: in ALIKE, of accounts that have another name there."""
+    """Returns the accounts of a kind of run.
+
+    others: the accounts from `wait` on. names: the name in `COMMON_ACCOUNTS` of each account that has another
+    one there.
+    """
     all_names = (*(f"compute {name}" for name in compute), *(f"exposed {name}" for name in exposed), *others)
     common_indices = tuple(COMMON_ACCOUNTS.index(names.get(name, name)) for name in all_names)
     bars = in_bars or range(len(all_names))
@@ -60,19 +67,19 @@ def account_names(
 
 
 class Accounts(Struct):
-    """The segments of one rank, or of a class of equal ones: they cover 0..step time, none empty.
-
-    of: the accounts that there are. edge[i]..edge[i + 1] ns is segment i (edge has one entry more than there
-    are segments); account[i]: index into `of.all`; op[i]: what runs or is waited for, as the builder numbers
-    it. total_ns: by account.
-    """
+    """The segments of one rank, or of a class of equal ones: they cover 0..step time, and none is empty."""
 
     of: AccountNames
+    """The accounts that exist."""
     edge: array[int] = field(default_factory=lambda: array("q"))
+    """edge[i]..edge[i + 1] ns is segment i: one entry more than there are segments."""
     account: bytearray = field(default_factory=bytearray)
+    """The index into `of.all` of each segment."""
     op: array[int] = field(default_factory=lambda: array("i"))
+    """The code of what runs or is waited for in each segment, as the builder numbers it."""
     total_ns: list[int] = field(default_factory=list)
-    # How many edges there were, and of the compute among them where each begins and what came before it.
+    """ns by account."""
+    # The number of edges when it was computed, and of the compute segments the begins and prefix sums.
     _computed: tuple[int, array[int], array[int]] | None = None
     _lengths: array[int] | None = None
 
@@ -81,22 +88,22 @@ class Accounts(Struct):
             self.total_ns = [0] * len(self.of.all)
 
     def book(self, begin: int, over: int, account: int, op: int) -> None:
-        """Adds a segment behind the last."""
+        """Adds a segment behind the last one."""
         self.edge.append(begin)
         self.account.append(account)
         self.op.append(op)
         self.total_ns[account] += over - begin
 
     def ns(self, account: str) -> int:
-        """The time in an account."""
+        """Returns the time in an account, ns."""
         return self.total_ns[self.of.all.index(account)]
 
     def compute_ns(self) -> dict[str, int]:
-        """Compute by what it is for, ns."""
+        """Returns compute by phase, ns."""
         return self._times_by_name(self.of.compute, 0)
 
     def exposed_ns(self) -> dict[str, int]:
-        """Exposed communication by kind, ns."""
+        """Returns exposed communication by kind, ns."""
         return self._times_by_name(self.of.exposed, self.of.first_exposed)
 
     def _times_by_name(self, names: Sequence[str], first: int) -> dict[str, int]:
@@ -127,7 +134,7 @@ class Accounts(Struct):
 
     @property
     def last_end_ns(self) -> int:
-        """From when on it is idle until the step ends."""
+        """When it becomes idle until the step ends, ns."""
         idle, last = self.of.all.index("idle"), len(self.account)
         # Changes of state of ASTRA-sim's loop may follow each other at the end.
         while last and self.account[last - 1] == idle:
@@ -136,17 +143,17 @@ class Accounts(Struct):
 
     @property
     def lengths(self) -> array[int]:
-        """How long each segment is, ns."""
+        """The length of each segment, ns."""
         if self._lengths is None or len(self._lengths) != len(self.account):
             self._lengths = differences(self.edge[1:], self.edge[:-1])
         return self._lengths
 
     def at(self, time_ns: int) -> int:
-        """The segment that holds `time_ns`, the last one for the end of the step."""
+        """Returns the segment that holds `time_ns`, the last one for the end of the step."""
         return min(bisect_right(self.edge, time_ns) - 1, len(self.account) - 1)
 
     def computed_until(self) -> Callable[[int], int]:
-        """How much the rank has computed until a moment, ns."""
+        """Returns a function that gives how much the rank has computed until a moment, ns."""
         edge = self.edge
         if self._computed is None or self._computed[0] != len(edge):
             is_compute = bytes(account < self.of.first_exposed for account in range(256))
@@ -160,8 +167,10 @@ class Accounts(Struct):
 def used_accounts(
     accounts: Sequence[Accounts], headings: Mapping[str, str], always: Collection[str] = ()
 ) -> list[tuple[str, tuple[str, ...]]]:
-    """Returns (heading, the account) of each account that any rank has some of. headings: of those that are
-    called otherwise. always: those that are told of also where no rank has any.
+    """Returns (heading, (account,)) of each account that any rank has time in.
+
+    headings: the headings of accounts whose heading is not their name. always: accounts that are listed even
+    where no rank has time in them.
     """
     used: list[tuple[str, tuple[str, ...]]] = []
     for index, account in enumerate(accounts[0].of.all if accounts else ()):
@@ -172,19 +181,19 @@ def used_accounts(
 
 
 def prefix_sums(starts: Iterable[int], lengths: Iterable[int]) -> tuple[array[int], array[int]]:
-    """For `until`: where spans begin that follow one another, and how long all before each are."""
-    # By a list: an array that is made of an iterator grows by each element.
+    """Returns the begins of successive spans and the total length before each, as `covered_until` takes them."""
+    # By a list: an array that is made from an iterator grows with each element.
     return array("q", [*starts]), array("q", [*accumulate(lengths, initial=0)])
 
 
 def covered_until(starts: array[int], sums: array[int], time_ns: int) -> int:
-    """How much of the spans lies before a moment, ns. starts, sums: of `prefix_sums`."""
+    """Returns how much of the spans lies before a moment, ns. starts, sums: of `prefix_sums`."""
     index = bisect_right(starts, time_ns)
     return min(sums[index], sums[index - 1] + time_ns - starts[index - 1]) if index else 0
 
 
 def merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The union of spans, (start, end) ns, as disjoint ones."""
+    """Returns the union of spans, (start, end) ns, as disjoint spans."""
     disjoint: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if disjoint and start <= disjoint[-1][1]:
@@ -194,13 +203,13 @@ def merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return disjoint
 
 
-# Sums are kept for every so many segments; those in between are added up when asked for. 64
-# makes the table 15 numbers a 64 segments (a quarter of the segments' own size) and a query 6 us.
+# Sums are stored for every so many segments; those in between are added up by a query. 64 makes the table
+# 15 numbers for every 64 segments (a quarter of the segments' own size) and a query 6 us.
 _BLOCK = 64
 
 
 class RangeSums:
-    """Prefix sums over segments that follow one another without a hole, each in one category."""
+    """Prefix sums over segments that follow one another without a gap, each in one category."""
 
     __slots__ = ("_before", "_category", "_edge", "_kinds")
 
@@ -219,7 +228,7 @@ class RangeSums:
             self._before.extend(totals)
 
     def until(self, time_ns: int) -> list[int]:
-        """ns by category from the first edge to `time_ns`."""
+        """Returns ns by category from the first edge to `time_ns`."""
         edge, category = self._edge, self._category
         if not category:
             return [0] * self._kinds
@@ -233,22 +242,23 @@ class RangeSums:
         return totals
 
     def between(self, first_ns: int, last_ns: int) -> list[int]:
-        """ns by category from `first_ns` to `last_ns`; they sum to the stretch inside the edges."""
+        """Returns ns by category from `first_ns` to `last_ns`; they sum to the stretch inside the edges."""
         return list(map(sub, self.until(last_ns), self.until(first_ns)))
 
 
 class StretchSpans(Struct, frozen=True):
-    """The spans of a stretch. count: how many touch it. index: the longest, cut at the stretch's ends,
-    -1 of none; ns: how long it is there.
-    """
+    """The spans of a stretch."""
 
     count: int
+    """How many spans touch it."""
     index: int
+    """The longest span, cut at the ends of the stretch; -1 without spans."""
     ns: int
+    """The length of the longest span inside the stretch."""
 
 
 def longest_in(edge: Sequence[int], first_ns: int, last_ns: int) -> StretchSpans:
-    """The longest segment edge[i]..edge[i+1] between two times, the earliest of equal ones."""
+    """Returns the longest segment edge[i]..edge[i+1] between two times, the earliest of equal ones."""
     segments = len(edge) - 1
     low = max(bisect_right(edge, first_ns) - 1, 0)
     high = min(bisect_left(edge, last_ns), segments)
@@ -261,26 +271,26 @@ def longest_in(edge: Sequence[int], first_ns: int, last_ns: int) -> StretchSpans
 
 
 class Ranges:
-    """What any stretch is made of, on one rank class or on all ranks; tables are made when first used."""
+    """What any stretch is made of, on one rank class or on all ranks; tables are made on first use."""
 
     def __init__(
         self, segments: Callable[[int], tuple[array[int], bytearray]], ranks: Sequence[int], kinds: int
     ) -> None:
-        """segments: (edge, category) of a class as `RangeSums` takes them, by its number; ranks: how many
-        each class has. There are `kinds` categories. A measured rank is a class of its own.
+        """segments: returns (edge, category) of a class by its id, as `RangeSums` takes them; ranks: how many
+        ranks each class has. There are `kinds` categories. A measured rank is a class of its own.
         """
         self._segments, self._ranks, self._kinds = segments, ranks, kinds
         self._sums: dict[int, RangeSums] = {}
 
     def of_class(self, class_id: int, first_ns: int, last_ns: int) -> list[int]:
-        """ns by category, of a rank of class `number`, from `first_ns` to `last_ns`."""
+        """Returns ns by category of a rank of a class, from `first_ns` to `last_ns`."""
         sums = self._sums.get(class_id)
         if sums is None:
             sums = self._sums[class_id] = RangeSums(*self._segments(class_id), self._kinds)
         return sums.between(first_ns, last_ns)
 
     def of_all(self, first_ns: int, last_ns: int) -> list[int]:
-        """ns by category, of all ranks together, from `first_ns` to `last_ns`."""
+        """Returns ns by category of all ranks together, from `first_ns` to `last_ns`."""
         totals = [0] * self._kinds
         for class_id, ranks in enumerate(self._ranks):
             for kind, ns in enumerate(self.of_class(class_id, first_ns, last_ns)):
@@ -288,7 +298,7 @@ class Ranges:
         return totals
 
     def longest_segment(self, class_id: int, first_ns: int, last_ns: int) -> tuple[StretchSpans, int]:
-        """The segments of class `number` in a stretch, and the category of the longest one, 0 of none."""
+        """Returns the segments of a class in a stretch, and the category of the longest one, 0 without any."""
         edge, category = self._segments(class_id)
         longest = longest_in(edge, first_ns, last_ns)
         return longest, category[longest.index] if longest.index >= 0 else 0

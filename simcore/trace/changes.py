@@ -1,4 +1,4 @@
-"""Changes that somebody can make to a run, whatever kind of run it is: what each makes of it, and which gain.
+"""Changes that a user can make to a run of any kind: what each makes of the run, and which ones gain.
 
 A kind of run gives families of changes, and runs itself with one of them.
 """
@@ -19,20 +19,24 @@ WORTH = 0.001
 
 
 class Change(Struct, frozen=True):
-    """Other values of some fields of `Parameters`. words: what they are, "" where the flags say it. caveat:
-    what has to be known before it is made. fixes, moves, meaning: as `WhatIf` has them.
-    """
+    """Other values of some fields of `Parameters`."""
 
     fields: dict[str, Any]
+    """The new values by field."""
     words: str = ""
+    """The change in words, "" where the flags say it."""
     caveat: str = ""
+    """What a user has to know before making it."""
     fixes: bool = False
+    """As in `WhatIf`."""
     moves: str = ""
+    """As in `WhatIf`."""
     meaning: str = ""
+    """As in `WhatIf`."""
 
     @property
     def flags(self) -> str:
-        """The words of the command line that ask for it, a default too, which is said to be the change."""
+        """The words of the command line that request it, default values too."""
         options = Parameters(**self.fields).as_flags()
         for field, value in self.fields.items():
             flag = flag_of(field)
@@ -42,11 +46,11 @@ class Change(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What it is, and behind it in brackets what has to be known."""
+        """The change in words, with its caveat behind it in brackets."""
         return f"{self.words or self.flags} ({self.caveat})" if self.caveat else self.words or self.flags
 
     def combine(self, other: Change) -> Change:
-        """Both at once."""
+        """Returns both changes as one."""
         words = ""
         if self.words or other.words:
             words = " and ".join(change.words or change.flags for change in (self, other))
@@ -55,26 +59,28 @@ class Change(Struct, frozen=True):
 
 
 class ChangeOutcome(NamedTuple):
-    """What a change makes of the run: the step time, ns, and what a rank of the fullest stage needs, about,
-    bytes, None where nobody knows. alike_ns: what as much work as the run's takes of a step of more.
-    has_effect: False where all that runs is known to start and end as without it.
-    """
+    """What a change makes of the run."""
 
     ns: int
+    """The step time, ns."""
     memory_bytes: int | None = None
+    """About what a rank of the fullest stage needs, bytes; None where that is not known."""
     same_work_ns: int | None = None
+    """The part of a longer step that as much work as the run's takes, ns; None where the work is the same."""
     has_effect: bool = True
+    """False where every op is known to start and end as without the change."""
 
     @property
     def gain_ns(self) -> int:
-        """What is held against the step of the run."""
+        """The time to compare with the step of the run, ns."""
         return self.ns if self.same_work_ns is None else self.same_work_ns
 
 
 class Trials:
-    """What changes make of a run, each run once.
+    """What changes make of a run; each change is run once.
 
-    base_ns: the step of the run. found: what is known of changes, by flags; None of those that cannot be run.
+    base_ns: the step of the run, ns. outcomes: what is known of changes, by flags; None of those that cannot
+    be run.
     """
 
     def __init__(
@@ -84,18 +90,18 @@ class Trials:
         search: Search,
         outcomes: dict[str, ChangeOutcome | None] | None = None,
     ) -> None:
-        """run(change): the run with it; None, `InputError` or `UsageError` where it cannot be. found: by a
-        search before this one, to which this one adds.
+        """run(change): runs it with the change; returns None, or raises `InputError` or `UsageError`, where
+        that is not possible. outcomes: those of an earlier search, to which this one adds.
         """
         self.base_ns = base_ns
-        # Of a step of some ns, 0.1 % is less than one.
+        # 0.1 % of a step of a few ns is less than 1 ns.
         self.least_ns = max(WORTH * base_ns, 1)
         self.outcomes = {} if outcomes is None else outcomes
         self._run = run
         self._search = search
 
     def outcome_of(self, change: Change) -> ChangeOutcome | None:
-        """What a change makes of the run, None where it cannot be run. Raises `Cancelled`."""
+        """Returns what a change makes of the run, None where it cannot be run. Raises `Cancelled`."""
         self._search.begin_next()
         flags = change.flags
         if flags not in self.outcomes:
@@ -110,16 +116,18 @@ class Trials:
         return [change for change in family if self.outcome_of(change) is not None]
 
     def step_ns(self, change: Change) -> int:
-        """The step with a change, for as much work as the run's; as it is where it was not run with it."""
+        """Returns the step with a change for as much work as the run's, ns; the run's step where it was not
+        run.
+        """
         outcome = self.outcomes.get(change.flags)
         return self.base_ns if outcome is None else outcome.gain_ns
 
     def is_worthwhile(self, change: Change, *over: Change) -> bool:
-        """Whether a change that was tried is worth making: over the run and over each of some others."""
+        """Returns whether a tried change is worth making: it gains over the run and over each of `over`."""
         return min([self.base_ns, *map(self.step_ns, over)]) - self.step_ns(change) >= self.least_ns
 
     def make_row(self, change: Change) -> WhatIf:
-        """A change that can be run, as tables have it; its kind of run adds the parameters with it."""
+        """Returns a change that was run as a row of a table, without parameters; its kind of run adds these."""
         outcome = self.outcomes[change.flags]
         assert outcome is not None
         return WhatIf(

@@ -1,4 +1,4 @@
-"""What some runs have beside their trace: a network, a model, the loop of their step, a recording.
+"""What only some runs have besides their trace: a network, a model, the loop of their step, a recording.
 
 A run without one of them has the empty one, so that nobody asks which kind of run it is.
 """
@@ -32,105 +32,128 @@ if TYPE_CHECKING:
 
 
 class KindUse(NamedTuple):
-    """What streams of one kind put on a dimension, on the rank that sends most over it."""
+    """The traffic of one kind of stream on a dimension, on the rank that sends most over it."""
 
     bytes: int
+    """What it sends, bytes."""
     busy_ns: int
+    """How long it keeps the port busy, ns."""
 
 
 class DimensionUse(Struct, frozen=True):
-    """One dimension in a stretch of time.
-
-    bytes: of the rank that sends most over it; rank_class: its class. mean_bytes, mean_busy_ns:
-    of all ranks, rounded. busy_ns: of that rank's port. by_kind: its bytes by the kind of
-    stream, in the order of the streams, kinds that send nothing left out.
-    """
+    """The use of one dimension in a stretch of time."""
 
     index: int
+    """The dimension."""
     rank_class: int
+    """The class of the rank that sends most over it."""
     bytes: int
+    """What that rank sends over it, bytes."""
     mean_bytes: int
+    """The mean of all ranks, bytes, rounded."""
     busy_ns: int
+    """How long the port of that rank is busy, ns."""
     mean_busy_ns: int
+    """The mean of all ranks, ns, rounded."""
     by_kind: dict[str, KindUse]
+    """The bytes of that rank by the kind of stream, in the order of the streams; kinds that send nothing are
+    left out.
+    """
 
 
 class PortUse(Struct, frozen=True):
-    """A port and how long it is busy in the step.
-
-    index: its dimension. rank_class: of its rank. busy_ns: as in `DimensionUse`, all kinds together.
-    alike: the classes whose ports of this dimension are as busy, and as slow. factor: on its bandwidth, 1
-    where `--slow-link` leaves it alone. streams: `most with dp`: those that keep it busy longest.
-    """
+    """A port and how long it is busy in the step."""
 
     index: int
+    """Its dimension."""
     rank_class: int
+    """The class of its rank."""
     busy_ns: int
+    """How long it is busy, all kinds of streams together, ns."""
     equal_classes: tuple[int, ...]
+    """The classes whose ports of this dimension are equally busy and equally slow."""
     factor: float
+    """The factor of `--slow-link` on its bandwidth, 1 where there is none."""
     streams: str
+    """`most with dp`: the streams that keep it busy longest."""
 
 
 class SimaiEstimate(Struct, frozen=True):
-    """The lines of SimAI's summary, us. dp, dp_ep, tp, ep: exposed collectives.
-
-    pp_us: exposed transfers between stages, whole us; None where SimAI has no bandwidth for them.
-    """
+    """The lines of SimAI's summary, us."""
 
     dp_us: float
+    """Exposed collectives of dp."""
     dp_ep_us: float
+    """Exposed collectives of expert dp."""
     tp_us: float
+    """Exposed collectives of tp."""
     ep_us: float
+    """Exposed collectives of ep."""
     pp_us: int | None
+    """Exposed transfers between stages, in whole us; None where SimAI has no bandwidth for them."""
     bubble_us: float
+    """The bubble."""
     compute_us: float
+    """Compute."""
 
     @property
     def exposed_us(self) -> float:
-        """Exposed collectives, transfers not among them."""
+        """Exposed collectives without transfers, us."""
         return self.dp_us + self.dp_ep_us + self.tp_us + self.ep_us
 
     @property
     def total_us(self) -> float:
-        """The step as SimAI estimates it."""
+        """The step as SimAI estimates it, us."""
         return self.compute_us + self.exposed_us + self.bubble_us + (self.pp_us or 0)
 
 
 class EstimateLine(NamedTuple):
-    """One line of SimAI's summary. simai_us: None where SimAI has none. ours_ns: of one rank of the run.
+    """One line of SimAI's summary beside one rank of the run.
 
-    text: why the two differ, or that they do not. The lines compute, dp, dp_ep, tp, ep, pp, bubble
-    and wait of ours sum to the step time, which is the line total.
+    The lines compute, dp, dp_ep, tp, ep, pp, bubble and wait of `ours_ns` sum to the step time, which is the
+    line total.
     """
 
     line: str
+    """Its name."""
     simai_us: float | None
+    """SimAI's value, us; None where SimAI has none."""
     ours_ns: int
+    """The value of the rank, ns."""
     text: str
+    """Why the two differ, or that they do not."""
 
 
 class NetworkUse(Protocol):
-    """A network and what a run has sent over it. dims: its dimensions; dimensions: what crosses each,
-    busiest_port: of all. links: what each carried, link_heat: how busy all are over the run; None of a
-    network that has none. simai_estimate: SimAI's own of the step, on its networks.
-    """
+    """A network and what a run has sent over it."""
 
     @property
-    def dims(self) -> Sequence[Dimension]: ...
+    def dims(self) -> Sequence[Dimension]:
+        """Its dimensions."""
+
     @property
-    def dimensions(self) -> Sequence[DimensionUse]: ...
+    def dimensions(self) -> Sequence[DimensionUse]:
+        """The traffic of each dimension."""
+
     @property
-    def busiest_port(self) -> PortUse | None: ...
+    def busiest_port(self) -> PortUse | None:
+        """The port that is busy longest."""
+
     @property
-    def links(self) -> Sequence[LinkUse] | None: ...
+    def links(self) -> Sequence[LinkUse] | None:
+        """What each link carried; None of a network without links."""
+
     @property
-    def link_heat(self) -> LinkHeat | None: ...
+    def link_heat(self) -> LinkHeat | None:
+        """How busy all links are over the run; None of a network without links."""
+
     @property
-    def simai_estimate(self) -> SimaiEstimate | None: ...
+    def simai_estimate(self) -> SimaiEstimate | None:
+        """SimAI's own estimate of the step, on SimAI's networks."""
 
 
 class Links(NamedTuple):
-    """A network of which no more is known than its dimensions and links: see `NetworkUse`."""
+    """A network of which only the dimensions and links are known: see `NetworkUse`."""
 
     dims: Sequence[Dimension] = ()
     links: Sequence[LinkUse] | None = None
@@ -147,35 +170,41 @@ NO_NETWORK = Links()
 
 
 class Throughput(NamedTuple):
-    """Of all ranks and of one: tokens/s; TFLOP/s of the model; MFU and HFU as shares of the peak.
-
-    mfu, mfu_whole_attention: attention counted over the whole square of scores, 12 L h s a token, as papers
-    do. mfu_causal_attention: over the half of it that a causal mask leaves.
-    """
+    """The throughput of a run of a model; MFU and HFU are shares of the peak."""
 
     tokens_per_s: float
+    """Tokens per second of all ranks."""
     tokens_per_s_per_gpu: float
+    """Tokens per second of one rank."""
     model_tflops_per_gpu: float
+    """TFLOP/s of the model on one rank."""
     mfu: float
+    """MFU; attention is counted over the whole square of scores, 12 L h s a token, as papers do."""
     hfu: float
+    """HFU."""
     mfu_whole_attention: float
+    """MFU with attention counted over the whole square of scores."""
     mfu_causal_attention: float
+    """MFU with attention counted over the half of the square that a causal mask leaves."""
 
 
 class ModelFigures(Struct, frozen=True, dict=True):
-    """Figures of one run of a model. limit: bytes of a GPU. trust: how near published steps are; None where
-    a file has the times of ops.
-    """
+    """Figures of one run of a model."""
 
     model: Model
+    """The model."""
     throughput: Throughput
+    """Its throughput."""
     memory: tuple[StageMemory, ...]
+    """The memory that each stage needs."""
     limit: int
+    """The memory of a GPU, bytes."""
     trust: PublishedError | None
+    """How near published steps are; None where a file has the times of ops."""
 
     @property
     def fullest(self) -> StageMemory:
-        """The stage that needs most."""
+        """The stage that needs most memory."""
         return max(self.memory, key=lambda memory: memory.needed)
 
     @property
@@ -184,38 +213,48 @@ class ModelFigures(Struct, frozen=True, dict=True):
 
 
 class Imbalance(Struct, frozen=True):
-    """hot_rank: the lowest of the ranks whose experts get most tokens, max_over_mean times the mean.
-
-    lost_ns: what the step is longer than with even loads. dropped: share of the tokens above the capacity.
-    capacity: (factor, step ns, share of tokens dropped) of a run with one. placed_ns: the step with experts
-    placed evenly. tokens: of the ranks of an expert group, by place. Each None where it is not known, would
-    change nothing, or is given already.
+    """The effects of uneven loads of experts; a field is None where it is not known, would change nothing, or
+    is a parameter already.
     """
 
     hot_rank: int
+    """The lowest of the ranks whose experts get most tokens."""
     max_over_mean: float
+    """The tokens of that rank over the mean."""
     lost_ns: int | None
+    """How much longer the step is than with even loads, ns."""
     dropped: float
+    """The share of the tokens above the capacity."""
     balanced_ns: int | None
+    """The step with even loads, ns."""
     capacity: tuple[float, int, float] | None
+    """(factor, step ns, share of tokens dropped) of a run with a capacity."""
     placed_ns: int | None
+    """The step with experts placed evenly, ns."""
     tokens: tuple[int, ...]
+    """The tokens of the ranks of an expert group, by position."""
 
 
 class FileMemory(Struct, frozen=True):
-    """Bytes that a rank of one stage holds, about. activations: of layers not run again whole; None where no
-    row says how large, and then the total is what it holds at least.
+    """The bytes that a rank of one stage holds, approximately.
 
-    held: chunks whose activations are there at the peak. What the loss needs, and what single ops need, no
-    file says.
+    What the loss needs, and what single ops need, is in no file.
     """
 
     stage: int
+    """The stage."""
     weights: int
+    """Bytes of weights."""
     gradients: int
+    """Bytes of gradients."""
     optimizer: int
+    """Bytes of optimizer state."""
     activations: int | None
+    """Bytes of activations of layers that are not recomputed in full; None where no row gives their size, and
+    then the total is a lower bound.
+    """
     peak_chunks: int
+    """How many chunks have their activations resident at the peak."""
 
     @property
     def total(self) -> int:
@@ -223,15 +262,19 @@ class FileMemory(Struct, frozen=True):
 
 
 class MemoryLane(NamedTuple):
-    """Bytes held from each time, ns, to the next; the first time is 0. limit: bytes of a GPU."""
+    """The bytes that are resident over the step."""
 
     stage: int
+    """The stage."""
     time_ns: array[int]
+    """When each value begins, ns; the first is 0."""
     resident_bytes: array[int]
+    """The bytes that are resident from each time to the next."""
     limit: int
+    """The memory of a GPU, bytes."""
 
     def peak_bytes(self, edges: Sequence[int]) -> list[int]:
-        """The most that is held in each stretch edges[i]..edges[i+1], ns."""
+        """Returns the most bytes that are resident in each stretch edges[i]..edges[i+1], ns."""
         peaks = []
         for first, last in pairwise(edges):
             low = bisect_right(self.time_ns, first) - 1
@@ -241,30 +284,38 @@ class MemoryLane(NamedTuple):
 
 
 class ModelUse(Protocol):
-    """What a run says of the model that it trains. model_figures: throughput and memory. imbalance: what
-    uneven loads of experts cost. file_memory: what the rows of a file say of memory, by stage;
-    memory_unknown: why nobody knows that, "" where one of the two has it. other_model: in what it is not the
-    model of its file, in words; "" where it is. rescaled: that its rows were made anew for other degrees, in
-    words; "" where they are the file's. memory_lane: of a track over the step, None of a file.
-    """
+    """What a run states about the model that it trains."""
 
     @property
-    def model_figures(self) -> ModelFigures | None: ...
+    def model_figures(self) -> ModelFigures | None:
+        """Throughput and memory."""
+
     @property
-    def imbalance(self) -> Imbalance | None: ...
+    def imbalance(self) -> Imbalance | None:
+        """What uneven loads of experts cost."""
+
     @property
-    def file_memory(self) -> Sequence[FileMemory]: ...
+    def file_memory(self) -> Sequence[FileMemory]:
+        """The memory by stage that follows from the rows of a file."""
+
     @property
-    def memory_unknown(self) -> str: ...
+    def memory_unknown(self) -> str:
+        """Why the memory is not known, "" where `model_figures` or `file_memory` has it."""
+
     @property
-    def other_model(self) -> str: ...
+    def other_model(self) -> str:
+        """How it differs from the model of its file, in words; "" where it does not."""
+
     @property
-    def rescaled(self) -> str: ...
-    def memory_lane(self, track_id: int) -> MemoryLane | None: ...
+    def rescaled(self) -> str:
+        """That its rows were made anew for other degrees, in words; "" where they are the file's."""
+
+    def memory_lane(self, track_id: int) -> MemoryLane | None:
+        """Returns the memory of a track over the step, None for a run of a file."""
 
 
 class NoModel(NamedTuple):
-    """Of a run whose files say no model: see `ModelUse`."""
+    """The model of a run whose files state none: see `ModelUse`."""
 
     memory_unknown: str
     model_figures: ModelFigures | None = None
@@ -274,27 +325,34 @@ class NoModel(NamedTuple):
     rescaled: str = ""
 
     def memory_lane(self, track_id: int) -> None:
-        """None: nobody knows it."""
+        """Returns None: the memory is not known."""
 
 
 # -- the layout and the loop ---------------------------------------------------------
 
 
 class ClusterRun(Protocol):
-    """A workload laid out on a cluster. has_dimensions: whether prices depend on those of the cluster."""
+    """A workload laid out on a cluster."""
 
     @property
-    def workload(self) -> Workload: ...
+    def workload(self) -> Workload:
+        """The workload."""
+
     @property
-    def layout(self) -> Layout: ...
+    def layout(self) -> Layout:
+        """Where its ranks are."""
+
     @property
-    def cluster(self) -> Cluster: ...
+    def cluster(self) -> Cluster:
+        """The cluster."""
+
     @property
-    def has_dimensions(self) -> bool: ...
+    def has_dimensions(self) -> bool:
+        """Whether prices depend on the dimensions of the cluster."""
 
 
 class Simulated(ClusterRun, Protocol):
-    """What a simulated step came from, and when each op ran. diagnostics: of the file, then of the run."""
+    """The sources of a simulated step and when each op ran. diagnostics: of the file, then of the run."""
 
     @property
     def timeline(self) -> Timeline: ...
@@ -303,26 +361,28 @@ class Simulated(ClusterRun, Protocol):
 
 
 class MapRow(Struct, frozen=True):
-    """Ranks with the same place inside their stages that are alike in every stage.
-
-    dp, tp: their coordinates; a rank of each pair is in the row where `is_grid`, else `pairs`
-    of them are. classes: rank class of the row's ranks by stage.
-    """
+    """Ranks with the same position inside their stages that are equal in every stage."""
 
     dp: RankSet
+    """Their dp coordinates."""
     tp: RankSet
+    """Their tp coordinates."""
     pairs: int
+    """How many (dp, tp) pairs are in the row: all of them where `is_grid`."""
     classes: tuple[int, ...]
+    """The rank class of the row's ranks by stage."""
 
     @property
     def is_grid(self) -> bool:
-        """Whether every dp coordinate of the row comes with every tp coordinate."""
+        """Whether the row has every dp coordinate with every tp coordinate."""
         return self.pairs == len(self.dp) * len(self.tp)
 
 
 class StepWork(NamedTuple):
-    """What a replica does in a run's steps: how often it has each block of a file whose blocks are unequal,
-    else its sequences, or its micro-batches where nobody knows those. replicas: how many do so.
+    """The work of a replica in a run's steps.
+
+    counts: how often it has each block of a file whose blocks are unequal, else its sequences, or its
+    micro-batches where sequences are not known. replicas: how many replicas do this work.
     """
 
     counts: tuple[int, ...]
@@ -330,22 +390,16 @@ class StepWork(NamedTuple):
 
 
 class StepShape:
-    """Degrees of a step, None where nobody knows them, and the loop that it is.
-
-    measured: whether it was recorded: nobody knows how much work that is. left_out: the lines of its file
-    that it goes without, "" where it has all. scheduled: micro-batches of the schedule, None where a trace
-    does not tell. steps: how many steps the times are of together. microbatches: 0 where the step is not
-    known to be made of them. microbatches_alike: whether they are as good as equal, so that a mean says
-    something.
-    held_microbatches: the most whose activations each stage keeps at once, none where nobody knows.
-    work: how much a replica does; None where it goes by other loops. rank_map: every rank by its place in
-    the layout; None where each has a track of its own. simulated: what it came from, None of all others.
-    """
+    """The degrees of a step, None where they are not known, and the loop of the step."""
 
     simulated: Simulated | None = None
+    """The sources of a simulated step, None of all others."""
     held_microbatches: Sequence[int] = ()
+    """The most micro-batches whose activations each stage holds at once, empty where that is not known."""
     left_out = ""
+    """The lines of its file that it goes without, "" where it has all."""
     measured = False
+    """Whether it was recorded: then nobody knows how much work it is."""
 
     def __init__(
         self,
@@ -356,23 +410,29 @@ class StepShape:
         steps: int = 1,
     ) -> None:
         self.step_time_ns, self.tracks = step_time_ns, tracks
+        # microbatches: 0 where the step is not known to consist of them. steps: the times cover so many
+        # steps.
         self.microbatches, self.steps = microbatches, steps
         self.tp, self.dp, self.pp = degrees
 
     @property
     def has_equal_microbatches(self) -> bool:
+        """Whether the micro-batches are practically equal, so that a mean is meaningful."""
         return True
 
     @property
     def rank_map(self) -> Sequence[MapRow] | None:
+        """Every rank by its position in the layout; None where each has a track of its own."""
         return None
 
     @property
     def scheduled_microbatches(self) -> int | None:
+        """The micro-batches of the schedule, None where a trace does not give them."""
         return self.microbatches or None
 
     @property
     def work(self) -> StepWork | None:
+        """How much work a replica does; None where the step is another kind of loop."""
         count = self.microbatches * self.steps
         return StepWork((count,)) if count else None
 
@@ -382,7 +442,7 @@ class StepShape:
         return {"tp": self.tp, "dp": self.dp, "pp": self.pp, "microbatches": self.scheduled_microbatches}
 
     def track_at(self, position: tuple[int, int, int]) -> Track | None:
-        """The track of the rank at (stage, dp, tp) of the layout; None where it is missing."""
+        """Returns the track of the rank at (stage, dp, tp) of the layout; None where it is missing."""
         return next((track for track in self.tracks if track.position == position), None)
 
 
@@ -390,38 +450,48 @@ class StepShape:
 
 
 class MissingPartners(Protocol):
-    """Of communication that has no partner in a trace."""
+    """Communication that has no partner in a trace."""
 
     def waiting(self) -> tuple[int, int, int]:
-        """(calls, the rank where most time may be waiting, how much of it, ns)."""
+        """Returns (calls, the rank where most time may be waiting, how much of it, ns)."""
         ...
 
     def missing_words(self) -> str:
-        """Which ranks the partners are."""
+        """Returns which ranks the partners are, in words."""
         ...
 
 
 class Recording(Protocol):
-    """The run of the files where times were measured, as they are or replayed. run: with
-    these times. together: whether its ranks have a common time, so that one can be seen to wait for another.
-    changes: what its replay changes, in
-    words, none of the run as measured; is_replayed: whether it is one. measured_step_ns: the step as
-    measured; as_read: that run; base: the replay with nothing changed that it does not change.
-    """
+    """The run of the files in which times were measured, as they are or replayed."""
 
     @property
-    def run(self) -> MeasuredRun: ...
+    def run(self) -> MeasuredRun:
+        """The run with these times."""
+
     @property
-    def together(self) -> bool: ...
+    def together(self) -> bool:
+        """Whether its ranks have a common clock, so that one can be seen to wait for another."""
+
     @property
-    def is_replayed(self) -> bool: ...
+    def is_replayed(self) -> bool:
+        """Whether it is a replay."""
+
     @property
-    def changes(self) -> Sequence[str]: ...
+    def changes(self) -> Sequence[str]:
+        """What its replay changes, in words; none of the run as measured."""
+
     @property
-    def partners(self) -> MissingPartners: ...
+    def partners(self) -> MissingPartners:
+        """Its communication without a partner."""
+
     @property
-    def measured_step_ns(self) -> int: ...
+    def measured_step_ns(self) -> int:
+        """The step as measured, ns."""
+
     @property
-    def as_read(self) -> Any: ...
+    def as_read(self) -> Any:
+        """The run as measured."""
+
     @property
-    def base(self) -> Any: ...
+    def base(self) -> Any:
+        """The replay that makes no changes of its own."""

@@ -1,9 +1,9 @@
-"""The critical path: a chain of segments from 0 to the step time, its parts and its legs.
+"""The critical path: a chain of segments from 0 to the step time, its parts and its merged segments.
 
-Each segment waits for the one before. It is walked from the end: what ended last, what held that back, and so
-on (`Graph.path`). Where two things ended at the same instant the first cause is taken: a track's own work
-before that of others, then the lower track. What takes 0 ns hands the chain on and is no segment. A leg is
-one rank doing one thing of one micro-batch, as people tell the story.
+Each segment waits for the one before. The path is walked from the end: what ended last, what held that back,
+and so on (`Graph.walk_path`). Where two nodes ended at the same instant the first cause is taken: a track's
+own work before that of others, then the lower track. What takes 0 ns hands the chain on and is no segment. A
+merged segment is one rank doing one thing of one micro-batch.
 """
 
 from __future__ import annotations
@@ -32,23 +32,27 @@ Part = TypeVar("Part", int, str)
 
 
 class PathStep(NamedTuple):
-    """A chain of nodes of the graph, `first` to `last`, on one of its tracks. span: that of the first one.
-    way: of a repeat the nodes that it goes through.
-    """
+    """A chain of nodes of the graph, `first` to `last`, on one of its tracks."""
 
     first: int
+    """Its first node."""
     last: int
+    """Its last node."""
     span: int
+    """The span of its first node."""
     track: int
+    """Its track."""
     cause: Cause | None
+    """Why it began, None where the step begins."""
     way: PathNodes | None
+    """The nodes that the path goes through, of a chain in a repeat; else None."""
 
 
 class CriticalPath:
     """Columns over the segments, in the order of time.
 
-    edge[i]..edge[i+1] ns is segment i (one entry more than segments). track, span: of which span of the trace
-    it is a part, NONE where time passes by itself; rank: on which rank of the track.
+    edge[i]..edge[i+1] ns is segment i (one entry more than segments). track, span: the span of the trace that
+    it is a part of, NONE where time passes by itself; rank: the rank of the track that it is on.
     """
 
     def __init__(self, of: TraceGraph, cancelled: Callable[[], bool] = never_cancelled) -> None:
@@ -56,25 +60,25 @@ class CriticalPath:
         self.edge, self.rank = array("q", (of.step_ns,)), array("q")
         self.track, self.span = array("i"), array("i")
         self._steps: list[PathStep] = []
-        # By step its first segment.
+        # The first segment of each step.
         self._step_starts = array("i")
         if of.step_ns:
             self._walk(cancelled)
 
     def _walk(self, cancelled: Callable[[], bool]) -> None:
-        """From the end of the step back to its start; the columns are turned round at the end."""
+        """Walks from the end of the step back to its start; the columns are reversed at the end."""
         of, graph = self.of, self.of.graph
         track, span, until = of.last_track, NONE, of.step_ns
         rank, last = of.ranks[track], of.last_nodes[track]
         cause = next(iter(graph.find_blockers(last, of.ends, track)), None)
-        # By way (each there once), which ends as its last span does, its columns.
+        # By the id of a path through a repeat, whose end is that of its last span, the columns of it.
         cache: dict[int, tuple[array[int], array[int]]] = {}
         for step in graph.walk_path(last, of.ends, track, cancelled):
             if cause is not None and (cause.track != track or cause.why != BEFORE):
                 rank = of.rank_behind(cause, track, span, rank)
             track, cause = step.track, step.cause
             span = of.span_at(step.node, track)
-            # By their own clocks ranks may be through a little too early: no time is on the path twice.
+            # Clocks of ranks differ a little, so that ends may overlap: no time is on the path twice.
             if step.start < until:
                 self._add(step, span, rank, until, cache)
                 until = step.start
@@ -116,7 +120,7 @@ class CriticalPath:
         self._steps.append(path_step)
 
     def continues_last(self, track: int, span: int) -> bool:
-        """Whether a span is one segment with the one that was added last."""
+        """Returns whether a span is one segment with the one that was added last."""
         return self.of.is_one_segment is not None and self.of.is_one_segment(track, span, self.span[-1])
 
     def __len__(self) -> int:
@@ -128,18 +132,20 @@ class CriticalPath:
 
     @cached_property
     def lengths(self) -> array[int]:
-        """How long each segment is, ns."""
+        """The length of each segment, ns."""
         return differences(self.edge[1:], self.edge[:-1])
 
     def at(self, time_ns: int) -> int:
-        """The segment that holds `time_ns`, the last one for the end of the step; -1 without segments."""
+        """Returns the segment that holds `time_ns`, the last one for the end of the step; -1 without
+        segments.
+        """
         return min(bisect_right(self.edge, time_ns) - 1, len(self) - 1)
 
     # -- why ---------------------------------------------------------------------------
 
     def chains(self) -> Iterator[tuple[int, int, PathNodes | None]]:
-        """(first, last + 1, way) of segments of one rank in a row, each of which waits for the one before it,
-        or goes a known way, in the order of time.
+        """Yields (first, last + 1, path through a repeat) of successive segments of one rank, in the order of
+        time. Each of them waits for the one before it, or the path through a repeat says why it began.
         """
         for start, end, step in zip(
             self._step_starts, [*self._step_starts[1:], len(self)], self._steps, strict=False
@@ -147,7 +153,7 @@ class CriticalPath:
             yield start, end, step.way
 
     def neighbours(self, index: int) -> Neighbours:
-        """Segment `index`, and what ended when it began."""
+        """Returns segment `index` and what ended when it began."""
         of, graph = self.of, self.of.graph
         step, span = self._steps[bisect_right(self._step_starts, index) - 1], self.span[index]
         node, track, cause = step.first, step.track, step.cause
@@ -165,7 +171,7 @@ class CriticalPath:
 
 
 def sum_by_part(path: CriticalPath, part_of: Callable[[int, int], Part]) -> dict[Part, int]:
-    """Returns ns by part, the longest first, of equal ones the lesser. part_of: of (track, span)."""
+    """Returns ns by part, the longest first, of equal ones the lesser. part_of: returns it for (track, span)."""
     ns_of: dict[Part, int] = {}
     for track, span, ns in path:
         part = part_of(track, span)
@@ -174,7 +180,7 @@ def sum_by_part(path: CriticalPath, part_of: Callable[[int, int], Part]) -> dict
 
 
 def sum_by_rank(path: CriticalPath) -> dict[int, int]:
-    """Returns ns by rank, in the same order."""
+    """Returns ns by rank, the longest first, of equal ones the lesser."""
     return sort_longest_first(sum_lengths(path.rank, path.lengths))
 
 
@@ -187,67 +193,70 @@ def sum_lengths(keys: Iterable[Part], lengths: Iterable[int]) -> dict[Part, int]
 
 
 def sort_longest_first(ns_of: dict[Part, int]) -> dict[Part, int]:
-    """Returns them by length, of equal ones the lesser part first."""
+    """Returns the parts by length, the longest first, of equal ones the lesser."""
     return dict(sorted(ns_of.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 class MergeFacts(NamedTuple):
-    """What a span is a part of, as a leg tells it. apart: keeps legs that are told alike apart.
-    is_placeholder: whether it is compute of which nothing is known.
-    """
+    """What a span is a part of, as a merged segment states it."""
 
     what: str
+    """What is done: as `MergedSegment.what`."""
     microbatch: int
+    """The micro-batch, -1 outside of them."""
     separator: int = NONE
+    """Keeps apart merged segments that are called the same."""
     is_placeholder: bool = False
+    """Whether it is compute of which nothing is known."""
 
 
 class PathSource(ABC):
-    """What a kind of run says of its critical path."""
+    """The words of a kind of run for its critical path."""
 
     @abstractmethod
     def kind(self, track: int, span: int) -> str:
-        """What the time goes to."""
+        """Returns what the time goes to: an account or a kind of group."""
 
     @abstractmethod
     def name(self, track: int, span: int) -> str:
-        """What it is called, raw text of the file."""
+        """Returns what the span is called, raw text of the file."""
 
     def part_name(self, by: str, track: int, span: int) -> str:
-        """The part of a segment by what this kind of run alone has."""
+        """Returns the part of a segment by a grouping that only this kind of run has."""
         return self.name(track, span)
 
     def kind_key(self, track: int, span: int) -> object:
-        """What runs: segments with equal ones are alike."""
+        """Returns a key of what runs: segments with equal keys run the same."""
         return self.kind(track, span), self.name(track, span)
 
     @abstractmethod
     def merge_facts(self, track: int, span: int) -> MergeFacts:
-        """What it is a part of."""
+        """Returns what a span is a part of."""
 
     @abstractmethod
     def segment(self, path: CriticalPath, index: int) -> PathSegment:
-        """A segment, with its words."""
+        """Returns a segment with its words."""
 
     def wait_facts(self, path: CriticalPath, index: int) -> Facts:
-        """What is known of a segment and what ended when it began."""
+        """Returns what is known of a segment and of what ended when it began."""
         return make_graph_facts(path.of, path.neighbours(index))
 
     def reason(self, path: CriticalPath, index: int) -> str:
-        """Why a segment could not start earlier."""
+        """Returns why a segment could not start earlier, in words."""
         return reason_words(self.wait_facts(path, index))
 
     def track_id(self, track: int, rank: int) -> int:
-        """The track of a screen."""
+        """Returns the track of the screen that shows a rank of a track."""
         return track
 
     def stage(self, track: int) -> int | None:
-        """The stage of a pipeline, None where it is not known."""
+        """Returns the pipeline stage of a track, None where it is not known."""
         return None
 
     def make_part_function(self, by: str) -> Callable[[int, int, int], str]:
-        """The part of a segment, by its track, span and rank. by: `kind`, `stage`, `rank`,
-        or what `part` knows.
+        """Returns a function that gives the part of a segment by its track, span and rank.
+
+        by: `kind`, `stage`, `rank`, or a grouping of `part_name`.
         """
         if by == "kind":
             return lambda track, span, rank: self.kind(track, span)
@@ -258,12 +267,12 @@ class PathSource(ABC):
         return lambda track, span, rank: self.part_name(by, track, span)
 
     def segments(self, path: CriticalPath, indices: Iterable[int] | None = None) -> Iterator[PathSegment]:
-        """Some segments, or all."""
+        """Yields some segments, or all."""
         return (self.segment(path, index) for index in (range(len(path)) if indices is None else indices))
 
 
 def stage_words(stage: int | None) -> str:
-    """`stage 3`."""
+    """Returns `stage 3`, or `no stage`."""
     return "no stage" if stage is None else f"stage {stage}"
 
 
@@ -274,7 +283,7 @@ def path_parts(path: CriticalPath, source: PathSource, by: str) -> Iterator[tupl
 
 
 def merge_segments(path: CriticalPath, source: PathSource) -> list[MergedSegment]:
-    """Returns the legs, in the order of time: they cover 0..step time."""
+    """Returns the merged segments, in the order of time: they cover 0..step time."""
     merged_segments = []
     for stretch in merge_stretches(_merge_keys(path, source)):
         first, (rank, what, microbatch, _) = stretch.first, stretch.key
@@ -297,9 +306,9 @@ def _merge_keys(path: CriticalPath, source: PathSource) -> Iterator[tuple[MergeK
 
 
 def _reverse_spans(begins: array[int], spans: array[int], end_ns: int) -> tuple[array[int], array[int]]:
-    """Spans that follow one another, and when they begin, the last first, without those that take 0 ns."""
+    """Returns the begins of successive spans and the spans, the last first, without those of 0 ns."""
     if len(spans) > 1:
-        # What takes 0 ns begins when what is behind it does.
+        # A span of 0 ns begins when the one behind it does.
         lasts = bytes(map(ne, begins, (*begins[1:], end_ns)))
         begins = array("q", compress(begins, lasts))
         spans = array("i", compress(spans, lasts))

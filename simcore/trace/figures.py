@@ -1,4 +1,4 @@
-"""The figures that a page states of every run, a row of a table each, whatever the run came from."""
+"""The figures that a page states of every run, one record for each row of a table."""
 
 from __future__ import annotations
 
@@ -17,53 +17,63 @@ if TYPE_CHECKING:
 
 
 class Origin(Struct, frozen=True):
-    """What a run is of: what was read, and what was made of it.
-
-    format, policy: of the files. rows: of a workload, or operations; declared_rows: by its header. degrees:
-    by name, None where one is not known. network: the model that the times are of, schedule: how they came
-    to be. parameters: by field, with the values that the run took. pass_end_ns: of a layer-loop.
-    step_end_ns: of each step of a pipeline that runs several.
-    """
+    """The source of a run: what was read, and what was made of it."""
 
     format: str
+    """The format of the files."""
     policy: str
+    """The policy that the files state."""
     rows: int
+    """The rows of a workload, or the operations."""
     declared_rows: int | None
+    """The rows that the header declares."""
     microbatches: int
+    """The micro-batches."""
     degrees: Mapping[str, int | None]
+    """Degrees by name, None where one is not known."""
     network: str
+    """The network model of the times."""
     schedule: str
+    """How the times came to be: the schedule."""
     parameters: Mapping[str, Any]
+    """The parameters by field, with the values that the run took."""
     pass_end_ns: Sequence[int]
+    """The end of each pass of a layer-loop, ns."""
     spans: int
+    """How many spans there are."""
     ops_simulated: int
+    """How many ops were simulated."""
     step_end_ns: Sequence[int] = ()
+    """The end of each step of a pipeline that runs several, ns."""
 
     @property
     def steady_step_ns(self) -> int | None:
-        """The end of the last step less the end of the one before; None of one step alone."""
+        """The end of the last step less the end of the one before, ns; None of a single step."""
         return self.step_end_ns[-1] - self.step_end_ns[-2] if self.step_end_ns else None
 
 
 class Insight(NamedTuple):
-    """A sentence on a run. rule: which one says it. ns: the figure that it is about, None of several."""
+    """A sentence about a run."""
 
     rule: str
+    """The rule that says it."""
     text: str
+    """The sentence."""
     ns: int | None = None
+    """The figure that it is about, None of several figures."""
 
 
 class StreamUse(Struct, frozen=True):
-    """One stream of a rank, in a step or a stretch of it, ns.
-
-    busy_ns: something runs on it. overlapped_ns: while the rank computes, None where a trace does not say.
-    exposed_ns: while compute waits for it.
-    """
+    """One stream of a rank, in a step or a stretch of it."""
 
     stream: str
+    """Its name."""
     busy_ns: int
+    """How long something runs on it, ns."""
     overlapped_ns: int | None
+    """How much of that the rank computes, ns; None where a trace does not give it."""
     exposed_ns: int
+    """How long compute waits for it, ns."""
 
     @property
     def kind(self) -> str:
@@ -72,59 +82,76 @@ class StreamUse(Struct, frozen=True):
 
 
 class TrackUse(NamedTuple):
-    """What a step is for one rank of a track, ns; its accounts sum to the step.
-
-    compute_ns: by phase. exposed_ns: by kind of group. host_ns: None where no host was watched.
-    overlapped_ns: communication beside compute. peak_microbatches: held at once, peak_chunks:
-    exactly, of a model. None: not known.
-    """
+    """The step of one rank of a track; its accounts sum to the step."""
 
     track: Track
+    """The track."""
     compute_ns: Mapping[str, int]
+    """Compute by phase, ns."""
     exposed_ns: Mapping[str, int]
+    """Exposed communication by kind of group, ns."""
     wait_ns: int
+    """The account `wait`, ns."""
     bubble_ns: int
+    """The account `bubble`, ns."""
     host_ns: int | None
+    """The account `host`, ns; None where no host was recorded."""
     idle_ns: int
+    """The account `idle`, ns."""
     overlapped_ns: int | None
+    """Communication that overlaps compute, ns; None where it is not known."""
     comm_ns: int
+    """All communication, ns."""
     peak_microbatches: int | None
+    """The most micro-batches held at once; None where it is not known."""
     streams: Sequence[StreamUse]
+    """Its streams."""
     peak_chunks: int | None = None
+    """The most chunks held at once, of a model; None where it is not known."""
 
 
 class WaitFor(NamedTuple):
-    """Each of the ranks `early` waits `ns` in a step for the ranks `late`. where: in which operation, or
-    whose collectives; raw text of the file. said: that in words, "" where the name says it.
-    """
+    """Some ranks that wait in a step for other ranks."""
 
     early: RankSet
+    """The ranks that wait."""
     late: RankSet
+    """The ranks that they wait for."""
     where: str
+    """The operation, or the group whose collectives they wait in; raw text of the file."""
     ns: int
+    """How long each of the early ranks waits, ns."""
     summary: str = ""
+    """`where` in words, "" where the name says it."""
 
 
 class PathSegment(NamedTuple):
-    """A segment of the critical path. layer: the row or operation, raw text of the file, None without one.
-    phase, microbatch: None outside of them. reason: why it could not start earlier. node: of execution traces
-    the id.
-    """
+    """A segment of the critical path."""
 
     start_ns: int
+    """When it begins, ns."""
     end_ns: int
+    """When it ends, ns."""
     rank: int
+    """Its rank."""
     stream: str
+    """Its stream."""
     kind: str
+    """What the time goes to."""
     layer: str | None
+    """The row or operation, raw text of the file; None without one."""
     phase: str | None
+    """The phase, None outside of them."""
     microbatch: int | None
+    """The micro-batch, None outside of them."""
     reason: str
+    """Why it could not start earlier."""
     node: int | None = None
+    """The id of the node, of execution traces."""
 
 
 class RankEnd(NamedTuple):
-    """When a rank ends, and its exposed time as ASTRA-sim has it: the end less its GPU compute."""
+    """The end of a rank, and its exposed time as ASTRA-sim has it: the end less its GPU compute."""
 
     rank: int
     end_ns: int
@@ -132,28 +159,35 @@ class RankEnd(NamedTuple):
 
 
 class GroupUse(NamedTuple):
-    """Collectives of a group, summed over its ranks. bytes: as comm_size has them. own_ns: without
-    waiting.
-    """
+    """The collectives of a group, summed over its ranks."""
 
     group: str
+    """The group."""
     ranks: str
+    """Its ranks, in words."""
     collectives: int
+    """How many collectives there are."""
     bytes: int
+    """Their bytes, as comm_size has them."""
     own_ns: int
+    """How long they take without waiting, ns."""
     waits_ns: int
+    """How long they wait, ns."""
 
 
 class NodeTables(NamedTuple):
-    """What is known of execution traces alone. names, groups: the most first. exposed_words: what the exposed
-    time of `ranks` is. in_cycles: ASTRA-sim prints both of a rank, as whole ns.
-    """
+    """Tables that only execution traces have."""
 
     ranks: Sequence[RankEnd]
+    """The end of each rank."""
     names: Sequence[LayerUse]
+    """The names of nodes, the most time first."""
     groups: Sequence[GroupUse]
+    """The groups, the most time first."""
     exposed_words: str
+    """What the exposed time of `ranks` is, in words."""
     in_cycles: bool = False
+    """Whether ASTRA-sim prints the two times of a rank, in whole ns."""
 
 
 class SteppedRun(Protocol):
@@ -176,15 +210,16 @@ class SteppedRun(Protocol):
 
 
 def microbatch_ns(run: SteppedRun) -> int | None:
-    """What each micro-batch of a replica takes of the step, ns; None where the run has none."""
+    """Returns the share of the step of each micro-batch of a replica, ns; None where the run has none."""
     count = run.microbatches * run.steps
     return run.step_time_ns // count if count else None
 
 
 def throughput_words(run: SteppedRun) -> str:
-    """`step / 16 micro-batches = 923.4 ms, 1.083 a second`, of each replica; "" where the run has none.
+    """Returns `step / 16 micro-batches = 923.4 ms, 1.083 a second`, of each replica; "" where the run has
+    none.
 
-    The step over their number: several are on their way at a time. Of unequal ones their number alone.
+    It is the step over their count: several are in flight at a time. Of unequal ones it is their count alone.
     """
     each = microbatch_ns(run)
     if not each:
@@ -198,16 +233,18 @@ def throughput_words(run: SteppedRun) -> str:
 
 
 def each_words(run: SteppedRun, unit: str = "") -> str:
-    """`step / 16 = 923.4 ms`: what each micro-batch takes of the step, of several steps the mean of all; ""
-    where the run has none, or unequal ones. unit: behind the number, where nothing else says what it counts.
+    """Returns `step / 16 = 923.4 ms`: the share of the step of each micro-batch, of several steps the mean.
+
+    "" where the run has no micro-batches, or unequal ones. unit: stands behind the count, where nothing else
+    says what it counts.
     """
     each = microbatch_ns(run)
-    # Of one alone the step time says it.
+    # Of a single micro-batch the step time says it.
     if not each or each == run.step_time_ns or not run.has_equal_microbatches:
         return ""
     if run.steps > 1:
         return f"mean {duration(each)} a micro-batch"
-    # A mean of 923.4 ms was taken for what one computes.
+    # Not `mean 923.4 ms`: that reads as the compute time of a micro-batch.
     return f"step / {run.microbatches}{unit} = {duration(each)}"
 
 
@@ -215,33 +252,34 @@ _BEHIND = ", step / "
 
 
 def append_each(fact: str, run: SteppedRun) -> str:
-    """A fact on the schedule of a run of one step with `each_words` behind it."""
+    """Returns a fact about the schedule of a run of one step with `each_words` behind it."""
     each = each_words(run) if run.steps == 1 else ""
     return f"{fact}, {each}" if each else fact
 
 
 def remove_each(fact: str) -> str:
-    """A fact of a headline without what `with_each` has put behind it."""
+    """Returns a fact of a headline without the words that `append_each` has put behind it."""
     return fact.partition(_BEHIND)[0]
 
 
 class WorkComparison(NamedTuple):
-    """Two runs by their work. a_ns: the step of A. alike_ns: what as much work takes of B's, ns. each_ns: a
-    micro-batch of either; none where one of these is not as much work as another.
-    """
+    """Two runs compared by their work."""
 
     a_ns: int
+    """The step of A, ns."""
     same_work_ns: int
+    """The part of B's step that as much work as A's takes, ns."""
     each_ns: tuple[int, int] | None
+    """A micro-batch of either run, ns; None where these are not equal work."""
 
     @property
     def change_text(self) -> str:
-        """`-27.1 %`: B against A."""
+        """`-27.1 %`: B relative to A."""
         return change_percent(self.a_ns, self.same_work_ns)
 
     @property
     def words(self) -> str:
-        """`a micro-batch -229.0 ms (-24.8 %)`, of unequal ones what all of A's take."""
+        """`a micro-batch -229.0 ms (-24.8 %)`, of unequal micro-batches the change for all of A's."""
         before, after = self.each_ns or (self.a_ns, self.same_work_ns)
         of = "a micro-batch" if self.each_ns else "for the same work"
         return f"{of} {signed_duration(after - before)}" + (
@@ -250,9 +288,11 @@ class WorkComparison(NamedTuple):
 
 
 def compare_by_work(a: SteppedRun, b: SteppedRun) -> WorkComparison | None:
-    """Two runs by their work where that decides which is faster, and not the step: where replicas have more
-    micro-batches in the one than in the other, and the batch of all replicas is another one too. None of
-    runs that have as much work, and of those that cannot be compared (`is_other_work`).
+    """Returns two runs compared by their work, where that and not the step decides which is faster.
+
+    So it is where replicas have more micro-batches in one run than in the other, and the batch of all
+    replicas differs too. None for runs with equal work, and for those that cannot be compared
+    (`is_other_work`).
     """
     works = _unequal_works(a, b)
     if works is None or not _is_multiple(*works) or a.left_out != b.left_out:
@@ -268,8 +308,10 @@ def compare_by_work(a: SteppedRun, b: SteppedRun) -> WorkComparison | None:
 
 
 def is_other_work(a: SteppedRun, b: SteppedRun) -> bool:
-    """Whether the steps of two runs are of micro-batches that are neither the same nor a multiple of them, or
-    one of them goes without lines of the file that the other has.
+    """Returns whether two runs cannot be compared by their work.
+
+    Then the micro-batches of one step are neither the same as the other's nor a multiple of them, or one run
+    goes without lines of the file that the other has.
     """
     if a.left_out != b.left_out:
         return True
@@ -278,27 +320,27 @@ def is_other_work(a: SteppedRun, b: SteppedRun) -> bool:
 
 
 def find_same_work_ns(ns: int, work: StepWork, other: StepWork) -> int | None:
-    """What as much as `work` takes of a step of `other`, ns; None where the one is no multiple of the other:
-    of unequal micro-batches a part takes nobody knows what.
+    """Returns the part of a step of `other` that as much as `work` takes, ns; None where the one is no
+    multiple of the other: what a part of unequal micro-batches takes is not known.
     """
     return ns * sum(work.counts) // sum(other.counts) if _is_multiple(work, other) else None
 
 
 def _unequal_works(a: SteppedRun, b: SteppedRun) -> tuple[StepWork, StepWork] | None:
-    """The work of two runs that have not as much; None also where it is not known."""
+    """Returns the work of two runs whose work is unequal; None also where it is not known."""
     if a.measured != b.measured:
-        # What was measured need not be as much work as what was simulated.
+        # A measured run need not be as much work as a simulated one.
         return None
     works = a.work, b.work
     if works[0] is None or works[1] is None or works[0].counts == works[1].counts:
         return None
-    # With other replicas the same batch may be shared out in another way.
+        # With another number of replicas the same batch may be divided in another way.
     batches = [sum(work.counts) * work.replicas for work in (works[0], works[1])]
     return (works[0], works[1]) if batches[0] != batches[1] else None
 
 
 def _is_multiple(work: StepWork, other: StepWork) -> bool:
-    """Whether it is the same micro-batches, more or less often."""
+    """Returns whether the two are the same micro-batches, more or less often."""
     before, after = sum(work.counts), sum(other.counts)
     if not before or not after or len(work.counts) != len(other.counts):
         return False
@@ -313,7 +355,7 @@ def _format_average(run: SteppedRun, each_ns: int) -> str:
 
 
 def _format_rate(each_ns: int) -> str:
-    """How many a second, in four figures."""
+    """Returns how many there are in a second, in four figures."""
     return f"{1e9 / each_ns:.4g}" if each_ns > 1e5 else f"{1e9 / each_ns:.0f}"
 
 
@@ -321,14 +363,14 @@ Item = TypeVar("Item", covariant=True)
 
 
 class LazySequence(Sequence[Item], Generic[Item]):
-    """`make` makes the item at an index from 0 to length - 1, each time it is asked for; none is kept."""
+    """A sequence whose items `make` makes each time one is requested; none is retained."""
 
     def __init__(self, length: int) -> None:
         self._indices = range(length)
 
     @abstractmethod
     def make(self, index: int) -> Item:
-        """The item at `index`."""
+        """Returns the item at `index`, from 0 to length - 1."""
 
     def __len__(self) -> int:
         return len(self._indices)

@@ -1,5 +1,5 @@
-"""What is found in a run, whatever it came from: its critical path told in legs and summed in parts, the
-places worth a look, what a span waited for, and the answers to what-if questions.
+"""What is found in a run: merged segments of its critical path, findings worth a look, what a span waited
+for, and the answers to what-if questions.
 """
 
 from __future__ import annotations
@@ -15,161 +15,180 @@ if TYPE_CHECKING:
 
 
 class TrackInterval(NamedTuple):
-    """A place in the timeline: the track `number` from start_ns to end_ns. stream: the stream whose lane
-    shows it; None where the lane of the track does.
-    """
+    """An interval on a lane of the timeline."""
 
     track_id: int
+    """The track."""
     start_ns: int
+    """When it begins, ns."""
     end_ns: int
+    """When it ends, ns."""
     stream: str | None = None
+    """The stream whose lane shows it; None where the lane of the track does."""
 
 
 class Step(NamedTuple):
-    """A span to go to. number: its track; stream: of the lane that shows it. words: what it is, and why it
-    is a cause or an effect.
-    """
+    """A span to move the cursor to."""
 
     track_id: int
+    """Its track."""
     stream: str | None
+    """The stream of the lane that shows it."""
     start_ns: int
+    """When it begins, ns."""
     rank: int
+    """Its rank."""
     words: str
+    """What it is, and why it is a cause or an effect."""
 
 
 class Dependency(Struct, frozen=True):
-    """A span that another one waited for, or that waits for another, with the reason in words.
-
-    number: its track; span: of that, NONE where time passes by itself. rank: which of its ranks. start_ns,
-    end_ns: of the part that was waited for.
-    """
+    """A span that another one waited for, or that waits for another."""
 
     track_id: int
+    """Its track."""
     span: int
+    """The span of the track, NONE where time passes by itself."""
     rank: int
+    """The rank of the track."""
     reason: str
+    """The reason in words."""
     start_ns: int
+    """When the part that was waited for begins, ns."""
     end_ns: int
+    """When that part ends, ns."""
 
 
 class MergedSegment(Struct, frozen=True):
-    """Segments first..last-1 of the critical path: one rank doing one thing of one micro-batch.
-
-    number: the track of the rank. stage: None where it is not known. what: a pass, a kind of group, an
-    operation as the file has it (raw text), or what passes between. microbatch: -1 outside of them. reason:
-    why the leg could not begin earlier.
-    """
+    """Segments first..last-1 of the critical path: one rank doing one thing of one micro-batch."""
 
     first: int
+    """The first segment."""
     last: int
+    """The segment behind the last one."""
     start_ns: int
+    """When it begins, ns."""
     end_ns: int
+    """When it ends, ns."""
     track_id: int
+    """The track of the rank."""
     rank: int
+    """The rank."""
     stage: int | None
+    """The stage, None where it is not known."""
     what: str
+    """A pass, a kind of group, an operation as the file has it (raw text), or time that passes between them.
+    """
     microbatch: int
+    """The micro-batch, -1 outside of them."""
     reason: str
+    """Why it could not begin earlier."""
 
     @property
     def ns(self) -> int:
-        """How long it takes."""
+        """How long it takes, ns."""
         return self.end_ns - self.start_ns
 
 
 class Finding(Struct, frozen=True):
-    """A place of a run worth a look. what: `end`, `bubble` ... words: what there is to see, the figure
-    before the names, which may be cut.
-
-    number: the track; start_ns..end_ns: when; ns: the figure that makes it the worst. stream: as in `Spot`.
-    """
+    """An interval of a run worth a look."""
 
     what: str
+    """The rule that found it: `end`, `bubble` ..."""
     words: str
+    """What there is to see: the figure before the names, which may be truncated."""
     track_id: int
+    """The track."""
     start_ns: int
+    """When it begins, ns."""
     end_ns: int
+    """When it ends, ns."""
     ns: int
+    """The figure that makes it the worst of its kind, ns."""
     stream: str | None = None
+    """As in `TrackInterval`."""
 
     @property
     def interval(self) -> TrackInterval:
-        """Where it is seen."""
+        """Where it is seen on the timeline."""
         return TrackInterval(self.track_id, self.start_ns, self.end_ns, self.stream)
 
 
-# Less of a step is 0.0 %.
+# A smaller share of a step rounds to 0.0 %.
 LEAST_SHARE = 0.0005
 
 
-# What the clause of a meaning begins with that says why a change needs as much memory as now.
+# The begin of the clause of a meaning that says why a change needs as much memory as now.
 NO_MORE_MEMORY = "memory as now: "
-# What stands behind a schedule, in a clause of a meaning, whose only use is the overlap that it allows.
+# The clause of a meaning for a schedule whose only use is the overlap that it allows.
 FOR_OVERLAP = " since SimAI's layer-loop cannot overlap (your job may already)"
 
 
 class WhatIf(Struct, frozen=True):
-    """The step time, ns, with one thing changed; to be held against `what_if_base_ns` of the run.
+    """The step time with one thing changed, to be compared with `what_if_base_ns` of the run.
 
-    name: what is changed, raw text of the file may be in it. free_ns: it takes no time; None for a change
-    that is made or not (another schedule, `balanced stages`, `rank 7 as fast as its peers`). better10_ns:
-    it takes a tenth less; of a change that is made or not the step with it. worse10_ns: it takes a tenth
-    more, of single ranks; else None. anomaly: what is cheaper makes the step longer. moves: of what gives
-    work to some that it takes from others, so that the step may be longer, words for that, else "". unknown:
-    why nobody knows these times, which are then those of the step as it is; "" where they are known.
-
-    fixes: whether it is what the file asks for and does not have: other work than the run's, and no gain.
-    parameters: those of the run with the change, as of `better10_ns`, which `t` opens. flags: of a change
-    that a user can make the command line's words for it, "" of what is asked to see how much it matters.
-    microbatches: where the change is of them, how many the step has then, and alike_ns: what as many of
-    them as the run has take of it. meaning: what a change does whose name does not say it, clauses with
-    `; ` between them. memory_bytes: what a rank of the fullest stage needs at least with the change, None
-    where nobody knows.
+    Times that are not known (`unknown`) are those of the step as it is.
     """
 
     name: str
+    """What is changed; raw text of the file may be in it."""
     free_ns: int | None
+    """The step when it takes no time, ns; None for a change that is made or not (another schedule, `balanced
+    stages`, `rank 7 as fast as its peers`).
+    """
     better10_ns: int
+    """The step when it takes a tenth less, ns; for a change that is made or not, the step with it."""
     worse10_ns: int | None = None
+    """The step when it takes a tenth more, ns; only for single ranks."""
     anomaly: bool = False
+    """Whether the step gets longer although something takes less time."""
     moves: str = ""
+    """From where to where a change moves work, so that the step may get longer, in words; "" for others."""
     unknown: str = ""
+    """Why these times are not known, "" where they are."""
     parameters: Parameters | None = None
+    """The parameters of the run with the change, as of `better10_ns`; `t` opens that run."""
     flags: str = ""
+    """The words of the command line for a change that a user can make, "" for a sensitivity."""
     microbatches: int | None = None
+    """How many micro-batches the step then has, where the change is in their number."""
     same_work_ns: int | None = None
+    """The part of that step that as many micro-batches as the run's take, ns."""
     meaning: str = ""
+    """What a change does whose name does not say it, in clauses with `; ` between them."""
     memory_bytes: int | None = None
+    """What a rank of the fullest stage needs at least with the change; None where that is not known."""
     fixes: bool = False
+    """Whether the file asks for it but does not have it: other work than the run's, and no gain."""
 
     @property
     def list(self) -> str:
-        """`change`: one that a user can make; `sensitivity`: how much a thing matters."""
+        """The list it belongs to: `change`, which a user can make, or `sensitivity`."""
         return "change" if self.flags else "sensitivity"
 
     @property
     def knob(self) -> str:
-        """The name as tables have it: a change that moves work says from where to where."""
+        """The name in tables: a change that moves work says from where to where."""
         return f"{self.name} ({self.moves})" if self.moves else self.name
 
     @property
     def gain_ns(self) -> int:
-        """What is held against the step: the step with it, of more micro-batches what as much work takes."""
+        """The time to compare with the step: the step with the change, of more work the part for as much."""
         return self.better10_ns if self.same_work_ns is None else self.same_work_ns
 
     @property
     def best_ns(self) -> int:
-        """The least step time that this can bring."""
+        """The shortest step that this can bring, ns."""
         return self.better10_ns if self.free_ns is None else min(self.free_ns, self.better10_ns)
 
     def is_notable(self, base_ns: int) -> bool:
-        """Whether its row says more than 0.0 % of the step `base_ns`, or something else than a time."""
+        """Returns whether its row says more than 0.0 % of the step `base_ns`, or something besides a time."""
         is_stated = bool(self.flags or self.unknown or self.anomaly)
         return is_stated or abs(self.better10_ns - base_ns) >= LEAST_SHARE * base_ns
 
 
 def drop_overlap_variants(rows: Sequence[WhatIf]) -> list[WhatIf]:
-    """The rows without those changes that differ from one before them in what they overlap alone."""
+    """Returns the rows without changes that differ from an earlier one only in what they overlap."""
     distinct, main_parameters = [], set()
     for row in rows:
         if row.list == "change" and row.parameters is not None:
@@ -184,8 +203,8 @@ def drop_overlap_variants(rows: Sequence[WhatIf]) -> list[WhatIf]:
 
 
 def format_dimension_change(name: str, dims: Sequence[Dimension]) -> tuple[str, str] | None:
-    """(`dim 1 bandwidth`, `50 -> 55.6 GB/s`) of the knob `dimension 1 bandwidth` with 10 % less time; None of
-    all else.
+    """Returns (`dim 1 bandwidth`, `50 -> 55.6 GB/s`) for the knob `dimension 1 bandwidth` with 10 % less
+    time; None for all other names.
     """
     kind, _, property_text = name.partition(" ")
     index, _, property_name = property_text.partition(" ")
@@ -206,29 +225,32 @@ def format_dimension_change(name: str, dims: Sequence[Dimension]) -> tuple[str, 
 
 
 def _format_figure(value: float) -> str:
-    """Three figures, and all of a whole number of more."""
+    """Returns a value in three figures, in whole units from 1000 on."""
     return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
-# (rank, what it does, micro-batch or -1, what keeps legs apart that are told alike)
+# (rank, what it does, micro-batch or -1, separator of merged segments that are called the same)
 MergeKey = tuple[int, str, int, int]
 
 
 class Stretch(NamedTuple):
-    """Segments first..last-1 of the path, of one key. is_placeholder: whether nothing of it is known."""
+    """Successive segments of the path with one key."""
 
     first: int
+    """The first segment."""
     last: int
+    """The segment behind the last one."""
     key: MergeKey
+    """Their key."""
     is_placeholder: bool
+    """Whether they are compute of which nothing is known."""
 
 
 def merge_stretches(segments: Iterable[tuple[MergeKey, bool]]) -> list[Stretch]:
-    """The legs of a path, whatever run it is of, in its order: neighbouring segments of one key are one leg.
-    segments: (key, whether it is a placeholder) of each segment.
+    """Returns the merged segments of a path of any run, in its order: neighbours with one key are merged.
 
-    Compute of which nothing is known (1 ns, 1 us) is what files write where nothing is modelled: it is no
-    leg, but a part of what its rank does next.
+    segments: (key, whether it is a placeholder) of each segment. Compute of which nothing is known (1 ns, 1
+    us) is what files write where nothing is modelled: it is merged into what its rank does next.
     """
     runs: list[Stretch] = []
     for index, (key, placeholder) in enumerate(segments):
@@ -241,13 +263,13 @@ def merge_stretches(segments: Iterable[tuple[MergeKey, bool]]) -> list[Stretch]:
 
 
 def _merge_placeholders(parts: list[Stretch]) -> list[Stretch]:
-    """Placeholders as a part of what their rank does next, the last ones of what it did before."""
+    """Returns placeholders merged into what their rank does next, the last ones into what it did before."""
     merged: list[Stretch] = []
     for stretch in parts:
         before = merged[-1] if merged else None
         if before is not None and before.key[0] == stretch.key[0]:
             if before.is_placeholder:
-                # Behind that there may now be more of what came before the placeholder.
+                # What came before the placeholder may go on behind it: then all three are one.
                 merged.pop()
                 stretch = Stretch(before.first, stretch.last, stretch.key, stretch.is_placeholder)
                 before = merged[-1] if merged else None

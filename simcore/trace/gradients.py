@@ -1,11 +1,12 @@
-"""Gradients: how the step time answers to a factor on some durations, with the order of the run frozen.
+"""Gradients: how the step time responds to a factor on some durations, with the order of the run frozen.
 
-The step is the longest path of the graph, so over a factor f on some durations it is a convex line of
-straight pieces. At f = 1 it has a left and a right slope: the least and the most of these durations that a
-critical path has; where paths tie they differ. The left one holds down to the factor at which another path
-becomes the longest.
+The step is the longest path of the graph, so over a factor f on some durations it is convex and piecewise
+linear. At f = 1 it has a left and a right slope: the least and the most of these durations that a critical
+path has; they differ where several paths are critical. The left slope holds down to the factor at which
+another path becomes the longest.
 
-Nodes that hang on each other alone are one chain here: a pass costs what the meetings and messages cost.
+Nodes that depend on one another alone are one chain here: the cost of a pass is that of the rendezvous and
+messages.
 """
 
 from __future__ import annotations
@@ -23,40 +24,41 @@ from simcore.trace.graph import START, Graph
 from simcore.trace.repeats import Pattern, PatternTimes
 
 Time = TypeVar("Time", int, float)
-# Times of a pass at a factor are floats: below this share of the step two of them are equal.
+# The step at a factor is a float: two steps that differ by less than this share are equal.
 _EQUAL = 1e-12
 _MOST_SEGMENTS = 64
-# Of a factor; behind them floats differ with the order of sums.
+# Decimals of a factor; beyond them floats depend on the order of sums.
 _DECIMALS = 9
 
 
 class Slopes(NamedTuple):
-    """What the step time does with a factor f on some durations, at f = 1.
-
-    left_ns, right_ns: ns a unit of the factor, for less and for more. until: the factor below 1 down to which
-    `left_ns` holds; 0 where it holds until they take nothing.
-    """
+    """How the step time responds to a factor f on some durations, at f = 1."""
 
     left_ns: int
+    """ns per unit of the factor, for less time."""
     right_ns: int
+    """ns per unit of the factor, for more time."""
     until: float
+    """The factor below 1 down to which `left_ns` holds; 0 where it holds until the durations take no time."""
 
 
 class Gradient(Struct, frozen=True):
-    """The slopes of the step time over one scale.
-
-    scale: `compute`, `comm`, `comm tp`, `layer mlp_row`, `ranks 0-63`, of traces `op forward_step`, `host
-    gaps`; raw text of the file may be in it. The others: see `Slopes`.
-    """
+    """The slopes of the step time over one scale."""
 
     scale: str
+    """`compute`, `comm`, `comm tp`, `layer mlp_row`, `ranks 0-63`, of traces `op forward_step`, `host gaps`;
+    raw text of the file may be in it.
+    """
     left_ns: int
+    """As in `Slopes`."""
     right_ns: int
+    """As in `Slopes`."""
     until: float
+    """As in `Slopes`."""
 
 
 def _sum_by_kind(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
-    """ns by kind; without what takes none."""
+    """Returns ns by kind, without kinds of 0 ns."""
     sums: dict[int, int] = {}
     for kind, ns in pairs:
         if ns:
@@ -65,7 +67,7 @@ def _sum_by_kind(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
 
 
 def _ends(first: Iterable[int], second: Iterable[int], totals: Iterable[Time]) -> list[Time]:
-    """When chains end that begin when both that they wait for have ended; entry 0 is 0."""
+    """Returns when chains end that begin when both that they wait for have ended; entry 0 is 0."""
     end: list[Time] = [0]
     append = end.append
     for chain, other, total in zip(first, second, totals, strict=True):
@@ -75,32 +77,34 @@ def _ends(first: Iterable[int], second: Iterable[int], totals: Iterable[Time]) -
 
 
 def _find_breaks(graph: Graph, begin: int, end: int) -> list[int]:
-    """The places begin..end-1 of the nodes that do not hang on the one before them alone."""
+    """Returns the indices begin..end-1 of the nodes that do not depend on the one before them alone."""
     waits = map(or_, map(ne, graph.first[begin:end], range(begin, end)), graph.second[begin:end])
     return list(compress(range(begin, end), waits))
 
 
 class _Part(NamedTuple):
-    """Some of the chains with their own numbers from 1 on: columns as those of `Chains`.
-
-    chains: their numbers there. What waits for a chain that is not here begins with the step.
-    works: (place, number) of those with a repeat: which of `Chains.works` it is.
-    """
+    """Some of the chains, renumbered from 1 on; what waits for a chain outside begins with the step."""
 
     chains: list[int]
+    """Their numbers in `Chains`."""
     first: list[int]
+    """As in `Chains`."""
     second: list[int]
+    """As in `Chains`."""
     total: list[int]
+    """As in `Chains`."""
     last: list[int]
+    """The chains with which tracks are over."""
     works: list[tuple[int, int]]
+    """(index of the chain, index in `Chains.works`) of those with a repeat."""
 
     def step_at(
         self, factor: float, chosen_ns: Sequence[int], at_factor: Sequence[tuple[float, int]]
     ) -> tuple[float, int]:
-        """(the step with the chosen durations times `factor`, how much of them its path has).
+        """Returns (the step with the chosen durations times `factor`, how much of them its path has).
 
-        at_factor: of each of `Chains.works` how much longer it takes, and how much of the chosen its way has;
-        nothing where none has any.
+        at_factor: for each of `Chains.works` how much longer it takes, and how much of the chosen durations
+        its path has; empty where none has any.
         """
         less = factor - 1
         totals: list[float] = [*self.total]
@@ -124,20 +128,20 @@ class _Part(NamedTuple):
 
 
 class Chains:
-    """A graph with its chains as single nodes, and what each kind of duration takes of them.
+    """A graph with its chains as single nodes, and the time of each kind of duration in them.
 
-    first, second: the chains that a chain waits for, 0 for none, each behind those that it waits for.
-    total: ns of a chain. kinds: by kind of duration, ns by chain, without what repeats: works has that, each
-    unlike one once, the last part of a chain.
+    first, second: the chains that a chain waits for, 0 for none, each behind those that it waits for. total:
+    ns of a chain. kinds: by kind of duration, ns by chain, without repeats. works: the repeats, equal ones
+    once; a repeat is the last part of a chain.
     """
 
     def __init__(self, graph: Graph, durations: array[int], kind_of: array[int], last: Iterable[int]) -> None:
-        """durations: of `Graph.flat`. kind_of: of each duration the number of its kind. last: the nodes with
-        which the tracks are over.
+        """durations: of `Graph.flatten`. kind_of: the kind of each duration. last: the nodes with which the
+        tracks are over.
         """
         count = len(graph)
         last = list(last)
-        # A node hangs on the one before it alone, or it breaks a chain; with a repeat a chain ends.
+        # A node depends on the one before it alone, or it breaks a chain; with a repeat a chain ends.
         breaks: list[int] = []
         inside = bytearray(count + 1)
         start = 0
@@ -150,7 +154,7 @@ class Chains:
         ends.update(graph.second[at] for at in breaks)
         ends.update(breaks, last, (count,))
         repeat_to = {repeat.last: repeat for repeat in graph.repeats}
-        # What one repeat alone hangs on is of one chain with it.
+        # What only one repeat depends on is in one chain with it.
         for repeat in graph.repeats:
             if repeat.entry != repeat.before:
                 ends.update((repeat.before, repeat.entry))
@@ -159,20 +163,20 @@ class Chains:
         ends.discard(START)
         tails = sorted(ends)
         chain_ids = {START: 0} | {tail: index for index, tail in enumerate(tails, 1)}
-        # Who waits for another node of a repeat begins behind its exit all the same.
+        # What waits for another node of a repeat begins after its exit all the same.
         inner = {repeat.exit: chain_ids[repeat.last] for repeat in graph.repeats}
 
         def chain_of(node: int) -> int:
             return inner.get(node, 0) if inside[node] else chain_ids[node]
 
-        # Lists: each scale goes over all of them, and an array makes its numbers anew each time.
+        # Lists: each scale goes over all of them, and an array creates its ints anew each time.
         self.first: list[int] = []
         self.second: list[int] = []
         self.total: list[int] = []
         self.kinds: dict[int, dict[int, int]] = {}
         self._cached_sums: dict[tuple[bytes, bytes], dict[int, int]] = {}
         self.works: list[PatternTimes] = []
-        # Of the chains with a repeat, which of `works` it is.
+        # By chain with a repeat its index in `works`.
         self._work_of: dict[int, int] = {}
         known_works: dict[tuple[Pattern, bytes, bytes], int] = {}
         head = 0
@@ -212,8 +216,8 @@ class Chains:
     def _sum_durations(
         self, duration_ids: array[int], durations: array[int], kind_of: array[int]
     ) -> dict[int, int]:
-        """ns by kind of the durations with these numbers."""
-        # Joins take nothing: mostly one, with which a chain begins.
+        """Returns ns by kind of the durations with these indices."""
+        # Joins take no time: mostly there is one, with which a chain begins.
         first_index = next(
             (index for index, duration_id in enumerate(duration_ids) if duration_id > 0), len(duration_ids)
         )
@@ -222,14 +226,14 @@ class Chains:
             return {}
         first, after = duration_ids[0], duration_ids[-1] + 1
         if after - first != len(duration_ids):
-            # Others are between.
+            # Other durations lie between them.
             kinds = [
                 (kind_of[duration_id], durations[duration_id])
                 for duration_id in duration_ids
                 if duration_id > 0
             ]
             return _sum_by_kind(kinds)
-        # Micro-batches repeat each other: one of many is summed.
+        # Micro-batches repeat each other: equal durations are summed once.
         key = (kind_of[first:after].tobytes(), durations[first:after].tobytes())
         sums = self._cached_sums.get(key)
         if sums is None:
@@ -239,7 +243,7 @@ class Chains:
         return sums
 
     def _longest_through(self) -> list[int]:
-        """By chain the longest path that it is on, ns; of one that no track is over with, below 0."""
+        """Returns by chain the longest path through it, ns; below 0 where no track ends behind it."""
         behind = [-1 - self.step_ns] * (len(self.total) + 1)
         for chain in self.last:
             behind[chain] = 0
@@ -253,7 +257,7 @@ class Chains:
         return list(map(add, self._ends[1:], behind[1:]))
 
     def _close_part(self, within_ns: int) -> _Part:
-        """The chains on paths that are at most so much shorter than the step."""
+        """Returns the chains on paths that are at most `within_ns` shorter than the step."""
         least = self.step_ns - within_ns
         count = len(self._through) - bisect_left(self._by_length, least)
         if count in self._parts:
@@ -274,8 +278,8 @@ class Chains:
         return part
 
     def _critical_chains(self) -> tuple[list[tuple[int, list[int]]], list[int]]:
-        """The chains of all critical paths in order, each with those right before it by their places among
-        these; and the places of those with which the step is over.
+        """Returns the critical chains in order, each with the indices among them of those right before it on
+        a critical path; and the indices of those with which the step is over.
         """
         ends = self._ends
         pending = [chain for chain in self.last if ends[chain] == self.step_ns and chain]
@@ -286,7 +290,7 @@ class Chains:
             if chain not in before:
                 begin = ends[chain] - self.total[chain - 1]
                 waits = (self.first[chain - 1], self.second[chain - 1])
-                # On a critical path START is waited for by what begins with the step alone.
+                # On a critical path only what begins with the step waits for START.
                 before[chain] = [wait for wait in waits if wait and ends[wait] == begin]
                 pending += before[chain]
         index_of = {chain: index for index, chain in enumerate(sorted(before))}
@@ -294,7 +298,7 @@ class Chains:
         return critical, [index_of[chain] for chain in over]
 
     def find_slopes(self, kinds: Collection[int], cancelled: Callable[[], bool] = never_cancelled) -> Slopes:
-        """What a factor on these kinds of durations does. Raises `Cancelled`."""
+        """Returns how the step responds to a factor on these kinds of durations. Raises `Cancelled`."""
         if cancelled():
             raise Cancelled
         chosen_ns = [0] * len(self.total)
@@ -320,7 +324,7 @@ class Chains:
                 less, more = at_one[self._work_of[chain]]
                 low, high = low + less, high + more
             if len(before) == 1:
-                # Of 135 critical chains of seed 002 all but the first.
+                # All but the first of 135 critical chains of seed 002.
                 (only,) = before
                 least.append(low + least[only])
                 most.append(high + most[only])
@@ -336,11 +340,11 @@ class Chains:
         left: int,
         cancelled: Callable[[], bool],
     ) -> float:
-        """The least factor at which the step is still on the line that it leaves 1 with, downwards.
+        """Returns the least factor at which the step is still on the line with which it leaves 1, downwards.
 
-        From 0 on, each time by the piece that is the longest path there, to where that meets the line.
-        The step is never below that line, and no path gets longer: one that is shorter than the step by more
-        than `left` is never the longest.
+        The search starts at 0 and goes along the path that is longest there to where that meets the line. The
+        step is never below that line, and no path gets longer: one that is shorter than the step by more than
+        `left` is never the longest.
         """
         part = self._close_part(left)
         own = [chosen_ns[chain - 1] for chain in part.chains]

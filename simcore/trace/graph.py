@@ -1,14 +1,14 @@
 """The graph of a run: which node waits for which, and the passes over it that give times.
 
-A node is something that ends: an op, a wait that is over, a meeting to which the last member has come.
-It begins when the one or two nodes that it waits for have ended, and takes a duration or none. One graph
-serves simulated, measured and replayed runs; a builder adds the nodes and knows what they stand for.
+A node is something that ends: an op, a wait that is over, a rendezvous to which the last member has come. It
+begins when the one or two nodes that it waits for have ended, and takes a duration or none. One graph serves
+simulated, measured and replayed runs; a builder adds the nodes and knows what they stand for.
 
-  ends       forward: when each node ends. Replay and fixed-order what-if are this with other durations.
-  latest     backward: how late each node may end before the step grows. Slack is latest less end.
-  causes     what ended at the instant at which a node began, and how the node waited for it
-  path       from a node back to the start of the step, each time by the first cause: the critical path
-  effects    the nodes that began when a node ended, because of it
+  ends          forward: when each node ends. Replay and fixed-order what-if are this with other durations.
+  latest        backward: how late each node may end before the step grows. Slack is latest less end.
+  find_causes   what ended at the instant at which a node began, and how the node waited for it
+  walk_path     from a node back to the start of the step, each time by the first cause: the critical path
+  find_effects  the nodes that began when a node ended, because of it
 """
 
 from __future__ import annotations
@@ -39,49 +39,53 @@ _BEGINS = bytes(begin == 0 for begin in range(256))
 
 
 def _find_zeros(column: bytearray, first: int, last: int) -> Iterator[int]:
-    """The places first..last-1 of a column that hold 0."""
+    """Returns the indices first..last-1 of a column that hold 0."""
     if last - first > 8:
         return compress(range(first, last), column[first:last].translate(_BEGINS))
     return (index for index in range(first, last) if not column[index])
 
 
 class Cause(NamedTuple):
-    """A node that ended when another began. why: how that waited for it, one of the words above, never
-    ARRIVED. track: whose wait it is: the track of the node that waits, or of a member that came late.
-    """
+    """A node that ended when another one began."""
 
     node: int
+    """The node that ended."""
     why: int
+    """How the other one waited for it: one of the constants above, never ARRIVED."""
     track: int
+    """The track that waited: that of the waiting node, or of a member that came late."""
 
 
 class ChainStep(NamedTuple):
-    """A chain of nodes of a path, `first` to `node`, mostly one: it takes from `start` to `end`, ns, and
-    began because of `cause` (None: the step began). track: on which track the path goes through it. way: of a
-    repeat the nodes between that it goes through; None where these are all.
-    """
+    """A chain of nodes of a path, `first` to `node`, mostly a single one."""
 
     first: int
+    """Its first node."""
     node: int
+    """Its last node."""
     start: int
+    """When it begins, ns."""
     end: int
+    """When it ends, ns."""
     track: int
+    """The track on which the path goes through it."""
     cause: Cause | None
+    """Why it began, None where the step began."""
     repeat_path: PathNodes | None = None
+    """The nodes of a repeat that the path goes through; None where it goes through all of the chain."""
 
 
 class Graph:
     """Columns over the nodes from 1 on, each behind those that it waits for; node 0 is START.
 
-    first, second: the nodes that a node waits for, START for none. why: how it waits for `second`; it is
-    BEFORE or joins further waits by `first`. duration: what it takes, an index from 1 into the durations of a
-    pass; a join takes nothing and has -1 less the number of its track there instead.
-    chained: 1 for a node that waits for the node before it alone, on the one track that it is on, and takes
-    the duration behind that one's. A pass takes such a chain at once: of 41,552 nodes of seed 002, folded,
-    39,327 are chained.
-    repeats: stretches that are like others, in their order.
-    tracks: how many there are: rank classes or ranks. tracks_of: the tracks that a node is on, more than one
-    for a collective, the one first that names it by default.
+    first, second: the nodes that a node waits for, START for none. why: how it waits for `second`; for
+    `first` that is BEFORE, or `first` is a join of further waits. duration: the index, from 1, of its
+    duration among those of a pass; a join takes no time and has -1 less its track instead. chained: 1 for a
+    node that waits for the node before it alone, on the one track that it is on, and takes the duration
+    behind that one's. A pass takes such a chain at once: of 41,552 nodes of seed 002, folded, 39,327 are
+    chained. repeats: stretches that are equal to others, in their order. tracks: how many there are: rank
+    classes or ranks. tracks_of: returns the tracks that a node is on, several for a collective; the first one
+    is its name where no other track is asked about.
     """
 
     __slots__ = (
@@ -109,7 +113,7 @@ class Graph:
     # -- building --------------------------------------------------------------------
 
     def add(self, duration: int, first: int, second: int = START, why: int = BUSY) -> int:
-        """Adds a node that takes duration number `duration`, from 1; gives its number."""
+        """Adds a node that takes the duration with index `duration`, from 1; returns the node."""
         self.first.append(first)
         self.second.append(second)
         self.duration.append(duration)
@@ -118,7 +122,7 @@ class Graph:
         return len(self.first)
 
     def add_line(self, durations: range, first: int) -> int:
-        """Adds nodes each behind the one before, the first behind `first`; gives the number of the first."""
+        """Adds nodes each behind the one before, the first behind `first`; returns the first of them."""
         node, count = len(self.first) + 1, len(durations)
         self.first.append(first)
         self.first.extend(range(node, node + count - 1))
@@ -129,7 +133,7 @@ class Graph:
         return node
 
     def add_join(self, track: int, now: int, other: int, why: int) -> int:
-        """The node at which a track that was at node `now` has also waited for `other`."""
+        """Returns the node at which a track that was at node `now` has also waited for `other`."""
         if other in (now, START):
             return now
         self.first.append(now)
@@ -140,8 +144,9 @@ class Graph:
         return len(self.first)
 
     def add_rendezvous(self, arrivals: Iterable[tuple[int, int]]) -> int:
-        """The node at which all members of a collective have come. arrivals: (track, node it comes from),
-        in the order in which ties are named.
+        """Returns the node at which all members of a collective have come.
+
+        arrivals: (track, node it comes from), in the order in which equally late members are named.
         """
         members = iter(arrivals)
         _, over = next(members)
@@ -152,7 +157,7 @@ class Graph:
     # -- passes ----------------------------------------------------------------------
 
     def flatten(self, columns: Iterable[Sequence[int]]) -> array[int]:
-        """Durations as the passes take them, ns: columns behind each other from 1 on, joins take 0."""
+        """Returns durations as the passes take them, ns: columns one after another from 1 on, joins take 0."""
         flattened = array("q", (0,))
         for column in columns:
             flattened.extend(column)
@@ -162,10 +167,11 @@ class Graph:
     def ends(
         self, durations: array[int], cancelled: Callable[[], bool] = never_cancelled
     ) -> list[int] | array[int]:
-        """When each node ends, ns; the first entry is START's 0. durations: of `flat`. Raises `Cancelled`.
+        """Returns when each node ends, ns; the first entry is START's 0. Raises `Cancelled`.
 
-        A list, which is half as fast again as an array; who keeps it makes it one (8 B a node, not 40). An
-        array where most nodes are in repeats, whose ends are copied.
+        durations: of `flatten`. The result is a list, which is half as fast again as an array; who retains it
+        makes it an array (8 B a node, not 40). It is an array where most nodes are in repeats, whose ends are
+        copied.
         """
         end: list[int] | array[int] = array("q", (0,)) if self.repeats else [0]
         append = end.append
@@ -193,10 +199,10 @@ class Graph:
         return end
 
     def _chain_columns(self) -> tuple[array[int], ...]:
-        """Columns over the chains: first, second and duration of the node that begins it, how many follow.
+        """Returns columns over the chains: first, second and duration of the head, and how many nodes follow.
 
-        A repeat is one of -1 nodes more, `first` is its number. Made when first asked for: many passes go
-        over one graph.
+        A repeat is a chain that -1 nodes follow; its `first` is its index. Computed once: many passes go over
+        one graph.
         """
         if self._chains is None:
             heads = array("i", (*self._heads(), len(self.first)))
@@ -213,7 +219,7 @@ class Graph:
         return self._chains
 
     def _heads(self) -> Iterator[int]:
-        """The place of each node that begins a chain, or a repeat."""
+        """Yields the index of each node that begins a chain or a repeat."""
         start = 0
         for repeat in self.repeats:
             yield from _find_zeros(self.chained, start, repeat.before)
@@ -222,8 +228,9 @@ class Graph:
         yield from _find_zeros(self.chained, start, len(self.chained))
 
     def _tails(self) -> list[int]:
-        """The nodes with which chains and repeats end, chains cut behind nodes for which others wait too; the
-        last is last.
+        """Returns the nodes that end chains and repeats, chains cut behind nodes for which others wait too.
+
+        They ascend; the last one is the last node.
         """
         first, second, _, more = self._chain_columns()
         tails = {*self._heads(), len(self.first)}
@@ -244,7 +251,7 @@ class Graph:
     def latest(
         self, durations: array[int], step_ns: int, cancelled: Callable[[], bool] = never_cancelled
     ) -> list[int] | array[int]:
-        """How late each node may end, ns, so that nothing ends after `step_ns`, with these durations."""
+        """Returns how late each node may end, ns, so that nothing ends after `step_ns`, with these durations."""
         column: Callable[[list[int]], Any] = partial(array, "q") if self.repeats else list
         late: list[int] | array[int] = column([step_ns]) * (len(self.first) + 1)
         tails = self._tails()
@@ -261,7 +268,7 @@ class Graph:
                 behind = cache.get(key)
                 if behind is None:
                     behind = cache[key] = repeat.pattern.longest_to_exit(repeat_durations)
-                # What else waits for its nodes begins behind its exit.
+                # Any other node that waits for a node of the repeat begins after its exit.
                 by_node = subtract_column(late[repeat.exit], behind)
                 late[repeat.before + 1 : repeat.last + 1] = by_node[1:]
                 late[repeat.entry] = min(late[repeat.entry], by_node[0])
@@ -269,7 +276,7 @@ class Graph:
             duration = self.duration[before]
             starts = late[tail]
             if tail - before > 1:
-                # In a chain each node has to end when the one behind it begins.
+                # In a chain each node has to end before the one behind it begins.
                 back = durations[duration + tail - before - 1 : duration : -1]
                 chain = list(accumulate(back, sub, initial=starts))
                 starts = chain[-1]
@@ -285,32 +292,33 @@ class Graph:
     # -- who waits for whom ----------------------------------------------------------
 
     def is_join(self, node: int) -> bool:
-        """Whether a node only joins others."""
+        """Returns whether a node only joins others."""
         return node == START or self.duration[node - 1] < 0
 
     def start(self, node: int, ends: Sequence[int]) -> int:
-        """When a node begins, ns. ends: of a pass."""
+        """Returns when a node begins, ns. ends: of a pass."""
         return max(ends[self.first[node - 1]], ends[self.second[node - 1]])
 
     def find_causes(self, node: int, ends: Sequence[int], own: int) -> list[Cause]:
-        """What ended when a node began, each node once; nothing where it begins with the step.
+        """Returns what ended when a node began, each node once; nothing where it begins with the step.
 
-        own: the track that asks, one of those that the node is on. Ties are named in this order: what that
-        track waited for itself, in its order, then what kept the stream busy, then the other members of
-        the collective in theirs.
+        own: the track that asks, one of those that the node is on. Nodes that ended at once come in this
+        order: what that track waited for itself, in its order, then what kept the stream busy, then the other
+        members of the collective in theirs.
         """
         pending = [(self.second[node - 1], self.why[node - 1], own), (self.first[node - 1], BEFORE, own)]
         return self._find_ended(pending, self.start(node, ends), ends, own)
 
     def find_blockers(self, node: int, ends: Sequence[int], own: int) -> list[Cause]:
-        """What ended when a track could go on from a node: the node itself, or what a join had waited for."""
+        """Returns what ended when a track could go on from a node: the node, or what a join had waited for."""
         return self._find_ended([(node, BEFORE, own)], ends[node], ends, own)
 
     def _find_ended(
         self, pending: list[tuple[int, int, int]], when: int, ends: Sequence[int], own: int
     ) -> list[Cause]:
-        """The nodes behind joins that ended at `when`. asked: (node, how it is waited for, by which track),
-        the last one first.
+        """Returns the nodes behind joins that ended at `when`.
+
+        pending: (node, how it is waited for, by which track), the last one first.
         """
         causes: list[Cause] = []
         while pending:
@@ -319,7 +327,7 @@ class Graph:
                 continue
             if not self.is_join(node):
                 if why == BEFORE:
-                    # Members that come from one node are one arrival: it is said of the track that asks.
+                    # Members that come from one node are one arrival, on the track that asks.
                     on = self.tracks_of(node)
                     track = own if own in on else track if track in on else on[0]
                 causes.append(Cause(node, why, track))
@@ -336,9 +344,9 @@ class Graph:
     def walk_path(
         self, last: int, ends: Sequence[int], track: int, cancelled: Callable[[], bool] = never_cancelled
     ) -> Iterator[ChainStep]:
-        """The nodes that the end of `last`, on `track`, is made of, the last one first, a chain at a time.
+        """Yields the chains that the end of `last`, on `track`, consists of, the last one first.
 
-        From each the way goes on to the first of its causes; some take 0 ns. Raises `Cancelled`.
+        From each the path goes on to the first of its causes; some take 0 ns. Raises `Cancelled`.
         """
         following = next(iter(self.find_blockers(last, ends, track)), None)
         steps = 0
@@ -370,7 +378,7 @@ class Graph:
             yield ChainStep(first, node, begin, ends[node], track, following)
 
     def _find_repeat_path(self, repeat: Repeat, node: int, ends: Sequence[int], track: int) -> PathNodes:
-        """The way of the critical path through a repeat up to one of its nodes."""
+        """Returns the critical path through a repeat up to one of its nodes."""
         nodes: list[int] = []
         begins, whys = array("q"), array("i")
         while node > repeat.before:
@@ -384,27 +392,27 @@ class Graph:
         return PathNodes(nodes[-1], durations[::-1], begins[::-1], whys[::-1])
 
     def head(self, node: int) -> int:
-        """The first node of the chain that leads up to a node."""
+        """Returns the first node of the chain that leads up to a node."""
         return self.chained.rfind(0, 0, node) + 1
 
     def find_first_cause(self, node: int, begin: int, ends: Sequence[int], own: int) -> Cause | None:
-        """The first of the causes of a node that began at `begin`, None where there are none."""
+        """Returns the first of the causes of a node that began at `begin`, None where there are none."""
         before = self.first[node - 1]
-        # By far the most: nothing comes before what its own track did just before.
+        # By far the most frequent case: what its own track did just before is the first cause.
         if ends[before] == begin and not self.is_join(before) and own in self.tracks_of(before):
             return Cause(before, BEFORE, own)
         return next(iter(self.find_causes(node, ends, own)), None)
 
     def track_of(self, cause: Cause) -> int:
-        """The track on which a cause ran: the one that waited, or else (a message) the one that it is of."""
+        """Returns the track on which a cause ran: the one that waited, or else (a message) that of the node."""
         if cause.why == BEFORE:
-            # Said of a track that the cause is on.
+            # The track of such a cause is one that its node is on.
             return cause.track
         on = self.tracks_of(cause.node)
         return cause.track if cause.track in on else on[0]
 
     def find_effects(self, node: int, ends: Sequence[int]) -> list[int]:
-        """The nodes, not joins, that began when a node ended and had waited for it, in their order."""
+        """Returns the nodes, not joins, that began when a node ended and had waited for it, in their order."""
         edges, nexts = self._successors()
         followers: set[int] = set()
         visited = {node}
@@ -425,7 +433,7 @@ class Graph:
         return sorted(followers)
 
     def _successors(self) -> tuple[array[int], array[int]]:
-        """Per node its first edge, per edge the next one of the same node, made when first asked for.
+        """Returns by node its first edge, and by edge the next one of the same node; computed once.
 
         Edge 2n - 1 is `first` of node n, edge 2n its `second`.
         """

@@ -1,4 +1,4 @@
-"""How much each thing of a run matters: the step when it takes no time, and when it takes a tenth less."""
+"""How much each part of a run matters: the step when the part takes no time, and when it takes a tenth less."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ BETTER, WORSE = 0.9, 1.1
 
 
 class Knob(Struct, frozen=True):
-    """Something of a run that takes time.
-
-    step_ns(factor): the step, ns, when it takes `factor` of that time; None where that cannot be run.
-    parameters: of the run with `BETTER` of it. has_worse: whether a tenth more is asked, too. still: why
-    nobody knows what it brings where the step stays as it is, "" where that is known. meaning: as in
-    `WhatIf`.
-    """
+    """A part of a run that takes time."""
 
     name: str
+    """What takes the time, as tables name it."""
     step_ns: Callable[[float], int | None]
+    """step_ns(factor): the step, ns, when it takes `factor` of that time; None where that cannot be run."""
     parameters: Parameters
+    """The parameters of the run with `BETTER` of that time."""
     has_worse: bool = False
+    """Whether the step with a tenth more time is computed too."""
     unknown_reason: str = ""
+    """Why the gain is not known where the step does not change, "" where it is known."""
     meaning: str = ""
+    """As in `WhatIf`."""
 
     def sensitivity(self, base_ns: int) -> WhatIf | None:
-        """The step with less of it, beside the step `base_ns`; None where that cannot be run."""
+        """Returns the step with less of it; None where that cannot be run. base_ns: the step of the run."""
         free, better = self.step_ns(0.0), self.step_ns(BETTER)
         if free is None or better is None:
             return None
@@ -47,14 +47,14 @@ class Knob(Struct, frozen=True):
 
 
 def sort_by_gain(rows: Iterable[WhatIf]) -> list[WhatIf]:
-    """The rows, the greatest gain first."""
+    """Returns the rows, the greatest gain first."""
     return sorted(rows, key=lambda row: (row.better10_ns, row.best_ns, row.name))
 
 
 class Search:
-    """How far a search for what helps has come, told as it goes on, and whether it goes on.
+    """The progress of a search for what helps: it reports how far it has come and whether it goes on.
 
-    total: how many things are asked, about, more as more are known to be. done: how many were begun.
+    total: about how many things are tried; it grows as more are found. begun_items: how many were begun.
     """
 
     def __init__(
@@ -66,12 +66,12 @@ class Search:
         self._progress = progress
 
     def begin_next(self) -> None:
-        """Before each thing that is asked. Raises `Cancelled`."""
+        """Reports the progress before each thing that is tried. Raises `Cancelled`."""
         self._progress(self.begun_items, max(self.total, self.begun_items + 1))
         self.begun_items += 1
         if self.cancelled():
             raise Cancelled
 
     def end(self) -> None:
-        """When all has been asked."""
+        """Reports that everything has been tried."""
         self._progress(self.begun_items, self.begun_items)

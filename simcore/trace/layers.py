@@ -1,5 +1,5 @@
 """The layer table of any run: its lines are rows of a workload, equal ones together, operations of a trace,
-or nodes of one name. A column of it is declared once, in `COLUMNS`: report, JSON and screen have it from
+or nodes of one name. A column of it is declared once, in `COLUMNS`; report, JSON and screen take it from
 there.
 """
 
@@ -16,14 +16,14 @@ from simcore.trace.spans import NONE
 from simcore.trace.tables import LineTimes
 from simcore.workload.model import PHASES, base_name
 
-# What lines are, and what of one a column is of: of itself, of each phase of a row, of what one sends.
+# The kinds of lines, and the subject of a column: the line, each phase of a row, or what a phase sends.
 Lines = Literal["rows", "operations", "names"]
 Of = Literal["line", "cell", "sent"]
-# What the value of a column is, by which it is written. ns: a time; share: ns, shown as a part of the step;
-# slack: ns that something may take longer for nothing; times: how many times another figure; rate: GB/s;
-# rows: equal ones; raw: text of a file.
+# The unit of a column's value, by which it is written. ns: a time; share: ns, shown as a part of the step;
+# slack: ns by which something may take longer; times: a multiple of another figure; rate: GB/s; rows: equal
+# ones; raw: text of a file.
 Unit = Literal["ns", "share", "slack", "count", "times", "bytes", "rate", "rank", "rows", "text", "raw"]
-# The slack of what takes no part in the step sorts as more than any.
+# What takes no part in the step sorts as if it had more slack than anything else.
 NO_SLACK = 1 << 62
 
 
@@ -38,53 +38,61 @@ class RowLines(Protocol):
     @property
     def sizes(self) -> Sequence[int]: ...
     def members(self, index: int) -> Sequence[int]:
-        """The rows of a line, by its place."""
+        """Returns the rows of a line, by its index."""
 
     def in_file(self, index: int) -> tuple[int, int | None]:
-        """(line of the file, micro-batch) of row `index`; None of one that is in none."""
+        """Returns (line of the file, micro-batch) of row `index`; None as micro-batch outside of them."""
 
     def cell(self, index: int, phase: Any) -> Any:
-        """The cell of row `index` of the file in one phase."""
+        """Returns the cell of row `index` of the file in one phase."""
 
 
 class Runs(Struct, frozen=True, gc=False):
-    """The runs of an operation, or of nodes of one name, on `ranks` together; None where nobody knows.
-
-    rank: the number of the one that they are of, None of several. measured: how many of the `count` have a
-    duration, which total_ns, least_ns and most_ns are of. waits_ns: what of it is waiting, or where total_ns
-    is without, as much beside it. least_rank: where the shortest is; longest: (rank, place there) of the
-    longest, most_batch: its micro-batch, -1 without. own_ns: what is not waiting, of own_rank, where it is
-    most; mean_own_ns: on the mean of all ranks. work: what they do.
-    """
+    """The runs of an operation, or of nodes of one name, on `ranks` together; None where not known."""
 
     count: int | None = None
+    """How many runs there are."""
     ranks: Sequence[int] = ()
+    """The ranks they are on."""
     rank: int | None = None
+    """The rank of all of them, None for several ranks."""
     measured: int = 0
+    """How many of the `count` have a duration; total_ns, least_ns and most_ns are of these."""
     total_ns: int | None = None
+    """How long they take together, ns."""
     waits_ns: int | None = None
+    """The waiting in total_ns, ns; where total_ns excludes waiting, the waiting besides it."""
     least_ns: int | None = None
+    """The shortest, ns."""
     least_rank: int = NONE
+    """The rank of the shortest."""
     most_ns: int | None = None
+    """The longest, ns."""
     most_batch: int = NONE
+    """The micro-batch of the longest, -1 without one."""
     longest: tuple[int, int] | None = None
+    """(rank, index there) of the longest."""
     own_ns: int | None = None
+    """The time without waiting on the rank where it is most, ns."""
     own_rank: int = NONE
+    """That rank."""
     mean_own_ns: float = 0
+    """The time without waiting, mean of all ranks, ns."""
     work: str | None = None
+    """What they do."""
 
     def mean(self, ns: int | None) -> float | None:
-        """What of some ns of all is on one rank."""
+        """Returns the mean of a rank of some ns of all ranks."""
         return None if ns is None else ns / len(self.ranks)
 
     @property
     def run_ns(self) -> float | None:
-        """How long one run takes on average."""
+        """How long one run takes on average, ns."""
         return self.total_ns / self.measured if self.measured and self.total_ns is not None else None
 
     @property
     def times_mean(self) -> float | None:
-        """How many times the mean of all ranks the largest `own_ns` is; None of nothing."""
+        """The largest `own_ns` over the mean of all ranks; None without any."""
         return self.own_ns / self.mean_own_ns if self.mean_own_ns and self.own_ns is not None else None
 
 
@@ -92,31 +100,35 @@ _NO_RUNS = Runs()
 
 
 class LayerUse(Struct, frozen=True, gc=False):
-    """A line of the layer table.
-
-    index: its place. name: raw text of the file, of its first row. use: what it takes of a step; cost_ns:
-    what of that its share of the step is of. of_rows: of rows of a file, all lines of them. kinds: of an
-    operation or of nodes; parent: the operation that it is or, `inside`, that it is a part of; runs: of both.
-    """
+    """A line of the layer table."""
 
     index: int
+    """Its index."""
     name: str
+    """The name of its first row, raw text of the file."""
     use: LineTimes
+    """What it takes of a step."""
     cost_ns: int
+    """The part of that of which its share of the step is formed, ns."""
     of_rows: RowLines | None = None
+    """All lines of rows, where it is a line of rows of a file."""
     kinds: tuple[str, ...] = ()
+    """The kinds of an operation or of nodes."""
     parent: str | None = None
+    """The operation that it is or, `inside`, that it is a part of."""
     inside: bool = False
+    """Whether it is a sub-operation."""
     runs: Runs = _NO_RUNS
+    """The runs of an operation or of nodes."""
 
     @property
     def title(self) -> str:
-        """Its name: of equal rows without a number, of a sub-operation with what it is a part of."""
+        """Its name: of equal rows without a number, of a sub-operation followed by what it is a part of."""
         return f"{self.name} in {self.parent}" if self.inside else self.outer
 
     @property
     def outer(self) -> str:
-        """Its name, of a sub-operation the other way round: what is a part of something comes behind it."""
+        """Its name, of a sub-operation preceded by what it is a part of: so it sorts."""
         if self.of_rows is not None:
             return self.name if self.of_rows.each else base_name(self.name)
         return f"{self.parent} {self.name}" if self.inside else self.name
@@ -128,16 +140,16 @@ class LayerUse(Struct, frozen=True, gc=False):
 
     @property
     def kind(self) -> str | None:
-        """Its kinds, mostly one."""
+        """Its kinds in words, mostly one."""
         return "/".join(self.kinds) or None
 
     @property
     def key(self) -> tuple[str, str | None]:
-        """(operation, sub-operation of it) that it is."""
+        """(operation, sub-operation of it or None) that it is."""
         return self.parent or "", self.name if self.inside else None
 
     def cell(self, phase: str) -> Any:
-        """The cell of its rows in a phase; None of a line without rows."""
+        """Returns the cell of its rows in a phase; None of a line without rows."""
         return None if self.of_rows is None else self.of_rows.cell(self.rows[0], phase)
 
     @property
@@ -155,14 +167,15 @@ LAST = 99
 
 
 class ScreenColumn(NamedTuple):
-    """How lines of one kind have a column on the screen. place: how far from the front it stands among those
-    that fit; LAST: only where names have all their cells. of: what its figures are of, as the mean of the
-    ranks, or the rank with most; "" where the heading says it. heading: another one.
-    """
+    """How lines of one kind show a column on the screen."""
 
     priority: int = LAST
+    """Its rank among the columns that fit, the lowest first; LAST: only where names have all their cells."""
     of: str = ""
+    """What its figures are of, as the mean of the ranks, or the rank with most; "" where the heading says it.
+    """
     heading: str = ""
+    """Another heading."""
 
 
 EVERYWHERE: Mapping[Lines, ScreenColumn] = MappingProxyType(
@@ -171,47 +184,53 @@ EVERYWHERE: Mapping[Lines, ScreenColumn] = MappingProxyType(
 
 
 class Column(Struct, frozen=True):
-    """A column of the layer table.
-
-    key: its name for sorting. heading: over it, times without their unit. unit: what `value` is, None where
-    there is none. of: what that is asked for. on: which lines have it, on the screen
-    and in a report. page: its heading in a report, where it is another one. each: whether it says anything
-    where each row stands alone with its cells. largest_first: whether sorting begins with the largest; None
-    of a column that does not sort. order: what lines sort by, where it is not `value`. of_path: whether only
-    the critical path knows it. json: its key there; raw: what stands there, where it is not `value`;
-    optional: whether it is left out where a line has none. cells: its width on the screen, at least; short:
-    its heading there where there is no room.
-    """
+    """A column of the layer table."""
 
     key: str
+    """Its name for sorting."""
     heading: str = ""
+    """Its heading, of times without their unit."""
     unit: Unit = "ns"
+    """The unit of `value`."""
     value: Callable[[Any], Any] = lambda of: None
+    """Returns the value of a line or cell, None without one."""
     on: Mapping[Lines, ScreenColumn] = EVERYWHERE
+    """Which lines have it, on the screen and in a report."""
     page: str = ""
+    """Its heading in a report, where it differs."""
     of: Of = "line"
+    """The subject of `value`."""
     has_each_row: bool = True
+    """Whether it says anything where each row stands alone with its cells."""
     largest_first: bool | None = True
+    """Whether sorting begins with the largest; None of a column that does not sort."""
     order: Callable[[Any], Any] | None = None
+    """What lines sort by, where it is not `value`."""
     of_path: bool = False
+    """Whether its values need the critical path."""
     json: str = ""
+    """Its key in JSON."""
     raw: Callable[[Any], Any] | None = None
+    """What JSON has, where it is not `value`."""
     optional: bool = False
+    """Whether it is left out where a line has none."""
     cells: int = 0
+    """Its least width on the screen."""
     short: str = ""
+    """Its heading on the screen where there is little room."""
 
     @property
     def missing_sort_value(self) -> float:
-        """What a line without a value sorts as."""
+        """The sort value of a line without a value."""
         return NO_SLACK if self.unit == "slack" else -1
 
     def sort_values(self, subjects: Iterable[Any]) -> list[Any]:
-        """What lines, or cells, are sorted by."""
+        """Returns what lines, or cells, are sorted by."""
         value_of, last = self.order or self.value, self.missing_sort_value
         return [last if (value := value_of(of)) is None else value for of in subjects]
 
     def json_value(self, step_ns: int) -> Callable[[Any], Any]:
-        """Gives what stands in JSON: of a share percent of the step."""
+        """Returns a function that gives the value in JSON: of a share percent of the step."""
         value_of = self.raw or self.value
         if self.unit != "share" or self.raw is not None or not step_ns:
             return value_of
@@ -224,7 +243,7 @@ class Column(Struct, frozen=True):
 
 
 def _of_phase(phase: str) -> Column:
-    """A key of the JSON with the cell of a row."""
+    """Returns the column for the JSON key of a phase, with the cell of a row as its value."""
 
     def values(line: LayerUse) -> dict[str, Any] | None:
         cell = line.cell(phase)
@@ -233,7 +252,7 @@ def _of_phase(phase: str) -> Column:
     return Column(phase, on={}, json=phase, raw=values)
 
 
-# In the order in which they stand beside each other.
+# In the order in which they stand.
 COLUMNS: list[Column] = [
     Column("index", on={}, json="index", raw=lambda line: line.index),
     Column(
@@ -425,7 +444,7 @@ COLUMNS: list[Column] = [
         of="sent",
         json="busbw_gbps",
     ),
-    # Of a row with cells these have it, by phase.
+    # Cells have their own `compute`, by phase: this one is for lines without rows.
     Column(
         "compute",
         "compute",
@@ -513,7 +532,7 @@ def _cell_keys() -> list[tuple[str, Callable[[Any], Any]]]:
 
 
 def columns_of(lines: Lines) -> list[Column]:
-    """Returns the columns that lines of a kind have, in the order in which they stand."""
+    """Returns the columns that lines of a kind have, in their order."""
     return [column for column in COLUMNS if lines in column.on]
 
 
@@ -532,8 +551,8 @@ def json_rows(lines: Iterable[LayerUse], step_ns: int) -> list[dict[str, Any]]:
 class LayerOrder:
     """Lines in any order, and searched; each thing that they are sorted or searched by is found once.
 
-    lines: in their first order. words: of each line what it is searched by, in small letters. sort_values:
-    what they are sorted by in a column, each.
+    lines: in their first order. words: returns what each line is searched by, in small letters. sort_values:
+    returns what each line is sorted by in a column.
     """
 
     def __init__(
@@ -546,27 +565,27 @@ class LayerOrder:
         self._cached_values: dict[str, Sequence[Any]] = {}
 
     def replace_lines(self, lines: Sequence[LayerUse]) -> None:
-        """The same lines, of which more is known."""
+        """Replaces the lines by the same lines with more known of them."""
         self.lines = lines
         self._cached_values.clear()
 
     def values(self, column: Column) -> Sequence[Any]:
-        """What each line is sorted by."""
+        """Returns what each line is sorted by in a column."""
         if column.key not in self._cached_values:
             self._cached_values[column.key] = self._sort_values(column)
         return self._cached_values[column.key]
 
     def sort_indices(self, indices: Iterable[int], column: Column, descending: bool) -> list[int]:
-        """Some places of lines by a column; equal ones as they come."""
+        """Returns some indices of lines sorted by a column; equal ones keep their order."""
         return sorted(indices, key=self.values(column).__getitem__, reverse=descending)
 
     @cached_property
     def words(self) -> Sequence[str]:
-        """What each line is searched by."""
+        """What each line is searched by, in small letters."""
         return self._words()
 
     def filter_indices(self, typed: str, indices: Sequence[int]) -> Sequence[int]:
-        """Those of some places whose lines hold every word of what was typed."""
+        """Returns those of some indices whose lines hold every word of what was typed."""
         for word in typed.lower().split():
             indices = [index for index in indices if word in self.words[index]]
         return indices

@@ -1,4 +1,4 @@
-"""What ranks do by name: each nanosecond of their accounts with what runs, or is waited for, then."""
+"""The work of ranks by name: each nanosecond of their accounts with what then runs or is waited for."""
 
 from __future__ import annotations
 
@@ -19,32 +19,38 @@ _ACCOUNT_NAMES = tuple(
 
 
 class CallTime(NamedTuple):
-    """account: of `Accounts.of`, of its own time; ns: how long it lasts."""
+    """One call of a name."""
 
     account: int
+    """The index in `Accounts.of` of the account of its own time."""
     name: str
+    """Its name, raw text of the file."""
     ns: int
+    """How long it lasts."""
 
 
 class CallCounts(NamedTuple):
-    """times: how many there are of a name; ns: how long all of them last, also beside other work."""
+    """times: how many calls of a name there are; ns: how long all of them last, overlapped time too."""
 
     times: int = 0
     ns: int = 0
 
 
 class NamedTime(NamedTuple):
-    """What of one name takes time of one account, ns, and all its calls, as `Calls` has them."""
+    """The time of one name in one account, and all calls of the name, as `CallCounts` has them."""
 
     ns: int = 0
+    """The time in the account, ns."""
     calls: int = 0
+    """How many calls of the name there are, whatever their account."""
     total_ns: int = 0
+    """How long all these calls last, ns."""
 
 
 class NamedWork(Struct, frozen=True):
-    """The accounts of some ranks together by name: those of one account sum to it.
+    """The accounts of some ranks together by name: the names of one account sum to it.
 
-    ns: by (account, name), 0 where it runs beside other work alone. calls: by (whether it computes, name), as
+    ns: by (account, name), 0 where all of it overlaps other work. calls: by (whether it computes, name), as
     rows of a workload are both a compute and a collective. Names are raw text of the file, "" of idle time.
     """
 
@@ -52,7 +58,7 @@ class NamedWork(Struct, frozen=True):
     calls: Mapping[tuple[bool, str], CallCounts]
 
     def work(self, account: str, name: str) -> NamedTime:
-        """What of one name takes time of an account; all its calls also where it takes none."""
+        """Returns the time of one name in an account, with all calls of the name even where that is 0."""
         computes = account == ALL_COMPUTE
         # An operation that computes may wait inside.
         calls = self.calls.get((computes, name)) or self.calls.get((not computes, name)) or CallCounts()
@@ -62,7 +68,9 @@ class NamedWork(Struct, frozen=True):
 def named_work(
     trace: Trace, track: int, accounts: Accounts, calls: Iterable[CallTime] | None = None
 ) -> NamedWork:
-    """Returns what a rank of a track does by name. accounts: of that track. calls: where spans are none."""
+    """Returns the work of a rank of a track by name. accounts: of that track. calls: those of a run whose
+    calls are not its spans.
+    """
     names = trace.column("name")
     account_names = [_ACCOUNT_NAMES[common_index] for common_index in accounts.of.common_indices]
     by_number: dict[tuple[int, int], int] = {}
@@ -88,7 +96,7 @@ def named_work(
 
 
 def _find_calls(trace: Trace, track: int) -> Iterator[CallTime]:
-    """The spans of a track, and those of others that arrive there."""
+    """Yields the calls of a track: its spans, and spans of other tracks that arrive there."""
     names, spans = trace.column("name"), trace.spans[track]
     columns = names.of[track], spans.category, differences(spans.end, spans.ready)
     for label, category, ns in zip(*columns, strict=True):
@@ -105,7 +113,7 @@ def _find_calls(trace: Trace, track: int) -> Iterator[CallTime]:
 
 
 def sum_work(several: Iterable[tuple[NamedWork, int]]) -> NamedWork:
-    """The work of several ranks together. several: of a rank, and how many such there are."""
+    """Returns the work of several ranks together. several: (work of a rank, how many such ranks)."""
     ns_of: dict[tuple[str, str], int] = {}
     calls_of: dict[tuple[bool, str], CallCounts] = {}
     for work, ranks in several:

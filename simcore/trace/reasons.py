@@ -1,7 +1,7 @@
-"""Why what runs could not begin earlier: the one list of reasons, for runs of every kind.
+"""Why a span could not begin earlier: the one list of reasons, for runs of every kind.
 
-A reason is added here, as an entry of `REASONS`: when it is one, and its words. Both are of the `Facts` of
-two neighbours: what waited, and what ended when that began. The graph knows some of them, a kind of run adds
+A reason is an entry of `REASONS`: when it applies, and its words. Both take the `Facts` of two neighbours:
+the span that waited, and what ended when that began. The graph knows some of the facts, a kind of run adds
 those that it alone knows.
 """
 
@@ -17,45 +17,51 @@ from simcore.trace.trace_graph import Neighbours, TraceGraph
 
 
 class Facts(Struct, frozen=True):
-    """What is known of two neighbours; what a kind of run does not know stays as it is here.
-
-    how: how the one waited for the other, of `simcore.trace.graph`; None where the step begins. is_late:
-    whether it is a collective to which another member came last. rank: who came last, or who sends.
-
-    Of what waited: own: what it is, where its rank came to it early. where: what it runs on, one at a time.
-    idles: whether its rank runs nothing; call: what its host did then (`is in cudaLaunchKernel`), is_queued:
-    whether what runs next was queued for most of that time, None where nobody knows.
-
-    Of what ended: what: that it is, "" where that need not be said. passes: how long it took, of time that
-    passes by itself; seen: how much later than the end of `what` that time is over. was_idle: whether its
-    rank ran nothing. is_needed: whether its data are needed; is_named: whether a file says that it comes
-    first. sent: what it sends, and from which stage.
-    """
+    """What is known of two neighbours; facts that a kind of run does not know keep their defaults."""
 
     how: int | None
+    """How the one waited for the other, as in `simcore.trace.graph`; None where the step begins."""
     is_late: bool = False
+    """Whether it is a collective to which another member came last."""
     rank: int = NONE
+    """The rank that came last, or that sends."""
     own: str = ""
+    """What waited, where its rank came early to it."""
     where: str = ""
+    """The stream or channel on which what waited runs, one at a time."""
     idles: bool = False
+    """Whether what waited is idle time of its rank."""
     call: str = ""
+    """What the host of that rank did then (`is in cudaLaunchKernel`)."""
     is_queued: bool | None = None
+    """Whether what runs next was queued for most of that time, None where that is not known."""
     what: str = ""
+    """What ended, "" where that need not be said."""
     passes: str = ""
+    """How long it took, where time passes by itself."""
     seen_after: str = ""
+    """How long after the end of `what` that end is seen."""
     was_idle: bool = False
+    """Whether what ended is idle time of its rank."""
     is_needed: bool = False
+    """Whether the data of what ended are needed."""
     is_named: bool = False
+    """Whether a file says that what ended comes first."""
     payload: str = "data"
+    """What is sent."""
     stage: int | None = None
+    """The stage that sends."""
 
 
 class Reason(NamedTuple):
-    """holds: whether two neighbours have it; of several it is the first of the list. words: it in words."""
+    """A reason; of several that apply the first of `REASONS` is given."""
 
     name: str
+    """Its name in code."""
     applies: Callable[[Facts], bool]
+    """Whether two neighbours have it."""
     words: Callable[[Facts], str]
+    """The reason in words."""
 
 
 LATE, RECEIVED, BUSY = "late", "received", "busy"
@@ -103,9 +109,9 @@ REASONS = (
     ),
     Reason("needs", lambda of: of.is_needed, _data_text),
     Reason("named", lambda of: of.is_named, _control_text),
-    # What a stream or a channel is for.
+    # A stream or a channel runs one thing at a time.
     Reason(BUSY, lambda of: of.how == graph.BUSY, _busy_text),
-    # Nobody says of a rank that idles that it was busy: what its host did tells more, of the first gap too.
+    # A rank that idles was not busy: what its host did says more, of the first gap too.
     Reason("in a call", lambda of: of.idles and of.call != "", lambda of: f"its host {of.call}"),
     Reason("first", lambda of: of.how is None, lambda of: "the step begins"),
     Reason(
@@ -143,8 +149,8 @@ def find_reason(facts: Facts) -> Reason:
     return next(reason for reason in REASONS if reason.applies(facts))
 
 
-# Nearly all of a path has a few of them.
+# Nearly all segments of a path share a few facts.
 @lru_cache(maxsize=1024)
 def reason_words(facts: Facts) -> str:
-    """Returns the same in words."""
+    """Returns the reason in words."""
     return find_reason(facts).words(facts)

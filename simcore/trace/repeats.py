@@ -1,9 +1,9 @@
-"""Repeats: stretches of a graph that are like an earlier one, with other numbers.
+"""Repeats: stretches of a graph that are equal to an earlier one, with other node numbers.
 
-The ops of a micro-batch that wait for each other are the same nodes each time. Such a stretch hangs on the
-node at which its track was when it began, its entry, alone; and all of its nodes are over before one of them,
-its exit, is: who comes behind waits for the exit, and what else is waited for in it is over by then. So a
-pass takes the whole at once, and works it out once for all stretches that are alike and take as long.
+The ops of a micro-batch that wait for each other are the same nodes each time. Such a stretch depends only on
+its entry, the node at which its track was when it began; and all of its nodes are over before its exit is:
+what follows waits for the exit, and everything else in the stretch that is waited for is over by then. So a
+pass takes the stretch at once, and computes it once for all equal stretches with equal durations.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from simcore.records import NamedTuple
 
 
 class Pattern:
-    """The nodes of stretches that are alike, numbered from 1 on; 0 is the entry.
+    """The nodes of equal stretches, numbered from 1 on; 0 is the entry.
 
-    first, second: the nodes that a node waits for; 0 as `second` is none. duration: of each node the place
-    of its duration among those of the stretch, -1 of a join. out: the exit.
+    first, second: the nodes that a node waits for; 0 as `second` is none. duration: the index of the node's
+    duration among those of the stretch, -1 of a join. out: the exit.
     """
 
     __slots__ = ("duration", "first", "out", "second")
@@ -47,18 +47,18 @@ class Pattern:
         return sum(over) == len(self)
 
     def node_durations(self, durations: Sequence[int]) -> list[int]:
-        """What each node takes, ns. durations: of the stretch."""
+        """Returns what each node takes, ns. durations: of the stretch."""
         return [0 if index < 0 else durations[index] for index in self.duration]
 
     def ends(self, durations: Sequence[int]) -> array[int]:
-        """When each node ends, ns from the end of the entry."""
+        """Returns when each node ends, ns from the end of the entry."""
         end = [0]
         for first, second, ns in zip(self.first, self.second, self.node_durations(durations), strict=True):
             end.append(max(end[first], end[second]) + ns)
         return array("q", end[1:])
 
     def longest_to_exit(self, durations: Sequence[int]) -> array[int]:
-        """By node, and first of all by the entry, the longest way from its end to that of the exit, ns."""
+        """Returns by node, the entry first, the longest path from its end to that of the exit, ns."""
         longest = [-1] * (len(self) + 1)
         longest[self.out] = 0
         node_ns = self.node_durations(durations)
@@ -72,15 +72,18 @@ class Pattern:
 
 
 class Repeat(NamedTuple):
-    """A stretch of a graph. before: the node in front of its first one. entry: as above, by its number in the
-    graph. duration: the number of its first duration; durations: how many it has.
-    """
+    """A stretch of a graph."""
 
     before: int
+    """The node in front of its first one."""
     entry: int
+    """The node of the graph on which it depends."""
     duration: int
+    """The index of its first duration."""
     durations: int
+    """How many durations it has."""
     pattern: Pattern
+    """Its nodes."""
 
     @property
     def exit(self) -> int:
@@ -88,31 +91,32 @@ class Repeat(NamedTuple):
 
     @property
     def last(self) -> int:
-        """Its last node."""
+        """Its last node in the graph."""
         return self.before + len(self.pattern)
 
     def own(self, column: array[int]) -> array[int]:
-        """Its part of a column by duration."""
+        """Returns its part of a column by duration."""
         return column[self.duration : self.duration + self.durations]
 
 
 class PathNodes(NamedTuple):
-    """The nodes of a repeat that the critical path goes through, in the order of time. first: the first one,
-    from 1. places: of their durations. begin: when each begins, ns from the end of the entry. why: how each
-    waits for the one before it, of the words of `simcore.trace.graph`; of the first -1.
-    """
+    """The nodes of a repeat that the critical path goes through, in the order of time."""
 
     first: int
+    """The first node, from 1."""
     duration_ids: array[int]
+    """The index of each node's duration in the stretch."""
     begin: array[int]
+    """When each node begins, ns from the end of the entry."""
     why: array[int]
+    """How each node waits for the one before it, a constant of `simcore.trace.graph`; -1 for the first."""
 
 
 class PatternTimes:
-    """A pattern with durations of some kinds, whose exit answers to a factor on some kinds."""
+    """A pattern with durations of some kinds, and how its exit responds to a factor on some kinds."""
 
     def __init__(self, pattern: Pattern, durations: Sequence[int], kinds: Sequence[int]) -> None:
-        """kinds: of each duration, numbers."""
+        """kinds: the kind of each duration."""
         self._pattern = pattern
         self._durations = pattern.node_durations(durations)
         # Joins take nothing, whatever their kind.
@@ -123,14 +127,16 @@ class PatternTimes:
         self.kinds = {kind for kind, ns in zip(self._kinds, self._durations, strict=True) if ns}
 
     def chosen_ns(self, kinds: Collection[int]) -> list[int]:
-        """By node, ns of these kinds; nothing where it has none of them."""
+        """Returns by node ns of these kinds; empty where it has none of them."""
         if self.kinds.isdisjoint(kinds):
             return []
         return [ns if kind in kinds else 0 for kind, ns in zip(self._kinds, self._durations, strict=True)]
 
     def _find_critical_nodes(self) -> list[tuple[int, list[int]]]:
-        """The nodes of all longest ways to the exit, in order, each with those right before it there; 0 is
-        the entry.
+        """Returns the nodes of all longest paths to the exit, in order, each with those right before it
+        there.
+
+        0 is the entry.
         """
         ends, pattern = self._ends, self._pattern
         before: dict[int, list[int]] = {}
@@ -147,7 +153,7 @@ class PatternTimes:
         return sorted(before.items())
 
     def slopes_at_one(self, chosen_ns: Sequence[int]) -> tuple[int, int]:
-        """(the least, the most) of the chosen durations that a longest way to the exit has, ns."""
+        """Returns (the least, the most) of the chosen durations on a longest path to the exit, ns."""
         if not chosen_ns:
             return 0, 0
         least, most = {0: 0}, {0: 0}
@@ -162,7 +168,9 @@ class PatternTimes:
         return least[self._pattern.out], most[self._pattern.out]
 
     def longest_at(self, factor: float, chosen_ns: Sequence[int]) -> tuple[float, int]:
-        """(the longest way to the exit with the chosen durations times `factor`, how much of them it has)."""
+        """Returns (the longest path to the exit with the chosen durations times `factor`, how much of them it
+        has).
+        """
         if not chosen_ns:
             return self.total, 0
         less = factor - 1

@@ -1,8 +1,7 @@
-"""A run of any source: its setup and its trace, and what follows of them, each computed once.
+"""A run of any source: its setup and its trace, and what follows from them, each computed once.
 
-A kind of run is a class below this one that gives what it alone can: its trace and graph, its words, how it
-is made again, and what it has beside a trace (`simcore/trace/contexts.py`). Nobody else asks which kind it
-is.
+Each kind of run is a subclass that gives what it alone can: its trace and graph, its words, how it is run
+again, and what it has besides a trace (`simcore/trace/contexts.py`). Nothing else asks which kind it is.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ R = TypeVar("R", bound="Run")
 
 
 class Run(ABC):
-    """A run, simulated, measured, replayed or executed. timed: whether it has times; a plan has none."""
+    """A simulated, measured, replayed or executed run. timed: whether it has times; a plan has none."""
 
     timed = True
 
@@ -50,21 +49,21 @@ class Run(ABC):
     @property
     @abstractmethod
     def setup(self) -> RunInput:
-        """What was opened, and what is asked of it."""
+        """What was opened, with its parameters."""
 
     @abstractmethod
     def rerun(self: R, setup: Any, cancelled: Callable[[], bool]) -> R:
-        """The run of another setup of the same input. Raises `UsageError`, `InputError`, `Cancelled`."""
+        """Returns the run of another setup of the same input. Raises `UsageError`, `InputError`, `Cancelled`."""
 
     @property
     @abstractmethod
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What was found in reading and running."""
+        """The diagnostics of reading and running."""
 
     @property
     @abstractmethod
     def model(self) -> ModelUse:
-        """What it says of the model that it trains."""
+        """What the run states about the model that it trains."""
 
     @property
     def network(self) -> NetworkUse:
@@ -73,13 +72,13 @@ class Run(ABC):
 
     @property
     def recording(self) -> Recording | None:
-        """Of a run whose times were measured, what was recorded."""
+        """The recording of a run whose times were measured, else None."""
         return None
 
     @property
     @abstractmethod
     def shape(self) -> StepShape:
-        """Its degrees, and the loop that its step is."""
+        """Its degrees, and the loop of its step."""
 
     @property
     @abstractmethod
@@ -93,12 +92,12 @@ class Run(ABC):
 
     @abstractmethod
     def _make_graph(self, cancelled: Callable[[], bool]) -> TraceGraph:
-        """The graph of the trace. Raises `Cancelled`."""
+        """Returns the graph of the trace. Raises `Cancelled`."""
 
     @property
     @abstractmethod
     def tracks(self) -> Sequence[Track]:
-        """By stage and then by rank."""
+        """Its tracks, by stage and then by rank."""
 
     @property
     @abstractmethod
@@ -108,7 +107,7 @@ class Run(ABC):
     @property
     @abstractmethod
     def figures(self) -> Figures[Any]:
-        """What is said of it, in words and in tables."""
+        """Its figures, in words and in tables."""
 
     @abstractmethod
     def _find_what_if(
@@ -122,9 +121,9 @@ class Run(ABC):
         progress: Callable[[int, int], None] = lambda begun_items, total: None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> list[WhatIf]:
-        """What the step would take with one thing changed, the greatest gain first; found once.
+        """Returns the step with one thing changed, for each thing, the greatest gain first; found once.
 
-        progress(done, total): called before each change and when all are done. Raises `Cancelled`,
+        progress(begun_items, total): called before each change and when all are tried. Raises `Cancelled`,
         `UsageError` for an order without times.
         """
         return self._what_if(progress, cancelled)
@@ -140,23 +139,24 @@ class Run(ABC):
 
     @property
     def parameters(self) -> Parameters:
-        """Those that ask for this run."""
+        """The parameters of this run."""
         return self.setup.parameters
 
     def with_parameters(self: R, parameters: Parameters, cancelled: Callable[[], bool] = lambda: False) -> R:
-        """The same input under other parameters. Raises `UsageError`, `InputError`,
-        `Cancelled`.
-        """
+        """Returns the same input under other parameters. Raises `UsageError`, `InputError`, `Cancelled`."""
         return self.rerun(self.setup.with_parameters(parameters), cancelled)
 
     @cached_property
     def accounts(self) -> list[Accounts]:
-        """The accounts of each track, by its number: each sums to the step."""
+        """The accounts of each track, by its id: each sums to the step."""
         return self.compute_accounts(lambda: False)
 
     @cached_method
     def compute_accounts(self, cancelled: Callable[[], bool]) -> list[Accounts]:
-        """What screens look up while they draw, computed now unless it is known. Raises `Cancelled`."""
+        """Returns the accounts, which screens look up while they draw, computed now unless they are known.
+
+        Raises `Cancelled`.
+        """
         return self._accounts(cancelled) if self.timed else []
 
     def _accounts(self, cancelled: Callable[[], bool]) -> list[Accounts]:
@@ -173,27 +173,27 @@ class Run(ABC):
 
     @cached_property
     def critical_path(self) -> CriticalPath:
-        """The chain of segments that the step time is made of; none of an order without times."""
+        """The chain of segments that the step time consists of; empty of an order without times."""
         return self.compute_critical_path(lambda: False)
 
     @cached_method
     def compute_critical_path(self, cancelled: Callable[[], bool]) -> CriticalPath:
-        """The critical path, computed now unless it is known. Raises `Cancelled`."""
-        # Imported here and below: the screen opens without them.
+        """Returns the critical path, computed now unless it is known. Raises `Cancelled`."""
+        # Imported here and below: the screen opens without these modules.
         from simcore.trace.critical_path import CriticalPath
 
         return CriticalPath(self._compute_graph(cancelled), cancelled)
 
     @cached_property
     def slacks(self) -> Sequence[array[int]] | None:
-        """How much later each span of each track may end before the step is longer, ns; None where what
-        comes first depends on times.
+        """How much later each span of each track may end before the step is longer, ns; None where the order
+        depends on times.
         """
         return self.compute_slacks(lambda: False)
 
     @cached_method
     def compute_slacks(self, cancelled: Callable[[], bool]) -> Sequence[array[int]] | None:
-        """The slacks, computed now unless they are known. Raises `Cancelled`."""
+        """Returns the slacks, computed now unless they are known. Raises `Cancelled`."""
         from simcore.trace.trace_graph import compute_slack
 
         return compute_slack(self._compute_graph(cancelled), cancelled)
@@ -201,77 +201,79 @@ class Run(ABC):
     def weigh_assumptions(  # noqa: B027  # most runs assume nothing
         self, cancelled: Callable[[], bool] = lambda: False, include_all: bool = True
     ) -> None:
-        """Finds by runs of their own what assumptions cost, and what is not sent: notes and words say it from
-        then on. all_of_them: else what words need alone. Raises `Cancelled`.
+        """Finds by separate runs what assumptions cost: notes and words state it from then on.
+
+        include_all: else only what words need. Raises `Cancelled`.
         """
 
 
 def as_read(run: Run) -> Run:
-    """Returns of a replay the run as it was measured; any other run is itself."""
+    """Returns the run as it was measured for a replay; any other run is returned itself."""
     return run if run.recording is None else run.recording.as_read
 
 
 def count_spans(run: Run) -> int:
-    """Returns how many spans it holds in memory."""
+    """Returns how many spans a run holds in memory."""
     return sum(map(len, run.trace.spans)) if run.timed else 0
 
 
-# -- what is said of it -------------------------------------------------------------------
+# -- its figures --------------------------------------------------------------------------
 
 Of = TypeVar("Of", bound=Run)
 
 
 class Figures(ABC, Generic[Of]):
-    """Of an order without times there are counts alone; what a run has nothing of is empty, or None.
-
-    kind: `simulated`, `measured`, `replayed` or `executed`. resolution_ns: what the times are told to. lines:
-    what those of its layer table are. in_shares: whether its words tell shares of the step. path_groupings:
-    what the critical path can be summed by. headings: of accounts that tables of ranks call otherwise; keys:
-    of those that JSON does.
-    """
+    """The figures of a run; what it does not have is empty, or None; an order without times has only counts."""
 
     resolution_ns = 1
+    """The resolution of the times, ns."""
     states_shares = False
+    """Whether its words give shares of the step."""
     path_groupings: tuple[str, ...]
+    """What the critical path can be summed by."""
     lines: Lines = "rows"
+    """The kind of lines of its layer table."""
     headings: ClassVar[Mapping[str, str]] = {}
+    """The headings of accounts that tables of ranks call differently."""
     json_keys: ClassVar[Mapping[str, str]] = {}
+    """The keys of accounts that JSON calls differently."""
 
     def __init__(self, run: Of) -> None:
         self.run = run
 
     @property
     @abstractmethod
-    def kind(self) -> str: ...
+    def kind(self) -> str:
+        """`simulated`, `measured`, `replayed` or `executed`."""
 
     @property
     @abstractmethod
     def path_source(self) -> PathSource:
-        """What is said of the critical path."""
+        """The words for the critical path."""
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """The step time, with what it is of."""
+        """The step time, with the run it is of."""
 
     @property
     @abstractmethod
     def facts(self) -> list[tuple[str, str]]:
-        """(name, words) of what was read."""
+        """(name, words) for each fact about what was read."""
 
     @abstractmethod
     def headline(self, wide: bool) -> list[str]:
-        """What the run is, in the facts of a screen's first row, the most important first."""
+        """Returns the facts of a screen's first row, the most important first."""
 
     @property
     @abstractmethod
     def insights(self) -> list[Insight]:
-        """The run in sentences, the main cause first, with the rules that say them."""
+        """The sentences about the run, the main cause first, with the rules that say them."""
 
     @property
     @abstractmethod
     def worst_findings(self) -> list[Finding]:
-        """The places worth a look."""
+        """The findings worth a look."""
 
     @property
     @abstractmethod
@@ -281,25 +283,25 @@ class Figures(ABC, Generic[Of]):
     @property
     @abstractmethod
     def streams(self) -> Sequence[TrackStreams]:
-        """How a rank of each track uses its streams, by number; none of an order without times."""
+        """How a rank of each track uses its streams, by track id; empty of an order without times."""
 
     @property
     def ends(self) -> Sequence[int]:
-        """When a rank of each track ends, by number, ns; none of an order without times."""
+        """When a rank of each track ends, by track id, ns; empty of an order without times."""
         return [accounts.last_end_ns for accounts in self.run.accounts]
 
     def stream_order(self, use: StreamUse) -> Any:
-        """By what `mean_streams` is sorted; those of equal keys stand as ranks first have them."""
+        """Returns the key that `mean_streams` is sorted by; equal ones keep the order of the ranks."""
         return 0
 
     def peaks(self, track_id: int) -> tuple[int | None, int | None]:
-        """The most micro-batches, and of a model chunks, that a rank of a track holds at once; None where
-        nobody knows.
+        """Returns the most micro-batches, and of a model chunks, that a rank of a track holds at once; None
+        where that is not known.
         """
         return None, None
 
     def exposed_ns(self, track_id: int) -> dict[str, int]:
-        """Exposed communication of a rank of a track by kind, ns."""
+        """Returns exposed communication of a rank of a track by kind, ns."""
         return {
             self.json_keys.get(kind, kind): ns
             for kind, ns in self.run.accounts[track_id].exposed_ns().items()
@@ -307,7 +309,7 @@ class Figures(ABC, Generic[Of]):
 
     @cached_property
     def track_uses(self) -> list[TrackUse]:
-        """What the step is for a rank of each track, by number."""
+        """The step of a rank of each track, by track id."""
         return [self._track_use(track) for track in sorted(self.run.tracks)] if self.run.timed else []
 
     def _track_use(self, track: Track) -> TrackUse:
@@ -322,7 +324,7 @@ class Figures(ABC, Generic[Of]):
 
     @cached_property
     def mean_streams(self) -> list[tuple[StreamUse, int]]:
-        """Each stream, the mean of all ranks, and the busy ns of the rank that is busy longest on it."""
+        """Each stream as the mean of all ranks, with the busy ns of the rank that is busy longest on it."""
         if not self.run.timed:
             return []
         from simcore.trace.streams import mean_use
@@ -332,7 +334,9 @@ class Figures(ABC, Generic[Of]):
         return sorted(means, key=lambda mean: self.stream_order(mean[0]))
 
     def named_work(self, track: Track) -> NamedWork:
-        """What a rank of a track does by name: those of an account sum to its `common_ns`, compute as one."""
+        """Returns the work of a rank of a track by name; the names of an account sum to its `common_ns`,
+        all compute as one account.
+        """
         from simcore.trace.named_work import named_work
 
         return named_work(self.run.trace, track.track_id, self.run.accounts[track.track_id])
@@ -349,64 +353,64 @@ class Figures(ABC, Generic[Of]):
 
     @property
     def changes_summary(self) -> str:
-        """What is said of the changes that `what_if` tried beside those that it gives."""
+        """The words for changes that `what_if` tried besides those that it returns."""
         return ""
 
     @property
     def worst_link(self) -> Finding | None:
-        """The port that is busy longest."""
+        """The finding on the port that is busy longest."""
         return None
 
     @property
     def waits_for(self) -> Sequence[WaitFor]:
-        """Who waits for whom, the longest first."""
+        """Who waits for whom, the longest wait first."""
         return ()
 
     @property
     def simai_comparison(self) -> tuple[str, Sequence[EstimateLine]]:
-        """(ranks, lines): SimAI's estimate beside these ranks."""
+        """(ranks, lines): SimAI's estimate in comparison with these ranks."""
         return "", ()
 
     @property
     def nodes(self) -> NodeTables | None:
-        """Of execution traces what is known of them alone."""
+        """The tables of execution traces, else None."""
         return None
 
     def passes(self, track: Track) -> list[TimedPass]:
-        """The forward and backward passes of a rank of a track, in time order; none where nobody knows."""
+        """Returns the forward and backward passes of a rank of a track, in time order; empty if not known."""
         return []
 
     def layers(self, grouped: bool) -> Sequence[LayerUse]:
-        """Each row of a workload, or operation; grouped: equal rows together, the most expensive first."""
+        """Returns each row of a workload, or operation; grouped: equal rows together, the costliest first."""
         return []
 
     @property
     def words(self) -> list[str]:
-        """The sentences alone."""
+        """The texts of the sentences."""
         return [insight.text for insight in self.insights]
 
     @property
     def account_columns(self) -> Sequence[tuple[str, Sequence[str]]]:
-        """(heading, the accounts that it adds up): what a table of ranks tells apart."""
+        """(heading, the accounts that it adds up) of each column of a table of ranks."""
         return used_accounts(self.run.accounts, self.headings)
 
     def path_segments(self, indices: Iterable[int] | None = None) -> Iterator[PathSegment]:
-        """Segments of the critical path, in the order of time: some, or all."""
+        """Yields segments of the critical path, in the order of time: some, or all."""
         return self.path_source.segments(self.run.critical_path, indices)
 
     def path_kind_keys(self) -> Iterator[object]:
-        """Of each segment of the critical path what it runs: those with equal ones are alike."""
+        """Yields a key of what each segment of the critical path runs: segments with equal keys run the same."""
         source = self.path_source
         for track, span, _ in self.run.critical_path:
             yield source.kind_key(track, span)
 
     def path_words(self, index: int) -> tuple[str, str]:
-        """What a segment does, and to which row or operation: alike ones by one name, "" for none."""
+        """Returns what a segment does, and its row or operation, "" without one; equal segments share both."""
         (segment,) = self.path_segments((index,))
         return segment.kind, segment.layer or ""
 
     def path_interval(self, index: int) -> TrackInterval:
-        """Where a segment of the critical path is seen."""
+        """Returns where a segment of the critical path is seen."""
         path = self.run.critical_path
         track_id = self.path_source.track_id(path.track[index], path.rank[index])
         return TrackInterval(track_id, path.edge[index], path.edge[index + 1])
@@ -416,8 +420,9 @@ class Figures(ABC, Generic[Of]):
 
 
 def account_ns(run: Run, tracks: Iterable[Track]) -> dict[str, int]:
-    """Returns ns by account of all ranks of some tracks together, in the order of a bar. They sum to a step
-    a rank.
+    """Returns ns by account of all ranks of some tracks together, in the order of a bar.
+
+    The accounts sum to one step for each rank.
     """
     of = run.trace.categories
     sums = sum_ns(run, tracks)
@@ -433,7 +438,7 @@ def mean_ns(run: Run) -> dict[str, int]:
 
 
 def means(of: AccountNames, accounts: Iterable[tuple[Accounts, int]]) -> dict[str, int]:
-    """Returns each account as the mean of some ranks, ns, rounded. accounts: with how many have them."""
+    """Returns each account as the mean of some ranks, ns, rounded. accounts: each with its number of ranks."""
     sums, count = [0] * len(of.all), 0
     for of_rank, ranks in accounts:
         count += ranks
@@ -444,18 +449,18 @@ def means(of: AccountNames, accounts: Iterable[tuple[Accounts, int]]) -> dict[st
 
 
 def mean_busy_ns(run: Run) -> int:
-    """Returns the compute of a rank, the mean of all ranks, ns, rounded."""
+    """Returns the compute of a rank as the mean of all ranks, ns, rounded."""
     return mean_of_ranks(run, (accounts.busy_ns for accounts in run.accounts))
 
 
 def mean_of_ranks(run: Run, by_track: Iterable[int]) -> int:
-    """Returns a figure of a rank of each track, by its number, as the mean of all ranks, rounded."""
+    """Returns the mean over all ranks of a figure given by track id for a rank of each track, rounded."""
     ranks = [len(track.ranks) for track in sorted(run.tracks)]
     return round(sum(ns * count for ns, count in zip(by_track, ranks, strict=True)) / sum(ranks))
 
 
 def common_ns(run: Run, track: Track) -> list[int]:
-    """Returns ns of one rank of a track by `simcore.trace.track.ALIKE`: they sum to the step."""
+    """Returns ns of one rank of a track by `COMMON_ACCOUNTS`: they sum to the step."""
     return to_common_accounts(run.accounts[track.track_id].total_ns, run.trace.categories.common_indices)
 
 
@@ -469,14 +474,14 @@ def sum_ns(run: Run, tracks: Iterable[Track]) -> list[int]:
     return sums
 
 
-# -- the critical path in legs and parts -------------------------------------------------
+# -- the critical path in merged segments and parts --------------------------------------
 
-# Cells of what a leg is.
+# The width of the name of what a segment does, cells.
 _SEGMENT_CELLS = 40
 
 
 def merged_segments_of(run: Run) -> list[MergedSegment]:
-    """Returns the critical path as it is told, in the order of time: the legs cover the step."""
+    """Returns the merged segments of the critical path, in the order of time: they cover the step."""
     from simcore.trace.critical_path import merge_segments
 
     return cached_on(
@@ -485,7 +490,9 @@ def merged_segments_of(run: Run) -> list[MergedSegment]:
 
 
 def path_step(run: Run, time_ns: int, direction: int) -> Step | None:
-    """Returns where to go from the leg at a time to the one behind (1) or before (-1); None past the ends."""
+    """Returns the step from the merged segment at a time to the next (1) or previous one (-1); None past the
+    ends.
+    """
     segments = merged_segments_of(run)
     index = bisect_right(segments, time_ns, key=lambda segment: segment.start_ns) - 1 + direction
     if not 0 <= index < len(segments):
@@ -493,7 +500,7 @@ def path_step(run: Run, time_ns: int, direction: int) -> Step | None:
     segment, parts = segments[index], len(run.critical_path)
     activity = short_name(segment.what, _SEGMENT_CELLS)
     activity += f" of micro-batch {segment.microbatch}" if segment.microbatch >= 0 else ""
-    # The report joins none: one answer has both numbers.
+    # Reports list unmerged segments: with both counts the words fit either list.
     merged_note = f" (joined from {parts})" if parts > len(segments) else ""
     words = (
         f"path segment {index + 1} of {len(segments)}{merged_note}: {activity}, {duration(segment.ns)}; "
@@ -503,7 +510,7 @@ def path_step(run: Run, time_ns: int, direction: int) -> Step | None:
 
 
 def path_parts(run: Run, by: str) -> Iterator[tuple[str, int]]:
-    """Returns (part, ns) of each segment of the critical path, in the order of time."""
+    """Yields (part, ns) of each segment of the critical path, in the order of time."""
     from simcore.trace.critical_path import path_parts as parts
 
     return parts(run.critical_path, run.figures.path_source, by)
@@ -528,15 +535,15 @@ def sum_path(run: Run, by: str) -> list[tuple[str, int]]:
         sums = {}
         for part, ns in path_parts(run, by):
             sums[part] = sums.get(part, 0) + ns
-    # Of equal ones stage 3 before stage 10.
+    # Of equal times stage 3 comes before stage 10.
     is_numbered = by in ("stage", "rank")
     return sorted(sums.items(), key=lambda pair: (-pair[1], len(pair[0]) if is_numbered else 0, pair[0]))
 
 
 def find_longest_of_part(run: Run, by: str, part: str) -> TrackInterval | None:
-    """Returns where the longest segment of a part of the critical path is; the first of equal ones.
+    """Returns where the longest segment of a part of the critical path is, the first of equal ones.
 
-    by, part: as `path_sums` has them. None where no segment is of it.
+    by, part: as in `sum_path`. None where no segment belongs to it.
     """
     best, most = -1, -1
     for index, (name, ns) in enumerate(path_parts(run, by)):
@@ -545,16 +552,16 @@ def find_longest_of_part(run: Run, by: str, part: str) -> TrackInterval | None:
     return None if best < 0 else run.figures.path_interval(best)
 
 
-# As long, at most, is compute of which a file knows nothing.
+# Compute of which a file knows nothing is at most so long, ns.
 _PLACEHOLDER_NS = 1000
 
 
 def find_interval(run: Run, segment: MergedSegment) -> TrackInterval:
-    """Returns where a leg is seen: of segments in several lanes what the track did or waited for is the
-    story.
+    """Returns where a merged segment is seen: on a stream if all its segments are on that one, else on the
+    lane of the track.
     """
     intervals = [run.figures.path_interval(index) for index in range(segment.first, segment.last)]
-    # What a file writes where it has no time is no part of the story, unless nothing else is there.
+    # Placeholders of a file without times do not count, unless there is nothing else.
     timed = [
         interval for interval in intervals if interval.end_ns - interval.start_ns > _PLACEHOLDER_NS
     ] or intervals

@@ -1,4 +1,4 @@
-"""How much of any stretch of time each category fills: exact sums at any zoom, in log time."""
+"""How much of any stretch of time each category fills: exact sums at any zoom, in logarithmic time."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain, compress, repeat
 from operator import add, sub
 
-# No time is before it: what lies left of the first span.
+# Earlier than any time: where the stretch left of the first span begins.
 _BEFORE_ALL = -(2**62)
 
 
 class Shares:
     """Prefix sums over spans that do not overlap within a category; times in ns.
 
-    A query costs one bisection a category however many spans it covers: a cell of the
-    screen may stand for one span or for a million.
+    A query costs one bisection per category however many spans it covers: a cell of the screen may stand for
+    one span or for a million.
     """
 
     __slots__ = ("_before", "_starts", "categories")
@@ -28,18 +28,18 @@ class Shares:
 
     @classmethod
     def of_columns(cls, start: Sequence[int], end: Sequence[int], category: bytes | bytearray) -> Shares:
-        """Of columns of equal length, ascending by start within a category."""
+        """Returns the shares of columns of equal length, ascending by start within a category."""
         shares = cls.__new__(cls)
         shares._add(start, end, category)
         return shares
 
     def _add(self, start: Sequence[int], end: Sequence[int], category: bytes | bytearray) -> None:
-        # Per category the starts, and before[i], its ns before its span i - 1: a first entry
-        # stands for the time left of all spans.
+        # Per category the starts, and before[i], its ns before its span i - 1: a first entry stands for the
+        # time left of all spans.
         self._starts: dict[int, array[int]] = {}
         self._before: dict[int, array[int]] = {}
         self.categories = tuple(sorted(set(category)))
-        # Lists: their numbers are made once, those of an array each time one is looked at.
+        # Lists: their ints are created once, those of an array on each access.
         begins, lengths = list(start), list(map(sub, end, start))
         for kind in self.categories:
             mask = bytearray(256)
@@ -51,11 +51,11 @@ class Shares:
             self._before[kind] = array("q", accumulate(chain((0, 0), compress(lengths, picked))))
 
     def until(self, category: int, time_ns: int) -> int:
-        """ns of a category from 0 to `time_ns`."""
+        """Returns ns of a category from 0 to `time_ns`."""
         return self._until(category, (time_ns,))[0] if category in self.categories else 0
 
     def between(self, first_ns: int, last_ns: int) -> dict[int, int]:
-        """ns of each category from `first_ns` to `last_ns`."""
+        """Returns ns of each category from `first_ns` to `last_ns`."""
         ns_of = {}
         for category in self.categories:
             before, after = self._until(category, (first_ns, last_ns))
@@ -63,7 +63,7 @@ class Shares:
         return ns_of
 
     def columns(self, edges: Sequence[int]) -> dict[int, list[int]]:
-        """ns between each two neighbouring `edges`, of each category that has any there."""
+        """Returns ns between neighbouring `edges`, of each category that has any there."""
         columns = {}
         for category in self.categories:
             sums = self._until(category, edges)
@@ -72,7 +72,7 @@ class Shares:
         return columns
 
     def cells(self, edges: Sequence[int]) -> list[dict[int, int]]:
-        """ns of each category between each two neighbouring `edges`, categories of 0 ns left out."""
+        """Returns ns of each category between neighbouring `edges`, categories of 0 ns left out."""
         cells: list[dict[int, int]] = [{} for _ in range(len(edges) - 1)]
         for category, column in self.columns(edges).items():
             for cell, ns in zip(cells, column, strict=True):
@@ -81,9 +81,9 @@ class Shares:
         return cells
 
     def _until(self, category: int, times: Sequence[int]) -> list[int]:
-        """ns of one of the `categories` from 0 to each of the ascending `times`."""
+        """Returns ns of one of the `categories` from 0 to each of the ascending `times`."""
         starts, before = self._starts[category], self._before[category]
-        # Past the spans that began: all of these, but of the last one only what is over.
+        # All of the spans that began count in full, except the last one: only its elapsed part does.
         after = _count_until(starts, times)
         last = [index - 1 for index in after]
         inside = map(sub, times, map(starts.__getitem__, last))
@@ -92,7 +92,7 @@ class Shares:
 
 
 def _count_until(points: Sequence[int], times: Sequence[int]) -> list[int]:
-    """Of each of the ascending `times`, how many of the ascending `points` are not after it."""
+    """Returns for each of the ascending `times` how many of the ascending `points` are not after it."""
     first = bisect_right(points, times[0])
     last = bisect_right(points, times[-1], first)
     if first == last:
@@ -103,9 +103,10 @@ def _count_until(points: Sequence[int], times: Sequence[int]) -> list[int]:
 def sum_span_columns(
     start: Sequence[int], end: Sequence[int], category: bytes | bytearray, edges: Sequence[int]
 ) -> dict[int, list[int]]:
-    """As `Shares.columns`, of spans that do not overlap at all, by going through those in view.
+    """Returns the same as `Shares.columns` for spans that do not overlap at all, by a walk over those in
+    view.
 
-    For a few spans a column it is faster than prefix sums are to make, and nothing is kept.
+    For a few spans a column this is faster than building prefix sums, and nothing is retained.
     """
     first_ns, last_ns = edges[0], edges[-1]
     first = max(bisect_right(start, first_ns) - 1, 0)
@@ -114,7 +115,7 @@ def sum_span_columns(
     if not inside:
         return {}
     starts, ends = list(start[first:last]), list(end[first:last])
-    # Cut once here, and not looked at for each span.
+    # Clip once here instead of at each span.
     starts[0] = max(starts[0], first_ns)
     ends[0] = max(ends[0], first_ns)
     ends[-1] = min(ends[-1], last_ns)
@@ -133,7 +134,7 @@ def sum_span_columns(
         else:
             column = bisect_right(edges, begin, column + 1) - 1
             values[column] -= begin - edges[column]
-        # Whole columns, and of the last one what is over before it ends.
+        # Fill whole columns, then take back the part of the last one behind the end of the span.
         behind = bisect_left(edges, over, column + 1)
         values[column] += width[column]
         values[column + 1 : behind] = width[column + 1 : behind]

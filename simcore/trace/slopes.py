@@ -10,28 +10,29 @@ from simcore.records import NamedTuple
 from simcore.trace.gradients import Chains, Gradient
 from simcore.trace.trace_graph import TraceGraph
 
-# The kind of durations that no scale is on.
+# The kind of durations that no scale covers.
 NO_KIND = 0
 
 
 class Scale(NamedTuple):
-    """A factor by its name. family, place: which scales stand before others: the least of those of its kinds,
-    of equal ones that of the lesser kind.
-    """
+    """A factor on some durations. Scales are ordered by (family, order) of the lowest of their kinds."""
 
     family: int
+    """The group of scales it belongs to."""
     order: int
+    """Its place among the scales of its family."""
     name: str
+    """Its name, raw text of the file may be in it."""
 
 
 def compute_gradients(
     of: TraceGraph, durations: array[int], kind_of: array[int], scales_of: Callable[[int], Iterable[Scale]],
     cancelled: Callable[[], bool] = never_cancelled,
 ) -> list[Gradient]:  # fmt: skip
-    """Returns the gradient of each scale that some time is on. Raises `Cancelled`.
+    """Returns the gradient of each scale that covers any time. Raises `Cancelled`.
 
-    durations: as of `Graph.flat`. kind_of: of each the number of its kind. scales_of: gives the scales that a
-    kind is under.
+    durations: as of `Graph.flatten`. kind_of: the kind of each duration. scales_of: returns the scales of a
+    kind.
     """
     chains = Chains(of.graph, durations, kind_of, of.last_nodes)
     kinds_of: dict[str, list[int]] = {}

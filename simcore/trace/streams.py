@@ -1,7 +1,7 @@
-"""What the streams of a track are used for, and how much of a step it communicates.
+"""How the streams of a track are used, and how long it communicates in a step.
 
-Nothing computes beside what holds compute back, so that only what does not is asked how much computes
-meanwhile. What repeats is worked out once.
+Spans that hold compute back do not overlap it, so that only the other spans are intersected with compute.
+Repeats are computed once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from simcore.trace.spans import COMMUNICATES, LAUNCHED, NONE, Column, Repeat, Sp
 from simcore.trace.tables import SpentByLabel
 from simcore.units import add_to_column
 
-# A table for `translate`: 1 for what compute may go on beside.
+# A table for `translate`: 1 for spans that compute may overlap.
 _MAY_OVERLAP = bytes(level != COMMUNICATES for level in range(256))
 _ComputedUntil = Callable[[int], int]
 
@@ -32,16 +32,16 @@ class Times(NamedTuple):
 
     @property
     def ns(self) -> int:
-        """How long they are together."""
+        """Their total length, ns."""
         return sum(self.end) - sum(self.start)
 
     def computed_ns(self, computed: _ComputedUntil) -> int:
-        """How much of them a track computes, ns. computed: of `Accounts.computed`."""
+        """Returns how much of them a track computes, ns. computed: of `Accounts.computed_until`."""
         return sum(map(computed, self.end)) - sum(map(computed, self.start))
 
 
 def merge_times(times: Iterable[Times]) -> Times:
-    """Returns disjoint times that cover the same, ascending."""
+    """Returns the union of times as disjoint times, ascending."""
     start: list[int] = []
     end: list[int] = []
     for part in times:
@@ -51,7 +51,7 @@ def merge_times(times: Iterable[Times]) -> Times:
         order = sorted(range(len(start)), key=start.__getitem__)
         start, end = [*map(start.__getitem__, order)], [*map(end.__getitem__, order)]
     if all(map(le, end, start[1:])):
-        # One after another, as on all streams but queues: 4 of 16 ms of seed 002.
+        # One after another, as on all streams but queues: it saves 4 of 16 ms of seed 002.
         return Times(start, end)
     reached = [*accumulate(end, max, initial=NONE)]
     begins = [*map(gt, start, reached)]
@@ -59,13 +59,13 @@ def merge_times(times: Iterable[Times]) -> Times:
 
 
 class _Lane(NamedTuple):
-    """What is on one stream. all, beside: times of all spans, and of those that compute may go on beside."""
+    """The spans of one stream. all: times of all; overlapping: times of those that compute may overlap."""
 
     all: list[Times]
     overlapping: list[Times]
 
     def measure_use(self, computed: _ComputedUntil) -> tuple[int, int]:
-        """(ns in which at least one runs, how much of it the track computes)."""
+        """Returns (ns in which at least one runs, how much of it the track computes)."""
         every = merge_times(self.all)
         return every.ns, (
             every if self.overlapping == self.all else merge_times(self.overlapping)
@@ -81,19 +81,20 @@ def _merge_lanes(lanes: Iterable[_Lane]) -> _Lane:
 
 
 class TrackStreams(NamedTuple):
-    """Of one rank of a track. streams: how each that it has is used. comm_ns: ns in which anything is sent;
-    overlapped_ns: how much of that it computes, None where a trace does not say.
-    """
+    """The use of the streams of one rank of a track."""
 
     streams: Sequence[StreamUse]
+    """The use of each stream that it has."""
     comm_ns: int
+    """How long anything is sent, ns."""
     overlapped_ns: int | None
+    """How much of that the rank computes, ns; None where a trace does not give it."""
 
 
 def track_streams(trace: Trace, track: int, accounts: Accounts, silent: Collection[str] = ()) -> TrackStreams:
-    """Returns what the streams of a track are used for, those of the trace's column `stream`: what it has
-    there without a label computes. silent: streams that send nothing. On a stream nothing else runs while one
-    of its spans in a repeat does.
+    """Returns how the streams of a track are used, by the trace's column `stream`; a span without a label
+    there computes. silent: streams that send nothing. While a span in a repeat runs, nothing outside of the
+    repeat runs on its stream.
     """
     column = trace.column("stream")
     silent_labels = [label for label, stream in enumerate(column.labels) if stream in silent]
@@ -105,21 +106,25 @@ def track_streams(trace: Trace, track: int, accounts: Accounts, silent: Collecti
 
 
 def compute_stream(accounts: Accounts) -> StreamUse:
-    """Returns how a track uses the stream on which it computes, where nothing else runs."""
+    """Returns the use of the stream on which a track computes, where nothing else runs."""
     return StreamUse("compute", accounts.busy_ns, 0, 0)
 
 
 class _RepeatUse(NamedTuple):
-    """What a repeat does, times from its begin on. times: of all that sends, disjoint."""
+    """What a repeat does, with times relative to its begin."""
 
     streams: Mapping[int, tuple[int, int]]
+    """By label (ns in which at least one span runs, how much of it the track computes)."""
     times: Times
+    """The times of all that sends, disjoint."""
     comm_ns: int
+    """How long anything is sent, ns."""
     overlapped_ns: int
+    """How much of that the track computes, ns."""
 
 
 class _Walk:
-    """One track. begun, uses: when each repeat begins whose spans nothing outlasts, and what it does."""
+    """The walk over one track. repeat_starts, uses: when each closed repeat begins, and what it does."""
 
     def __init__(
         self, trace: Trace, track: int, computed: _ComputedUntil, column: Column, silent: Collection[int]
@@ -134,8 +139,8 @@ class _Walk:
         self.cache: dict[object, _RepeatUse] = {}
 
     def measure_streams(self) -> tuple[Mapping[int, tuple[int, int]], int, int]:
-        """(of each label (ns in which at least one span runs, how much of it the track computes), both of
-        what sends, whatever its label).
+        """Returns (by label (ns in which at least one span runs, how much of it the track computes), both
+        figures of all that sends, whatever its label).
         """
         lanes: dict[int, _Lane] = {}
         first = 0
@@ -170,7 +175,7 @@ class _Walk:
             lane.overlapping.append(times)
 
     def _receive(self, lanes: dict[int, _Lane]) -> None:
-        """Adds what arrives."""
+        """Adds spans that arrive from other tracks."""
         by_code = self.column.labels_by_code(self.trace, self.track)
         for code, of, span in self.trace.arrivals(self.track):
             sender_spans = self.trace.spans[of]
@@ -202,13 +207,14 @@ class _Walk:
         self.uses.append(use)
 
     def _measure_communication(self, outside: _Lane) -> tuple[int, int]:
-        """(ns in which at least one span that sends runs, how much of it the track computes). outside: what
-        sends in no repeat.
+        """Returns (ns in which at least one span that sends runs, how much of it the track computes).
+
+        outside: what sends in no repeat.
         """
         comm = merge_times(outside.all).ns + sum(use.comm_ns for use in self.uses)
         overlapping = merge_times(outside.overlapping)
         overlapped = overlapping.computed_ns(self.computed) + sum(use.overlapped_ns for use in self.uses)
-        # What holds compute runs beside no repeat.
+        # Time that lies in a repeat too was counted twice.
         for begin, over in zip(*overlapping, strict=True):
             for first, last in self._find_inside(begin, over):
                 comm -= last - first
@@ -216,7 +222,7 @@ class _Walk:
         return comm, overlapped
 
     def _find_inside(self, begin: int, over: int) -> Iterator[tuple[int, int]]:
-        """What sends in repeats between two times, as disjoint times."""
+        """Yields the times in which repeats send between two times, disjoint."""
         for index in range(max(bisect_right(self.repeat_starts, begin) - 1, 0), len(self.repeat_starts)):
             repeat_start, (start, end) = self.repeat_starts[index], self.uses[index].times
             if repeat_start >= over:
@@ -228,7 +234,7 @@ class _Walk:
 
 
 def _stream_starts(spans: Spans) -> array[int]:
-    """From when on each span has its stream: what was launched, while it waits for others too."""
+    """Returns from when on each span occupies its stream; a launched one does so while it waits, too."""
     if LAUNCHED not in spans.level:
         return spans.ready
     columns = zip(spans.level, spans.start, spans.ready, strict=True)
@@ -236,8 +242,8 @@ def _stream_starts(spans: Spans) -> array[int]:
 
 
 def mean_use(uses: Iterable[tuple[Sequence[StreamUse], int]]) -> list[tuple[StreamUse, int]]:
-    """Returns (the mean of all ranks, busy ns of the rank that is busy longest) of each stream that there is,
-    as they first come. uses: the streams of a rank, and how many ranks have these.
+    """Returns (the mean of all ranks, busy ns of the rank that is busy longest) of each stream, in the order
+    of their first appearance. uses: the streams of a rank, and how many ranks have these.
     """
     by_name: dict[str, list[tuple[StreamUse, int]]] = {}
     world = 0
@@ -252,7 +258,7 @@ def mean_use(uses: Iterable[tuple[Sequence[StreamUse], int]]) -> list[tuple[Stre
 
 
 def _mean_stream(name: str, uses: Sequence[tuple[StreamUse, int]], world: int) -> StreamUse:
-    """Of one stream. Where a rank does not say what it computes beside it, nobody knows the mean."""
+    """Returns the mean of one stream; its overlap is None where that of any rank is not known."""
     busy = sum(ranks * use.busy_ns for use, ranks in uses)
     exposed = sum(ranks * use.exposed_ns for use, ranks in uses)
     overlapped_ns = [ranks * use.overlapped_ns for use, ranks in uses if use.overlapped_ns is not None]

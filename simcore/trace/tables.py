@@ -1,6 +1,6 @@
 """Tables of a trace: what the spans of each label of a column take of the step, whatever the labels are.
 
-A figure of a line is a field of `Use`; lines of rows, operations and names all have it (`layers.py`).
+A figure of a line is a field of `LineTimes`; lines of rows, operations and names all have it (`layers.py`).
 """
 
 from __future__ import annotations
@@ -24,20 +24,22 @@ _MORE_THAN_ANY = 1 << 62
 
 
 class LineTimes(Struct, frozen=True, gc=False):
-    """What a line of a table takes, ns. compute_ns, exposed_ns: on the track where the two together are most.
-    critical_ns: of the critical path. slack_ns: the least, None of what takes no part in the step. Both are
-    None while the path is not known.
-    """
+    """The times of a line of a table."""
 
     compute_ns: int
+    """Compute on the track where compute and exposed communication together are most, ns."""
     exposed_ns: int
+    """Exposed communication on that track, ns."""
     critical_ns: int | None = None
+    """Its time on the critical path, ns; None while the path is not known."""
     slack_ns: int | None = None
+    """Its least slack, ns; None of what takes no part in the step, and while the path is not known."""
 
 
 class SpentByLabel:
-    """What each label takes of the step of one track, ns by label of those that take any, found when it is
-    asked for. accounts: of that track.
+    """The time of each label in the step of one track, ns by label of those with any, computed on demand.
+
+    accounts: of that track.
     """
 
     def __init__(self, trace: Trace, track: int, accounts: Accounts, column: Column) -> None:
@@ -54,7 +56,7 @@ class SpentByLabel:
         return self._sums(range(self._accounts.of.first_exposed, self._accounts.of.first_other))
 
     def sum_busy(self) -> tuple[list[int], list[int]]:
-        """(compute, communication that compute waits for) of every label, in one walk over all segments."""
+        """Returns (compute, exposed communication) of every label, in one walk over all segments."""
         accounts, labels = self._accounts, self._column.labels_by_code(self._trace, self._track)
         of, count = accounts.of, len(self._column.labels) + 1
         compute, exposed, others = [0] * count, [0] * count, [0] * count
@@ -67,7 +69,7 @@ class SpentByLabel:
 
     @cached_property
     def own(self) -> Mapping[int, int]:
-        """Both, and what the host does: all but waiting."""
+        """Compute, exposed communication and the host: everything except waiting."""
         own = Counter(self.compute)
         own.update(self.exposed)
         own.update(self._sums(self._find_accounts("host")))
@@ -82,13 +84,13 @@ class SpentByLabel:
         return [index for index, name in enumerate(self._accounts.of.all) if name in names]
 
     def _sums(self, account_ids: Sequence[int]) -> Mapping[int, int]:
-        """What each label takes in some accounts, ns."""
+        """Returns the time of each label in some accounts, ns."""
         accounts, labels = self._accounts, self._column.labels_by_code(self._trace, self._track)
         is_counted = bytearray(256)
         for account_id in account_ids:
             is_counted[account_id] = 1
         flags = accounts.account.translate(is_counted)
-        # NONE is the last place: a list takes half the time of a dict.
+        # NONE is the last index: a list takes half the time of a dict.
         sums = [0] * (len(self._column.labels) + 1)
         lengths = compress(accounts.lengths, flags)
         for label, ns in zip(map(labels.__getitem__, compress(accounts.op, flags)), lengths, strict=True):
@@ -97,7 +99,7 @@ class SpentByLabel:
 
 
 def labels_by_first_use(trace: Trace, accounts: Sequence[Accounts], column: Column) -> list[int]:
-    """Returns the labels that take time of any track but idle, in the order in which they first do."""
+    """Returns the labels with time on any track other than idle, in the order of their first appearance."""
     labels: dict[int, None] = {}
     for track, of_track in enumerate(accounts):
         is_idle = of_track.of.all.index("idle")
@@ -110,15 +112,18 @@ def labels_by_first_use(trace: Trace, accounts: Sequence[Accounts], column: Colu
 
 
 class LabelSpans(NamedTuple):
-    """Spans of one label. spans: how many; own_ns: without waiting. track, span: where the longest is, the
-    first of equal ones.
-    """
+    """The spans of one label."""
 
     spans: int
+    """How many there are."""
     own_ns: int
+    """How long they take without waiting, ns."""
     waits_ns: int
+    """How long they wait, ns."""
     track: int
+    """The track of the longest, the first of equal ones."""
     span: int
+    """The longest span there."""
 
 
 def count_track_spans(trace: Trace, track: int, column: Column) -> dict[int, LabelSpans]:
@@ -165,8 +170,9 @@ def count_spans(trace: Trace, column: Column) -> dict[int, LabelSpans]:
 
 
 def _least_slacks(columns: Iterable[tuple[Sequence[int], Sequence[int]]], of: Column) -> list[int | None]:
-    """The least slack of each label, ns, of what lies in it too; None of one without any. columns: the labels
-    of spans, and the slacks of these.
+    """Returns the least slack of each label and of the labels in it, ns; None of a label without any.
+
+    columns: (labels of spans, slacks of the same spans).
     """
     least = [_MORE_THAN_ANY] * (len(of.labels) + 1)
     for labels, slack in columns:
@@ -182,10 +188,10 @@ def _least_slacks(columns: Iterable[tuple[Sequence[int], Sequence[int]]], of: Co
 
 
 class Table:
-    """The lines of a column's labels: each figure is found when it is first asked for.
+    """The lines of a column's labels: each figure is computed on first use.
 
-    path, slacks: those of the run, asked for once; slacks of each span of each track, None where there are
-    none.
+    path, slacks: return those of the run, each called once; slacks of each span of each track, None where
+    there are none.
     """
 
     def __init__(
@@ -201,12 +207,12 @@ class Table:
 
     @property
     def labels(self) -> Sequence[object]:
-        """What its lines are of."""
+        """The labels of its lines."""
         return self.column.labels
 
     @cached_property
     def spent(self) -> list[SpentByLabel]:
-        """What each label takes of each track, by its accounts."""
+        """The time of each label on each track, by its accounts."""
         trace = self.trace
         return trace.map_tracks(lambda track: SpentByLabel(trace, track, self.accounts[track], self.column))
 
@@ -217,7 +223,7 @@ class Table:
         """
         count = len(self.labels)
         compute, exposed = array("q", bytes(8 * count)), array("q", bytes(8 * count))
-        # Tracks that are alike share theirs.
+        # Equal tracks share theirs.
         for one in {id(one): one for one in self.spent}.values():
             track_sums = one.sum_busy()
             more = map(gt, map(add, *track_sums), map(add, compute, exposed))
@@ -227,7 +233,7 @@ class Table:
 
     @cached_property
     def critical_by_track(self) -> list[dict[int, int]]:
-        """What the critical path has of each label on each track, ns; idle time is of none."""
+        """The time of each label on the critical path by track, ns; without idle time."""
         labels = self.column.of
         sums: list[dict[int, int]] = [{} for _ in labels]
         for track, span, ns in self._path():
@@ -238,7 +244,7 @@ class Table:
 
     @cached_property
     def slack_by_track(self) -> list[dict[int, int]] | None:
-        """The least slack of each label on each track, ns, of what lies in it too."""
+        """The least slack of each label and of the labels in it by track, ns."""
         slacks = self._slacks()
         if slacks is None:
             return None
@@ -249,7 +255,7 @@ class Table:
 
     @cached_property
     def critical_ns(self) -> list[int]:
-        """What the critical path has of each label, ns."""
+        """The time of each label on the critical path, ns."""
         labels, total = self.column.of, [0] * (len(self.labels) + 1)
         for track, span, ns in self._path():
             total[NONE if span == NONE else labels[track][span]] += ns
@@ -257,22 +263,22 @@ class Table:
 
     @cached_property
     def slack_ns(self) -> list[int | None] | None:
-        """The least slack of each label, ns: None of one without any, and as a whole where there is none."""
+        """The least slack of each label, ns: None of one without any, and for all where there is no slack."""
         slacks = self._slacks()
         if slacks is None:
             return None
         columns = zip(self.column.of, slacks, strict=True)
-        # Ranks of a class that are shown alone share both.
+        # Ranks of one class that are shown separately share both columns.
         unlike = {(id(labels), id(slack)): (labels, slack) for labels, slack in columns}
         return _least_slacks(unlike.values(), self.column)
 
     @property
     def path_known(self) -> bool:
-        """Whether the figures of the critical path are there without a wait."""
+        """Whether the figures of the critical path are computed already."""
         return is_cached(self, "critical_ns", "slack_ns")
 
     def use(self, labels: Sequence[int]) -> LineTimes:
-        """What some labels take together."""
+        """Returns the times of some labels together."""
         slack = () if self.slack_ns is None else map(self.slack_ns.__getitem__, labels)
         return LineTimes(
             sum(map(self.most_by_label[0].__getitem__, labels)),

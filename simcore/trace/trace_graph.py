@@ -1,8 +1,8 @@
 """The graph of a trace: what its nodes stand for, slack, and passes with other durations.
 
-It is made when something that stands on it is asked for: the critical path, slack, what-if by a pass. Nodes
-are what ends (`simcore.trace.graph`); a span is one node or several, and of a collective several tracks have
-one.
+It is built when something that needs it is requested: the critical path, slack, what-if by a pass. Nodes are
+what ends (`simcore.trace.graph`); a span is one node or several, and several tracks share one of a
+collective.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from simcore.records import NamedTuple, Struct
 from simcore.trace.graph import BEFORE, BUSY, JOINS, Cause, Graph
 from simcore.trace.spans import NONE
 
-# Gives, of (track, span, other track), the span that the same collective is on the other track.
+# Returns, for (track, span, other track), the span of the other track that is the same collective.
 FindMemberSpan = Callable[[int, int, int], int]
 
 
@@ -32,46 +32,55 @@ class Neighbours(NamedTuple):
 
 
 class TraceGraph(Struct, dict=True):
-    """A graph, and of what its nodes and durations are a part.
-
-    ends: of each node, ns. last: of each track the node at which it is over. ranks: of each track the first
-    rank that it stands for. nodes: of each track and span the node with which it ends, NONE without one.
-    row_of: of each duration the span that it is a part of, counted over all tracks, NONE where time passes by
-    itself.
-    taken: gives what the durations were, as of `Graph.flat`; None where what comes first depends on times, so
-    that there is no slack. sent: (node, track, span) of messages whose slack their send has, too.
-    rank_of: of (cause, track, span, rank) that waited for it, which rank of its class the cause is of.
-    shown: of (track, rank) the track of the trace that it is, where the graph is that of a trace with equal
-    ranks folded.
-    launched: of (node, track) whether it is a collective that the track has launched beside what it does, so
-    that whoever came last was late for it. is_one: whether two spans of a track that follow each
-    other on the critical path are one segment there. hides_instants: whether it is told what is before that
-    which takes no time.
-    """
+    """A graph, with the spans of the trace that its nodes and durations are parts of."""
 
     graph: Graph
+    """The graph."""
     ends: Sequence[int]
+    """When each node ends, ns."""
     step_ns: int
+    """The step time, ns."""
     last_nodes: Sequence[int]
+    """The node at which each track is over."""
     ranks: Sequence[int]
+    """The first rank that each track stands for."""
     nodes: Sequence[Sequence[int]]
+    """By track and span the node with which the span ends, NONE without one."""
     row_of: Sequence[int]
+    """By duration the span that it is a part of, counted over all tracks; NONE where time passes by itself.
+    """
     find_member_span: FindMemberSpan
+    """Returns the span of another member of a collective."""
     make_durations: Callable[[], array[int]] | None
+    """Returns the durations, as of `Graph.flatten`; None where the order depends on times, so that there is
+    no slack.
+    """
     message_sends: Sequence[tuple[int, int, int]] = ()
+    """(node, track, span) of messages whose slack also limits that of their send."""
     rank_of: Callable[[Cause, int, int, int], int] | None = None
+    """Returns, for (cause, track, span, rank) that waited, the rank of its class that the cause is of."""
     shown_track: Callable[[int, int], int] | None = None
+    """Returns, for (track, rank), the track of the trace, where the graph is that of a trace with equal ranks
+    folded.
+    """
     is_launched: Callable[[int, int], bool] | None = None
+    """Whether, for (node, track), it is a collective that the track launched to overlap other work, so that
+    whoever came last was late for it.
+    """
     is_one_segment: Callable[[int, int, int], bool] | None = None
+    """Whether, for (track, span, span), two spans in a row on the critical path are one segment."""
     hides_instants: bool = False
+    """Whether a cause that takes no time is replaced by what came before it."""
 
     @cached_property
     def first_rows(self) -> list[int]:
-        """Of each track how many spans come before its own."""
+        """How many spans come before those of each track."""
         return first_rows(map(len, self.nodes))
 
     def span_at(self, node: int, track: int) -> int:
-        """The span of a track that a node, not a join, is a part of; NONE where time passes by itself."""
+        """Returns the span of a track that a node, not a join, is a part of; NONE where time passes by
+        itself.
+        """
         row = self.row_of[self.graph.duration[node - 1]]
         if row == NONE:
             return NONE
@@ -83,30 +92,30 @@ class TraceGraph(Struct, dict=True):
 
     @cached_property
     def durations(self) -> array[int]:
-        """What the durations were, as of `Graph.flat`. Raises ValueError where times decide what is first."""
+        """The durations, as of `Graph.flatten`. Raises ValueError where the order depends on times."""
         if self.make_durations is None:
             raise ValueError("no slack where collectives queue by priority")
         return self.make_durations()
 
     def rank_behind(self, cause: Cause, track: int, span: int, rank: int) -> int:
-        """The rank that a cause is of, for which a span of `rank` waited."""
+        """Returns the rank of a cause for which a span of `rank` waited."""
         if self.rank_of is None:
             return self.ranks[self.graph.track_of(cause)]
         return self.rank_of(cause, track, span, rank)
 
     def is_late(self, of: Neighbours) -> bool:
-        """Whether it began because another member of its collective came last."""
+        """Returns whether a node began because another member of its collective came last."""
         if of.cause is None or of.cause.track != of.track:
             return of.cause is not None
         return self.is_launched is not None and of.cause.why != BUSY and self.is_launched(of.node, of.track)
 
     def span_of_cause(self, cause: Cause) -> tuple[int, int]:
-        """(track, span) of a cause, on the track that waited where it is on that."""
+        """Returns (track, span) of a cause, on the track that waited if the cause is on that one."""
         track = self.graph.track_of(cause)
         return track, self.span_at(cause.node, track)
 
     def skip_instants(self, of: Neighbours) -> Neighbours:
-        """The same, or of what takes no time the node that is before it."""
+        """Returns the same neighbours; a cause that takes no time is replaced by what came before it."""
         while of.cause is not None and self._is_instant(of.cause.node):
             if of.cause.why not in (BEFORE, JOINS) or self.is_late(of):
                 break
@@ -119,20 +128,20 @@ class TraceGraph(Struct, dict=True):
 
     @property
     def last_track(self) -> int:
-        """The first track that is over last."""
+        """The first track of those that are over last."""
         over = [self.ends[node] for node in self.last_nodes]
         return over.index(max(over))
 
     # -- passes ----------------------------------------------------------------------
 
     def compute_step_ns(self, durations: array[int], cancelled: Callable[[], bool] = never_cancelled) -> int:
-        """The step time with other durations, ns. Raises `Cancelled`."""
+        """Returns the step time with other durations, ns. Raises `Cancelled`."""
         ends = self.graph.ends(durations, cancelled)
         return max(ends[node] for node in self.last_nodes)
 
 
 def first_rows(lengths: Iterable[int]) -> list[int]:
-    """Of columns behind each other the place of the first entry of each, and of what would come next."""
+    """Returns the index of the first entry of each of consecutive columns, and of the entry behind all."""
     first = [0]
     for length in lengths:
         first.append(first[-1] + length)
@@ -140,7 +149,7 @@ def first_rows(lengths: Iterable[int]) -> list[int]:
 
 
 def scale_durations(durations: array[int], duration_ids: Iterable[int], factor: float) -> array[int]:
-    """A copy of durations with a factor on those of the chosen numbers, rounded half to even."""
+    """Returns a copy of durations with a factor on those with some indices, rounded half to even."""
     times = durations[:]
     cache: dict[int, int] = {}
     for duration_id in duration_ids:
@@ -152,17 +161,17 @@ def scale_durations(durations: array[int], duration_ids: Iterable[int], factor: 
 
 
 def compute_slack(of: TraceGraph, cancelled: Callable[[], bool] = never_cancelled) -> list[array[int]]:
-    """By track and span, how much later it may end before the step is longer, ns. Raises `Cancelled`.
+    """Returns by track and span how much later it may end before the step is longer, ns. Raises `Cancelled`.
 
-    Durations and order are frozen, a collective is later for all its members. A track stands for many ranks:
-    the slack is that of a span on one of them, and on all of them alike, as no chain of waits meets the same
-    span of two ranks of a class, which run at the same time. Raises ValueError where there is none.
+    Durations and order are frozen; a collective is later for all its members. A track stands for many ranks:
+    the slack is that of the span on one of them, and on all of them at once, as no chain of waits meets the
+    same span of two ranks of a class, which run at the same time. Raises ValueError where there is no slack.
     """
     step_ns = max(of.ends[node] for node in of.last_nodes)
     latest = of.graph.latest(of.durations, step_ns, cancelled)
-    # What has not run, NONE, has no node: it is the last entry.
+    # NONE, of what has not run, indexes the last entry.
     slack_ns = [*map(sub, latest, of.ends), 0]
-    # By lists: an array that is made of an iterator grows by each element.
+    # By lists: an array that is made from an iterator grows with each element.
     slacks = [array("q", [*map(slack_ns.__getitem__, nodes)]) for nodes in of.nodes]
     for node, track, span in of.message_sends:
         slacks[track][span] = min(slacks[track][span], slack_ns[node])

@@ -1,4 +1,4 @@
-"""The tracks of a run, whatever it came from, the passes on them, and the accounts under one name each."""
+"""The tracks of a run, the passes on them, and the accounts that all kinds of runs share."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from simcore.records import NamedTuple
 
 
 class Track(NamedTuple):
-    """Ranks of a run that are one line of it. number: their rank class, or place among a trace's ranks.
-
-    stage: None where it is not known. place: (stage, dp, tp) of a measured rank whose degrees are known.
-    """
+    """Ranks of a run that share one time line."""
 
     track_id: int
+    """Their rank class, or their index among the ranks of a trace."""
     stage: int | None
+    """The stage, None where it is not known."""
     ranks: RankSet
+    """The ranks."""
     position: tuple[int, int, int] | None = None
+    """(stage, dp, tp) of a measured rank whose degrees are known."""
 
     @property
     def first_rank(self) -> int:
@@ -26,28 +27,33 @@ class Track(NamedTuple):
 
 
 class TimedPass(NamedTuple):
-    """A pass of one rank, ns of the step. part: how many of the same micro-batch came before, from 0."""
+    """A pass of one rank."""
 
     direction: str
+    """Forward or backward."""
     microbatch: int
+    """Its micro-batch."""
     part: int
+    """How many passes of the same micro-batch came before, from 0."""
     start_ns: int
+    """When it begins, ns of the step."""
     end_ns: int
+    """When it ends, ns of the step."""
 
     @property
     def ns(self) -> int:
-        """How long it takes, blocking communication included."""
+        """How long it takes, blocking communication included, ns."""
         return self.end_ns - self.start_ns
 
 
 def ranks_of(tracks: Sequence[Track], track_id: int) -> RankSet:
-    """The ranks of the track with a number."""
+    """Returns the ranks of the track with an id."""
     return next(track.ranks for track in tracks if track.track_id == track_id)
 
 
 def find_whole_stages(stages: Sequence[int | None], track_ids: Collection[int]) -> RankSet | None:
-    """The stages that the tracks with these numbers are, all ranks of each; None where some are missing, or
-    nobody knows them. stages: of each track, by its number.
+    """Returns the stages that the tracks with these ids form, all ranks of each; None where some ranks are
+    missing, or a stage is not known. stages: of each track, by its id.
     """
     stage_set = {stages[track_id] for track_id in track_ids}
     missing = any(stage in stage_set and track_id not in track_ids for track_id, stage in enumerate(stages))
@@ -59,30 +65,30 @@ def find_whole_stages(stages: Sequence[int | None], track_ids: Collection[int]) 
 
 
 def sort_tracks(tracks: Sequence[Track]) -> tuple[Track, ...]:
-    """Tracks by stage, those without one first, and then by rank."""
+    """Returns the tracks by stage, those without one first, and then by rank."""
     return tuple(
         sorted(tracks, key=lambda track: (-1 if track.stage is None else track.stage, track.first_rank))
     )
 
 
-# What a trace cannot tell apart is one account: input and weight gradient and what is recomputed run inside
-# its backward steps. `embedding`, `position` and `host` are a trace's alone, `kernel` (compute of which
-# nothing tells what it is for) and `copy` a profiler's.
+# One account for what a trace cannot tell apart: input gradient, weight gradient and recomputation run inside
+# its backward steps. Only traces have `embedding`, `position` and `host`; only profiler traces have `kernel`
+# (compute whose purpose is not known) and `copy`.
 COMMON_ACCOUNTS = (
     "forward", "backward", "optimizer", "exposed tp", "exposed dp", "exposed ep", "exposed expert dp",
     "exposed pp", "exposed embedding", "exposed position", "exposed comm", "wait", "bubble", "host", "idle",
     "kernel", "exposed copy",
 )  # fmt: skip
-# Accounts of few simulated runs: left out where they have no time.
+# Accounts that few simulated runs have: left out where they have no time.
 RARE_ACCOUNTS = ("exposed dp_shard", "exposed dp_replicate", "exposed offload")
-# Accounts that are left out where no run is a profiler's.
+# Accounts that are left out where no run comes from a profiler.
 PROFILE_ACCOUNTS = ("kernel", "exposed copy")
-# Places in ALIKE of what a rank computes.
+# The indices in COMMON_ACCOUNTS of what a rank computes.
 COMPUTE = tuple(COMMON_ACCOUNTS.index(name) for name in ("forward", "backward", "optimizer", "kernel"))
 
 
 def to_common_accounts(total_ns: Sequence[int], table: Sequence[int]) -> list[int]:
-    """ns by ALIKE of what an account of a run has. table: `alike` of `AccountNames`. The sum is the same."""
+    """Returns ns by common account; the sum stays the same. table: `AccountNames.common_indices`."""
     sums = [0] * len(COMMON_ACCOUNTS)
     for index, ns in zip(table, total_ns, strict=True):
         sums[index] += ns
@@ -90,12 +96,12 @@ def to_common_accounts(total_ns: Sequence[int], table: Sequence[int]) -> list[in
 
 
 def busy_ns(common_ns: Sequence[int]) -> int:
-    """What is computed, of ns by ALIKE."""
+    """Returns the compute of ns by common account."""
     return sum(common_ns[account] for account in COMPUTE)
 
 
 def mean_ns(sums: Sequence[int], count: int) -> list[int]:
-    """Each sum over `count`, in whole ns, so that the means sum to the whole's mean to the nanosecond."""
+    """Returns each sum over `count`, in whole ns, so that the means add up to the mean of the total exactly."""
     means: list[int] = []
     reached = distributed = 0
     for ns in sums:

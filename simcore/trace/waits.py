@@ -1,8 +1,8 @@
 """Where tracks wait, and for whom, by their accounts.
 
-Who waits for whom is asked in two ways. By sums: in all collectives of a group its members wait for the one
-that waits least; so it is asked where each collective has another last member by chance alone, as under
-jitter. By the last member of each, it is asked where what happened was measured: `replay/late.py`.
+There are two ways to find who waits for whom. By sums: in all collectives of a group its members wait for the
+one that waits least; this is used where chance decides which member of a collective is last, as under jitter.
+By the last member of each collective: this is used where times were measured (`replay/late.py`).
 """
 
 from __future__ import annotations
@@ -16,29 +16,36 @@ from simcore.units import differences
 
 
 class Stretch(NamedTuple):
-    """A time of a track in one account, ns. code: what runs or is waited for."""
+    """A stretch of a track in one account."""
 
     track: int
+    """The track."""
     start: int
+    """When it begins, ns."""
     end: int
+    """When it ends, ns."""
     code: int
+    """The code of what runs or is waited for."""
 
     @property
     def ns(self) -> int:
-        """How long it is."""
+        """How long it is, ns."""
         return self.end - self.start
 
 
 class GroupWait(NamedTuple):
-    """Track `early` waits `ns` in a step in collectives of a group for `late`, the member that waits least,
-    the first of those that wait equally little, which are `all_late`.
-    """
+    """A track that waits in collectives of a group."""
 
     early: int
+    """The track that waits."""
     late: int
+    """The first of the members that wait least, for which it waits."""
     group: int
+    """The group."""
     ns: int
+    """How long it waits in a step, ns."""
     all_late: tuple[int, ...]
+    """All members that wait least."""
 
 
 def waits_by_sums(
@@ -46,9 +53,10 @@ def waits_by_sums(
     group_of: Callable[[int, int], int],
     members_of: Callable[[int], Sequence[int]],
 ) -> list[GroupWait]:
-    """Returns who waits for whom, the longest wait first; ties in the order of the tracks.
+    """Returns who waits for whom, the longest wait first, equal ones in the order of the tracks.
 
-    group_of: of a track and what it waits for the group that meets there. members_of: the tracks of a group.
+    group_of: returns the group that meets in what a track waits for, from (track, code). members_of: returns
+    the tracks of a group.
     """
     waited: dict[tuple[int, int], int] = {}
     for track, own in enumerate(accounts):
@@ -66,9 +74,7 @@ def waits_by_sums(
 
 
 def find_longest(accounts: Sequence[Accounts], account_ids: Collection[int]) -> list[Stretch]:
-    """Returns the longest segments of some accounts, all of equal ones, by track and time. chosen: indices of
-    accounts.
-    """
+    """Returns the longest segments of some accounts, all of equal ones, by track and time."""
     stretches: list[Stretch] = []
     for track, own in enumerate(accounts):
         flags = own.account.translate(_make_flags(account_ids))
@@ -82,12 +88,12 @@ def find_longest(accounts: Sequence[Accounts], account_ids: Collection[int]) -> 
 
 
 def _lengths(accounts: Accounts, account_ids: Collection[int]) -> Iterator[tuple[int, int]]:
-    """(code, ns) of each segment of some accounts."""
+    """Yields (code, ns) of each segment of some accounts."""
     flags = accounts.account.translate(_make_flags(account_ids))
     lengths = differences(accounts.edge[1:], accounts.edge[:-1])
     return zip(compress(accounts.op, flags), compress(lengths, flags), strict=True)
 
 
 def _make_flags(account_ids: Collection[int]) -> bytes:
-    """A table for `translate`: 1 for these."""
+    """Returns a table for `translate`: 1 for these accounts."""
     return bytes(account_id in account_ids for account_id in range(256))

@@ -1,5 +1,5 @@
-"""The worst places of a run, each with its figure and where it is: one rule a function, in a table, whatever
-the run came from. A rule finds nothing in a run that has nothing of what it is about.
+"""The worst findings of a run, each with its figure and where it is: one rule is one function in a table,
+whatever the run came from. A rule finds nothing in a run that does not have its subject.
 """
 
 from __future__ import annotations
@@ -27,56 +27,68 @@ if TYPE_CHECKING:
     from simcore.trace.layers import LayerUse
     from simcore.trace.run import Run
 
-# Cells of a name.
+# The width of a name, cells.
 NAME = 32
-# A file's placeholder of 1 ns is no compute: what is less than 1 / 1000.
+# A file's placeholder of 1 ns is no compute: a part below 1 / 1000 does not count.
 _LEAST_PART = 1000
-# A start within 1 / 1000 of the step is the start.
+# A start in the first 1 / 1000 of the step is called the start.
 _AT_THE_START = 1000
 
 
 class LateRank(NamedTuple):
-    """A rank that comes last to `last` of its `of` collectives, at most `ns` after the next one."""
+    """A rank that often comes last to its collectives."""
 
     rank: int
+    """The rank."""
     late_count: int
+    """How many collectives it comes last to."""
     collectives: int
+    """How many collectives it has."""
     ns: int
+    """The most that it comes after the next one, ns."""
 
 
 class Operation(NamedTuple):
-    """An operation of a rank, as it is called in words, and when it runs, ns."""
+    """An operation of a rank."""
 
     name: str
+    """Its name in words."""
     start: int
+    """When it begins, ns."""
     end: int
+    """When it ends, ns."""
 
 
 class Contexts(NamedTuple):
-    """What only some runs have, and rules ask for. Tracks and what runs on them are given by number.
-
-    late: the rank that comes last to most collectives. last: when that begins which ends last on a track;
-    None where it is the last segment of its accounts. wait: who waits longest in all, and for whom. called:
-    what the accounts of a rank name by a code, in words; None where tracks are classes of ranks. operation:
-    one of a track, by its label in the column `op`. rows: those of a workload, equal ones together; seen:
-    where some rows are seen best. sent: the longest that goes over a port. node: the name of a span that is a
-    node of an execution trace.
-    """
+    """What only some runs have, and rules need. Tracks and what runs on them are given by id."""
 
     late_rank: LateRank | None = None
+    """The rank that comes last to most collectives."""
     find_last_start: Callable[[int], int] | None = None
+    """Returns when the work begins that ends last on a track, ns; None where it is the last segment of its
+    accounts.
+    """
     longest_wait: WaitFor | None = None
+    """Who waits longest in total, and for whom."""
     describe_code: Callable[[int, int], str] | None = None
+    """Returns what a code in the accounts of a rank stands for, in words; None where tracks are classes of
+    ranks.
+    """
     operation: Callable[[int, int], Operation] | None = None
+    """Returns an operation of a track, by its label in the column `op`."""
     rows: Sequence[LayerUse] = ()
+    """The rows of a workload, equal ones together."""
     find_rows: Callable[[Collection[int]], TrackInterval | None] = lambda rows: None
+    """Returns where some rows are best seen."""
     find_sent: Callable[[PortUse], TrackInterval | None] = lambda port: None
+    """Returns where the longest span that goes over a port is."""
     describe_node: Callable[[int, int], str] | None = None
+    """Returns the name of a span that is a node of an execution trace."""
 
 
 def find_worst_findings(run: Run, has: Contexts) -> list[Finding]:
-    """Returns who comes late and who ends last; the longest nodes; the longest wait and bubble; what takes
-    most of the step, what is exposed longest; the longest idle time, the busiest link; as far as there are.
+    """Returns what all rules find: who comes late and who ends last, the longest nodes, wait and bubble, what
+    takes most of the step, what is exposed longest, the longest idle time, the busiest link.
     """
     return [finding for rule in _RULES for finding in rule(run, has)] if run.step_time_ns else []
 
@@ -85,17 +97,17 @@ def find_worst_findings(run: Run, has: Contexts) -> list[Finding]:
 
 
 def _time_text(run: Run, ns: int) -> str:
-    """`3.077 s (79.8 %)`: what takes `ns`, with its share of the step."""
+    """Returns `3.077 s (79.8 %)`: a time with its share of the step."""
     return f"{duration(ns)} ({percent(ns, run.step_time_ns)} %)"
 
 
 def _ranks_text(run: Run, ranks: RankSet) -> str:
-    """`all ranks`, `rank 3` or `ranks 0-63`; a recording need not have all ranks."""
+    """Returns `all ranks`, `rank 3` or `ranks 0-63`; a recording need not have all ranks."""
     return ranks.of_world(0 if run.recording else sum(len(track.ranks) for track in run.tracks))
 
 
 def _who_text(run: Run, track_ids: Collection[int]) -> str:
-    """`all ranks`, `stages 1-14 alike` or `ranks 0-63`: those of some tracks."""
+    """Returns `all ranks`, `stages 1-14 alike` or `ranks 0-63` for some tracks."""
     blocks = (block for track in run.tracks if track.track_id in track_ids for block in track.ranks.blocks)
     ranks = _ranks_text(run, RankSet.merge_blocks(blocks))
     return ranks if run.recording or ranks == "all ranks" else same_stages_text(run, track_ids) or ranks
@@ -115,14 +127,14 @@ def _find_stages(run: Run, track_ids: Collection[int]) -> RankSet | None:
 
 
 def _find_accounts(run: Run, name: str) -> Sequence[int]:
-    """The accounts of exposed communication, or the one of another name."""
+    """Returns the accounts of exposed communication, or the one of another name."""
     of = run.trace.categories
     return range(of.first_exposed, of.first_other) if name == "exposed" else (of.all.index(name),)
 
 
 def _find_longest_stretch(run: Run, has: Contexts, kind: str, words: str) -> Iterator[Finding]:
-    """The longest time at a stretch that a rank has in some accounts. words: with places for what it takes,
-    for the rank, and for what it does.
+    """Yields the longest time without a break that a rank has in some accounts. words: a format with places
+    for the time, for the rank, and for what it does.
     """
     if has.describe_code is not None:
         for track, start, end, code in find_longest(run.accounts, _find_accounts(run, kind))[:1]:
@@ -133,7 +145,7 @@ def _find_longest_stretch(run: Run, has: Contexts, kind: str, words: str) -> Ite
 
 
 def _most_rows(rows: Sequence[LayerUse], ns_of: Callable[[LayerUse], int]) -> tuple[list[LayerUse], int]:
-    """The rows of the name that has most of a figure, the first of equal ones; and how much, ns."""
+    """Returns the rows of the name with the largest sum of a figure, the first of equal ones; and that, ns."""
     lines = [(line.title, line) for line in rows]
     sums: dict[str, int] = {}
     for title, line in lines:
@@ -146,7 +158,7 @@ def _most_rows(rows: Sequence[LayerUse], ns_of: Callable[[LayerUse], int]) -> tu
 
 
 def _find_late_rank(run: Run, has: Contexts) -> Iterator[Finding]:
-    """The rank that comes last to most collectives."""
+    """Yields the rank that comes last to most collectives."""
     if has.late_rank is not None:
         rank, last, of, ns = has.late_rank
         track_id = next(track.track_id for track in run.tracks if rank in track.ranks)
@@ -155,7 +167,7 @@ def _find_late_rank(run: Run, has: Contexts) -> Iterator[Finding]:
 
 
 def _find_last_end(run: Run, has: Contexts) -> Iterator[Finding]:
-    """The ranks that end last."""
+    """Yields the ranks that end last."""
     ends = run.figures.ends
     end = max(ends)
     track_id = ends.index(end)
@@ -166,7 +178,7 @@ def _find_last_end(run: Run, has: Contexts) -> Iterator[Finding]:
 
 
 def _find_longest_wait(run: Run, has: Contexts) -> Iterator[Finding]:
-    """Who waits longest in all for a slower member, or at a stretch."""
+    """Yields who waits longest for a slower member, in total or without a break."""
     yield from _find_longest_stretch(run, has, "wait", "{} at a stretch: {} in {}")
     if has.longest_wait is not None:
         early, late, ns = has.longest_wait.early, has.longest_wait.late, has.longest_wait.ns
@@ -178,7 +190,7 @@ def _find_longest_wait(run: Run, has: Contexts) -> Iterator[Finding]:
 
 
 def _find_longest_bubble(run: Run, has: Contexts) -> Iterator[Finding]:
-    """The longest bubble at a stretch; of classes of ranks also who has one as long, or when it begins."""
+    """Yields the longest bubble without a break; of rank classes also which of them have one as long."""
     yield from _find_longest_stretch(run, has, "bubble", "{} at a stretch: {} in {}")
     stretches = find_longest(run.accounts, _find_accounts(run, "bubble")) if has.rows else []
     if stretches:
@@ -197,11 +209,11 @@ def _find_longest_bubble(run: Run, has: Contexts) -> Iterator[Finding]:
 
 
 def _find_costliest_layer(run: Run, has: Contexts) -> Iterator[Finding]:
-    """The layer that takes most of the step: compute and exposed communication together."""
+    """Yields the layer that takes most of the step: compute and exposed communication together."""
     lines, ns = _most_rows(has.rows, attrgetter("cost_ns"))
     interval = has.find_rows({row for line in lines for row in line.rows}) if ns else None
     if interval is not None:
-        # A sentence names the layer that computes most: with its communication it may be another one.
+        # A sentence names the layer that computes most: with communication it may be another one.
         computed = sum(line.use.compute_ns for line in lines)
         what = " with communication" if _LEAST_PART * computed >= ns else " of communication"
         words = f"{_time_text(run, ns)}{'' if computed == ns else what}: {printable(lines[0].title, NAME)}"
@@ -209,7 +221,7 @@ def _find_costliest_layer(run: Run, has: Contexts) -> Iterator[Finding]:
 
 
 def _find_longest_operation(run: Run, has: Contexts) -> Iterator[Finding]:
-    """The operation that computes longest, communication and waiting left out; the first of equal ones."""
+    """Yields the operation that computes longest, without communication and waiting; the first of equal ones."""
     if has.operation is None:
         return
     trace, column = run.trace, run.trace.column("op")
@@ -225,7 +237,7 @@ def _find_longest_operation(run: Run, has: Contexts) -> Iterator[Finding]:
 
 
 def _find_most_exposed(run: Run, has: Contexts) -> Iterator[Finding]:
-    """The layer whose collectives are exposed longest, or the longest communication at a stretch."""
+    """Yields the layer whose collectives are exposed longest, or the longest communication without a break."""
     yield from _find_longest_stretch(run, has, "exposed", "{} of {}: {}")
     lines, ns = _most_rows(has.rows, lambda line: line.use.exposed_ns)
     if not ns:
@@ -247,7 +259,8 @@ def _find_most_exposed(run: Run, has: Contexts) -> Iterator[Finding]:
 
 
 def _find_longest_idle(run: Run, has: Contexts) -> Iterator[Finding]:
-    """The longest time that a rank is idle: a host gap, or before its first operation or behind its last.
+    """Yields the longest time that a rank is idle: a host gap, or the time before its first operation or
+    behind its last one.
 
     Stretches that touch are one, as on the timeline: a step may begin within such a time.
     """
@@ -267,21 +280,22 @@ def _find_longest_idle(run: Run, has: Contexts) -> Iterator[Finding]:
 
 
 def find_busiest_link(run: Run, has: Contexts) -> Iterator[Finding]:
-    """Yields the port that is busy longest, where the longest that goes over it is."""
+    """Yields the port that is busy longest, at the longest span that goes over it."""
     port = run.network.busiest_port
     interval = None if port is None else has.find_sent(port)
     if port is not None and interval is not None:
         who = _who_text(run, port.equal_classes).removesuffix(" alike")
         slowed = f", slowed to {port.factor:g}" if port.factor != 1 else ""
-        # By its number alone nobody knows which network it is.
+        # The index alone does not say which network it is.
         dim = f"dim {port.index} ({run.network.dims[port.index].bandwidth_text().partition(' (')[0]})"
-        # Of another kind than the other places: a port that is busy holds nobody up by itself.
+        # `busy` marks another kind of figure than the other findings have: a busy port delays nobody by
+        # itself.
         words = f"busy {_time_text(run, port.busy_ns)} on {dim} of {who}, {port.streams}{slowed}"
         yield Finding("link", words, *interval[:3], port.busy_ns, interval.stream)
 
 
 def _find_longest_nodes(run: Run, has: Contexts) -> Iterator[Finding]:
-    """The longest node of communication, of compute, and the one that waits longest; the longest first."""
+    """Yields the longest nodes of communication and of compute, and the longest wait; the longest first."""
     if has.describe_node is None:
         return
     exposed = _find_accounts(run, "exposed")

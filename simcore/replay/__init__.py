@@ -1,1 +1,1 @@
-"""What the graph of a measured run says: where its time goes, and what it would be with other durations."""
+"""What follows from the graph of a measured run: where its time goes, and the step with other durations."""

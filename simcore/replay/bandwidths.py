@@ -15,45 +15,54 @@ from simcore.sources.rendezvous import NONE
 
 
 class Bandwidth(NamedTuple):
-    """Equal collectives: operation, group (None if not told), ranks of it, bytes of the larger of its two
-    buffers, which is what nccl-tests count. times: how many; least_ns, middle_ns, most_ns: how long they take
-    by themselves, from the last member's coming on. waits_included: that members are missing, so that nobody
-    knows what of it is waiting. factor: busbw over algbw. members: the ranks of the first of them, None where
-    they are not known.
-    """
+    """Equal collectives: of one operation, group and size."""
 
     operation: str
     group: str | None
+    """None if the trace states none."""
     ranks: int
+    """How many ranks the group has."""
     bytes: int
+    """Of the larger of the two buffers, as nccl-tests count."""
     times: int
+    """How many collectives these are."""
     least_ns: int
+    """The least time that one takes by itself, counted from the arrival of its last member."""
     middle_ns: int
+    """The median of those times, the lower of two."""
     most_ns: int
+    """The longest of those times."""
     waits_included: bool
+    """Whether members are missing, so that the waiting in those times is not known."""
     factor: float
+    """busbw over algbw."""
     members: tuple[int, ...] | None = None
+    """The ranks of the first of these collectives, None where they are not known."""
 
     def algbw(self, ns: int) -> float:
-        """Bytes over time, GB/s."""
+        """Returns bytes over time, GB/s."""
         return self.bytes / ns if ns else 0.0
 
     def busbw(self, ns: int) -> float:
-        """What each link carries of it, GB/s."""
+        """Returns what each link carries, GB/s."""
         return self.algbw(ns) * self.factor
 
 
 class UnpricedCollectives(NamedTuple):
-    """Collectives of one operation and group without a bandwidth: how many, and why in few words."""
+    """Collectives of one operation and group that have no bandwidth."""
 
     operation: str
     group: str | None
     times: int
+    """How many these are."""
     reason: str
+    """Why they have no bandwidth, in few words."""
 
 
 def find_bandwidths(results: ReplayedRun) -> list[Bandwidth]:
-    """By operation, group and size, the most time in all first; none of runs that no profiler recorded."""
+    """Returns the bandwidths by operation, group and size, the most time in all first; none of runs that no
+    profiler recorded.
+    """
     ns_of: dict[tuple[str, str | None, int, int, bool], list[int]] = {}
     members: dict[tuple[str, str | None, int, int, bool], tuple[int, ...] | None] = {}
     for calls, ranks, ns, is_message in _timed_collectives(results):
@@ -83,7 +92,7 @@ def find_bandwidths(results: ReplayedRun) -> list[Bandwidth]:
 
 
 def without_bandwidth(results: ReplayedRun) -> list[UnpricedCollectives]:
-    """The collectives that `bandwidths` has not, the most frequent first."""
+    """Returns the collectives that `find_bandwidths` leaves out, the most frequent first."""
     counts: Counter[tuple[str, str | None, str]] = Counter()
     for calls, ranks, _, _ in _timed_collectives(results):
         device = results.measured.ranks[calls[0].rank].device
@@ -98,7 +107,7 @@ def without_bandwidth(results: ReplayedRun) -> list[UnpricedCollectives]:
 
 
 def _timed_collectives(results: ReplayedRun) -> Iterator[tuple[tuple[Call, ...], int, int, bool]]:
-    """(calls, how many ranks it has, ns by itself, whether it is a message) of each collective that takes
+    """Yields (calls, number of ranks, ns by itself, whether it is a message) for each collective that takes
     time in the run.
     """
     if not results.measured.of_devices:
@@ -109,10 +118,10 @@ def _timed_collectives(results: ReplayedRun) -> Iterator[tuple[tuple[Call, ...],
         device = results.measured.ranks[call.rank].device
         if device is None or node == NONE:
             continue
-        # Alone it lasts as long as its kernel; else from the last arrival on.
+        # A collective with one call lasts as long as its kernel; any other lasts from its last arrival.
         ns = ends[node] - graph.graph.start(node, ends)
         if ns > 0:
-            # Where ranks are missing, or may be, those that came are not known to be all of them.
+            # Where ranks are missing, or may be, the calls that are there may not be all of them.
             is_whole = len(meeting.calls) > 1 and not len(results.measured.missing)
             there = len(meeting.calls) if is_whole else 0
             ranks = 2 if meeting.is_message else device.collectives[call.op].size or there
@@ -120,9 +129,9 @@ def _timed_collectives(results: ReplayedRun) -> Iterator[tuple[tuple[Call, ...],
 
 
 def _reason(results: ReplayedRun, calls: tuple[Call, ...], ranks: int) -> str | None:
-    """Why a collective has no bandwidth; None of one that has."""
+    """Returns why a collective has no bandwidth; None if it has one."""
     every = (no_bandwidth(results.measured.ranks[call.rank], call.op) for call in calls)
-    # Parts are even only if they are for all of its members.
+    # The bytes are split evenly only if they are for all members.
     reasons = sorted({reason for reason in every if reason is not None}, reverse=True)
     if reasons:
         return reasons[0]
@@ -130,7 +139,7 @@ def _reason(results: ReplayedRun, calls: tuple[Call, ...], ranks: int) -> str | 
 
 
 def _factor(operation: str, ranks: int) -> float:
-    """busbw over algbw (nccl-tests, PERFORMANCE.md)."""
+    """Returns busbw over algbw (nccl-tests, PERFORMANCE.md)."""
     if operation.startswith("allreduce"):
         return 2 * (ranks - 1) / ranks
     if operation.startswith(("allgather", "reducescatter", "alltoall")):

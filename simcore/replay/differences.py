@@ -7,21 +7,25 @@ from simcore.replay.replayed_run import ReplayedRun
 
 
 class RankDifference(Struct, frozen=True):
-    """Of one rank. rank: its number. measured_ns, replayed_ns: when its last operation ends. ops: (name, ns
-    more than measured) of the operations that changed, the greatest change first; GAPS is one of them.
-    """
+    """How the replay of one rank differs from its measurement."""
 
     rank: int
+    """Its id."""
     measured_ns: int
+    """When its last operation ends, as measured."""
     replayed_ns: int
+    """When its last operation ends in the replay."""
     ops: tuple[tuple[str, int], ...]
+    """(name, ns more than measured) of the operations that changed, the greatest change first; GAPS is one of
+    the names.
+    """
 
 
 GAPS = "host gaps"
 
 
 def differences(results: ReplayedRun) -> list[RankDifference]:
-    """Each rank's difference; the changes of its operations and gaps add up to it."""
+    """Returns the difference of each rank; the changes of its operations and gaps add up to it."""
     of_ranks = []
     for before, after in zip(results.measured.ranks, results.run.ranks, strict=True):
         changes: dict[str, int] = {}
@@ -30,7 +34,7 @@ def differences(results: ReplayedRun) -> list[RankDifference]:
         for op, name in enumerate(before.ops.name):
             span = (before.ops.start[op], before.ops.end[op])
             if span in counted_spans:
-                # The second line of one physical operation.
+                # It is the second line of one physical operation.
                 continue
             counted_spans.add(span)
             ns = (after.ops.end[op] - after.ops.start[op]) - (span[1] - span[0])

@@ -1,4 +1,4 @@
-"""Why a rank ran nothing: what its host did in the gaps that a profiler's trace tells of, and in words."""
+"""Why a rank ran nothing: what its host did in the gaps that a profiler's trace describes, and the words."""
 
 from __future__ import annotations
 
@@ -19,31 +19,38 @@ _LEAST = 0.01
 # Calls in which the host waits for its device, or for a copy that it makes itself.
 _WAITS = re.compile(r"\w*Synchronize|(?:cuda|hip|cu)Memcpy(?!\w*Async)\w*|aten::(?:item|_local_scalar_dense)")
 _NAME_CELLS, _THREAD_CELLS = 48, 20
-# Why it ran nothing: the host was in a call, in no single one, or had launched what comes next.
+# Why a rank ran nothing: its host was in a call, was in no single call, or had launched the next kernel.
 CALL, NO_CALL, QUEUED = "call", "no single call", "queued"
 
 
 class HostGap(NamedTuple):
-    """A time in which a device runs nothing, ns; see `GapColumns`."""
+    """A time in which a device runs nothing; a row of `GapColumns`, times in ns."""
 
     start: int
     end: int
     launched: int
+    """When the call that launched the next kernel was over."""
     thread: str
+    """The thread of the host that made that launch."""
     name: str | None
+    """The call that covers most of the gap; None where there is none."""
     kind: str
+    """What `name` is, one of HOST_CALLS."""
     begin: int
+    """When that call begins."""
     over: int
+    """When that call ends."""
     around: str | None
+    """The name of the call that `name` was called in; None where there is none."""
 
     @property
     def ns(self) -> int:
-        """How long it is."""
+        """The length of the gap."""
         return self.end - self.start
 
     @property
     def queued_ns(self) -> int:
-        """How long what comes next had been launched."""
+        """How long in the gap the next kernel was launched already."""
         return max(0, self.end - max(self.start, self.launched))
 
     @property
@@ -55,14 +62,14 @@ class HostGap(NamedTuple):
 
     @property
     def covered_ns(self) -> int:
-        """How long the host is in the call that is named, until what comes next is launched."""
+        """How long the host is in the named call before the next kernel is launched."""
         if self.name is None:
             return 0
         return min(self.over, self.end, self.launched) - max(self.begin, self.start)
 
 
 def gaps_of(rank: RankTrace) -> list[HostGap]:
-    """The gaps of which the trace of a rank tells, as measured, by start."""
+    """Returns the gaps that the trace of a rank describes, as measured, by start."""
     if rank.device is None:
         return []
     gaps = rank.device.gaps
@@ -73,8 +80,8 @@ def gaps_of(rank: RankTrace) -> list[HostGap]:
 
 
 def gap_in(gaps: Sequence[HostGap], start: int, end: int) -> HostGap | None:
-    """The longest gap of a rank in a span of its time; None where the trace tells of none that is half as
-    long. gaps: by start.
+    """Returns the longest gap of a rank in a span of its time; None where no gap is half as long as the span.
+    gaps: by start.
     """
     first = bisect_left(gaps, start, key=lambda gap: gap.start)
     last = bisect_right(gaps, end, key=lambda gap: gap.end)
@@ -83,7 +90,7 @@ def gap_in(gaps: Sequence[HostGap], start: int, end: int) -> HostGap | None:
 
 
 def call_lane(rank: RankTrace, gap: HostGap) -> str | None:
-    """The lane of the host that shows the call of a gap; None where none does."""
+    """Returns the lane of the host that shows the call of a gap; None where no lane does."""
     host = None if rank.device is None else rank.device.host
     if host is None:
         return None
@@ -96,13 +103,13 @@ def call_lane(rank: RankTrace, gap: HostGap) -> str | None:
 
 
 def long_gaps(by_rank: Sequence[Sequence[HostGap]], step_ns: int) -> list[tuple[int, HostGap]]:
-    """(rank, its index; gap) of those that are worth a sentence. by_rank: the gaps of each rank."""
+    """Returns (index of the rank, gap) of the gaps worth a sentence. by_rank: the gaps of each rank."""
     least = max(1, step_ns * _LEAST)
     return [(rank, gap) for rank, gaps in enumerate(by_rank) for gap in gaps if gap.ns >= least]
 
 
 def gap_values(gap: HostGap) -> dict[str, Any]:
-    """A gap as the JSON of a report has it."""
+    """Returns a gap as the JSON of a report has it."""
     is_call = gap.cause == CALL
     return {
         "start_ns": gap.start,
@@ -120,12 +127,12 @@ def gap_values(gap: HostGap) -> dict[str, Any]:
 
 
 def call_words(gap: HostGap) -> str:
-    """`waits in cudaStreamSynchronize (in aten::item)`: what the host does, of a gap with a call."""
+    """Returns what the host does in the call of a gap: `waits in cudaStreamSynchronize (in aten::item)`."""
     return f"{_verb(gap)} in {called_words(gap)}"
 
 
 def called_words(gap: HostGap) -> str:
-    """`cudaStreamSynchronize (in aten::item)`: that call."""
+    """Returns the call of a gap: `cudaStreamSynchronize (in aten::item)`."""
     around = "" if gap.around is None else f" (in {short_name(gap.around, _NAME_CELLS)})"
     return f"{short_name(gap.name or '', _NAME_CELLS)}{around}"
 
@@ -135,12 +142,12 @@ def _verb(gap: HostGap) -> str:
 
 
 def thread_words(gap: HostGap) -> str:
-    """`host thread 5000`."""
+    """Returns the thread that launches next: `host thread 5000`."""
     return f"host thread {printable_within(gap.thread, _THREAD_CELLS)}"
 
 
 def gap_words(gap: HostGap) -> str:
-    """Why a rank runs nothing in a gap: `its host is in cudaLaunchKernel for 19.990 ms of it`."""
+    """Returns why a rank runs nothing in a gap: `its host is in cudaLaunchKernel for 19.990 ms of it`."""
     if gap.cause == CALL:
         return f"its host {call_words(gap)} for {part_words(gap.covered_ns, gap.ns)} of it"
     if gap.cause == QUEUED:
@@ -149,49 +156,49 @@ def gap_words(gap: HostGap) -> str:
 
 
 def host_words(gap: HostGap) -> str:
-    """`is in cudaLaunchKernel`: what the host did, where there is little room; "" without a call."""
+    """Returns what the host did, short: `is in cudaLaunchKernel`; "" without a call."""
     return "" if gap.name is None else f"{_verb(gap)} in {short_name(gap.name, _NAME_CELLS)}"
 
 
 def no_call_words(gap: HostGap) -> str:
-    """`no single call of host thread 5000, which launches next, covers a third`."""
+    """Returns `no single call of host thread 5000, which launches next, covers a third`."""
     return f"no single call of {thread_words(gap)}, which launches next, covers a third"
 
 
 def part_words(ns: int, whole: int) -> str:
-    """`19.990 ms`, `all`: so much of a time."""
+    """Returns a part of a time: `19.990 ms`, or `all`."""
     return "all" if ns == whole else duration(ns)
 
 
 class GapCause(NamedTuple):
-    """Gaps with one cause. gaps: by the index of the rank, in order."""
+    """Gaps that have one cause. gaps: by the index of the rank, in order."""
 
     gaps: dict[int, list[HostGap]]
 
     @property
     def first(self) -> HostGap:
-        """One of those gaps, which says what the cause is."""
+        """One of the gaps, which says what the cause is."""
         return next(self.all_gaps())
 
     def all_gaps(self) -> Iterator[HostGap]:
-        """All gaps."""
+        """Yields all gaps, rank by rank."""
         for some in self.gaps.values():
             yield from some
 
     @property
     def most_ns(self) -> int:
-        """How long they are on the rank where that is most."""
+        """The total of the rank whose gaps are longest together."""
         return max(total_ns(some) for some in self.gaps.values())
 
 
 def total_ns(gaps: Iterable[HostGap]) -> int:
-    """How long gaps are in all."""
+    """Returns the sum of the lengths of gaps."""
     return sum(gap.ns for gap in gaps)
 
 
 def find_gap_causes(by_rank: Sequence[Sequence[HostGap]], step_ns: int) -> list[GapCause]:
-    """The gaps that are worth a sentence by their cause, those that take a rank longest first. by_rank: the
-    gaps of each rank.
+    """Returns the gaps that are worth a sentence by their cause, that with the longest total on one rank
+    first. by_rank: the gaps of each rank.
     """
     by_cause: dict[tuple[str, str | None, str | None], dict[int, list[HostGap]]] = {}
     for rank_index, gap in long_gaps(by_rank, step_ns):
@@ -201,7 +208,7 @@ def find_gap_causes(by_rank: Sequence[Sequence[HostGap]], step_ns: int) -> list[
 
 
 def cause_of(gap: HostGap) -> tuple[str, str | None, str | None]:
-    """What gaps with one cause have in common: names as they are shown, without addresses of objects."""
+    """Returns what gaps with one cause share: names as displayed, without addresses of objects."""
     name, around = (
         None if text is None else short_name(text, _NAME_CELLS) for text in (gap.name, gap.around)
     )

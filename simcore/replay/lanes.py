@@ -81,7 +81,7 @@ _OPERATION_FIGURES = tuple(
     for name in CATEGORIES
 )
 
-# What a word of a search stands for -> a part of the operation's or collective's name as traces spell it.
+# Word of a search -> parts of an operation's or collective's name as traces spell it.
 _SPELLED = {
     "all-reduce": ("allreduce", "all_reduce"), "all-gather": ("allgather", "all_gather"),
     "reduce-scatter": ("reduce_scatter", "reducescatter"), "all-to-all": ("all_to_all", "alltoall"),
@@ -91,7 +91,7 @@ _SPELLED = {
 
 
 class MeasuredLanes(Lanes):
-    """Those of a measured or replayed run: one for each rank, by its place among `run.ranks`.
+    """The lanes of a measured or replayed run: one for each rank, by its index in `run.ranks`.
 
     The `op` of a span is an item of `simcore/measured/lanes.py`: an operation, a sub-operation behind them,
     or (below 0) a gap.
@@ -116,7 +116,7 @@ class MeasuredLanes(Lanes):
         )  # fmt: skip
 
     def _end_ns(self, track_id: int) -> int:
-        """How long it is over before the step is."""
+        """Returns how long before the end of the step a rank is over."""
         return self.run.length - self.run.ranks[track_id].last_ns
 
     @cached_property
@@ -139,7 +139,7 @@ class MeasuredLanes(Lanes):
 
     def _other_kinds(self) -> Collection[str]:
         run = self.run
-        # Of what takes time accounts tell it: no lane is made for it, unless it is an order.
+        # Where operations take time the accounts count it: only an order without times gets this lane.
         some = (rank for rank in run.ranks if any(map(eq, rank.ops.start, rank.ops.end)))
         instants = (op for rank in some for op in timed_ops(rank) if op[0] == op[1])
         categories = {_TO_KINDS[category] for _, _, _, category in instants}
@@ -159,7 +159,7 @@ class MeasuredLanes(Lanes):
     def _find_track(self, track_id: int) -> LaneTrack:
         rank, unit = self.run.ranks[track_id], self.run.unit
         ranks, title = RankSet.of((rank.rank,)), f"{unit} {rank.rank:>2}"
-        # A plan's number is a stage itself.
+        # In a plan the index of a unit is a stage itself.
         if unit == "stage" or rank.stage is None:
             return LaneTrack(track_id, ranks, title, stage=rank.rank if unit == "stage" else None)
         position = self.run.degrees.position(rank.rank)
@@ -208,14 +208,15 @@ class MeasuredLanes(Lanes):
         rank = self.run.ranks[track_id]
         lane = rank_spans(self.run, rank) if stream is None else lane_spans(rank, stream)
         spans = Spans(lane.start, lane.end, lane.item, lane.category.translate(_TO_KINDS))
-        # Of a rank's lane and its compute: an operation also waits and communicates.
+        # A rank's lane and its compute lane show accounts: an operation also waits and communicates.
         accounted = self.run.timed and stream in (None, COMPUTE_STREAM)
         return Content(spans, self._account_spans(track_id, stream, spans) if accounted else spans)
 
     def _account_spans(self, track_id: int, stream: str | None, spans: Spans) -> Spans:
-        """The accounts of a rank as spans, each with the item of its operation or gap: of its compute stream
-        what it computes and the host does alone, else all. Operations that take no time keep the 1 ns that
-        they are drawn with.
+        """Returns the accounts of a rank as spans, each with the item of its operation or gap.
+
+        The compute stream has what the rank computes and what its host does alone, any other stream has all.
+        Operations that take no time keep the 1 ns that they are drawn with.
         """
         accounts, segments = self.results.accounts[track_id], self.results.rendezvous.segments[track_id]
         ops = self.run.ranks[track_id].ops
@@ -252,7 +253,9 @@ class MeasuredLanes(Lanes):
         return {name for name in names if name is not None}
 
     def _find_search_columns(self, track_id: int) -> OpSearchColumns:
-        """By operation, sub-operation and collective; a gap has no name and no micro-batch."""
+        """Returns what a search looks at, by operation, sub-operation and collective; a gap has no name and
+        no micro-batch.
+        """
         rank = self.run.ranks[track_id]
         ops, subs, host = rank.ops, rank.subs, _host_names(rank)
         both = zip(subs.name, subs.collective, strict=True)
@@ -262,12 +265,12 @@ class MeasuredLanes(Lanes):
         number_of = {names: index for index, names in enumerate(dict.fromkeys(item_names))}
         name = encode_indices(map(number_of.__getitem__, item_names))
         names: list[tuple[str, ...]] = [(one,) if isinstance(one, str) else one for one in number_of]
-        # Of a sub-operation it is the micro-batch of the operation that it lies in.
+        # A sub-operation has the micro-batch of the operation that it lies in.
         batch = [*ops.batch, *map(ops.batch.__getitem__, subs.parent), *[-1] * (len(host) + len(ops) + 1)]
         microbatch = encode_indices(each + 1 for each in batch)
         return OpSearchColumns(names, name, list(map(_spelled, names)), name, microbatch)
 
-    # -- what one moves by ---------------------------------------------------------------
+    # -- where a cursor goes -------------------------------------------------------------
 
     def passes(self, track_id: int) -> Sequence[TimeStretch]:
         rank, count = self.run.ranks[track_id], self.run.microbatches
@@ -279,7 +282,7 @@ class MeasuredLanes(Lanes):
         return stretches
 
     def _find_waits(self, track_id: int) -> list[Wait]:
-        """Operations that wait, with how long in all, and gaps, as long as they are."""
+        """Returns the operations that wait, with their waiting in all, and the gaps."""
         if not self.run.timed:
             return []
         of_lane = self.spans(track_id, None)
@@ -293,18 +296,18 @@ class MeasuredLanes(Lanes):
 
 
 def _host_names(rank: RankTrace) -> Sequence[str]:
-    """The names of what the host did beside a device."""
+    """Returns the names of what the host of a device did."""
     return rank.device.host.name if rank.device is not None and rank.device.host is not None else ()
 
 
 def operation_ranges(run: MeasuredRun) -> Ranges:
-    """What is drawn of each rank in any stretch, by index into CATEGORIES."""
+    """Returns what each rank shows in any range of time, by index into CATEGORIES."""
     segments = cache(lambda rank: rank_segments(run, run.ranks[rank]))
     return Ranges(segments, [1] * len(run.ranks), len(CATEGORIES))
 
 
 def _spelled(names: tuple[str, ...]) -> frozenset[str]:
-    """The words of a search that a span's names spell."""
+    """Returns the words of a search that a span's names contain."""
     lower = [name.lower() for name in names]
     return frozenset(
         word for word, parts in _SPELLED.items() if any(part in name for part in parts for name in lower)

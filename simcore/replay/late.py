@@ -12,26 +12,27 @@ from simcore.trace.accounts import Accounts
 
 
 class LateArrival(NamedTuple):
-    """A time that a rank waits, ns, in `piece` for the rank `rank` (its index), which comes or sends with its
-    piece `came`.
-    """
+    """A time that a rank waits for another."""
 
     start: int
     end: int
     segment: int
+    """The segment of the rank that waits."""
     rank: int
+    """Index of the rank that arrives or sends late."""
     late_segment: int
+    """The segment with which that rank arrives or sends."""
 
     @property
     def ns(self) -> int:
-        """How long it is."""
+        """The length of the wait."""
         return self.end - self.start
 
 
 def waits_of(
     graph: MeasuredGraph, ends: Sequence[int], rank: int, accounts: Accounts
 ) -> Iterator[LateArrival]:
-    """Each time that a rank (its index) waits for another, in order."""
+    """Yields each time that a rank (its index) waits for another, in order."""
     for segment, account in enumerate(accounts.account):
         if account in (WAIT, BUBBLE):
             segment_index = accounts.op[segment]
@@ -40,19 +41,19 @@ def waits_of(
 
 
 class RankWaiting(Struct, frozen=True):
-    """Rank `early` waits `ns` for rank `late` in the operation `name`: in collectives for the one that comes
-    last, in receives for the sender. sub: whether `name` is a sub-operation.
-    """
+    """How long rank `early` waits for rank `late` in the operation `name`."""
 
     early: int
     late: int
+    """In collectives the last to arrive, in receives the sender."""
     name: str
     sub: bool
+    """Whether `name` is a sub-operation."""
     ns: int
 
 
 def find_waits(graph: MeasuredGraph, ends: Sequence[int], accounts: list[Accounts]) -> list[RankWaiting]:
-    """Who waits for whom, the longest first; ranks by their numbers."""
+    """Returns who waits for whom, the longest first; ranks by their ids."""
     waited: dict[tuple[int, int, str, bool], int] = {}
     ranks = graph.rendezvous.run.ranks
     for rank, account in enumerate(accounts):

@@ -1,6 +1,6 @@
-"""The operations of a measured run as a table has them, and what each takes of the step.
+"""The operations of a measured run as a table shows them, and what each takes of the step.
 
-Equal ones of all ranks together, or of each rank: own time, waiting, slack.
+Equal operations are counted over all ranks or for each rank: own time, waiting, slack.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from simcore.sources.rendezvous import NONE
 from simcore.trace.layers import LayerUse, Runs
 from simcore.trace.tables import LineTimes, labels_by_first_use
 
-# (operation, sub-operation of equal ones); None for what of the operations lies in no sub-operation.
+# (operation, sub-operation of equal ones); None for the part of an operation that is in no sub-operation.
 OpKey = tuple[str, str | None]
 
 
 def operation_lines(results: ReplayedRun) -> Iterator[LayerUse]:
-    """Yields what each operation and sub-operation by name takes, in the order in which they first come; host
-    gaps are none.
+    """Yields the use of each operation and sub-operation by name, in the order in which they first come; host
+    gaps are left out.
     """
     table = results.operations
     labels = labels_by_first_use(results.trace, results.accounts, table.column)
-    # The path can go through a collective beside compute that no rank has waited for: it has no account.
+    # The path can go through a collective overlapped by compute, for which no rank waited: it has no account.
     critical = [label for of_rank in table.critical_by_track for label in of_rank]
     for index, label in enumerate(dict.fromkeys((*labels, *critical))):
         op, sub = table.column.labels[label]
@@ -42,21 +42,21 @@ def operation_lines(results: ReplayedRun) -> Iterator[LayerUse]:
 
 
 def least_slacks(results: ReplayedRun) -> dict[str, int]:
-    """Returns the least slack of all operations of a name, ns, of what lies in them too."""
+    """Returns the least slack of all operations of a name, sub-operations included, ns."""
     table = results.operations
     slacks = zip(table.column.labels, table.slack_ns or (), strict=False)
     return {op: ns for (op, sub), ns in slacks if sub is None and ns is not None}
 
 
 WORK = ("compute", "communication", "host")
-# What the lines of the table of a profiler's run are: kernels by name, the operations of the host that
-# launched them, the layers that these belong to.
+# Lines of the table of a profiler's run: kernels by name, the host operations that launched them, the layers
+# of those.
 GROUPINGS = ("kernel", "operation", "layer")
 _WITHOUT = {"operation": "(no operation around)", "layer": "(no layer)"}
 
 
 def groupings(run: MeasuredRun) -> tuple[str, ...]:
-    """Those of GROUPINGS that say something of a run."""
+    """Returns those of GROUPINGS that a run has data for."""
     devices = [rank.device for rank in run.ranks if rank.device is not None]
     has_names = {
         "kernel": True,
@@ -67,7 +67,7 @@ def groupings(run: MeasuredRun) -> tuple[str, ...]:
 
 
 def group_operations(run: MeasuredRun, by: str) -> MeasuredRun:
-    """The run with each operation under the name of what it is grouped by, one of GROUPINGS."""
+    """Returns the run with each operation renamed to its group. by: one of GROUPINGS."""
     if by == GROUPINGS[0]:
         return run
     ranks = []
@@ -80,7 +80,7 @@ def group_operations(run: MeasuredRun, by: str) -> MeasuredRun:
 
 
 class TimedTransfers(NamedTuple):
-    """Communication whose time by itself is known: how often, bytes together, ns together."""
+    """Communication whose time without waiting is known: count, total bytes, total ns."""
 
     times: int = 0
     bytes: int = 0
@@ -93,9 +93,8 @@ class TimedTransfers(NamedTuple):
 
 
 class OperationBytes(NamedTuple):
-    """What an operation sends: the most bytes of its buffers, None where no line of it says any, and GB/s, 0
-    where
-    nobody knows.
+    """What an operation sends. bytes: the most bytes of its buffers, None where no line states any; algbw:
+    GB/s, 0 where it is not known.
     """
 
     bytes: int | None
@@ -103,9 +102,9 @@ class OperationBytes(NamedTuple):
 
 
 class Operations:
-    """All operations of a run, measured or replayed, with what a table shows of them; each figure found once.
+    """All operations of a run, measured or replayed, as a table shows them; each figure is computed once.
 
-    Of an order without times there are counts alone. by: what they are grouped by; whole: the run as it is.
+    An order without times has counts alone. by: what they are grouped by; whole: the run ungrouped.
     """
 
     def __init__(self, results: ReplayedRun, by: str = GROUPINGS[0]) -> None:
@@ -115,7 +114,7 @@ class Operations:
             results = results.with_names(group_operations(results.measured, by))
         self.results = results
         self.timed = results.run.timed
-        # Of each key the figures of each rank: several where its runs are of different groups.
+        # OpKey -> rank -> its figures: several where its runs are of different groups.
         self._figures: dict[OpKey, dict[int, list[OpFigures]]] = {}
         for rank, trace in enumerate(results.run.ranks):
             for figures in (*op_figures_of((trace,)), *sub_figures_of((trace,))):
@@ -129,20 +128,20 @@ class Operations:
             key: {rank: spent[rank].own.get(self._label_of(key), 0) if spent else 0 for rank in by_rank}
             for key, by_rank in self._figures.items()
         }
-        # Of the ranks that were asked for, by item of their lanes.
+        # Of the ranks requested so far, by item of their lanes.
         self._waits_by_item: dict[int, dict[int, list[Wait]]] = {}
-        # A step has a handful of shapes and very many lines of each.
+        # A step has a handful of shapes, each on very many lines.
         self._of_shape: dict[tuple[str | None, str | None], int | None] = {}
 
     @cached_property
     def together(self) -> list[LayerUse]:
-        """All ranks together, in the order in which the operations first come in the files."""
+        """Returns the operations of all ranks together, in the order in which they come in the files."""
         keyed = enumerate(self._figures.items())
         return [self._operation(index, key, None, by_rank) for index, (key, by_rank) in keyed]
 
     @cached_property
     def of_each_rank(self) -> list[LayerUse]:
-        """Each rank's, by rank."""
+        """Returns the operations of each rank, by rank."""
         keyed = [(key, rank, one) for key, by_rank in self._figures.items() for rank, one in by_rank.items()]
         keyed.sort(key=lambda of: of[1])
         return [
@@ -151,7 +150,7 @@ class Operations:
         ]
 
     def with_path(self, operations: Sequence[LayerUse]) -> list[LayerUse]:
-        """The same with what the critical path says of them."""
+        """Returns the operations with their figures on the critical path."""
         return [
             replace(
                 one,
@@ -166,7 +165,7 @@ class Operations:
         return self._label.get(key, NONE)
 
     def _use(self, key: OpKey, ranks: Collection[int]) -> LineTimes:
-        """What an operation takes without its sub-operations, of the rank where that is most."""
+        """Returns what an operation takes without its sub-operations, on the rank where that is most."""
         label, spent = self._label_of(key), self.results.operations.spent if self.timed else ()
         uses = [
             LineTimes(spent[rank].compute.get(label, 0), spent[rank].exposed.get(label, 0))
@@ -176,7 +175,7 @@ class Operations:
         return max(uses, key=lambda use: use.compute_ns + use.exposed_ns, default=LineTimes(0, 0))
 
     def _waits_with_subs(self) -> dict[tuple[int, int], int]:
-        """What each operation, by its label, waits on each rank, in its sub-operations too, ns."""
+        """(rank, label of an operation) -> how long it waits, its sub-operations included, ns."""
         table = self.results.operations
         ns_of: dict[tuple[int, int], int] = {}
         for rank, of_rank in enumerate(table.spent):
@@ -210,7 +209,7 @@ class Operations:
             own_ns=own_ns[own_rank],
             own_rank=own_rank,
             mean_own_ns=sum(own_ns.values()) / len(own_ns),
-            # Of several kinds the first one's.
+            # An operation of several kinds counts as its first.
             work=WORK[0] if kinds[0] in COMPUTE else WORK[2] if kinds[0] == "host" else WORK[1],
         )
         op, sub = key
@@ -221,25 +220,25 @@ class Operations:
 
     @property
     def path_known(self) -> bool:
-        """Whether the critical path and the slack are there without a wait; a run without times has none."""
+        """Whether the critical path and the slack are computed already; a run without times has none."""
         if not self.timed or self.results.operations.path_known:
             return True
         return is_cached(self.results, "critical_path", "slacks")
 
     def find_path(self) -> None:
-        """Finds the critical path and the slack of all operations."""
+        """Computes the critical path and the slack of all operations."""
         if self.timed:
             table = self.results.operations
             _ = table.critical_ns, table.slack_ns
 
     def critical_ns(self, operation: LayerUse) -> int:
-        """What the critical path has of it, ns."""
+        """Returns how much of the critical path is this operation, ns."""
         label = self._label.get(operation.key, NONE)
         by_rank = self.results.operations.critical_by_track
         return sum(by_rank[rank].get(label, 0) for rank in operation.runs.ranks)
 
     def slack_ns(self, operation: LayerUse) -> int | None:
-        """Its least slack, ns; None of what holds nobody, such as a launch."""
+        """Returns its least slack, ns; None where nothing depends on it, such as a launch."""
         label = self._label.get(operation.key, NONE)
         by_rank = self.results.operations.slack_by_track or ()
         slacks = (of_rank.get(label) for rank, of_rank in enumerate(by_rank) if rank in operation.runs.ranks)
@@ -248,7 +247,7 @@ class Operations:
     # -- what is sent ----------------------------------------------------------------------
 
     def sizes(self, operation: LayerUse) -> tuple[int, int] | None:
-        """The least and the most bytes of its buffers; None where no line of it says any."""
+        """Returns the least and the most bytes of its buffers; None where no line states any."""
         by_rank = self._sizes.get(operation.key, {})
         sizes = [by_rank[rank] for rank in operation.runs.ranks if rank in by_rank]
         return (min(least for least, _ in sizes), max(most for _, most in sizes)) if sizes else None
@@ -263,7 +262,7 @@ class Operations:
         return sizes
 
     def _buffers(self) -> Iterator[tuple[int, OpKey, int]]:
-        """(rank, operation, bytes) of each run whose line states a buffer."""
+        """Yields (rank, operation, bytes) of each run whose line states a buffer."""
         for rank, trace in enumerate(self.results.measured.ranks):
             ops, subs = trace.ops, trace.subs
             for name, shape, dtype in zip(ops.name, ops.shape, ops.dtype, strict=True):
@@ -284,13 +283,13 @@ class Operations:
         return self._of_shape[pair]
 
     def find_volume(self, operation: LayerUse) -> OperationBytes:
-        """What it sends, as the table has it."""
+        """Returns what it sends, as the table shows it."""
         sizes = self.sizes(operation)
         return OperationBytes(None if sizes is None else sizes[1], self.find_transfers(operation).algbw)
 
     def find_transfers(self, operation: LayerUse) -> TimedTransfers:
-        """Its communication as far as it is known how long it takes by itself: from when the last member has
-        come, or the send begins. All ranks together have each collective once.
+        """Returns its communication whose time without waiting is known: from the arrival of the last member,
+        or from the begin of the send. All ranks together count each collective once.
         """
         of_all = self._transfers.get(operation.key, {})
         return of_all.get(None if operation.runs.rank is None else operation.runs.ranks[0], TimedTransfers())
@@ -317,9 +316,9 @@ class Operations:
         return transfers
 
     def _times_alone(self) -> Iterator[tuple[tuple[Call, ...], int]]:
-        """(calls, ns) of each collective and message, as long as it takes by itself in the run that is shown.
+        """Yields (calls, ns without waiting) of each collective and message of the displayed run.
 
-        What runs beside compute is left out: a trace says when it was waited for, not when it was over.
+        What overlaps compute is left out: a trace says when it was waited for, not when it was over.
         """
         results = self.results
         if not self.timed or not results.together:
@@ -350,7 +349,7 @@ class Operations:
         return trace.ops.name[call.op], None if call.sub < 0 else trace.subs.name[call.sub]
 
     def without_partner(self, operation: LayerUse) -> int:
-        """How many of its runs are communication of which no partner is known that waited for it."""
+        """Returns how many of its runs are communication without a known partner."""
         return sum(self._unmatched.get((*operation.key, rank), 0) for rank in operation.runs.ranks)
 
     @cached_property
@@ -362,7 +361,7 @@ class Operations:
         return unmatched
 
     def waits_of_longest(self, operation: LayerUse) -> list[Wait]:
-        """What its longest run waits, the longest first; nothing where the ranks have no common time."""
+        """Returns the waits of its longest run, the longest first; none without a common time."""
         if operation.runs.longest is None or not self.results.waiting:
             return []
         rank, item = operation.runs.longest
@@ -371,7 +370,7 @@ class Operations:
         return self._waits_by_item[rank].get(item, [])
 
     def overlaps_compute(self, operation: LayerUse) -> bool:
-        """Whether its longest run is a sub-operation that lasts from its launch to the wait for it."""
+        """Returns whether its longest run is a sub-operation from its launch to the wait for it."""
         if not operation.inside or operation.runs.longest is None:
             return False
         rank, item = operation.runs.longest
@@ -381,7 +380,7 @@ class Operations:
     # -- where it is -----------------------------------------------------------------------
 
     def find_longest_run(self, operation: LayerUse) -> tuple[int, int, int, str | None]:
-        """(rank, start, end, lane) of its longest run, of its first where none has a duration.
+        """Returns (rank, start, end, lane) of its longest run, of its first where none has a duration.
 
         lane: the group kind whose lane has it, None for the rank's own lane.
         """
@@ -389,7 +388,7 @@ class Operations:
         trace = self.results.run.ranks[rank]
         ops, subs = trace.ops, trace.subs
         if item < len(ops):
-            # A launch takes none of its rank's time: it stands in its group's lane alone.
+            # A launch takes no time of its rank: it is in its group's lane alone.
             lane = ops.group[item] or "" if ops.name[item] == LAUNCH else None
             return rank, ops.start[item], ops.end[item], lane
         sub = item - len(ops)

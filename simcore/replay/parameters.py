@@ -1,4 +1,4 @@
-"""The parameters of a replay as its scales, and back; those of a simulation are refused."""
+"""The scales of a replay from its parameters, and back; parameters of a simulation are refused."""
 
 from __future__ import annotations
 
@@ -21,27 +21,29 @@ _Any = TypeVar("_Any")
 
 
 class Scales(Struct, frozen=True):
-    """Factors on measured durations, 1 where nothing is stated. Waiting has none: it follows.
-
-    compute: forward, backward, optimizer. comm: communication, also by category in `kinds`, whose `copy` is
-    of copies of memory, which `comm` leaves. ops: by name of the operation or sub-operation. ranks, stages:
-    compute by rank number, by stage. gaps: the host's time between operations. host: operations that neither
-    compute nor communicate. rank_gaps: by rank the time of its host between operations and before its step
-    begins.
-    """
+    """Factors on measured durations, 1 where none is stated. Waiting has none: it follows."""
 
     compute: float = 1.0
+    """On forward, backward and optimizer."""
     comm: float = 1.0
+    """On communication."""
     gaps: float = 1.0
+    """On the time of the host between operations."""
     host: float = 1.0
+    """On operations that neither compute nor communicate."""
     ops: Mapping[str, float] = field(default_factory=dict)
+    """By name of the operation or sub-operation."""
     kinds: Mapping[str, float] = field(default_factory=dict)
+    """On communication by category; `copy` is of copies of memory, which `comm` leaves as they are."""
     ranks: Mapping[int, float] = field(default_factory=dict)
+    """On compute by rank id."""
     stages: Mapping[int | None, float] = field(default_factory=dict)
+    """On compute by stage."""
     rank_gaps: Mapping[int, float] = field(default_factory=dict)
+    """By rank id, on the time of its host between operations and before its step begins."""
 
     def times(self, other: Scales) -> Scales:
-        """Both after each other."""
+        """Returns the product of both."""
         return Scales(
             self.compute * other.compute,
             self.comm * other.comm,
@@ -55,8 +57,8 @@ class Scales(Struct, frozen=True):
         )
 
     def changes(self) -> list[str]:
-        """What is not as measured, what changes most first: `compute x2`, `rank 7 x0.5`; names of the trace
-        made safe.
+        """Returns what is not as measured, the greatest change first: `compute x2`, `rank 7 x0.5`; names of
+        the trace are made printable.
         """
         factors: list[tuple[str, float]] = [
             ("compute", self.compute), ("communication", self.comm),
@@ -73,13 +75,13 @@ class Scales(Struct, frozen=True):
             (f"host gaps and start of rank {rank}", factor) for rank, factor in self.rank_gaps.items()
         ]
         changed = [(what, factor) for what, factor in factors if factor != 1.0]
-        # Of five factors a row on top has room for two: stages by 8 and 10 % hid the rank by half.
+        # A row on top has room for two factors: in file order stages by 8 and 10 % would hide a rank by half.
         changed.sort(key=lambda of: -abs(math.log(of[1])) if of[1] else -math.inf)
         return [f"{what} x{format_number(rounded(factor))}" for what, factor in changed]
 
 
 def rounded(factor: float) -> float:
-    """A factor that was calculated, as it is shown and typed: four places."""
+    """Returns a computed factor as it is displayed and typed: four places."""
     return round(factor, 4)
 
 
@@ -88,13 +90,13 @@ def _product(first: Mapping[_Any, float], other: Mapping[_Any, float]) -> dict[_
 
 
 _MOST_LISTED = 12
-# Of ranks whose stage the trace does not say.
+# The stage of ranks for which the trace states none.
 _NO_STAGE = "none"
 _Key = TypeVar("_Key", bound=Hashable)
 
 
 class Replay(RunInput, frozen=True, dict=True):
-    """A measured run, and the parameters with which it is replayed, if they ask for that."""
+    """A measured run and the parameters with which it is replayed, if they change anything."""
 
     opened: MeasuredRun
 
@@ -115,7 +117,7 @@ class Replay(RunInput, frozen=True, dict=True):
 
     @cached_property
     def scales(self) -> Scales | None:
-        """The scales that the parameters ask for; None where they ask for none.
+        """The scales that the parameters state; None where they state none.
 
         Raises `UsageError` for parameters that a trace does not have, for a rank, stage, kind or operation
         that is not in this run, and for the replay of an order without times.
@@ -148,7 +150,7 @@ class Replay(RunInput, frozen=True, dict=True):
 
 
 def parameters_of(scales: Scales | None) -> Parameters:
-    """The parameters that ask for these scales; a factor of 1 is none. None: as measured."""
+    """Returns the parameters that state these scales; a factor of 1 is left out. None: as measured."""
     if scales is None:
         return Parameters()
     parameters = Parameters(
@@ -166,17 +168,17 @@ def parameters_of(scales: Scales | None) -> Parameters:
 
 
 def stage_word(stage: int | None) -> str:
-    """A stage as `--stage-scale` names it."""
+    """Returns a stage as `--stage-scale` names it."""
     return _NO_STAGE if stage is None else str(stage)
 
 
 def _kinds(run: MeasuredRun) -> tuple[str, ...]:
-    """What `--kind-scale` can name: groups of ranks, and the copies of devices."""
+    """Returns what `--kind-scale` can name: groups of ranks, and the copies of devices."""
     return (*GROUP_KINDS, COPY) if run.of_devices else GROUP_KINDS
 
 
 def kind_words(kind: str) -> str:
-    """What `--kind-scale` scales: `dp communication`, `copies of memory`."""
+    """Returns what `--kind-scale` scales: `dp communication`, `copies of memory`."""
     return "copies of memory" if kind == COPY else f"{printable(kind, 40)} communication"
 
 
@@ -206,7 +208,7 @@ def _ranks(texts: Sequence[str], run: MeasuredRun) -> dict[int, float]:
 def _factors(
     field: str, texts: Sequence[str], what: str, there: Collection[str], key: Callable[[str], _Key]
 ) -> dict[_Key, float]:
-    """Key -> factor, of a list of `NAME=X`. there: the names that this run has."""
+    """Returns key -> factor of a list of `NAME=X`. there: the names that this run has."""
     flag = flag_of(field)
     factors = {}
     for text in texts:

@@ -1,4 +1,4 @@
-"""Communication without a partner: who would have been it, and why it is none."""
+"""Communication without a partner: which rank the partner would be, and why it is not there."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from simcore.sources.measured_graph import MeasuredGraph
 from simcore.units import plural
 
 _LISTED = 6
-# A world may be huge: so many missing ranks are looked at for those of a group.
+# A world may be huge: at most so many missing ranks are checked for those of a group.
 _MOST_CHECKED = 4096
 # How many stages away the partner of a transfer is.
 _STAGES = {"send_forward": 1, "recv_forward": -1, "send_backward": -1, "recv_backward": 1}
 
 
 def unmatched_note(run: MeasuredRun, matches: Matches, replayed: bool) -> list[Diagnostic]:
-    """What becomes of communication without a partner: in a replay, or of the measured run."""
+    """Returns what happens to communication without a partner, in a replay or in the measured run."""
     calls = matches.unmatched
     if not calls or not (replayed or run.concurrent):
         return []
@@ -45,7 +45,7 @@ def unmatched_note(run: MeasuredRun, matches: Matches, replayed: bool) -> list[D
 
 
 def circles_note(graph: MeasuredGraph) -> list[Diagnostic]:
-    """What becomes of ranks that wait for each other in circles."""
+    """Returns what happens to ranks that wait for each other in circles."""
     if not graph.circles:
         return []
     run, listed = graph.rendezvous.run, []
@@ -63,14 +63,14 @@ def circles_note(graph: MeasuredGraph) -> list[Diagnostic]:
 
 
 class Partners(Struct, frozen=True, dict=True):
-    """Of the calls of a run that have none. unmatched: those calls."""
+    """Why calls of a run have no partner. unmatched: those calls."""
 
     run: MeasuredRun
     matches: Matches
     unmatched: frozenset[Call]
 
     def words(self, call: Call) -> str:
-        """`its sender, rank 2, is missing`; "" of a call that has its partners or needs none."""
+        """Returns `its sender, rank 2, is missing`; "" for a call that has its partners or needs none."""
         if call not in self.unmatched:
             return ""
         trace, position = self.run.ranks[call.rank], self.matches.positions.positions[call.rank]
@@ -83,8 +83,8 @@ class Partners(Struct, frozen=True, dict=True):
         return self._collective_words(kind or "", position)
 
     def waiting(self) -> tuple[int, int, int]:
-        """What waits for a partner that it does not have: how many receives and collectives, and of the rank
-        where they last longest its number and their ns, as measured.
+        """The communication without a partner: how many receives and collectives, the id of the rank where
+        they last longest, and their ns there, as measured.
         """
         count, longest = 0, (0, 0)
         lasting: dict[int, int] = {}
@@ -100,7 +100,7 @@ class Partners(Struct, frozen=True, dict=True):
 
     @cached_property
     def kinds(self) -> frozenset[str]:
-        """The categories of the communication that has none."""
+        """The categories of the communication without a partner."""
         kinds = set()
         for call in self.unmatched:
             trace = self.run.ranks[call.rank]
@@ -111,7 +111,7 @@ class Partners(Struct, frozen=True, dict=True):
         return frozenset(kinds)
 
     def missing_words(self) -> str:
-        """`rank 2 is missing`; "" where none is."""
+        """Returns `rank 2 is missing`; "" where none is."""
         return _are_missing(self.run.missing) if len(self.run.missing) else ""
 
     def _transfer_words(self, name: str, position: RankPosition | None) -> str:

@@ -1,5 +1,5 @@
-"""What is said of the critical path of a measured or replayed run: its parts and legs, and why each segment
-began.
+"""Words of the critical path of a measured or replayed run: its parts and merged segments, and why each
+segment began.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from simcore.trace.trace_graph import Neighbours, TraceGraph
 
 
 class _GapSource(SegmentedRun, Protocol):
-    """A run with times. gaps: of each rank, as far as its trace tells what its host did then."""
+    """A run with times. gaps: of each rank, where its trace says what its host did in them."""
 
     @property
     def graph(self) -> MeasuredGraph: ...
@@ -31,7 +31,7 @@ class _GapSource(SegmentedRun, Protocol):
 
 
 class MeasuredPath(PathSource):
-    """Of a measured run."""
+    """The critical path of a measured run, in words."""
 
     def __init__(self, results: _GapSource) -> None:
         self._results, self._rendezvous = results, results.rendezvous
@@ -41,23 +41,23 @@ class MeasuredPath(PathSource):
         return self._ranks[track].stage
 
     def account(self, track: int, span: int) -> int:
-        """Which of ACCOUNTS its time goes to."""
+        """Returns which of ACCOUNTS its time goes to."""
         return own_account(self._results.graph, track, span)
 
     def kind(self, track: int, span: int) -> str:
-        """What the time goes to: `compute forward`, `pp`, `idle`. On the path communication is itself: that
-        it is exposed, accounts say.
+        """Returns what the time goes to: `compute forward`, `pp`, `idle`. On the path communication has its
+        own name, without the `exposed` of its account.
         """
         return ACCOUNTS[self.account(track, span)].removeprefix("exposed ")
 
     def name(self, track: int, span: int) -> str:
-        """The operation or sub-operation, raw text of the file; `idle` where there is none."""
+        """Returns the operation or sub-operation, raw text of the file; `idle` where there is none."""
         return segment_name(self._results, track, span)
 
     def merge_facts(self, track: int, span: int) -> MergeFacts:
-        """The operation's name, raw text of the file; IDLE_NAME where there is none."""
+        """Returns the operation's name, raw text of the file; IDLE_NAME where there is none."""
         if is_gap(self._rendezvous, track, span):
-            # A gap is of no operation; what lies inside an operation is a part of it.
+            # A gap belongs to no operation; what lies inside an operation is a part of it.
             return MergeFacts(IDLE_NAME, -1)
         op, ops = self._rendezvous.segments[track].op[span], self._ranks[track].ops
         return MergeFacts(ops.name[op], ops.batch[op], op)
@@ -75,8 +75,8 @@ class MeasuredPath(PathSource):
         return replace(facts, idles=True, call=host_words(gap), is_queued=gap.cause == QUEUED)
 
     def _is_queued(self, track: int, span: int) -> bool | None:
-        """Of a gap as it was measured whether the call that launched the next kernel of a device was over for
-        more than half of it; None where nobody knows that.
+        """Returns whether the call that launched the next kernel was over for more than half of a measured
+        gap; None where the trace does not say.
         """
         rank, segments = self._ranks[track], self._rendezvous.segments[track]
         after, last = span + 1, span - 1
@@ -111,12 +111,12 @@ class MeasuredPath(PathSource):
 
 
 def segment_facts(of: TraceGraph, rendezvous: Rendezvous, pair: Neighbours) -> Facts:
-    """Returns what is known of what a piece waited for."""
+    """Returns what is known of what a segment waited for."""
     facts = make_graph_facts(of, pair)
     was_idle = pair.cause is not None and is_gap(rendezvous, *of.span_of_cause(pair.cause))
     return replace(facts, was_idle=True) if was_idle else facts
 
 
 def is_gap(rendezvous: Rendezvous, track: int, segment: int) -> bool:
-    """Returns whether a piece of a rank is none of an operation."""
+    """Returns whether a segment of a rank belongs to no operation."""
     return rendezvous.segments[track].kind[segment] == GAP

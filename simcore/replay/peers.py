@@ -1,8 +1,8 @@
-"""Which ranks do the same part of the work, so that what one computes can be held against the others.
+"""Which ranks do the same part of the work, so that the compute of one can be compared with the others.
 
-They are those of a stage. A profiler states no stage: there ranks that send to each other are stages of one
-pipeline, and the peers of a rank are those at its place in the other pipelines, in the order of their
-numbers. Where pipelines differ, or the other end of a rank's sends and receives is not there, it has none.
+They are the ranks of a stage. A profiler states no stage: there ranks that send to each other are stages of
+one pipeline, and the peers of a rank have its position in the other pipelines, in the order of their ids. A
+rank has no peers where pipelines differ, or where the other end of its sends and receives is missing.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from simcore.measured.device_messages import is_transfer
 from simcore.measured.vocabulary import category_of_group
 from simcore.sources.rendezvous import Rendezvous
 
-# Groups whose ranks do the same work, also where they send to each other.
+# Groups whose ranks do the same work even where they send to each other.
 _SAME_WORK = ("tp", "dp", "expert")
 
 
 def peers_of(rendezvous: Rendezvous) -> list[tuple[int, ...]]:
-    """The peers of each rank, indices, without itself."""
+    """Returns the peers of each rank, as indices, without itself."""
     positions = _pipeline_positions(rendezvous)
     return [
         tuple(
@@ -31,7 +31,7 @@ def peers_of(rendezvous: Rendezvous) -> list[tuple[int, ...]]:
 
 
 def _pipeline_positions(rendezvous: Rendezvous) -> list[Hashable]:
-    """What each rank has in common with its peers alone; None of one without any."""
+    """Returns a value for each rank that it shares with its peers alone; None if it has no peers."""
     ranks = rendezvous.run.ranks
     if not rendezvous.run.of_devices:
         return [(rank.stage,) for rank in ranks]
@@ -64,7 +64,7 @@ def _pipeline_positions(rendezvous: Rendezvous) -> list[Hashable]:
 
 
 def _links(rendezvous: Rendezvous) -> Iterator[tuple[int, int]]:
-    """Ranks that send to each other, the sender first, as far as that is between stages."""
+    """Yields (sender, receiver) of the ranks that send to each other between stages."""
     for meeting in rendezvous.matches.meetings:
         if not meeting.is_message or _is_same_work(category_of_group(meeting.kind)):
             continue

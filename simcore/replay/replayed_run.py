@@ -1,5 +1,5 @@
-"""A timed run of a trace, as it was measured or replayed: what everything of it takes under some scales,
-waiting left out, and what is computed of it, each figure once.
+"""A timed run of a trace, as measured or replayed: the duration of everything under given scales, without
+waiting, and all that is computed from it, each figure once.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from simcore.trace.gradients import Gradient
     from simcore.trace.slopes import Scale
 
-# What a scale is about: compute; the host's operations; communication; a host gap; communication without a
-# partner, of which nobody knows how much is waiting: its name alone changes it; what nothing changes; and of
-# devices the time before the step begins on a rank, and copies of memory, which wait for nobody.
+# What a scale changes: compute; operations of the host; communication; a host gap; communication without a
+# partner, whose waiting is not known, so that only a scale of its name changes it; what nothing changes; and
+# on devices the time before the step begins on a rank, and copies of memory, which wait for no rank.
 _COMPUTE, _HOST, _COMM, _GAP, _UNMATCHED, _CONSTANT, _BEGIN, _COPY = range(8)
 
 
@@ -51,28 +51,35 @@ _FAMILIES = ("compute", "comm", "copies", "host", "op")
 
 
 class FactorTime(NamedTuple):
-    """Time that one factor goes for. of: see above. name: of the operation. category: of communication."""
+    """Time that one factor scales."""
 
     of: int
+    """What it is, one of the constants above."""
     name: str = ""
+    """Of the operation."""
     category: str = ""
+    """Of communication."""
 
 
 class Parts(NamedTuple):
-    """Of each duration a number of `numbers`. first, after: of each rank by piece; meetings, messages: of
-    what several ranks do.
-    """
+    """Which part each duration belongs to, as an id of `part_ids`."""
 
     part_ids: Mapping[FactorTime, int]
+    """Part -> its id."""
     first: Sequence[array[int]]
+    """By rank and segment: what a segment does by itself."""
     after: Sequence[array[int]]
+    """By rank and segment: what it does once its others have come."""
     meetings: Sequence[int]
+    """By collective of several ranks."""
     messages: Sequence[int]
+    """By message."""
 
 
 class Durations:
-    """Of a graph, under any scales. The parts are found once, when a replay is asked for; a question costs a
-    look-up for each piece.
+    """The durations of a graph under any scales.
+
+    The parts are found once, when a replay is requested; a replay costs a look-up for each segment.
     """
 
     def __init__(self, graph: MeasuredGraph) -> None:
@@ -82,7 +89,7 @@ class Durations:
 
     @cached_property
     def parts(self) -> Parts:
-        """What each duration is a part of: 2 s of 718,800 kernels, which a run as measured does not ask."""
+        """The part that each duration belongs to: 2 s for 718,800 kernels; a measured run needs none."""
         graph, matches = self.graph, self.rendezvous.matches
         ranks = range(len(self.rendezvous.segments))
         part_ids: dict[FactorTime, int] = {}
@@ -106,7 +113,7 @@ class Durations:
         )
 
     def scaled(self, scales: Scales) -> array[int]:
-        """The durations under these scales, ns, as the passes of the graph take them."""
+        """Returns the durations under these scales, ns, as the passes of the graph take them."""
         graph, rendezvous, of = self.graph, self.rendezvous, self.parts
         factors = [_factor(part, scales) for part in of.part_ids]
         is_compute = [part.of == _COMPUTE for part in of.part_ids]
@@ -129,7 +136,7 @@ class Durations:
         )
 
     def scales(self) -> tuple[array[int], Callable[[int], Iterator[Scale]]]:
-        """(a kind of each duration, as the passes take them; the scales that a kind is under).
+        """Returns (a kind of each duration, as the passes take them; the scales that apply to a kind).
 
         A kind is a part of one rank, or of no rank alone: of a collective, of a message.
         """
@@ -162,7 +169,7 @@ class Durations:
         if meeting.kind == MODEL_PARALLEL:
             return FactorTime(_CONSTANT)
         call = meeting.calls[0]
-        # Of a kernel without a partner nobody knows how much is waiting.
+        # How much of a kernel without a partner is waiting is not known.
         is_known = (
             len(meeting.calls) > 1 or meeting.sender is not None or call in self.rendezvous.matches.alone
         )
@@ -170,7 +177,7 @@ class Durations:
         return FactorTime(of, self._name(call), category_of_group(meeting.kind))
 
     def _first_part(self, rank: int, segment: int) -> FactorTime:
-        """What a piece does by itself."""
+        """Returns what a segment does by itself."""
         segments, trace = self.rendezvous.segments[rank], self.rendezvous.run.ranks[rank]
         kind, op, sub = segments.kind[segment], segments.op[segment], segments.sub[segment]
         if kind == GAP:
@@ -181,7 +188,7 @@ class Durations:
         if (rank, segment) in self._circles:
             return FactorTime(_UNMATCHED, self._name(Call(rank, op, sub)))
         if kind == TRANSFER:
-            # Of a send and a receive in one this is the send; the piece is named by the receive.
+            # A send and a receive in one have this as the send; the segment has the name of the receive.
             message = segments.message[segment]
             if message >= 0:
                 return FactorTime(_COMM, self._name(self.rendezvous.matches.messages[message].send), "pp")
@@ -199,7 +206,7 @@ class Durations:
         return FactorTime(_HOST if category == "host" else _COMPUTE, name)
 
     def _comm_part(self, rank: int, segment: int) -> FactorTime:
-        """Communication of a transfer, or of a collective with its members."""
+        """Returns the communication of a transfer, or of a collective with its members."""
         segments = self.rendezvous.segments[rank]
         category = "pp"
         if segments.kind[segment] in (MEET, AWAIT):
@@ -210,7 +217,7 @@ class Durations:
 
 
 def _scale_names(part: FactorTime) -> list[str]:
-    """The scales that a part has, as gradients name them."""
+    """Returns the scales that apply to a part, as gradients name them."""
     if part.of in (_CONSTANT, _GAP, _BEGIN):
         return ["host gaps"] if part.of == _GAP else []
     by_name = f"op {part.name}"
@@ -238,7 +245,7 @@ def _factor(part: FactorTime, scales: Scales) -> float:
 
 
 def _column(ns: Sequence[int], parts: Sequence[int], factors: Sequence[float]) -> array[int]:
-    """Each duration times the factor of its part, rounded half to even; 1 leaves large ints exact."""
+    """Returns each duration times the factor of its part, rounded half to even; 1 leaves large ints exact."""
     return array(
         "q",
         (
@@ -258,32 +265,32 @@ class ReplayedRun(Run):
         durations: Durations | None = None,
         setup: Replay | None = None,
     ) -> None:
-        """measured: the run of the files. scales: None to take the times as they were measured. known: many
-        questions are asked of one graph. asked: what asked for them, as it was given.
+        """measured: the run of the files. scales: None for the times as measured. durations: shared by the
+        replays of one graph. setup: the requested replay, with its parameters as stated.
         """
         self.measured, self.scales, self._durations, self._setup = measured, scales, durations, setup
         self.timed = measured.timed
 
     @cached_property
     def durations(self) -> Durations:
-        """What everything takes, under any scales."""
+        """The duration of everything, under any scales."""
         return self._durations or Durations(MeasuredGraph(make_rendezvous(self.measured)))
 
     @property
     def rendezvous(self) -> Rendezvous:
-        """The pieces of the run, and which of them belong together."""
+        """The segments of the run, and which of them meet."""
         return self.durations.rendezvous
 
     @cached_property
     def graph(self) -> MeasuredGraph:
-        """Who waits for whom: measured ranks that did not run together for nobody."""
+        """Who waits for whom; measured ranks that did not run together wait for nobody."""
         if self.scales is None and not self.measured.concurrent:
             return MeasuredGraph(self.rendezvous, together=False)
         return self.durations.graph
 
     @cached_property
     def durations_ns(self) -> array[int]:
-        """What the nodes of the replay's graph take, ns."""
+        """The durations of the nodes of the replay's graph, ns."""
         return self.durations.scaled(self.scales or Scales())
 
     @cached_property
@@ -295,17 +302,17 @@ class ReplayedRun(Run):
 
     @cached_property
     def times(self) -> SegmentTimes:
-        """When the pieces start and end."""
+        """When the segments start and end."""
         return self.graph.times(self.ends)
 
     @cached_property
     def base(self) -> ReplayedRun:
-        """The replay with nothing changed beside the scales of the run: what what-if starts from."""
+        """The replay with the scales of this run and no further change, from which what-if starts."""
         return self if self.scales is not None else self.with_scales(Scales())
 
     @cached_property
     def gradients(self) -> list[Gradient]:
-        """Those of `base`; a scale that nothing is on is left out."""
+        """The gradients of `base`; a scale that applies to nothing is left out."""
         from simcore.trace.slopes import compute_gradients
 
         kind_of, scales_of = self.durations.scales()
@@ -316,13 +323,13 @@ class ReplayedRun(Run):
 
     @cached_method
     def compute_slacks(self, cancelled: Callable[[], bool]) -> Sequence[array[int]] | None:
-        """Those of `base`; of a send its message ends with it."""
+        """Returns the slacks of `base`; the message of a send ends with it."""
         return compute_slack(self.base.trace_graph, cancelled)
 
     @cached_property
     def gaps(self) -> list[list[HostGap]]:
-        """Of each rank the times in which its device ran nothing, as far as its trace tells what its host did
-        then, by start; none of a replay, whose gaps are others.
+        """For each rank the times in which its device ran nothing, by start, where its trace says what its
+        host did then; none for a replay, whose gaps are others.
         """
         replayed = self.scales is not None or self.measured.replayed
         return [[] if replayed else gaps_of(rank) for rank in self.measured.ranks]
@@ -348,7 +355,7 @@ class ReplayedRun(Run):
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Of the files, and what becomes of communication without a partner."""
+        """Those of the files, and what happens to communication without a partner."""
         if not self.measured.timed:
             return self.measured.diagnostics
         replayed = self.scales is not None
@@ -357,7 +364,7 @@ class ReplayedRun(Run):
 
     @cached_property
     def partners(self) -> Partners:
-        """Who would have been the partner of communication that has none."""
+        """Which ranks the missing partners of communication would be."""
         matches = self.rendezvous.matches
         return Partners(self.measured, matches, frozenset(matches.unmatched))
 
@@ -368,7 +375,7 @@ class ReplayedRun(Run):
 
     @property
     def changes(self) -> list[str]:
-        """What it changes, in words."""
+        """What the replay changes, in words."""
         return [] if self.scales is None else self.scales.changes()
 
     @property
@@ -378,7 +385,7 @@ class ReplayedRun(Run):
 
     @cached_property
     def shape(self) -> StepShape:
-        """Its degrees and micro-batches, as far as the trace tells."""
+        """Its degrees and micro-batches, where the trace states them."""
         degrees = find_positions(self.measured.ranks, self.measured.degrees).degrees
         degree_values = degrees.tp, degrees.dp, degrees.pp
         shape = StepShape(self.step_time_ns, self.tracks, degree_values, self.measured.microbatches)
@@ -394,7 +401,7 @@ class ReplayedRun(Run):
 
     @cached_property
     def run(self) -> MeasuredRun:
-        """The run with these times: what the lanes show."""
+        """The run with these times, as the lanes show it."""
         if self.scales is None:
             return self.measured
         flight_times: list[dict[int, tuple[int, int]]] = [{} for _ in self.all_ranks]
@@ -420,18 +427,18 @@ class ReplayedRun(Run):
 
     @cached_property
     def trace(self) -> Trace:
-        """What ran on each rank: a span is a piece of it."""
+        """What ran on each rank: a span is a segment."""
         return measured_trace(self.graph, self.ends, self.step_time_ns, self.measured.ranks)
 
     @cached_property
     def operations(self) -> Table:
-        """What operations and sub-operations take, (operation, sub-operation or None) by name."""
+        """What operations and sub-operations take, by (operation, sub-operation or None)."""
         column = self.trace.column("operation")
         return Table(self.trace, self.accounts, column, lambda: self.critical_path, lambda: self.slacks)
 
     @property
     def all_ranks(self) -> range:
-        """All ranks by their places in the run."""
+        """All ranks by their indices in the run."""
         return range(len(self.measured.ranks))
 
     @cached_property
@@ -441,25 +448,25 @@ class ReplayedRun(Run):
 
     @cached_property
     def path_source(self) -> MeasuredPath:
-        """What is said of it."""
+        """The words of its critical path."""
         return MeasuredPath(self)
 
     @property
     def setup(self) -> Replay:
-        """What asks for this run."""
+        """The replay that was requested."""
         return self._setup or Replay(self.measured, parameters_of(self.scales))
 
     def with_names(self, measured: MeasuredRun) -> ReplayedRun:
-        """The same with other names of operations. measured: the run that has them."""
+        """Returns the same replay with other names of operations. measured: the run that has them."""
         return type(self)(measured, self.scales, self.durations, self._setup)
 
     def with_scales(self, scales: Scales) -> ReplayedRun:
-        """The replay of the same run with other scales."""
+        """Returns the replay of the same run with other scales."""
         return type(self)(self.measured, scales, self.durations)
 
     @cached_property
     def peers(self) -> list[tuple[int, ...]]:
-        """The peers of each rank, indices: who does the same part of the work."""
+        """The peers of each rank, as indices: the ranks that do the same part of the work."""
         return peers_of(self.rendezvous)
 
 
@@ -470,9 +477,10 @@ def _replay_rank(
     end: array[int],
     flight_times: Mapping[int, tuple[int, int]],
 ) -> RankTrace:
-    """A rank with the times of its pieces; what has no piece of its own keeps its place inside one.
+    """Returns a rank with the times of its segments; what has no segment of its own keeps its position inside
+    one.
 
-    beside: (start, end) of the operations that run beside the pieces.
+    flight_times: (start, end) of the operations that overlap the segments.
     """
     moves = _Moves(segments, start, end)
     ops, subs = rank.ops, rank.subs
@@ -518,7 +526,7 @@ def _columns(spans: list[tuple[int, int]]) -> tuple[array[int], array[int]]:
 
 
 class _Moves:
-    """Where a time of the measured rank is in the replay: pieces grow and shrink evenly."""
+    """Maps a time of the measured rank to the replay: segments grow and shrink evenly."""
 
     def __init__(self, segments: SegmentColumns, start: array[int], end: array[int]) -> None:
         self.segments = segments
@@ -526,7 +534,7 @@ class _Moves:
         self.end = end
 
     def time(self, ns: int) -> int:
-        """The replayed time of a measured one."""
+        """Returns the replayed time of a measured one."""
         segment = bisect_right(self.segments.start, ns) - 1
         if segment < 0:
             return ns

@@ -1,4 +1,4 @@
-"""What a piece of a measured rank is called."""
+"""Names of the segments of a measured rank."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ IDLE_NAME = "idle"
 
 
 class SegmentedRun(Protocol):
-    """A run whose ranks are taken apart. measured: the run of the files, by whose names pieces are called."""
+    """A run whose ranks are divided into segments. measured: the run of the files, which has the names."""
 
     @property
     def measured(self) -> MeasuredRun: ...
@@ -23,7 +23,7 @@ class SegmentedRun(Protocol):
 
 
 def segment_name(results: SegmentedRun, rank: int, segment: int) -> str:
-    """Returns the operation or sub-operation of a piece, as the file has it; `idle` where there is none."""
+    """Returns the operation or sub-operation of a segment, as the file has it; `idle` where there is none."""
     segments, trace = results.rendezvous.segments[rank], results.measured.ranks[rank]
     if not 0 <= segment < len(segments) or segments.kind[segment] == GAP:
         return IDLE_NAME

@@ -1,5 +1,5 @@
-"""What is said of a span of a measured run: what it is, whose, when, what the file says of it, for whom it
-waits, what it waited for and what it holds back.
+"""Words of a span of a measured run: what it is, on which rank and when, what the file says of it, for whom
+it waits, what it waited for and what waits for it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 def segments_of_item(results: ReplayedRun, rank: int, item: int, span: tuple[int, int]) -> list[int]:
-    """The pieces of an item of a lane (`LaneSpans`), ascending; of a gap those that lie in its span."""
+    """Returns the segments of an item of a lane (`LaneSpans`), ascending; for a gap those in its span."""
     segments, count = results.rendezvous.segments[rank], len(results.measured.ranks[rank].ops)
     if item >= count:
         return [index for index, sub in enumerate(segments.sub) if sub == item - count]
@@ -59,7 +59,7 @@ def segments_of_item(results: ReplayedRun, rank: int, item: int, span: tuple[int
 
 
 def find_causes(results: ReplayedRun, rank: int, own_segments: list[int]) -> list[Dependency]:
-    """What the pieces of one operation waited for: first what its begin waited for."""
+    """Returns what the segments of one operation waited for: first what its begin waited for."""
     if not own_segments:
         return []
     before = (
@@ -76,7 +76,7 @@ def find_causes(results: ReplayedRun, rank: int, own_segments: list[int]) -> lis
 
 
 def find_effects(results: ReplayedRun, rank: int, own_segments: list[int]) -> list[Dependency]:
-    """What the pieces of one operation hold back: other ranks first, then what its rank does next."""
+    """Returns what waits for the segments of one operation: other ranks, then what its rank does next."""
     if not own_segments:
         return []
     graph, ends = results.graph, results.ends
@@ -101,7 +101,7 @@ def find_effects(results: ReplayedRun, rank: int, own_segments: list[int]) -> li
 
 
 def _waited_for(results: ReplayedRun, rank: int, segment: int) -> list[Dependency]:
-    """What had to be done before a piece could end: as the critical path has it."""
+    """Returns what had to end before a segment could end, as the critical path has it."""
     graph, of, meeting = (
         results.graph,
         results.trace_graph,
@@ -125,12 +125,12 @@ def _words(results: ReplayedRun, pair: Neighbours) -> str:
 
 
 def _order_words(results: ReplayedRun, rank: int, segment: int) -> str:
-    """Why what comes behind a piece of its own rank could not begin earlier."""
+    """Returns why the next segment of the same rank could not begin earlier."""
     return reason_words(Facts(BEFORE, was_idle=is_gap(results.rendezvous, rank, segment)))
 
 
 def _find_receives(results: ReplayedRun, rank: int, segment: int) -> list[Dependency]:
-    """The receive of what a piece sends."""
+    """Returns the receive of what a segment sends."""
     message = results.rendezvous.segments[rank].message[segment]
     if message == NONE:
         return []
@@ -140,7 +140,7 @@ def _find_receives(results: ReplayedRun, rank: int, segment: int) -> list[Depend
 
 
 def _waiting_members(results: ReplayedRun, rank: int, node: int, meeting: int) -> list[Dependency]:
-    """The members of a collective, a node, that wait in it because a node of this rank ended."""
+    """Returns the members of a collective (a node) that wait in it because a node of this rank ended."""
     graph, ends = results.graph, results.ends
     meeting_index = graph.meeting_of(meeting)
     dependencies = []
@@ -153,7 +153,7 @@ def _waiting_members(results: ReplayedRun, rank: int, node: int, meeting: int) -
     return dependencies
 
 
-# So many of the operations that one of the host launched are told one by one.
+# So many operations launched by one host operation are listed one by one.
 _LAUNCHES = 8
 _UNKNOWN_LENGTH = {
     INSTANT: "an instant: no duration in the file",
@@ -162,7 +162,7 @@ _UNKNOWN_LENGTH = {
 
 
 class MeasuredSpanWords(SpanWords):
-    """Of a measured or replayed run."""
+    """The words of the spans of a measured or replayed run."""
 
     def __init__(self, results: ReplayedRun, lanes: Lanes) -> None:
         super().__init__(lanes)
@@ -174,7 +174,7 @@ class MeasuredSpanWords(SpanWords):
         rank, axis = self._run.ranks[track_id], self._axis
         whose = self._whose(rank)
         if len(ranks) > 1:
-            # What is said is of one of them.
+            # The words are of one of several equal ranks.
             equal_words = f", of {self._run.unit}s {ranks.text()} {self._lanes.facts.similar_text}"
             whose = (f"{whose[-1]}{equal_words}", whose[-1])
         if index is None:
@@ -201,7 +201,7 @@ class MeasuredSpanWords(SpanWords):
         )
 
     def _before(self, rank: RankTrace, start_ns: int) -> str:
-        """When a rank begins the step, of a gap that is there before it does; what it is at until then."""
+        """Returns when a rank begins the step, for the gap before that; what it does until then."""
         recorded = self._run.recorded
         if rank.window is None or recorded is None or recorded.step is None or rank.window[0] <= start_ns:
             return ""
@@ -211,7 +211,7 @@ class MeasuredSpanWords(SpanWords):
         return f"its host begins step {recorded.step} at {begin}"
 
     def _gap_reason(self, track_id: int, start: int, end: int) -> str:
-        """Why a rank runs nothing in a span of its lane; "" where its trace does not tell."""
+        """Returns why a rank runs nothing in a span of its lane; "" where its trace does not say."""
         gap = gap_in(self._results.gaps[track_id], start, end)
         if gap is None:
             return ""
@@ -228,7 +228,7 @@ class MeasuredSpanWords(SpanWords):
         return (few,) if rank.stage is None else (f"{few}, stage {rank.stage}", few)
 
     def _file_facts(self, rank: RankTrace, item: int, facts: SpanFacts) -> list[str]:
-        """What the file says besides times, as far as it does."""
+        """Returns what the file states besides times."""
         parts = []
         if facts.state is not None:
             parts.append(f"state {printable_within(facts.state, 20)}")
@@ -251,7 +251,7 @@ class MeasuredSpanWords(SpanWords):
         item = self.op(track_id, stream, index)
         parts = [self._wait_words(self._waits_of(track_id, item))]
         if len(self._run.missing):
-            # Where no rank is known to be missing the note says enough.
+            # Where no rank is known to be missing the note is enough.
             parts.append(self._partner_words(track_id, item))
         return "; ".join(filter(None, parts))
 
@@ -316,7 +316,7 @@ class MeasuredSpanWords(SpanWords):
         return rows
 
     def _partner_words(self, track_id: int, item: int) -> str:
-        """Why communication has no partner here; "" where it has or needs none."""
+        """Returns why communication has no partner here; "" where it has or needs none."""
         if item < 0 or not self._run.timed or host_item(self._run.ranks[track_id], item) is not None:
             return ""
         trace = self._results.measured.ranks[track_id]
@@ -331,7 +331,7 @@ class MeasuredSpanWords(SpanWords):
         return waits_by_item(self._results, track_id).get(item, []) if self._run.timed else []
 
     def _wait_words(self, waits: Sequence[Wait]) -> str:
-        """`waits 1.291 s for rank 0`; for several the sum, and who is waited for longest."""
+        """Returns `waits 1.291 s for rank 0`; for several waits the sum, and who is waited for longest."""
         if not waits:
             return ""
         late: dict[int, int] = {}
@@ -342,7 +342,7 @@ class MeasuredSpanWords(SpanWords):
         return f"waits {duration(sum(late.values()))}{f' {rank}' if len(late) == 1 else f', most {rank}'}"
 
     def _one_wait_words(self, wait: Wait) -> str:
-        """How long, for whom, where, and what that rank did before."""
+        """Returns how long and where the wait is, for whom, and what that rank did before."""
         rank = self._results.measured.ranks[wait.late]
         who = f"rank {rank.rank}" + ("" if rank.stage is None else f" of stage {rank.stage}")
         often = f", {wait.times} times" if wait.times > 1 else ""
@@ -363,14 +363,14 @@ class MeasuredSpanWords(SpanWords):
             steps = [*self._call_steps(track_id, stream, index), *steps]
         if direction < 0 and binding and launches:
             first = binding[0]
-            # Launched while nothing ran: its stream was free, so that the launch is what it waited for.
+            # It was launched while nothing ran: its stream was free, so the launch is what it waited for.
             was_idle = is_gap(self._results.rendezvous, first.track_id, first.span)
             if was_idle and first.track_id == track_id and launches[0].start_ns >= steps[0].start_ns:
                 return [*launches, *steps]
         return [*steps, *launches]
 
     def _call_steps(self, track_id: int, stream: str | None, index: int) -> list[Step]:
-        """The call in which the host was in a gap: in the lane that has it, where the host has any."""
+        """Returns the call that the host was in during a gap, in the lane that has it, if any."""
         trace, spans = self._run.ranks[track_id], self._lanes.spans(track_id, stream)
         if spans.op[index] >= 0:
             return []
@@ -387,7 +387,7 @@ class MeasuredSpanWords(SpanWords):
     def dependency_words(
         self, track_id: int, stream: str | None, index: int, rank: int | None, direction: int
     ) -> list[str]:
-        """What is alike together: `linear_fwd, rank 1, 7 times, 5.2 ms: ...`."""
+        """Returns the dependencies, equal ones in one line: `linear_fwd, rank 1, 7 times, 5.2 ms: ...`."""
         sums: dict[tuple[str, str], list[int]] = {}
         for of in self.dependencies(track_id, stream, index, rank, direction):
             both = sums.setdefault((self.dependency_text(track_id, of), of.reason), [0, 0])
@@ -402,7 +402,9 @@ class MeasuredSpanWords(SpanWords):
         return [*words, *(launch.words for launch in launches[:_LAUNCHES]), *more]
 
     def _launch_steps(self, track_id: int, stream: str | None, index: int, direction: int) -> list[Step]:
-        """What the host did to launch an operation of a device, or what an operation of the host launched."""
+        """Returns what the host did to launch an operation of a device, or what an operation of the host
+        launched.
+        """
         trace = self._run.ranks[track_id]
         if self._run.replayed or trace.device is None or trace.device.host is None:
             return []
@@ -446,7 +448,9 @@ class MeasuredSpanWords(SpanWords):
         return short_name(segment_name(self._results, track_id, span), 40)
 
     def stream_showing(self, stream: str | None, of: Dependency) -> str | None:
-        """None for a gap, which its rank's lane alone shows."""
+        """Returns the stream whose lane shows a dependency; None for a gap, which its rank's lane alone
+        shows.
+        """
         segments, trace = self._results.rendezvous.segments[of.track_id], self._run.ranks[of.track_id]
         if stream is None or segments.kind[of.span] == GAP:
             return None
@@ -483,7 +487,7 @@ def _span_words(facts: SpanFacts) -> str:
 
 
 def _bandwidth(facts: SpanFacts) -> str:
-    """Bytes over time of communication; without the group's size there is no bus bandwidth."""
+    """Returns bytes over time of communication; without the group's size there is no bus bandwidth."""
     length = facts.end_ns - facts.start_ns
     communicates = facts.category not in (*COMPUTE, COPY, "host")
     if not communicates or facts.bytes is None or facts.timing != MEASURED or length <= 0:

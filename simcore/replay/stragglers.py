@@ -1,4 +1,4 @@
-"""Ranks that hold others up: who comes last to collectives, what they did before, and who computes longer."""
+"""Ranks that make others wait: who arrives last at collectives, what they did before, who computes longer."""
 
 from __future__ import annotations
 
@@ -17,42 +17,47 @@ if TYPE_CHECKING:
     from simcore.replay.replayed_run import ReplayedRun
 
 
-# Of fewer collectives chance tells as much; and a rank that comes last as often as its peers is no straggler:
-# unless its own work and gaps before them are so much of what it costs, and that is worth a sentence.
+# Fewer collectives than this say no more than chance. A rank that is last no more often than its peers is no
+# straggler, unless its own work and gaps before them are this share of what it costs, and worth a sentence.
 _LEAST = 3
 _LEAST_LAST_SHARE = 0.5
 _LEAST_OWN_SHARE = 0.5
-# A call that is named is so much of how late a rank comes.
+# A call is named if it is so much of how late a rank arrives.
 _OF_LEAD = 1 / 3
-# An arrival within this of the next one is no lateness: a launch takes as long.
+# An arrival within this of the next one is not late: a launch takes as long.
 _NOISE_NS = 5_000
 
 
 class Straggler(NamedTuple):
-    """A rank by its number. last, of: to how many of its collectives it comes last; least_ns, most_ns: after
-    the next one. compute_ns, host_ns: how much longer it computes, and has gaps, before them than the middle
-    one of its peers among the members, in all; start_ns: of the gaps what is before its first operation;
-    operations: in which it computes longer most, of the same length where there are several. call_ns: how
-    long its host is in one call in the gaps before them; gap: the longest of these, None where no call is
-    that much of it.
-    """
+    """A rank that makes others wait in collectives."""
 
     rank: int
+    """Its id."""
     last: int
+    """At how many of its collectives it arrives last."""
     of: int
+    """How many collectives it has."""
     least_ns: int
+    """The least time by which it arrives after the next one."""
     most_ns: int
+    """The most time by which it arrives after the next one."""
     compute_ns: int
+    """How much longer in all it computes before them than the median of its peers among the members."""
     host_ns: int
+    """How much longer in all its gaps before them are than that median."""
     start_ns: int
+    """The part of `host_ns` before its first operation."""
     operations: tuple[str, ...]
+    """Those in which it computes longest beyond its peers; several of the same length."""
     call_ns: int
+    """How long its host is in one call in the gaps before them."""
     gap: HostGap | None
+    """The longest of those gaps, None where no call is that much of it."""
 
 
 def find_stragglers(results: ReplayedRun) -> list[Straggler]:
-    """Ranks that come last to half of their collectives or more, or that hold up the others for a part of the
-    step worth a sentence by what they do themselves; the most often first; of devices alone.
+    """Returns the ranks that arrive last at half of their collectives or more, or whose own work delays the
+    others by a part of the step worth a sentence; the most often late first; of devices alone.
     """
     if not results.measured.of_devices or not results.graph.together:
         return []
@@ -60,7 +65,7 @@ def find_stragglers(results: ReplayedRun) -> list[Straggler]:
     last: dict[int, list[tuple[int, int]]] = {}
     took_part: dict[int, int] = {}
     for meeting, arrivals in enumerate(graph.arrivals):
-        # A stage that comes last to what it receives or sends is no straggler: its partner does other work.
+        # A stage that arrives last at what it receives or sends is no straggler: its partner does other work.
         if (
             len(arrivals) < 2
             or graph.meetings[meeting] == NONE
@@ -104,8 +109,8 @@ def find_stragglers(results: ReplayedRun) -> list[Straggler]:
 
 
 def on_time_scales(results: ReplayedRun, late: Straggler) -> tuple[Scales, int]:
-    """What gives a late rank the median of its peers' compute and host gaps, where it has more; and how many
-    ns that is less: nothing where it has no peers.
+    """Returns the scales that give a late rank the median of its peers' compute and host gaps where it has
+    more, and how many ns less that is; no scales where it has no peers.
     """
     index = next(index for index, rank in enumerate(results.measured.ranks) if rank.rank == late.rank)
     gaps, accounts = own_gaps_ns(results), results.base.accounts
@@ -123,7 +128,7 @@ def on_time_scales(results: ReplayedRun, late: Straggler) -> tuple[Scales, int]:
 
 
 def own_gaps_ns(results: ReplayedRun) -> list[int]:
-    """What each rank's host takes between operations, and before its step begins, ns."""
+    """Returns the time of each rank's host between operations and before its step begins, ns."""
     return [
         sum(
             end - start
@@ -135,8 +140,8 @@ def own_gaps_ns(results: ReplayedRun) -> list[int]:
 
 
 def _find_blocking_call(results: ReplayedRun, rank: int, meetings: set[int]) -> tuple[int, HostGap | None]:
-    """(how long the host of a rank is in the call that keeps it longest in the gaps before these collectives,
-    ns; the longest of those gaps); (0, None) where there is none.
+    """Returns (how long the host of a rank is in the call that is longest in the gaps before these
+    collectives, ns; the longest of those gaps); (0, None) where there is none.
     """
     launches = sorted(
         (results.rendezvous.segments[rank].start[segment], meeting)
@@ -159,7 +164,7 @@ def _find_blocking_call(results: ReplayedRun, rank: int, meetings: set[int]) -> 
 
 
 class _SpentBefore(dict[int, "dict[int, tuple[int, int, dict[str, int]]]"]):
-    """What each rank spent before its collectives, found when it is first asked for."""
+    """What each rank spent before its collectives, computed at the first use."""
 
     def __init__(self, results: ReplayedRun) -> None:
         super().__init__()
@@ -173,8 +178,8 @@ class _SpentBefore(dict[int, "dict[int, tuple[int, int, dict[str, int]]]"]):
 def _compare_before(
     results: ReplayedRun, spent: _SpentBefore, rank: int, meetings: set[int]
 ) -> tuple[tuple[int, int, int], tuple[str, ...]]:
-    """((compute, gaps, those before its first operation) that a rank takes longer before these collectives,
-    ns; the operations).
+    """Returns ((compute, gaps, gaps before its first operation) that a rank takes longer before these
+    collectives, ns; the operations).
     """
     rendezvous = results.rendezvous
     compute = host = 0
@@ -200,7 +205,7 @@ def _compare_before(
 
 
 def idle_at_first(results: ReplayedRun, rank: int) -> int:
-    """What a rank has before its first operation, ns."""
+    """Returns the time of a rank before its first operation, ns."""
     accounts = results.accounts[rank]
     segment = next(
         (at for at, account in enumerate(accounts.account) if account != IDLE), len(accounts.account)
@@ -209,7 +214,9 @@ def idle_at_first(results: ReplayedRun, rank: int) -> int:
 
 
 def _find_spent_before(results: ReplayedRun, rank: int) -> dict[int, tuple[int, int, dict[str, int]]]:
-    """Collective -> (compute, gaps, compute by operation) of a rank since the collective before it, ns."""
+    """Returns collective -> (compute, gaps, compute by operation) of a rank since the collective before it,
+    ns.
+    """
     rendezvous, accounts = results.rendezvous, results.accounts[rank]
     segments, names = rendezvous.segments[rank], results.measured.ranks[rank].ops.name
     before: dict[int, tuple[int, int, dict[str, int]]] = {}
@@ -241,19 +248,21 @@ def _find_spent_before(results: ReplayedRun, rank: int) -> dict[int, tuple[int, 
     return before
 
 
-# A rank is slow, or a stage, if it computes so much longer than the others: below it is noise.
+# A rank or a stage is slow if it computes so much longer than the others; less than this is noise.
 SLOW = 1.1
-# Work is alike where so much of it is in operations of the same names, about as many of each; a rank is slow
-# where half of those take longer. One kernel that takes longer alone has more to do.
+# Work is the same where so much of it is in operations of the same names, about as many of each; a rank is
+# slow where half of those take longer. If one kernel alone takes longer, it has more to do.
 _COUNT_TOLERANCE, _SAME_WORK_SHARE, _SLOWER_SHARE = 0.1, 0.9, 0.5
-# A factor nearer to 1 is what rounding to whole ns has left.
+# A factor nearer to 1 comes from rounding to whole ns.
 _NO_DIFFERENCE = 1e-6
 # A share of the step below which nothing is worth a sentence.
 LEAST = 0.01
 
 
 class SlowRank(NamedTuple):
-    """A rank by its number: ns that it computes, and the median of its peers: the others of its stage."""
+    """A rank that computes longer than its peers, the others of its stage. ns: its compute; peers_ns: their
+    median.
+    """
 
     rank: int
     stage: int | None
@@ -263,31 +272,31 @@ class SlowRank(NamedTuple):
 
     @property
     def peers_words(self) -> str:
-        """Who they are: `rank 6` where there is one alone, else `its peers`."""
+        """Returns `rank 6` for a single peer, else `its peers`."""
         return f"rank {self.peers[0]}" if len(self.peers) == 1 else "its peers"
 
     @property
     def scales(self) -> Scales:
-        """With which it computes as long as they do."""
+        """The scales with which it computes as long as its peers."""
         return Scales(ranks={self.rank: rounded(self.peers_ns / self.ns)})
 
 
 def find_slow_ranks(results: ReplayedRun) -> list[SlowRank]:
-    """Ranks that take longer for the same work as the others of their stage: most of the operations that both
-    run, and all of them together as `longer_ranks` has it.
+    """Returns the ranks that take longer for the same work than the others of their stage: in most of the
+    operations that both run, and in all together as `longer_ranks` has it.
     """
     return [rank for rank in longer_ranks(results) if _is_slow(results, rank)]
 
 
 class OperationCompute(NamedTuple):
-    """What a rank computes in operations of one name: how many calls, and ns."""
+    """What a rank computes in operations of one name: number of calls, and ns."""
 
     calls: int
     ns: int
 
 
 def differs_most(results: ReplayedRun, rank: SlowRank) -> tuple[str, OperationCompute, OperationCompute]:
-    """(the operation in which a rank computes longest against its peers, its own work, the peers' median)."""
+    """Returns (the operation in which a rank computes longest beyond its peers, its work, their median)."""
     work = _compare_work(results, rank)
     return max(
         ((name, *both) for name, both in work.items()), key=lambda one: (one[1].ns - one[2].ns, one[0])
@@ -295,7 +304,7 @@ def differs_most(results: ReplayedRun, rank: SlowRank) -> tuple[str, OperationCo
 
 
 def _is_slow(results: ReplayedRun, rank: SlowRank) -> bool:
-    """Whether it does about the same work as its peers, and most of that takes longer."""
+    """Returns whether it does about the same work as its peers, and most of that takes longer."""
     peers_matched_ns = slower_ns = 0
     own_ns = peers_ns = own_matched_ns = 0
     for own, peers in _compare_work(results, rank).values():
@@ -312,7 +321,7 @@ def _is_slow(results: ReplayedRun, rank: SlowRank) -> bool:
 def _compare_work(
     results: ReplayedRun, rank: SlowRank
 ) -> dict[str, tuple[OperationCompute, OperationCompute]]:
-    """Operation -> (what a rank computes in it, the median of its peers, the upper of two in the middle)."""
+    """Returns operation -> (what a rank computes in it, the median of its peers, the upper of two)."""
     index = {trace.rank: at for at, trace in enumerate(results.measured.ranks)}
     mine = _sum_work(results, index[rank.rank])
     others = [_sum_work(results, index[peer]) for peer in rank.peers]
@@ -329,7 +338,7 @@ def _compare_work(
 
 
 def _sum_work(results: ReplayedRun, rank: int) -> dict[str, OperationCompute]:
-    """What a rank (its index) computes, by operation."""
+    """Returns what a rank (its index) computes, by operation."""
     accounts, segments = results.accounts[rank], results.rendezvous.segments[rank]
     names = results.measured.ranks[rank].ops.name
     ns: dict[str, int] = {}
@@ -343,8 +352,8 @@ def _sum_work(results: ReplayedRun, rank: int) -> dict[str, OperationCompute]:
 
 
 def longer_ranks(results: ReplayedRun) -> list[SlowRank]:
-    """Ranks that compute over a tenth longer than the median of the others of their stage, and over 1 % of
-    the step; by stage, in the run's order. Of an even number of others the upper of the two in the middle.
+    """Returns the ranks that compute over a tenth longer than the median of the others of their stage, and
+    over 1 % of the step; by stage, in the run's order. For an even number of others it is the upper median.
     """
     slow = []
     ranks = results.measured.ranks
@@ -361,19 +370,19 @@ def longer_ranks(results: ReplayedRun) -> list[SlowRank]:
 
 
 class BalanceGain(NamedTuple):
-    """What balancing the stages brings once slow ranks compute as long as their peers. once: what
-    that is, as in `rank 7 is as fast as rank 6`. before_ns: the step then, after_ns: balanced
-    beside that.
-    """
+    """What balancing the stages gains once slow ranks compute as long as their peers."""
 
     once: str
+    """That condition, in words: `rank 7 is as fast as rank 6`."""
     before_ns: int
+    """The step under that condition."""
     after_ns: int
+    """The step under it with balanced stages."""
 
 
 def find_balance_gain(results: ReplayedRun) -> BalanceGain | None:
-    """What is left to gain by moving work between stages when that work is not taken off slow ranks; None
-    where no rank is slow. Two replays.
+    """Returns what moving work between stages still gains when none is taken off slow ranks; None where no
+    rank is slow. It takes two replays.
     """
     slow = find_slow_ranks(results)
     if not slow:
@@ -391,7 +400,7 @@ def find_balance_gain(results: ReplayedRun) -> BalanceGain | None:
 
 
 def compute_by_stage(results: ReplayedRun) -> dict[int | None, dict[int, int]]:
-    """Stage -> rank number -> what it computes, ns."""
+    """Returns stage -> rank id -> its compute, ns."""
     by_stage: dict[int | None, dict[int, int]] = {}
     for rank, accounts in zip(results.measured.ranks, results.accounts, strict=True):
         by_stage.setdefault(rank.stage, {})[rank.rank] = accounts.busy_ns
@@ -399,7 +408,7 @@ def compute_by_stage(results: ReplayedRun) -> dict[int | None, dict[int, int]]:
 
 
 def even_factors(stages: dict[int | None, dict[int, int]]) -> dict[int | None, float]:
-    """Stage -> the factor with which its ranks compute as long as those of all stages do on average."""
+    """Returns stage -> the factor with which its ranks compute as long as the average of all stages."""
     means = {stage: sum(ranks.values()) / len(ranks) for stage, ranks in stages.items()}
     mean = sum(means.values()) / len(means)
     factors = {stage: mean / own if own else 1.0 for stage, own in means.items()}

@@ -1,4 +1,4 @@
-"""What each operation of a rank waits: how long, for whom, and what that rank was at."""
+"""How long each operation of a rank waits, for whom, and what that rank was doing."""
 
 from __future__ import annotations
 
@@ -19,23 +19,27 @@ if TYPE_CHECKING:
 
 
 class Wait(Struct, frozen=True):
-    """Time that an operation waits. ns: in all; times: how often. late: index of the rank that it waits for.
-
-    name: the operation or sub-operation that waits. sends: whether the late rank sends what is received
-    there, else it comes last to a collective. after: what it did before, "" where that is not known.
-    """
+    """Time that an operation waits for one rank."""
 
     late: int
+    """Index of the rank that it waits for."""
     name: str
+    """The operation or sub-operation that waits."""
     sends: bool
+    """Whether the late rank sends what is received there; else it arrives last at a collective."""
     after: str
+    """What the late rank did before, "" where that is not known."""
     ns: int
+    """The total."""
     times: int
+    """How often it waits."""
 
 
 def waits_by_item(results: ReplayedRun, rank: int) -> dict[int, list[Wait]]:
-    """The waits of a rank (its index) by item of its lanes (`LaneSpans`), the longest first: of an operation
-    those of its sub-operations too. They sum to the accounts `wait` and `bubble` of the rank. Found once.
+    """Returns the waits of a rank (its index) by item of its lanes (`LaneSpans`), the longest first; those of
+    an operation include those of its sub-operations.
+
+    They sum to the accounts `wait` and `bubble` of the rank. Found once.
     """
     return cached_on(results, f"waits of rank {rank}", lambda: _find_waits(results, rank))
 
@@ -58,9 +62,10 @@ def _find_waits(results: ReplayedRun, rank: int) -> dict[int, list[Wait]]:
 
 
 def waited_ns(results: ReplayedRun, rank: int) -> dict[int, int]:
-    """How long each operation of a rank (its index) waits, ns, by its item; those that do not are left out.
+    """Returns how long each operation of a rank (its index) waits, ns, by its item; those that do not are
+    left out.
 
-    A receive of which no send is known counts in whole: its wait is not known.
+    A receive without a known send counts entirely: its wait is not known.
     """
     trace, waits = results.run.ranks[rank], waits_by_item(results, rank)
     ops, segments = trace.ops, results.rendezvous.segments[rank]
@@ -73,9 +78,9 @@ def waited_ns(results: ReplayedRun, rank: int) -> dict[int, int]:
 
 
 def _key(results: ReplayedRun, rank: int, wait: LateArrival) -> tuple[int, str, bool, str]:
-    """Who is late, where it is waited for, whether it sends, and what it did before."""
+    """Returns who is late, where it is waited for, whether it sends, and what it did before."""
     segments, before = results.rendezvous.segments[wait.rank], wait.late_segment - 1
-    # A gap says nothing of what took so long.
+    # A gap does not say what took so long.
     while before >= 0 and segments.kind[before] == GAP:
         before -= 1
     after = segment_name(results, wait.rank, before) if before >= 0 else ""
@@ -83,12 +88,12 @@ def _key(results: ReplayedRun, rank: int, wait: LateArrival) -> tuple[int, str, 
     return wait.rank, segment_name(results, rank, wait.segment), sends, after
 
 
-# Of more waits a chain is not looked for: each of them is followed through those of other ranks.
+# With more waits no chain is looked for: each of them is followed through those of other ranks.
 _MOST_WAITS = 20_000
 
 
 def wait_stretches(results: ReplayedRun) -> list[list[LateArrival]]:
-    """The waits of each rank, in order; empty of more than `_MOST_WAITS`."""
+    """Returns the waits of each rank, in order; an empty list if there are more than `_MOST_WAITS`."""
     waits = [
         [*waits_of(results.graph, results.ends, rank, accounts)]
         for rank, accounts in enumerate(results.accounts)
@@ -97,7 +102,7 @@ def wait_stretches(results: ReplayedRun) -> list[list[LateArrival]]:
 
 
 def clip_waits(waits: list[LateArrival], start: int, end: int) -> Iterator[LateArrival]:
-    """The waits of a rank from start to end, ns, cut to that."""
+    """Yields the waits of a rank from start to end, ns, clipped to that time."""
     at = max(bisect_right(waits, start, key=lambda wait: wait.start) - 1, 0)
     while at < len(waits) and waits[at].start < end:
         wait = waits[at]
@@ -108,7 +113,7 @@ def clip_waits(waits: list[LateArrival], start: int, end: int) -> Iterator[LateA
 
 
 def longest_wait(results: ReplayedRun, early: int, name: str) -> tuple[int, int] | None:
-    """(start, end) of the longest time that a rank (its index) waits in an operation of this name."""
+    """Returns (start, end) of the longest time that a rank (its index) waits in an operation of this name."""
     waits = waits_of(results.graph, results.ends, early, results.accounts[early])
     waits_of_name = (wait for wait in waits if segment_name(results, early, wait.segment) == name)
     longest = max(waits_of_name, key=lambda wait: wait.ns, default=None)
@@ -118,8 +123,8 @@ def longest_wait(results: ReplayedRun, early: int, name: str) -> tuple[int, int]
 def late_waits_itself(
     results: ReplayedRun, stretches: list[list[LateArrival]], early: int, late: int, name: str
 ) -> dict[tuple[int, str], int]:
-    """(rank, name) -> ns: for whom and in what a late rank waits itself while `early` waits for it in the
-    operation or sub-operation `name`. Ranks are indices; stretches: of `wait_stretches`.
+    """Returns (rank, name) -> ns: for whom and in what a late rank waits itself while `early` waits for it in
+    the operation or sub-operation `name`. Ranks are indices; stretches: of `wait_stretches`.
     """
     ns_of: dict[tuple[int, str], int] = {}
     for wait in stretches[early]:

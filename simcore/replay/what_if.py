@@ -1,4 +1,4 @@
-"""What would a measured step take if: one thing at a time replayed with other durations."""
+"""How long a measured step would be with one duration changed at a time, as replays."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 _MOST_RANKS = 16
 _MOST_KERNELS = 12
 _NO_PARTNER = "who it is with is not in this run: how much of it is waiting is not known"
-# What a rank that comes last to collectives is asked: to be as its peers are.
+# What is assumed of a rank that arrives last at collectives.
 _LATE = " on time, as its peers"
-# What a rank that is slow is asked, and what that and balancing mean.
+# What is assumed of a slow rank, and what that and balancing mean.
 AS_FAST = " as fast as "
 _PEER = "assumed: the recorded order, and one factor on all compute of the rank"
 _PEERS = f"{_PEER}, to the median of its stage"
@@ -47,13 +47,14 @@ def what_if(
     progress: Callable[[int, int], None] = lambda count, total: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> list[WhatIf]:
-    """What can be changed in a run and what matters in it, beside the scales that it has: first the changes
-    that are made or not, then 10 % less time on one thing; the greatest gain first. All are replays, as is
-    `results.base`, which they are to be held against; only `balanced stages` moves work, all others take work
-    away or leave it.
+    """Returns what can be changed in a run and how much it matters, on top of the scales that it has: first
+    the changes that are made or not, then 10 % less time on one thing; the greatest gain first.
 
-    progress(done, total): called before each change and when all are done. Raises `UsageError` for an order
-    without times, `Cancelled` when `cancelled()` becomes true.
+    All are replays, to be compared with `results.base`. Only `balanced stages` moves work; all others reduce
+    it or leave it.
+
+    progress(done, total): called before each change and at the end. Raises `UsageError` for an order without
+    times, `Cancelled` when `cancelled()` becomes true.
     """
     if not results.timed:
         raise UsageError(
@@ -81,7 +82,7 @@ def what_if(
     trials = Trials(replay.step_time_ns, lambda change: ChangeOutcome(step_ns(scales_of(change))), search)
     for change in trials.keep_possible(changes):
         row, parameters = trials.make_row(change), parameters_of(base.times(scales_of(change)))
-        # It is a change that somebody can make where it gains.
+        # It is a change that somebody can make if it gains.
         rows.append(
             replace(row, parameters=parameters, flags=row.flags if trials.is_worthwhile(change) else "")
         )
@@ -93,7 +94,10 @@ def what_if(
 def _knobs(
     results: ReplayedRun, step_ns: Callable[[Scales], int], to_parameters: Callable[[Scales], Parameters]
 ) -> Iterator[Knob]:
-    """What takes time in a run. step_ns, asked: the step, the parameters, with scales beside those there."""
+    """Yields what takes time in a run.
+
+    step_ns, to_parameters: the step and the parameters with further scales on top of those of the run.
+    """
 
     def knob(name: str, field: str, *of: Any, has_worse: bool = False, still: str = "") -> Knob:
         # of: the key of the factor in a field that has many.
@@ -106,7 +110,7 @@ def _knobs(
         )
 
     def alone(kinds: Collection[str]) -> str:
-        # Without a partner communication takes what was measured, whatever its scale.
+        # Communication without a partner takes its measured time, whatever its scale.
         return _NO_PARTNER if kinds else ""
 
     run, replay, kinds = results.measured, results.base, results.partners.kinds
@@ -130,7 +134,7 @@ def _knobs(
         for stage in stages:
             yield knob(f"compute of stage {stage}", "stages", stage)
     compute = {rank: ns for ranks in stages.values() for rank, ns in ranks.items()}
-    # That of one rank alone is all compute: it is asked once.
+    # With a single rank this equals all compute, which is tried above.
     slowest = sorted(compute, key=lambda rank: (-compute[rank], rank))[: _MOST_RANKS * (len(compute) > 1)]
     for slow in sorted(slowest):
         yield knob(f"compute of rank {slow}", "ranks", slow, has_worse=True)
@@ -141,7 +145,7 @@ def _change(scales: Scales, words: str, moves: str = "", meaning: str = "") -> C
 
 
 def _changes(results: ReplayedRun) -> Iterator[Change]:
-    """Changes that are made or not, beside the scales that a run has; each is a family of its own."""
+    """Yields the changes that are made or not, on top of the scales of a run; each is a family of its own."""
     replay = results.base
     stages = compute_by_stage(replay)
     if len(stages) > 1:
@@ -158,7 +162,7 @@ def _changes(results: ReplayedRun) -> Iterator[Change]:
 
 
 def _balanced(replay: ReplayedRun, even: Scales) -> Change:
-    """Balanced stages, with the factors for them, and how much of their gain is work taken off slow ranks."""
+    """Returns the change to balanced stages, and how much of its gain is work taken off slow ranks."""
     moves, meaning = "work moved between them", _BALANCED
     gain = find_balance_gain(replay)
     if gain is not None:
@@ -175,7 +179,9 @@ def _balanced(replay: ReplayedRun, even: Scales) -> Change:
 
 
 def _longest_operations(results: ReplayedRun, names: dict[str, str]) -> dict[str, str]:
-    """The operations that are asked: of a device, which has a thousand kernels, those that take most time."""
+    """Returns the operations that are tried; of a device, which has a thousand kernels, those that take most
+    time.
+    """
     if not results.measured.of_devices:
         return names
     time_ns: dict[str, int] = {}
@@ -188,9 +194,9 @@ def _longest_operations(results: ReplayedRun, names: dict[str, str]) -> dict[str
 
 
 def balanced(results: ReplayedRun) -> Scales:
-    """The scales of a run and, beside them, those that make all stages compute equally long.
+    """Returns the scales of a run times those that make all stages compute equally long.
 
-    Raises `UsageError` where there is one stage alone.
+    Raises `UsageError` where there is a single stage.
     """
     stages = compute_by_stage(results)
     if len(stages) < 2:

@@ -1,7 +1,7 @@
-"""The measured room: what the ranks of a real step did, from their traces, on one time axis.
+"""Measured runs: what the ranks of a real step did, from their traces, on one time axis.
 
-Knows the traces' words and clocks, nothing of simulation. `simcore.replay` runs them again.
-Import from here: `MeasuredRun`, `has_rank_traces`, `open_directory`, `read_run`.
+It knows the traces' words and clocks, and nothing of simulation; `simcore.replay` replays these runs. Import
+from here: `MeasuredRun`, `has_rank_traces`, `open_directory`, `read_run`.
 """
 
 from simcore.measured.opening import has_rank_traces, open_directory, read_run

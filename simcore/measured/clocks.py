@@ -1,8 +1,8 @@
-"""Clocks of different hosts, brought together by what their ranks did together.
+"""Clocks of different hosts, aligned by what their ranks did together.
 
 `perf_counter` counts from each host's own start. Every matched communication bounds the offset between the
-clocks of its two ranks: nothing is over before what it needs has begun. Ranks between which no offset is
-needed are on one clock, the fewest clocks with which the run is possible.
+clocks of its two ranks: nothing ends before what it needs has begun. Ranks that need no offset between them
+are on one clock; the number of clocks is the least with which the run is possible.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from simcore.measured.matching import Call, Matches, match_calls, times_of
 from simcore.measured.rank_positions import MODEL_PARALLEL, Degrees
 from simcore.records import Struct, field
 
-# Real runs on one clock have nothing that is over more than 0.03 ms before what it needs begins.
+# In real runs on one clock nothing ends more than 0.03 ms before what it needs begins.
 _SLACK_NS = 100_000
 # Two ranks on one clock leave many collectives 0.00 to 0.02 ms apart (median), a single one up to 6.74 ms.
 _MANY = 8
@@ -25,25 +25,30 @@ _ANY = 1 << 70
 
 
 class ClockPair(Struct):
-    """Communication between the ranks of two clocks; all ns, and by how much the second clock is ahead.
-
-    least, most: what is possible. ends: (collective, difference of the ends) of collectives; there, back: of
-    messages from the first to the second and back.
+    """Communication between the ranks of two clocks, ns; offsets are by how much the second clock is
+    ahead.
     """
 
     least: int = -_ANY
+    """The least possible offset."""
     most: int = _ANY
+    """The greatest possible offset."""
     ends: list[tuple[int, int]] = field(default_factory=list)
+    """(collective, difference of the ends) of the collectives."""
     there: list[int] = field(default_factory=list)
+    """Differences of the ends of messages from the first to the second."""
     back: list[int] = field(default_factory=list)
+    """Differences of the ends of messages from the second to the first."""
 
     @property
     def match_counts(self) -> tuple[int, int]:
-        """How many collectives, how many messages."""
+        """Returns (number of collectives, number of messages)."""
         return len({collective for collective, _ in self.ends}), len(self.there) + len(self.back)
 
     def offset(self) -> int:
-        """What it seems to be. Members leave a collective together; a message takes its time both ways."""
+        """Returns the likely offset. Members leave a collective together; a message takes its time both
+        ways.
+        """
         if self.ends:
             return median_low(ns for _, ns in self.ends)
         if self.there and self.back:
@@ -51,11 +56,11 @@ class ClockPair(Struct):
         return median_low(self.there or self.back)
 
     def is_one_clock(self) -> bool:
-        """Whether the clocks need not differ."""
+        """Returns whether the offset may be 0."""
         return self.least <= _SLACK_NS and self.most >= -_SLACK_NS and not self._has_constant_offset()
 
     def _has_constant_offset(self) -> bool:
-        """Whether one leaves every collective by the same time later: no host is that regular."""
+        """Returns whether one leaves every collective later by the same time: no host is that regular."""
         collectives = self.match_counts[0]
         if not collectives:
             return False
@@ -68,12 +73,12 @@ class ClockPair(Struct):
         return abs(middle) > least and near_count * 4 >= len(self.ends) * 3
 
     def flip(self) -> ClockPair:
-        """The same, seen from the second clock."""
+        """Returns the pair as seen from the second clock."""
         ends = [(collective, -ns) for collective, ns in self.ends]
         return ClockPair(-self.most, -self.least, ends, [-ns for ns in self.back], [-ns for ns in self.there])
 
     def merge(self, other: ClockPair) -> ClockPair:
-        """Both, of clocks that are one."""
+        """Returns both pairs as one, for clocks that are one."""
         return ClockPair(max(self.least, other.least), min(self.most, other.most), self.ends + other.ends,
                    self.there + other.there, self.back + other.back)  # fmt: skip
 
@@ -81,9 +86,9 @@ class ClockPair(Struct):
 def find_fewest_clocks(
     count: int, clock_pairs: Mapping[tuple[int, int], ClockPair]
 ) -> tuple[list[tuple[int, ...]], list[dict[int, ClockPair]]]:
-    """(the ranks of each clock, ascending; by clock its ties to others) of `count` ranks.
+    """Returns (the ranks of each clock, ascending; by clock its pairs with other clocks) of `count` ranks.
 
-    ties: by (rank, rank), the lower one first. Those that seem to differ least are brought together first.
+    clock_pairs: by (rank, rank), the lower one first. Clocks that seem to differ least are merged first.
     """
     root = list(range(count))
     pairs_of: list[dict[int, ClockPair]] = [{} for _ in root]
@@ -118,24 +123,25 @@ def find_fewest_clocks(
     return [tuple(ranks) for ranks in members.values()], between
 
 
-# What may be over too early, on clocks that were brought together: an offset is known that well.
+# By how much something may end too early on aligned clocks: offsets are known to this precision.
 _TOLERATED_NS = 1_000_000
-# One communication alone brings any two ranks together that lie apart.
+# A single communication would align any two ranks that did not run at the same time.
 _LEAST_MATCHED = 2
 
 
 class RankClock(Struct, frozen=True):
-    """Ranks of one clock. members: indices of ranks. shift_ns: to add to their times. matched: how many
-    communications tell it, 0 of the clock that the others are brought to.
-    """
+    """Ranks of one clock."""
 
     members: tuple[int, ...]
+    """Indices of the ranks."""
     shift_ns: int
+    """To add to their times."""
     match_count: int
+    """How many communications the shift is from, 0 for the clock that the others are aligned to."""
 
 
 class Breach(Struct, frozen=True):
-    """`early` was over `ns` before `late`, which it needs, began."""
+    """`early` ended `ns` before `late`, which it needs, began."""
 
     early: Call
     late: Call
@@ -143,20 +149,21 @@ class Breach(Struct, frozen=True):
 
 
 class CommonClock(Struct, frozen=True):
-    """clocks: none or more than one, the first of them unshifted. loose: indices of ranks that nothing ties
-    to them, which stay as written. breach: what is impossible on any clocks, the worst of it.
-    """
+    """The clocks of the ranks of a run and their shifts."""
 
     clocks: tuple[RankClock, ...] = ()
+    """None or more than one, the first of them unshifted."""
     loose: tuple[int, ...] = ()
+    """Indices of ranks that no communication aligns with these clocks; their times stay as written."""
     breach: Breach | None = None
+    """The worst of what is impossible on any clocks."""
 
 
 def find_common_clock(ranks: Sequence[RankTrace], degrees: Degrees, apart: bool) -> CommonClock:
-    """The clocks of these ranks.
+    """Returns the clocks of these ranks.
 
     apart: whether there is a time at which no rank runs. Nothing is shifted if no offsets make the run
-    possible: ranks that lie apart did not run together then, and of the others it is said.
+    possible: ranks that lie apart did not run together then; for others `breach` says what is impossible.
     """
     matches = match_calls(ranks, degrees, on_one_clock=False)
     clocks, clock_pairs = find_fewest_clocks(len(ranks), _find_clock_pairs(ranks, matches))
@@ -172,7 +179,7 @@ def find_common_clock(ranks: Sequence[RankTrace], degrees: Degrees, apart: bool)
 
 
 def _synchronous_calls(ranks: Sequence[RankTrace], matches: Matches) -> Iterator[tuple[Call, ...]]:
-    """The calls of each collective that ends for all of its members at once."""
+    """Yields the calls of each collective that ends for all of its members at once."""
     for meeting in matches.meetings:
         first = meeting.calls[0]
         trace = ranks[first.rank]
@@ -184,7 +191,7 @@ def _synchronous_calls(ranks: Sequence[RankTrace], matches: Matches) -> Iterator
 
 
 def _find_clock_pairs(ranks: Sequence[RankTrace], matches: Matches) -> dict[tuple[int, int], ClockPair]:
-    """(rank, rank), the lower one first -> what both did together."""
+    """Returns (rank, rank), the lower one first -> what both did together."""
     clock_pairs: dict[tuple[int, int], ClockPair] = {}
     for message in matches.messages:
         send, receive = message
@@ -199,7 +206,7 @@ def _find_clock_pairs(ranks: Sequence[RankTrace], matches: Matches) -> dict[tupl
             clock_pair.back.append(send_times[1] - receive_times[1])
     for collective, calls in enumerate(_synchronous_calls(ranks, matches)):
         spans = {call.rank: times_of(ranks[call.rank], call) for call in calls}
-        # Of all pairs those that bound most: with the first one gone, and with the last one to come.
+        # These pairs bound most: those with the first member that left and with the last one that came.
         hubs = {min(spans), min(spans, key=lambda rank: spans[rank][1]),
                 max(spans, key=lambda rank: spans[rank][0])}  # fmt: skip
         for first, other in sorted({(min(hub, rank), max(hub, rank)) for hub in hubs for rank in spans}):
@@ -218,7 +225,7 @@ def _find_clock_pairs(ranks: Sequence[RankTrace], matches: Matches) -> dict[tupl
 def _find_shifts(
     clocks: Sequence[tuple[int, ...]], clock_pairs: Sequence[dict[int, ClockPair]], least_matched: int
 ) -> dict[int, RankClock]:
-    """The clocks that can be brought to the first one, by the most matched communications first."""
+    """Returns the clocks that can be aligned with the first one, by the most matched communications first."""
     shifts = {0: RankClock(clocks[0], 0, 0)}
     while True:
         edges = [
@@ -245,7 +252,7 @@ def _find_shifts(
 
 
 def _worst_breach(ranks: Sequence[RankTrace], matches: Matches, shifts: Sequence[int]) -> Breach | None:
-    """What ends furthest before what it needs begins; None where all is possible."""
+    """Returns what ends furthest before what it needs begins; None where all is possible."""
     worst: Breach | None = None
 
     def end_of(call: Call) -> int:

@@ -8,23 +8,23 @@ from collections.abc import Sequence
 from simcore.measured.vocabulary import CATEGORIES, category_of_op
 from simcore.records import Struct, field, replace
 
-# How the times of an operation or sub-operation are known.
+# The values of `timing`: how the times of an operation or sub-operation are known.
 MEASURED = 0
-# Its start or launch alone: no duration was measured. start = end.
+# Only its start or launch is known: no duration was measured. start = end.
 INSTANT = 1
-# No time in the file: placed at the end of the operation before it. start = end.
+# The file has no time: it is placed at the end of the operation before it. start = end.
 UNTIMED = 2
-# The other line of one physical operation, a send and a receive in one: the receive stands for both.
+# The second line of one physical operation, a send and a receive in one: the receive stands for both.
 FUSED = 3
 
-# Of what the host did: an annotation, and what nothing launched as far as the file tells; from CALLS down the
-# calls of the threads in which the host was while the device ran nothing.
+# Values of `HostColumns.thread` and `launcher`: an annotation; no known launch; from CALLS down the calls of
+# the threads in which the host was while the device ran nothing.
 ANNOTATED = NOT_LAUNCHED = -1
 CALLS = -2
-# What a call of the host is: of equal times the later one is made by the earlier one.
+# Kinds of calls of the host: of two with equal times the later kind is called by the earlier one.
 HOST_CALLS = ("python", "annotation", "operation", "runtime", "overhead")
 
-# Operations that are a pass of a micro-batch, and which way it goes.
+# Operations that are a pass of a micro-batch, and its direction.
 PASSES = {"forward_step": "forward", "backward_step": "backward"}
 
 # A timestamp has two decimals of a ms, so ends and starts computed from two of them may cross by this much.
@@ -32,112 +32,127 @@ TOLERANCE_NS = 20_000
 
 
 class OpColumns(Struct):
-    """Operations in the order of the file (that of completion), columns of equal length.
-
-    name, state (`warmup`, `steady` ...), group (the trace's group kind), description, shape,
-    dtype: as written, raw text of the file; None where the line has none. batch: micro-batch
-    from 0, -1 if not stated. start, end: ns. known: MEASURED, INSTANT, PLACED or FUSED. line:
-    of the file, from 1. extra: all other keys, of the operations that have any.
-    """
+    """Operations in the order of the file (that of completion), as columns of equal length."""
 
     name: list[str] = field(default_factory=list)
+    """As written, raw text of the file, as are all texts here; None where the line has none."""
     state: list[str | None] = field(default_factory=list)
+    """The pipeline state (`warmup`, `steady` ...)."""
     group: list[str | None] = field(default_factory=list)
+    """The trace's group kind."""
     batch: array[int] = field(default_factory=lambda: array("q"))
+    """The micro-batch from 0, -1 if not stated."""
     start: array[int] = field(default_factory=lambda: array("q"))
+    """ns."""
     end: array[int] = field(default_factory=lambda: array("q"))
+    """ns."""
     timing: bytearray = field(default_factory=bytearray)
+    """MEASURED, INSTANT, UNTIMED or FUSED."""
     line: array[int] = field(default_factory=lambda: array("q"))
+    """The line of the file, from 1."""
     description: list[str | None] = field(default_factory=list)
     shape: list[str | None] = field(default_factory=list)
     dtype: list[str | None] = field(default_factory=list)
     extra: dict[int, dict[str, str]] = field(default_factory=dict)
-    # Index into CATEGORIES of each; empty where the name says it (Megatron's operations).
+    """All other keys, of the operations that have any."""
+    # Index into CATEGORIES of each; empty where the name implies it (Megatron's operations).
     stated_category: bytearray = field(default_factory=bytearray)
 
     def __len__(self) -> int:
         return len(self.name)
 
     def category(self, op: int) -> str:
-        """What an operation is, one of CATEGORIES."""
+        """Returns the category of an operation, one of CATEGORIES."""
         if self.stated_category:
             return CATEGORIES[self.stated_category[op]]
         return category_of_op(self.name[op], self.group[op])
 
 
 class CollectiveInfo(Struct, frozen=True):
-    """What a profiler says of a communication. operation: `allreduce`, `send` ...; group: as the trace names
-    it, None where it does not. ranks: its members, None where they are not known; size: how many, 0 if not
-    known. sequence, communicator: the number of the call in its communicator, None where not told. elements:
-    that go in and come out, -1 if not known. peer: to whom a send goes, from whom a receive comes, as it is
-    told: a rank of the world or a place in the group; -1 if not told, and of others. uneven: that ranks get
-    parts of different sizes.
-    """
+    """What a profiler states of a communication."""
 
     operation: str
+    """`allreduce`, `send` ..."""
     group: str | None = None
+    """As the trace names it, None where it does not."""
     ranks: tuple[int, ...] | None = None
+    """Its members, None where they are not known."""
     size: int = 0
+    """The number of members, 0 if not known."""
     sequence: int | None = None
+    """The number of the call in its communicator, None if not stated."""
     communicator: str | None = None
+    """None if not stated."""
     elements_in: int = -1
+    """Elements that go in, -1 if not known."""
     elements_out: int = -1
+    """Elements that come out, -1 if not known."""
     dtype: str | None = None
     peer: int = -1
+    """The receiver of a send, the sender of a receive, as stated: a rank of the world or a position in the
+    group; -1 if not stated, and for collectives.
+    """
     uneven: bool = False
+    """Whether ranks get parts of different sizes."""
 
     @property
     def is_uneven(self) -> bool:
-        """Whether ranks are known to get parts of different sizes, which nccl-tests' figures are not for."""
+        """Whether ranks are known to get parts of different sizes; the figures of nccl-tests assume even
+        ones.
+        """
         sizes = self.elements_in, self.elements_out
         differ = min(sizes) >= 0 and len(set(sizes)) > 1
         return self.uneven or (differ and self.operation.startswith("alltoall"))
 
     @property
     def elements(self) -> int:
-        """Of the larger of its two buffers, which is what nccl-tests count; -1 if not known."""
+        """The elements of the larger of its two buffers, as nccl-tests count; -1 if not known."""
         if self.operation.startswith("allgather") and self.elements_out < 0:
-            # What all of them put in.
+            # The sum of what all members put in.
             return self.elements_in * self.size if min(self.elements_in, self.size - 1) >= 0 else -1
         return max(self.elements_in, self.elements_out)
 
     @property
     def sends(self) -> bool:
-        """Whether it is a send by itself."""
+        """Whether it is a send alone."""
         return self.operation in ("send", "isend")
 
     @property
     def receives(self) -> bool:
-        """Whether it is a receive by itself."""
+        """Whether it is a receive alone."""
         return self.operation in ("recv", "irecv")
 
 
 class HostColumns(Struct):
-    """What the host did beside a device, columns, ns: the outermost operations of each thread that launched
-    something, then annotations, both in the order of start, then the calls that `GapColumns` names and that
-    are no outermost operations.
+    """What the host of a device did, as columns, ns.
 
-    thread: index into `threads`, the words for them; ANNOTATED of an annotation, whatever its thread; CALLS
-    less that index of a call. line: place in the file. launch, launched, launcher: of each operation of the
-    device when the call that launched it began and ended, and by which thread, NOT_LAUNCHED where the file
-    does not tell.
+    The outermost operations of each thread that launched something, then annotations, both in the order of
+    start, then the calls that `GapColumns` names and that are no outermost operations.
     """
 
     name: list[str] = field(default_factory=list)
     start: array[int] = field(default_factory=lambda: array("q"))
     end: array[int] = field(default_factory=lambda: array("q"))
     thread: array[int] = field(default_factory=lambda: array("i"))
+    """Index into `threads`; ANNOTATED for an annotation, whatever its thread; CALLS less that index for a
+    call.
+    """
     line: array[int] = field(default_factory=lambda: array("q"))
+    """Position in the file."""
     threads: list[str] = field(default_factory=list)
+    """The words for the threads."""
     launch: array[int] = field(default_factory=lambda: array("q"))
+    """By operation of the device, when the call that launched it began; NOT_LAUNCHED if not stated."""
     launched: array[int] = field(default_factory=lambda: array("q"))
+    """By operation of the device, when that call ended."""
     launcher: array[int] = field(default_factory=lambda: array("i"))
+    """By operation of the device, the thread of that call."""
 
     def __len__(self) -> int:
         return len(self.name)
 
     def part(self, ops: Sequence[int], window: tuple[int, int]) -> HostColumns:
-        """What runs in a window, ns, with the launches of the operations `kept` of the device."""
+        """Returns what runs in a window, ns, with the launches of these operations of the device."""
         inside = [
             row for row, (start, end) in enumerate(zip(self.start, self.end, strict=True))
             if start < window[1] and end > window[0]
@@ -151,7 +166,7 @@ class HostColumns(Struct):
         )  # fmt: skip
 
     def shift(self, by_ns: int) -> HostColumns:
-        """The same with every time `by_ns` later."""
+        """Returns the columns with every time `by_ns` later."""
         return replace(
             self,
             start=_shift_column(self.start, by_ns),
@@ -162,31 +177,37 @@ class HostColumns(Struct):
 
 
 class GapColumns(Struct):
-    """Times in which a device runs nothing, and what its host did meanwhile, columns, ns: those that matter
-    in a step, or in all that was recorded, by start. What a step has of a gap is a gap of its own.
+    """Times in which a device runs nothing, and what its host did meanwhile, as columns, ns.
 
-    launched: when the call was over that launched what comes next. thread: of the host, which made that
-    call, in words. name, kind, begin, over: the deepest of its calls before `launched` that covers a third of
-    the gap or more, one of HOST_CALLS by its place, and when; name: None where there is none, or where most
-    of the gap comes behind `launched`. around: the outermost of its callers that has most of its time
-    in the gap or in that call, None where there is none.
+    The gaps that matter in a step, or in all that was recorded, by start; the part of a gap inside a step is
+    a gap of its own. The named call is the deepest call of the host before `launched` that covers a third of
+    the gap or more.
     """
 
     start: array[int] = field(default_factory=lambda: array("q"))
     end: array[int] = field(default_factory=lambda: array("q"))
     launched: array[int] = field(default_factory=lambda: array("q"))
+    """When the call that launched the next kernel ended."""
     thread: list[str] = field(default_factory=list)
+    """The words for the thread of the host that made that launch."""
     name: list[str | None] = field(default_factory=list)
+    """The named call; None where there is none, or where most of the gap comes after `launched`."""
     kind: bytearray = field(default_factory=bytearray)
+    """Its kind, an index into HOST_CALLS."""
     begin: array[int] = field(default_factory=lambda: array("q"))
+    """When it begins."""
     over: array[int] = field(default_factory=lambda: array("q"))
+    """When it ends."""
     around: list[str | None] = field(default_factory=list)
+    """The outermost of its callers that has most of its time in the gap or in that call, None where there is
+    none.
+    """
 
     def __len__(self) -> int:
         return len(self.start)
 
     def part(self, window: tuple[int, int]) -> GapColumns:
-        """Those that lie in a window, ns; of several that lie in one another the longest."""
+        """Returns the gaps that lie in a window, ns; of several that lie in one another the longest."""
         inside = [
             row for row, (start, end) in enumerate(zip(self.start, self.end, strict=True))
             if window[0] <= start and end <= window[1]
@@ -206,51 +227,60 @@ class GapColumns(Struct):
         )  # fmt: skip
 
     def shift(self, by_ns: int) -> GapColumns:
-        """The same with every time `by_ns` later."""
+        """Returns the columns with every time `by_ns` later."""
         return replace(self, start=_shift_column(self.start, by_ns), end=_shift_column(self.end, by_ns),
                        launched=_shift_column(self.launched, by_ns), begin=_shift_column(self.begin, by_ns),
                        over=_shift_column(self.over, by_ns))  # fmt: skip
 
 
 class DeviceColumns(Struct):
-    """What a profiler tells of operations of a device beside `OpColumns`, columns as long as those.
-
-    stream: of the device; of a host's operation its thread. correlation: of the launch, -1 where there is
-    none. operation: the annotation or host's operation that launched it; layer: the module, or what an
-    annotation names so. bytes: of a copy, else -1. grid,
-    block: as written, None where there is none. occupancy: estimated, %, -1 if not told. collectives: of
-    those that communicate. on_device: False of a host without a device. host: what it did meanwhile, None
-    where that is not known. gaps: in which it ran nothing, as far as they matter and the file tells what
-    launched what comes next. streams: those that have names. counted: what `OpColumns.line` counts.
-    """
+    """What a profiler states of operations of a device besides `OpColumns`, as columns of that length."""
 
     stream: array[int] = field(default_factory=lambda: array("q"))
+    """Of the device; for a host's operation its thread."""
     correlation: array[int] = field(default_factory=lambda: array("q"))
+    """Of the launch, -1 where there is none."""
     operation: list[str | None] = field(default_factory=list)
+    """The annotation or host operation that launched it."""
     layer: list[str | None] = field(default_factory=list)
+    """The module, or what an annotation names so."""
     bytes: array[int] = field(default_factory=lambda: array("q"))
+    """Of a copy, else -1."""
     grid: list[str | None] = field(default_factory=list)
+    """As written, None where there is none."""
     block: list[str | None] = field(default_factory=list)
+    """As written, None where there is none."""
     occupancy: array[int] = field(default_factory=lambda: array("h"))
+    """Estimated, %, -1 if not stated."""
     collectives: dict[int, CollectiveInfo] = field(default_factory=dict)
+    """By operation, for those that communicate."""
     on_device: bool = True
+    """False for a host without a device."""
     host: HostColumns | None = None
+    """What the host did meanwhile, None where that is not known."""
     gaps: GapColumns = field(default_factory=GapColumns)
+    """Times in which the device ran nothing, where they matter and the launch of the next kernel is
+    stated.
+    """
     streams: dict[int, str] = field(default_factory=dict)
+    """The names of the streams that have one."""
     line_noun: str = "event"
+    """What `OpColumns.line` counts."""
 
 
 class SubColumns(Struct):
-    """Sub-operations, by parent and then in the order of its list, columns of equal length.
-
-    parent: index of the operation. name: `func_name`, else `source`. source:
-    `trace_src_func`, what the tracer wrapped. collective: `comm_func`. The rest as `OpColumns`.
+    """Sub-operations, by parent and then in the order of its list, as columns of equal length; those without
+    a docstring are as in `OpColumns`.
     """
 
     parent: array[int] = field(default_factory=lambda: array("q"))
+    """Index of the operation."""
     name: list[str] = field(default_factory=list)
+    """`func_name`, else `source`."""
     source: list[str | None] = field(default_factory=list)
+    """`trace_src_func`, what the tracer wrapped."""
     collective: list[str | None] = field(default_factory=list)
+    """`comm_func`."""
     group: list[str | None] = field(default_factory=list)
     start: array[int] = field(default_factory=lambda: array("q"))
     end: array[int] = field(default_factory=lambda: array("q"))
@@ -263,32 +293,33 @@ class SubColumns(Struct):
 
 
 class RankTrace(Struct, frozen=True):
-    """What one rank did. number: its rank; in a plan, its stage. stage: None if not known.
-
-    path: of the file. timed: whether any operation has a time; else start and end are 0. device: of a
-    profiler trace, whose operations may overlap. window: when its step starts and ends, where operations
-    alone do not say it. ahead_ns: how long before the window its host began the step, as the device was
-    still busy with the step before.
-    """
+    """What one rank did."""
 
     rank: int
+    """Its id; in a plan its stage."""
     stage: int | None
+    """None if not known."""
     path: str
+    """Of the file."""
     timed: bool
+    """Whether any operation has a time; else start and end are 0."""
     ops: OpColumns
     subs: SubColumns
     device: DeviceColumns | None = None
+    """Of a profiler trace, whose operations may overlap."""
     window: tuple[int, int] | None = None
+    """When its step starts and ends, where operations alone do not say it."""
     ahead_ns: int = 0
+    """How long before the window its host began the step, while the device was busy with the step before."""
 
     @property
     def first_ns(self) -> int:
-        """When the first operation began, on the clock of `ops`; of a window when that does."""
+        """When the window or else the first operation began, on the clock of `ops`."""
         return min(self.ops.start, default=0) if self.window is None else self.window[0]
 
     @property
     def last_ns(self) -> int:
-        """When the last operation ended; of a window when that does."""
+        """When the window or else the last operation ended."""
         return max(self.ops.end, default=0) if self.window is None else self.window[1]
 
     @property
@@ -299,7 +330,7 @@ class RankTrace(Struct, frozen=True):
         return sorted(passes, key=lambda op: (ops.start[op], ops.end[op], ops.name[op], ops.batch[op]))
 
     def shift(self, by_ns: int) -> RankTrace:
-        """The same with every time `by_ns` later."""
+        """Returns the trace with every time `by_ns` later."""
         ops = replace(
             self.ops, start=_shift_column(self.ops.start, by_ns), end=_shift_column(self.ops.end, by_ns)
         )

@@ -1,9 +1,9 @@
-"""How far the clocks of the hosts of several ranks lie apart, by what their devices did together.
+"""The offsets between the clocks of several hosts, from what their devices did together.
 
-A collective ends for all of its members at once: the middle one of the differences of these ends is how far
-two clocks lie apart. A send may be over long before its receive: of both only that the receive ends no
-earlier than the send begins is known. Where no collective ties ranks, their clocks are moved only where they
-break this, and no further than needed.
+A collective ends for all of its members at once: the offset of two clocks is the median of the differences of
+these ends. A send may end long before its receive: it is known only that the receive ends no earlier than the
+send begins. Clocks of ranks without a common collective are shifted only where they break this, and no
+further than needed.
 """
 
 from __future__ import annotations
@@ -21,21 +21,24 @@ from simcore.records import NamedTuple, Struct
 
 
 class DeviceClocks(Struct, frozen=True):
-    """shifts: ns to add to each rank's times. matched: how many collectives tell it, 0 of the first rank of
-    those that hang together and of ranks that none ties to others. residual_ns: by how much the ends of a
-    collective still differ, the middle and the most of all. root: the index of the first rank of those that
-    collectives tie together; bound: of those that sends and receives tie as well.
-    """
+    """The shifts that align the clocks of all ranks."""
 
     shifts: tuple[int, ...]
+    """ns to add to each rank's times."""
     match_counts: tuple[int, ...]
+    """How many collectives a shift is from; 0 for the first rank of a connected group and for ranks without a
+    common collective.
+    """
     residual_ns: tuple[int, int]
+    """By how much the ends of a collective still differ, the median and the maximum."""
     root: tuple[int, ...]
+    """By rank the index of the first rank that collectives connect it with."""
     message_root: tuple[int, ...]
+    """The same for sends and receives as well."""
 
 
 class _ShiftLimit(NamedTuple):
-    """The clock `late` is to be moved by `least` ns more than the clock `early`, or by more."""
+    """The clock `late` is to be shifted by `least` ns more than the clock `early`, or by more."""
 
     early: int
     late: int
@@ -43,13 +46,13 @@ class _ShiftLimit(NamedTuple):
 
 
 def one_clock(count: int) -> DeviceClocks:
-    """The clocks of `count` ranks that are one."""
+    """Returns the clocks of `count` ranks that are one clock."""
     none = (0,) * count
     return DeviceClocks(none, none, (0, 0), none, none)
 
 
 def find_device_clocks(ranks: Sequence[RankTrace], degrees: Degrees) -> DeviceClocks:
-    """The clock of each rank."""
+    """Returns the clock of each rank."""
     matches = match_devices(ranks, degrees, on_one_clock=False)
     several = [meeting for meeting in matches.meetings if len(meeting.calls) > 1]
     meetings = [meeting.calls for meeting in several if not meeting.is_message]
@@ -79,7 +82,9 @@ def find_device_clocks(ranks: Sequence[RankTrace], degrees: Degrees) -> DeviceCl
 
 
 def _by_ends(count: int, ends: Sequence[dict[int, int]]) -> tuple[list[int], list[int], list[int]]:
-    """(shifts, matched, root) of `count` ranks. ends: by rank when it left each collective."""
+    """Returns (shifts, match counts, roots) of `count` ranks. ends: when each rank left a collective, by
+    collective.
+    """
     shifts, match_counts, root = [0] * count, [0] * count, list(range(count))
     known_ranks: set[int] = set()
     first = 0
@@ -110,9 +115,10 @@ def _by_messages(
     shifts: Sequence[int],
     root: Sequence[int],
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """(by how much more each clock moves, the first clock that sends and receives tie it to) by root.
+    """Returns by root (how much more each clock is shifted, the first clock that sends and receives connect
+    it with).
 
-    The first clock of each stays; where no moves make all sends and receives possible, all stay.
+    The first clock of each group stays; where no shifts make all sends and receives possible, all stay.
     """
     bounds: dict[tuple[int, int], int] = {}
     for early, late, least in _shift_limits(ranks, messages, shifts):
@@ -138,7 +144,7 @@ def _by_messages(
 def _shift_limits(
     ranks: Sequence[RankTrace], messages: Sequence[CollectiveMatch], shifts: Sequence[int]
 ) -> Iterator[_ShiftLimit]:
-    """What sends and receives say of the clocks of two ranks, which `shifts` have moved already."""
+    """Yields the limits that sends and receives set between two clocks, which `shifts` are applied to."""
 
     def times(call: Call) -> tuple[int, int]:
         start, end = times_of(ranks[call.rank], call)
@@ -148,5 +154,5 @@ def _shift_limits(
         send, receive = meeting.calls
         yield _ShiftLimit(send.rank, receive.rank, times(send)[0] - times(receive)[1])
         if not (get_collective(ranks, send).sends and get_collective(ranks, receive).receives):
-            # Of two that send to each other neither is over before the other begins.
+            # If two send to each other, neither ends before the other begins.
             yield _ShiftLimit(receive.rank, send.rank, times(receive)[0] - times(send)[1])

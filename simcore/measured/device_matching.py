@@ -1,11 +1,11 @@
 """Which kernels of several ranks are one collective, or a send and its receive.
 
-A profiler says of a collective its number in its communicator, or its group and sizes, or nothing. So kernels
-belong together by (communicator, number), else by (group and its ranks, operation) or (operation alone), and
-then by order, never more of them than the group is said to have members. No rule looks at a clock, so that
-the match is the same whatever the clocks show; a collective ends for all of its members at once, and that
-brings the clocks together. Order is a guess, though, which these clocks put to the test: kernels that end
-apart were not one collective.
+A profiler states the number of a collective in its communicator, or its group and sizes, or nothing. Kernels
+are matched by (communicator, number), else by (group and its ranks, operation) or (operation alone), and then
+by order, never more of them than the group is stated to have members. No rule uses a clock, so that the match
+is the same whatever the clocks show; a collective ends for all of its members at once, which aligns the
+clocks. Order is a guess, though, which the aligned clocks test: kernels that end apart were not one
+collective.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from simcore.measured.device_order import APART_NS, align_calls, get_collective
 from simcore.measured.matching import Call, CollectiveMatch, Matches, times_of
 from simcore.measured.rank_positions import Degrees, GroupKey, RankPositions
 
-# The root of a broadcast does not wait: its ends tell nothing of clocks.
+# The root of a broadcast does not wait: its ends say nothing of clocks.
 LOOSE = frozenset(("broadcast", "reduce", "gather", "scatter"))
 # Category of a communication -> the word of a rank trace for such a group.
 _KINDS = {"tp": "tp", "pp": "pp", "dp": "dp", "expert": "exp"}
@@ -28,9 +28,10 @@ _Key = tuple[object, ...]
 
 
 def match_devices(ranks: Sequence[RankTrace], degrees: Degrees, on_one_clock: bool) -> Matches:
-    """What belongs together among the operations of devices. A call without a partner is a meeting of its
-    own, which nobody else comes to. on_one_clock: calls that were over before another began are no match, nor
-    are those that order pairs and their ends refute.
+    """Returns the matches among the operations of devices.
+
+    A call without a partner is a meeting of its own with a single call. on_one_clock: calls that ended before
+    another began are no match, nor are those paired by order whose ends refute it.
     """
     groups: dict[tuple[object, ...], int] = {}
     meetings: list[CollectiveMatch] = []
@@ -82,7 +83,7 @@ def match_devices(ranks: Sequence[RankTrace], degrees: Degrees, on_one_clock: bo
 
 
 def count_incomplete(ranks: Sequence[RankTrace], matches: Matches) -> int:
-    """How many collectives are matched among those of their members that are there, others being missing."""
+    """Returns how many collectives are matched among their present members, others being missing."""
     count = 0
     for meeting in matches.meetings:
         size = max(get_collective(ranks, call).size for call in meeting.calls)
@@ -96,14 +97,18 @@ def _have_overlap(ranks: Sequence[RankTrace], calls: tuple[Call, ...]) -> bool:
 
 
 def _is_possible(ranks: Sequence[RankTrace], pair: Transfer) -> bool:
-    """Whether a receive is not over before its send begins; of an exchange neither before the other."""
+    """Returns whether a receive does not end before its send begins; in an exchange neither before the
+    other.
+    """
     send_times, receive_times = (times_of(ranks[call.rank], call) for call in (pair.send, pair.receive))
     return send_times[0] <= receive_times[1] and (not pair.is_exchange or receive_times[0] <= send_times[1])
 
 
 def _find_refuted(ranks: Sequence[RankTrace], together: Sequence[tuple[Call, ...]]) -> set[tuple[Call, ...]]:
-    """What order pairs though it was no collective: its members end apart. Of many the only one whose members
-    end at once is no match either: it alone has set their clocks, so that its ends prove nothing.
+    """Returns the matches by order that were no collectives: their members end apart.
+
+    If a single one of many has members that end at once, it is no match either: it alone has set their
+    clocks, so its ends prove nothing.
     """
     guessed = [calls for calls in together if len(calls) > 1 and _is_guessed(ranks, calls)]
     guess_counts = Counter(map(_members, guessed))
@@ -114,12 +119,12 @@ def _find_refuted(ranks: Sequence[RankTrace], together: Sequence[tuple[Call, ...
 
 
 def _is_guessed(ranks: Sequence[RankTrace], calls: tuple[Call, ...]) -> bool:
-    """Whether order alone has paired kernels that, as one collective, would end at once."""
+    """Returns whether order alone has paired kernels that, as one collective, would end at once."""
     devices, collectives = (
         [ranks[call.rank].device for call in calls],
         [get_collective(ranks, call) for call in calls],
     )
-    # What a host ran has no kernel: its threads are through when they get a core, milliseconds apart.
+    # Operations of a host have no kernel: its threads end when they get a core, milliseconds apart.
     if not all(device is not None and device.on_device for device in devices):
         return False
     if all(one.sequence is not None and one.communicator is not None for one in collectives):
@@ -139,8 +144,8 @@ def _ends_apart_ns(ranks: Sequence[RankTrace], calls: tuple[Call, ...]) -> int:
 def _find_collectives(
     ranks: Sequence[RankTrace], apart: set[Call], world: int | None
 ) -> Iterator[tuple[_Key, tuple[Call, ...]]]:
-    """(key, calls) of what is one collective, by key in the order in which they first come. apart: sends and
-    receives, which are none. world: how many ranks there are, None if not told.
+    """Yields (key, calls) of each collective, by key in the order in which keys first come. apart: sends and
+    receives, which are no collectives. world: the number of ranks, None if not stated.
     """
     by_sequence: dict[_Key, list[Call]] = {}
     ordered: dict[_Key, dict[int, list[Call]]] = {}
@@ -161,7 +166,7 @@ def _find_collectives(
         if _fits(ranks, some, world):
             yield key[:1], tuple(some)
         else:
-            # Communicators of one number are several: the number tells nothing.
+            # Several communicators have this number: it identifies none of them.
             for call in some:
                 ordered.setdefault(_key(get_collective(ranks, call)), {}).setdefault(call.rank, []).append(
                     call
@@ -172,21 +177,21 @@ def _find_collectives(
             for calls in align_calls(ranks, by_rank):
                 yield key, calls
         else:
-            # Several groups that nothing tells apart.
+            # Several groups that nothing distinguishes.
             for call in (call for calls in by_rank.values() for call in calls):
                 yield key, (call,)
 
 
 def _fits(ranks: Sequence[RankTrace], calls: Sequence[Call], world: int | None) -> bool:
-    """Whether there are no more calls, one of each rank, than their group has members, and no more members
-    than ranks.
+    """Returns whether there are no more calls, one of each rank, than their group has members, and no more
+    members than ranks.
     """
     sizes = [size for size in (get_collective(ranks, call).size for call in calls) if size > 0]
     return not sizes or (len(calls) <= min(sizes) and (world is None or max(sizes) <= world))
 
 
 def count_beyond_world(ranks: Sequence[RankTrace], world: int) -> tuple[int, int]:
-    """(how many calls are of groups of more members than the world has ranks, the most members)."""
+    """Returns (how many calls are of groups with more members than the world has ranks, the most members)."""
     sizes = [
         info.size for rank in ranks for info in (rank.device.collectives if rank.device else {}).values()
         if info.size > world
@@ -196,5 +201,5 @@ def count_beyond_world(ranks: Sequence[RankTrace], world: int) -> tuple[int, int
 
 def _key(info: CollectiveInfo) -> _Key:
     key = (info.group, info.ranks, info.operation)
-    # Groups whose ranks are not told are at least told apart by how many those are.
+    # Groups whose ranks are not stated are distinguished at least by their number.
     return key if info.ranks is not None else (*key, info.size)

@@ -2,12 +2,12 @@
 
 The partner is the rank that a call names, in the world or in its group, whichever fits the ranks of the
 group; where both fit, the one that pairs with the calls of the other side. A group of two has one partner,
-named or not. Between two ranks sends and receives belong together by order. Two ranks that send to each other
-in one kernel each, or that both name their sends alone, exchange.
+named or not. Between two ranks sends and receives are matched by order. Two ranks that send to each other in
+one kernel each, or that both name their sends alone, exchange.
 
-A send is over before its receive begins where its data fit into a buffer: it waits for nobody. One that
-begins before its receive and ends with it waits for it. Where the receive is there first nobody sees which of
-both it is: it is taken to be as the others of its size between these two.
+A send ends before its receive begins where its data fit into a buffer: it waits for nobody. A send that
+begins before its receive and ends with it waits for it. Where the receive begins first the times do not show
+which of both it is: it is treated as the others of its size between these two.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from simcore.measured.matching import Call, times_of
 from simcore.records import NamedTuple
 
 _SENDS, _RECEIVES, _EXCHANGES = range(3)
-# What several sends and receives launched as one are called; `coalesced` has no word left.
+# Names of several sends and receives launched as one; `coalesced` leaves an empty name.
 _SEVERAL = ("", "batchisendirecv")
 
-# Group name and its ranks, as told.
+# Group name and its ranks, as stated.
 _Group = tuple[str | None, tuple[int, ...] | None]
 
 
 class Transfer(NamedTuple):
-    """A send and its receive; of an exchange both calls, the one of the lower rank first."""
+    """A send and its receive; for an exchange both calls, that of the lower rank first."""
 
     send: Call
     receive: Call
@@ -38,7 +38,7 @@ class Transfer(NamedTuple):
 
 
 def match_transfers(ranks: Sequence[RankTrace], world: int | None) -> tuple[list[Transfer], list[Call]]:
-    """(what belongs together, calls without a partner) of all sends and receives; no clock is looked at."""
+    """Returns (transfers, calls without a partner) of all sends and receives; no clock is used."""
     directions = {
         call: direction
         for rank_index, rank in enumerate(ranks)
@@ -49,7 +49,7 @@ def match_transfers(ranks: Sequence[RankTrace], world: int | None) -> tuple[list
     partners = _find_partners(ranks, directions, world)
     pairs_found: list[Transfer] = []
     left = [call for call in directions if call in partners]
-    # Groups of other names, or whose ranks one side alone tells, may be one.
+    # Groups of other names, or whose ranks only one side states, may be one.
     for by_group in (True, False):
         pairs: dict[tuple[_Group | None, int, int], list[Call]] = {}
         for call in left:
@@ -64,14 +64,14 @@ def match_transfers(ranks: Sequence[RankTrace], world: int | None) -> tuple[list
 
 
 def is_transfer(ranks: Sequence[RankTrace], call: Call) -> bool:
-    """Whether a call is from rank to rank. A kernel's name alone does not say it: what all ranks send to all
-    has the same one.
+    """Returns whether a call is from rank to rank. A kernel's name alone does not say it: an all-to-all has
+    the same one.
     """
     return _direction(ranks, call) is not None
 
 
 def find_held_sends(ranks: Sequence[RankTrace], candidates: Sequence[Transfer]) -> set[Transfer]:
-    """Those of which the send waits for its receive, on clocks brought together; exchanges left out."""
+    """Returns the transfers whose send waits for its receive, on aligned clocks; exchanges are left out."""
     sent_ahead = set()
     undecided = []
     holding = set()
@@ -83,14 +83,14 @@ def find_held_sends(ranks: Sequence[RankTrace], candidates: Sequence[Transfer]) 
             sent_ahead.add(_kind(ranks, transfer))
         elif receive_start <= send_start:
             undecided.append(transfer)
-        # Two kernels that take about as long and begin apart end as far apart: they do not wait.
+        # Two kernels of about the same length that begin apart end as far apart: they do not wait.
         elif 2 * abs(receive_end - send_end) <= receive_start - send_start and _end_together(ranks, transfer):
             holding.add(transfer)
     return holding | {transfer for transfer in undecided if _kind(ranks, transfer) not in sent_ahead}
 
 
 def _end_together(ranks: Sequence[RankTrace], transfer: Transfer) -> bool:
-    """Whether a send and its receive end as one. Threads of a host are through when they get a core."""
+    """Returns whether a send and its receive end at once. Threads of a host end when they get a core."""
     (_, over), (_, received) = _times(ranks, transfer)
     devices = (ranks[call.rank].device for call in (transfer.send, transfer.receive))
     on_device = all(device is not None and device.on_device for device in devices)
@@ -114,7 +114,7 @@ def _direction(ranks: Sequence[RankTrace], call: Call) -> int | None:
         return _SENDS
     if info.receives:
         return _RECEIVES
-    # Named by the kernel alone there is no size.
+    # If the kernel's name is all that is stated, there is no size.
     is_stated = info.size > 0 or info.peer >= 0
     if info.operation == "sendrecv":
         return _EXCHANGES if is_stated else None
@@ -133,7 +133,7 @@ def _group(ranks: Sequence[RankTrace], call: Call) -> _Group:
 def _find_partners(
     ranks: Sequence[RankTrace], directions: Mapping[Call, int], world: int | None
 ) -> dict[Call, int]:
-    """The index of the partner of each call, as far as it is known and there."""
+    """Returns the index of the partner of each call, where it is known and present."""
     index = {rank.rank: rank_index for rank_index, rank in enumerate(ranks)}
     groups: dict[_Group, list[Call]] = {}
     for call in directions:
@@ -157,8 +157,8 @@ def _find_partners(
 def _partner_readings(
     ranks: Sequence[RankTrace], call: Call, there: tuple[int, ...], world: int | None
 ) -> tuple[int | None, int | None]:
-    """The rank that a call's partner is, if the number that it names is of the world, and if it is a place in
-    the group; None where that is none of the group. there: the ranks that call in its group.
+    """Returns the rank of a call's partner if the stated number is a rank of the world, and if it is a
+    position in the group; None where that is not in the group. there: the ranks that call in its group.
     """
     info, own = get_collective(ranks, call), ranks[call.rank].rank
     members = _members(info, own, there, world)
@@ -166,7 +166,8 @@ def _partner_readings(
         other = next(rank for rank in members if rank != own)
         if info.ranks is not None or info.peer < 0 or world == 2:
             return other, other
-        # Two ranks that name groups alike and list no ranks may be of two groups, each with a missing rank.
+        # Two ranks whose groups have equal names and list no ranks may be of two groups, each with a missing
+        # rank.
         return info.peer if info.peer != own else None, other if info.peer < 2 else None
     peer = info.peer
     of_world = peer if peer >= 0 and peer != own and (members is None or peer in members) else None
@@ -177,15 +178,15 @@ def _partner_readings(
 def _members(
     info: CollectiveInfo, own: int, there: tuple[int, ...], world: int | None
 ) -> tuple[int, ...] | None:
-    """The ranks of a call's group; None where they are not known."""
+    """Returns the ranks of a call's group; None where they are not known."""
     if info.ranks is not None and own in info.ranks and len(set(info.ranks)) > 1:
         return info.ranks
     return there if len(there) == 2 and (info.size == 2 or world == 2) else None
 
 
 def _count_pairs(calls: Mapping[tuple[int, int, int | None, int | None], int], local: tuple[int, ...]) -> int:
-    """How many sends have a receive if the numbers of sends, of receives are places in the group. calls: how
-    many there are of each way, rank and partner of both readings.
+    """Returns how many sends have a receive if the numbers of sends, of receives are positions in the group.
+    calls: counts by direction, rank and partner of both readings.
     """
     sent_counts, received_counts = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
     for (direction, own, *both), count in calls.items():
@@ -199,13 +200,13 @@ def _count_pairs(calls: Mapping[tuple[int, int, int | None, int | None], int], l
     return (sent_counts & received_counts).total()
 
 
-# -- what belongs together -------------------------------------------------------------------------
+# -- which calls are matched -----------------------------------------------------------------------
 
 
 def _pair_calls(
     ranks: Sequence[RankTrace], directions: Mapping[Call, int], calls: Sequence[Call]
 ) -> Iterator[Transfer]:
-    """The transfers among calls between the same two ranks."""
+    """Yields the transfers among calls between the same two ranks."""
     both = sorted({call.rank for call in calls})
     if len(both) < 2:
         return
@@ -220,7 +221,7 @@ def _pair_calls(
         if senders[_SENDS] and receivers[_RECEIVES]:
             for send, receive in _align_two(ranks, senders[_SENDS], receivers[_RECEIVES]):
                 yield Transfer(send, receive, False)
-    # Of several launched as one a profiler tells one: sends that nobody receives are exchanges.
+    # Of several launched as one a profiler states one: sends that nobody receives are exchanges.
     exchanges = [
         sorted((
             *mine[_EXCHANGES],
@@ -237,7 +238,7 @@ def _pair_calls(
 def _align_two(
     ranks: Sequence[RankTrace], some: Sequence[Call], others: Sequence[Call]
 ) -> Iterator[tuple[Call, Call]]:
-    """Calls of two ranks at the same place of their order, those of the rank of `some` first."""
+    """Yields calls of two ranks at the same position of their order, those of the rank of `some` first."""
     for calls in align_calls(ranks, {some[0].rank: list(some), others[0].rank: list(others)}):
         if len(calls) == 2:
             mine, other = calls if calls[0].rank == some[0].rank else calls[::-1]

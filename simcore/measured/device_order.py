@@ -1,7 +1,7 @@
-"""Which calls of several ranks stand at the same place of their order.
+"""Which calls of several ranks are at the same position of their order.
 
-Where a rank has fewer of them than another, its window began late or ended early: they are laid against the
-others' where types and sizes agree and the times between their ends are most alike. Neither rule looks at a
+Where a rank has fewer of them than another, its window began late or ended early: they are aligned with the
+others where types and sizes agree and the times between their ends are most similar. Neither rule uses a
 clock.
 """
 
@@ -13,25 +13,26 @@ from statistics import median_low
 from simcore.measured.columns import CollectiveInfo, RankTrace
 from simcore.measured.matching import Call, times_of
 
-# Of two windows so many laid against each other are tried, beside the two that begin or end together.
+# At most so many alignments of two windows are tried, besides those that begin or end together.
 _MOST_SHIFTS = 64
 _COMPARED = 256
-# Kernels of one collective end 1 to 332 us apart on clocks brought together (dlrm_8, hta_sampled); those that
-# order pairs wrongly, 13 to 134 ms (hta_sampled).
+# Kernels of one collective end 1 to 332 us apart on aligned clocks (dlrm_8, hta_sampled); kernels that order
+# pairs wrongly, 13 to 134 ms (hta_sampled).
 APART_NS = 1_000_000
-# Members give and take different sizes; of several operations launched as one nothing says which is told.
+# Members give and take different sizes; of several operations launched as one it is not known which is
+# stated.
 ANY_SIZE = ("alltoall", "gather", "scatter", "sendrecv", "allgatherv", "batchisendirecv")
 
 
 def get_collective(ranks: Sequence[RankTrace], call: Call) -> CollectiveInfo:
-    """What the profiler says of a call."""
+    """Returns what the profiler states of a call."""
     device = ranks[call.rank].device
     assert device is not None
     return device.collectives[call.op]
 
 
 def align_calls(ranks: Sequence[RankTrace], by_rank: Mapping[int, list[Call]]) -> Iterator[tuple[Call, ...]]:
-    """The calls of one kind, rank by rank, at the same place: the rank that has most of them leads."""
+    """Yields the calls of one kind at the same position, by rank: the rank with the most calls leads."""
     lead = max(by_rank, key=lambda rank: (len(by_rank[rank]), -rank))
     by_position: list[list[Call]] = [[call] for call in by_rank[lead]]
     for rank in sorted(by_rank):
@@ -49,7 +50,7 @@ def align_calls(ranks: Sequence[RankTrace], by_rank: Mapping[int, list[Call]]) -
 
 
 def _find_shift(ranks: Sequence[RankTrace], lead: list[Call], other: list[Call]) -> int:
-    """At which call of the leading rank the first one of another belongs."""
+    """Returns the call of the leading rank that the first call of another rank is aligned with."""
     more = len(lead) - len(other)
     if not more and all(
         _agree(ranks, call, other_call) for call, other_call in zip(lead, other, strict=True)
@@ -69,14 +70,14 @@ def _find_shift(ranks: Sequence[RankTrace], lead: list[Call], other: list[Call])
         apart = [times_of(ranks[b.rank], b)[1] - times_of(ranks[a.rank], a)[1] for a, b in pairs]
         middle = median_low(apart) if apart else 0
         spread = median_low(abs(ns - middle) for ns in apart) if apart else 0
-        # Sizes first; then times that are alike; of equal ones windows that end together.
+        # Sizes come first, then similar times; of equal ones windows that end together.
         return -agree, spread, abs(shift - more)
 
     return min(candidates, key=fit)
 
 
 def _agree(ranks: Sequence[RankTrace], call: Call, two: Call) -> bool:
-    """Whether two calls can be the same collective: their types and sizes agree as far as they are told."""
+    """Returns whether two calls can be one collective: their types and sizes agree where they are stated."""
     first, second = get_collective(ranks, call), get_collective(ranks, two)
     if first.dtype is not None and second.dtype is not None and first.dtype != second.dtype:
         return False
@@ -87,5 +88,7 @@ def _agree(ranks: Sequence[RankTrace], call: Call, two: Call) -> bool:
 
 
 def elements_of(info: CollectiveInfo) -> int:
-    """What goes into a call; of a receive what comes out, where that is told. -1 if not known."""
+    """Returns the elements that go into a call; for a receive those that come out, where stated. -1 if not
+    known.
+    """
     return info.elements_out if info.receives and info.elements_out >= 0 else info.elements_in

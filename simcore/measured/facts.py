@@ -1,4 +1,4 @@
-"""What one span of a measured run is, as facts to print."""
+"""Facts of one span of a measured run, to be printed."""
 
 from __future__ import annotations
 
@@ -13,35 +13,37 @@ from simcore.units import byte_size, plural
 
 
 class SpanFacts(Struct, frozen=True):
-    """An operation or sub-operation. Texts are raw text of the file, None where it has none.
-
-    collective: of a sub-operation. parent: the operation that a sub-operation lies in. known:
-    see `columns`. bytes: of the buffer of `shape` and `dtype`. subs, subs_ns: sub-operations
-    inside, and how long they take together, asynchronous ones included. line: of the file.
-    """
+    """An operation or sub-operation. Texts are raw text of the file, None where it has none."""
 
     name: str
     category: str
     collective: str | None
+    """Of a sub-operation."""
     parent: str | None
+    """The operation that a sub-operation lies in."""
     state: str | None
     batch: int
     start_ns: int
     end_ns: int
     timing: int
+    """How its times are known, see `columns`."""
     shape: str | None
     dtype: str | None
     bytes: int | None
+    """Of the buffer of `shape` and `dtype`."""
     description: str | None
     subs: int
+    """The number of sub-operations inside."""
     subs_ns: int
+    """Their sum, asynchronous ones included."""
     line: int
+    """Of the file."""
     path: str
 
 
 def span_facts(rank: RankTrace, item: int) -> SpanFacts:
-    """The facts of `item` of a lane of this rank: an operation, or behind them a sub-operation, beside a
-    device what its host did.
+    """Returns the facts of `item` of a lane of this rank: an operation, behind those a sub-operation, or for
+    a device what its host did.
     """
     ops, subs = rank.ops, rank.subs
     row = host_item(rank, item)
@@ -69,7 +71,7 @@ def span_facts(rank: RankTrace, item: int) -> SpanFacts:
 
 
 def neighbours(rank: RankTrace, item: int) -> tuple[str | None, str | None]:
-    """(operation before, operation after) a gap of a lane, by name; None at the ends of the step."""
+    """Returns (operation before, operation after) a gap of a lane, by name; None at the ends of the step."""
     after, name = -1 - item, rank.ops.name
     order = [index for _, _, index, _ in sorted(timed_ops(rank))]
     index = order.index(after) if after < len(rank.ops) else len(order)
@@ -77,7 +79,9 @@ def neighbours(rank: RankTrace, item: int) -> tuple[str | None, str | None]:
 
 
 def device_facts(rank: RankTrace, item: int) -> list[tuple[str, str]]:
-    """(what, words) of the operation `item` of a rank, raw text of the file in them; none of other traces."""
+    """Returns (what, words) of the operation `item` of a rank, with raw text of the file; none for traces
+    without a device.
+    """
     device = rank.device
     if device is None or not 0 <= item < len(rank.ops):
         return []
@@ -109,8 +113,8 @@ def device_facts(rank: RankTrace, item: int) -> list[tuple[str, str]]:
 
 
 def no_bandwidth(rank: RankTrace, item: int) -> str | None:
-    """Why a collective of a profiler trace has no bandwidth, in few words; None where the trace tells what it
-    takes, and of all that is no collective.
+    """Returns why a collective of a profiler trace has no bandwidth, in few words; None where the trace
+    states all that it takes, and for anything that is no collective.
     """
     info = None if rank.device is None else rank.device.collectives.get(item)
     if info is None:
@@ -126,7 +130,7 @@ def no_bandwidth(rank: RankTrace, item: int) -> str | None:
 
 
 def host_facts(rank: RankTrace, item: int) -> list[tuple[str, str]]:
-    """(what, words) of what the host did, `item` of a lane; none of anything else."""
+    """Returns (what, words) of what the host did, `item` of a lane; none for anything else."""
     row = host_item(rank, item)
     if row is None or rank.device is None or rank.device.host is None:
         return []
@@ -142,7 +146,7 @@ def host_facts(rank: RankTrace, item: int) -> list[tuple[str, str]]:
 
 
 def launched_in(host: HostColumns, row: int) -> list[int]:
-    """The operations of the device that an operation of the host launched in this step, in their order."""
+    """Returns the operations of the device that an operation of the host launched in this step, in order."""
     start, end, thread = host.start[row], host.end[row], host.thread[row]
     return [
         op for op, (time, by) in enumerate(zip(host.launch, host.launcher, strict=True))
@@ -151,8 +155,8 @@ def launched_in(host: HostColumns, row: int) -> list[int]:
 
 
 def launch_of(rank: RankTrace, item: int) -> tuple[int, int, int | None] | None:
-    """(when, by which thread, in which operation of the host) an operation of a device was launched; the last
-    is None outside of all. None where the trace does not tell.
+    """Returns (when, by which thread, in which operation of the host) an operation of a device was launched;
+    the last is None outside of all. None where the trace does not state it.
     """
     device = rank.device
     if device is None or device.host is None or not 0 <= item < len(rank.ops):
@@ -161,7 +165,7 @@ def launch_of(rank: RankTrace, item: int) -> tuple[int, int, int | None] | None:
     time, by = host.launch[item], host.launcher[item]
     if by == NOT_LAUNCHED:
         return None
-    # The outermost operations of a thread do not overlap: the last to begin is the only one that may fit.
+    # The outermost operations of a thread do not overlap: only the last to begin can contain it.
     around = max(
         (launch for launch, thread in enumerate(host.thread) if thread == by and host.start[launch] <= time),
         default=None,
@@ -170,11 +174,11 @@ def launch_of(rank: RankTrace, item: int) -> tuple[int, int, int | None] | None:
 
 
 def stream_word(rank: RankTrace) -> str:
-    """What its streams are: of a host without a device its threads."""
+    """Returns the noun for its streams: threads for a host without a device."""
     device = rank.device
     return "thread" if device is not None and not device.on_device else "stream"
 
 
 def stream_name(rank: RankTrace, stream: int) -> str:
-    """What a stream is called: its name where it has one, else its number."""
+    """Returns the name of a stream, its number where it has none."""
     return str(stream) if rank.device is None else rank.device.streams.get(stream, str(stream))

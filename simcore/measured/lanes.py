@@ -16,39 +16,38 @@ from simcore.measured.vocabulary import (
 )
 from simcore.records import Struct
 
-# Besides these the lanes of a rank are the trace's group kinds.
+# The other lanes of a rank are the trace's group kinds.
 COMPUTE_LANE = "compute"
 # Sub-operations whose group is not stated.
 NO_GROUP = ""
-# Of a device: its copies, and each of its streams with all that runs there.
+# Lanes of a device: its copies, and each of its streams with all that runs there.
 COPIES_LANE = "copies"
 STREAM_LANE = "stream "
-# Of the host beside a device: its annotations, and each thread that launched something.
+# Lanes of the host of a device: its annotations, and each thread that launched something.
 HOST_LANE = "host "
 ANNOTATIONS_LANE = f"{HOST_LANE}annotations"
-# Below each thread the calls in which it was while the device ran nothing.
+# Below each thread the calls that it was in while the device ran nothing.
 CALLS_LANE = f"{HOST_LANE}calls "
 _GAP, _OUTSIDE = CATEGORIES.index("gap"), CATEGORIES.index("outside")
 _ON_COMPUTE = (*COMPUTE, "host")
 
 
 class LaneSpans(Struct, frozen=True):
-    """Spans of a lane as columns, ascending by start, ns.
-
-    item: index of an operation; from the number of operations on, of a sub-operation behind
-    them, beside a device of what its host did (`HostColumns`); -1 - i for the time before operation i (for
-    their number: after the last).
-    category: index into CATEGORIES. An instant takes the 1 ns that it needs to be found.
-    """
+    """Spans of a lane as columns, ascending by start, ns."""
 
     start: array[int]
     end: array[int]
+    """An instant takes the 1 ns that it needs to be found."""
     item: array[int]
+    """Index of an operation; from the number of operations on, of a sub-operation, or for a device of what
+    its host did (`HostColumns`); -1 - i for the time before operation i (for their number: after the last).
+    """
     category: bytearray
+    """Index into CATEGORIES."""
 
 
 def rank_spans(run: MeasuredRun, rank: RankTrace) -> LaneSpans:
-    """All operations of a rank, launches left out, and the gaps between them, 0 to the step's end."""
+    """Returns all operations of a rank except launches, and the gaps between them, 0 to the step's end."""
     spans: list[tuple[int, int, int, int]] = []
     reached = 0
     ended = 0
@@ -63,14 +62,15 @@ def rank_spans(run: MeasuredRun, rank: RankTrace) -> LaneSpans:
 
 
 def rank_segments(run: MeasuredRun, rank: RankTrace) -> tuple[array[int], bytearray]:
-    """(edge, category): edge[i]..edge[i + 1] ns of the step is of category[i], an index into CATEGORIES.
+    """Returns (edge, category): edge[i]..edge[i + 1] ns of the step is of category[i], an index into
+    CATEGORIES.
 
     Where operations overlap, the one that began first has the time.
     """
     spans = rank_spans(run, rank)
     edge, category = array("q", (0,)), bytearray()
     for end, kind in zip(spans.end, spans.category, strict=True):
-        # An instant is drawn 1 ns wide; behind the end it has no time to take.
+        # An instant is drawn 1 ns wide; after the end it has no time to take.
         end = min(end, run.length)
         if end > edge[-1]:
             edge.append(end)
@@ -79,12 +79,14 @@ def rank_segments(run: MeasuredRun, rank: RankTrace) -> tuple[array[int], bytear
 
 
 def lane_spans(rank: RankTrace, kind: str) -> LaneSpans:
-    """One lane of a rank: COMPUTE_LANE, or what a group kind (or NO_GROUP) has, sub-operations too."""
+    """Returns one lane of a rank: COMPUTE_LANE, or what a group kind (or NO_GROUP) has, sub-operations
+    too.
+    """
     if kind == COMPUTE_LANE:
         return _columns(sorted(op for op in timed_ops(rank) if _on_compute(rank, op[2])))
     ops, subs = rank.ops, rank.subs
     if rank.device is not None and (kind == COPIES_LANE or kind.startswith(STREAM_LANE)):
-        # A number is compared a million times, a text is not.
+        # Indices are compared: a million comparisons of texts take too long.
         if kind == COPIES_LANE:
             column: Sequence[int] = ops.stated_category
             wanted_value = CATEGORIES.index(COPY)
@@ -113,8 +115,8 @@ def lane_spans(rank: RankTrace, kind: str) -> LaneSpans:
 
 
 def lane_kinds(run: MeasuredRun, rank: RankTrace) -> list[str]:
-    """The lanes below a rank's own: compute, its group kinds in the run's order; of a device copies and
-    streams.
+    """Returns the lanes below a rank's own: compute, its group kinds in the run's order; for a device copies
+    and streams.
     """
     ops = rank.ops
     lanes: set[str] = {
@@ -130,25 +132,25 @@ def lane_kinds(run: MeasuredRun, rank: RankTrace) -> list[str]:
 
 
 def host_item(rank: RankTrace, item: int) -> int | None:
-    """The place among what the host did beside a device that an item of a lane stands for; None of others."""
+    """Returns the row of `HostColumns` that an item of a lane stands for; None for others."""
     has_host = rank.device is not None and rank.device.host is not None
     return item - len(rank.ops) if has_host and item >= len(rank.ops) else None
 
 
 def host_lane(host: HostColumns, thread: int) -> str:
-    """The lane of a thread, an index into `threads`, of its calls, or of the annotations."""
+    """Returns the lane of a thread (an index into `threads`), of its calls, or of the annotations."""
     if thread == ANNOTATED:
         return ANNOTATIONS_LANE
     return f"{CALLS_LANE if thread <= CALLS else HOST_LANE}{host_thread(host, thread)}"
 
 
 def host_thread(host: HostColumns, thread: int) -> str:
-    """The words for a thread, or for the one whose calls are meant."""
+    """Returns the words for a thread, or for the one that made these calls."""
     return host.threads[_thread_index(thread)]
 
 
 def _host_kinds(run: MeasuredRun, host: HostColumns | None) -> list[str]:
-    """The lanes of the host. Where the device is replayed its host would stand at other times: none."""
+    """Returns the lanes of the host; none in a replay, where the host would have other times."""
     if host is None or run.replayed:
         return []
     threads = sorted(set(host.thread), key=lambda thread: (_thread_index(thread), thread <= CALLS))
@@ -160,7 +162,7 @@ def _thread_index(thread: int) -> int:
 
 
 def _host_spans(rank: RankTrace, host: HostColumns, kind: str) -> list[tuple[int, int, int, int]]:
-    """What a lane of the host shows, as far as it lies in the step."""
+    """Returns what a lane of the host shows, clipped to the step."""
     first, last = rank.window or (rank.first_ns, rank.last_ns)
     count, category = len(rank.ops), CATEGORIES.index("host")
     return [
@@ -171,7 +173,7 @@ def _host_spans(rank: RankTrace, host: HostColumns, kind: str) -> list[tuple[int
 
 
 def timed_ops(rank: RankTrace) -> list[tuple[int, int, int, int]]:
-    """(start, end, index, category) of the operations that take a rank's time, each once."""
+    """Returns (start, end, index, category) of the operations that take a rank's time, each once."""
     ops = rank.ops
     if rank.device is not None:
         return list(zip(ops.start, ops.end, range(len(ops)), ops.stated_category, strict=True))

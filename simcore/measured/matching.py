@@ -1,8 +1,8 @@
 """Which send belongs to which receive, and which calls of a collective are one collective.
 
-By the group that a rank is in, then by group kind, operation, micro-batch and description, then by
-order (FORMATS 4 has no number of a communication). Ranks that are missing leave calls without
-partners; those keep the time that they were measured with.
+Calls are matched by the group that a rank is in, then by group kind, operation, micro-batch and description,
+then by order (FORMATS 4 has no number of a communication). Calls whose partner ranks are missing have no
+match; they keep their measured time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ OPTIMIZER = "optimizer_step"
 
 
 class Call(NamedTuple):
-    """A rank's part in a communication. rank: index among the ranks. sub: -1 for the operation itself."""
+    """The part of one rank in a communication. rank: index among the ranks. sub: -1 for the operation
+    itself.
+    """
 
     rank: int
     op: int
@@ -43,54 +45,59 @@ class Message(NamedTuple):
 
 
 class CollectiveMatch(Struct, frozen=True):
-    """A collective with all its members. kind: the trace's group kind, or MODEL_PARALLEL.
-
-    group: its group, the same for all collectives of these ranks. is_async: compute goes on beside it.
-    is_message: whether it is a send and its receive, or two ranks that send to each other, as kernels of
-    devices: a send that waits for nobody is one by itself, and `sender` of the one of its receive, which
-    begins no earlier than the send.
-    """
+    """A collective with all its members."""
 
     kind: str
+    """The trace's group kind, or MODEL_PARALLEL."""
     group: GroupKey
+    """Its group, the same for all collectives of these ranks."""
     calls: tuple[Call, ...]
     is_async: bool
+    """Whether compute goes on meanwhile."""
     is_message: bool = False
+    """Whether it is a send and its receive, or two ranks that send to each other, as kernels of devices. A
+    send that waits for nobody is a match by itself.
+    """
     sender: Call | None = None
+    """That send, in the match of its receive, which begins no earlier than the send."""
 
 
 class Matches(Struct, frozen=True):
-    """messages, meetings: what was matched, in the order of ranks and files. alone: calls which wait for
-    nobody: in groups of one rank, and sends of devices that their receives do not hold. unmatched: calls
-    without a partner. places: of the ranks.
-    """
+    """The matched communication of a run, in the order of ranks and files."""
 
     messages: tuple[Message, ...]
+    """Pipeline transfers."""
     meetings: tuple[CollectiveMatch, ...]
+    """Collectives, and transfers between devices."""
     alone: frozenset[Call]
+    """Calls that wait for nobody: in groups of one rank, and sends of devices that do not wait for their
+    receives.
+    """
     unmatched: tuple[Call, ...]
+    """Calls without a partner."""
     positions: RankPositions
+    """Of the ranks."""
 
 
 def times_of(rank: RankTrace, call: Call) -> tuple[int, int]:
-    """(start, end) of a call on the rank's clock, ns."""
+    """Returns (start, end) of a call on the rank's clock, ns."""
     columns = rank.ops if call.sub < 0 else rank.subs
     index = call.op if call.sub < 0 else call.sub
     return columns.start[index], columns.end[index]
 
 
 def name_of(rank: RankTrace, call: Call) -> str:
-    """The operation of a call, or its sub-operation, as the file writes it."""
+    """Returns the operation of a call, or its sub-operation, as the file writes it."""
     return rank.ops.name[call.op] if call.sub < 0 else rank.subs.name[call.sub]
 
 
 def is_asynchronous(rank: RankTrace, sub: int) -> bool:
-    """Whether a sub-operation lasts from its launch to the wait for it, beside compute."""
+    """Returns whether a sub-operation overlaps compute, from its launch to the wait for it."""
     return any((word or "").endswith("_async") for word in (rank.subs.name[sub], rank.subs.source[sub]))
 
 
 def match_calls(ranks: Sequence[RankTrace], degrees: Degrees, on_one_clock: bool) -> Matches:
-    """What belongs together. on_one_clock: calls that were over before the partner came are no match."""
+    """Returns the matched calls. on_one_clock: calls that ended before the partner came are no match."""
     return _Matching(ranks, find_positions(ranks, degrees), on_one_clock).matches()
 
 
@@ -132,7 +139,7 @@ class _Matching:
             if name in POINT_TO_POINT:
                 self._transfer(call, name, position, ops.batch[op], nth)
             elif name == OPTIMIZER:
-                # No call of its own stands in the trace: it is found where all ranks have the operation.
+                # The trace has no call for it: it is assumed where all ranks have the operation.
                 self._collective(call, MODEL_PARALLEL, position, nth, name)
             elif ops.category(op) not in (*COMPUTE, "host"):
                 self._collective(
@@ -141,7 +148,7 @@ class _Matching:
         for sub in range(len(subs)):
             group, parent = subs.group[sub], subs.parent[sub]
             outer = ops.category(parent)
-            # What a communication consists of is no second one.
+            # The parts of a communication are no communication of their own.
             if group is not None and subs.timing[sub] == MEASURED and outer in (*COMPUTE, "host"):
                 self._collective(
                     Call(rank_index, parent, sub), group, position, nth,
@@ -177,7 +184,7 @@ class _Matching:
     ) -> None:
         group = self.positions.group(kind, position) if position is not None else None
         if group is None:
-            # An optimizer step computes: where nobody is known to wait in it, it is no communication.
+            # An optimizer step computes: it is communication only where a rank is known to wait in it.
             if kind != MODEL_PARALLEL:
                 self.unmatched.append(call)
             return
@@ -189,7 +196,7 @@ class _Matching:
             call
         )
 
-    # -- what belongs together -------------------------------------------------------
+    # -- which calls are matched -----------------------------------------------------
 
     def _messages(self) -> list[Message]:
         messages = []
@@ -224,7 +231,7 @@ class _Matching:
         return len(calls) == members
 
     def _spans_all_stages(self, call: Call) -> bool:
-        """Whether every stage of the call's pipeline is there: else a member may be missing."""
+        """Returns whether every stage of the call's pipeline is there: else a member may be missing."""
         mine = self.positions.positions[call.rank]
         seat = mine.seat if mine is not None else -1
         there = {
@@ -235,7 +242,7 @@ class _Matching:
         return len(there) == self.positions.stages
 
     def _have_overlap(self, calls: list[Call]) -> bool:
-        """Whether nobody was through before the last one came: the root of a broadcast may be."""
+        """Returns whether none ended before the last one came: the root of a broadcast may."""
         if not self.on_one_clock:
             return True
         return min(map(self._end, calls)) >= max(map(self._start, calls)) - TOLERANCE_NS

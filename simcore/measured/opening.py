@@ -1,11 +1,11 @@
-"""Opens measured runs: one trace file, or a directory of them, of which files of equal names but for rank and
-stamp are one run, if their stamps are close together.
+"""Opens measured runs: one trace file, or a directory of them.
 
-Ranks of one run are stamped a second or so apart. Ranks that were profiled one after another
-on one device are stamped minutes apart: runs that have no rank in common, none of them
-complete, are taken as one such run. A name says of which run and rank it is, and how the run was laid out:
-`wd8_tp2_pp4_numl40_bs2_GPT2BPETokenizer_rank7_20240923205004.txt`; older names put `trace_rank7_`
-in front, and some folders are called `pp2_tp2_ep1_expnNone_dpNone_nl4_hs512_sl2048`.
+Files whose names differ only in rank and stamp are one run if their stamps are close together: ranks of one
+run are stamped a second or so apart. Ranks that were profiled one after another on one device are stamped
+minutes apart: runs without a common rank, none of them complete, are opened as one such run. A name states
+run and rank, and the layout of the run: `wd8_tp2_pp4_numl40_bs2_GPT2BPETokenizer_rank7_20240923205004.txt`;
+older names put `trace_rank7_` in front, and some folders are called
+`pp2_tp2_ep1_expnNone_dpNone_nl4_hs512_sl2048`.
 """
 
 from __future__ import annotations
@@ -31,23 +31,25 @@ from simcore.workload.opening import read_beginning, read_file
 from simcore.workload.source import GZIP
 
 _NAME_RANK = re.compile(r"rank_?([0-9]{1,9})(?![0-9])")
-# Of a schedule plan; a rank trace may be of ZeRO's stage 1.
+# The stage of a schedule plan; in a rank trace it may be ZeRO's stage 1.
 _NAME_STAGE = re.compile(r"(?<![a-z])stage_?([0-9]{1,9})(?![0-9])")
 _STAMP = re.compile(r"(?<![0-9])[0-9]{14}(?![0-9])")
 _DEGREE = re.compile(r"(?:^|[_/])(wd|tp|pp|dp|exp)([1-9][0-9]{0,8})(?=[_./]|$)")
 
 
 class TraceName(Struct, frozen=True):
-    """key: the name without rank (or stage) and stamp, equal for all files of a run. stamp: 14 digits."""
+    """What a file's name states of its run."""
 
     key: str
+    """The name without rank (or stage) and stamp, equal for all files of a run."""
     stamp: str | None
+    """14 digits."""
     rank: int | None
     degrees: Degrees
 
 
 def read_name(path: str, unit: str = "rank") -> TraceName:
-    """What the file's name and, where that says nothing of it, its folder's name say.
+    """Returns what the file's name states or, where it states nothing, its folder's name.
 
     unit: what its lines count, `rank`, or `stage` in a schedule plan: the files of a plan may differ in that.
     """
@@ -72,7 +74,7 @@ def _degrees(name: str, folder: str) -> Degrees:
         if world is None and dp is not None:
             world = tp * pp * dp
         elif world is not None:
-            # The name may state a dp of its own meaning; ranks / (tp x pp) is what Megatron makes of it.
+            # The name may state a dp with another meaning; ranks / (tp x pp) is Megatron's.
             dp = world // (tp * pp) if world % (tp * pp) == 0 else None
     return Degrees(world, tp, dp, pp, degrees.get("exp"))
 
@@ -83,11 +85,12 @@ _CHOICES_LISTED = 12
 
 
 class TraceFile(Struct, frozen=True):
-    """A trace file. first_rank: of its first line, in a schedule plan (unit `stage`) the stage."""
+    """A trace file of a run."""
 
     path: str
     name: TraceName
     first_rank: int
+    """Of its first line; in a schedule plan (unit `stage`) the stage."""
     unit: str = "rank"
 
 
@@ -102,7 +105,7 @@ class TraceSet(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """What it is called: the stamp, else the name without the rank."""
+        """The name of the set: the stamp, else the name without the rank."""
         return self.stamp or self.files[0].name.key
 
     @property
@@ -112,7 +115,7 @@ class TraceSet(Struct, frozen=True):
 
     @property
     def names(self) -> set[str | None]:
-        """All that it is called: the stamps, the name without the rank, both, and the names of its files."""
+        """All names of the set: the stamps, the name without the rank, both, and the names of its files."""
         key = self.files[0].name.key
         stamps = {file.name.stamp for file in self.files}
         files = {os.path.basename(file.path) for file in self.files}
@@ -124,7 +127,7 @@ class TraceSet(Struct, frozen=True):
 
     @property
     def expected(self) -> int | None:
-        """How many ranks the names state, of a plan how many stages; None if they state none."""
+        """How many ranks the names state, for a plan how many stages; None if they state none."""
         first = self.files[0]
         return first.name.degrees.world if first.unit == "rank" else first.name.degrees.pp
 
@@ -136,7 +139,7 @@ class TraceSet(Struct, frozen=True):
 
     @property
     def lacks_ranks(self) -> bool:
-        """Whether other files may belong to it: ranks are missing, or nobody knows how many there are."""
+        """Whether other files may belong to it: ranks are missing, or their number is not known."""
         return self.expected is None or not self.is_complete
 
     @property
@@ -148,7 +151,7 @@ class TraceSet(Struct, frozen=True):
 
     @property
     def by_stamp(self) -> list[TraceSet]:
-        """The runs that it was put together of, ranks that were profiled one after another: mostly itself."""
+        """The runs that it consists of where ranks were profiled one after another; otherwise itself."""
         runs: list[list[TraceFile]] = []
         before: float | None = None
         for file in sorted(self.files, key=lambda file: (file.name.stamp or "", *_by_rank(file))):
@@ -160,7 +163,9 @@ class TraceSet(Struct, frozen=True):
         return [TraceSet(tuple(sorted(run, key=_by_rank))) for run in runs]
 
     def words(self, by_name: bool = False, with_missing: bool = True) -> str:
-        """`20240923205004 (ranks 0-7)`, or with what is missing; `by_name` by the name of the files."""
+        """Returns `20240923205004 (ranks 0-7)`, or with what is missing; `by_name` by the name of the
+        files.
+        """
         of = "" if self.is_complete or not with_missing else f" of {self.expected}, incomplete"
         noun = self.files[0].unit + ("" if len(self.ranks) == 1 else "s")
         label = self.files[0].name.key if by_name else self.label
@@ -171,9 +176,9 @@ class TraceSet(Struct, frozen=True):
 
 
 def sets_of(files: Iterable[TraceFile]) -> list[TraceSet]:
-    """The runs among `files`, the one to open first: complete ones, newest first, then the others.
+    """Returns the runs among `files`, the one to open first: complete ones, newest first, then the others.
 
-    Behind complete ones stand those that are complete only if they were profiled one after another.
+    Behind complete ones come those that are complete only if they were profiled one after another.
     """
     by_key: dict[str, list[TraceFile]] = {}
     for file in files:
@@ -187,7 +192,7 @@ def sets_of(files: Iterable[TraceFile]) -> list[TraceSet]:
 
 
 def _choose_set(sets: list[TraceSet], label: str | None, directory: str) -> TraceSet:
-    """The run that `--run` asks for, else the first. Raises UsageError that lists what there is."""
+    """Returns the run that `--run` names, else the first. Raises UsageError with a list of the runs."""
     if label is None:
         return sets[0]
     fitting = _find_fitting(sets, label)
@@ -204,14 +209,16 @@ def _choose_set(sets: list[TraceSet], label: str | None, directory: str) -> Trac
 
 
 def _label_of(trace_set: TraceSet, sets: list[TraceSet]) -> str:
-    """What `--run` finds it by: its stamp or its name without the rank, else both, else its first file."""
+    """Returns what `--run` finds it by: its stamp or its name without the rank, else both, else its first
+    file.
+    """
     key = trace_set.files[0].name.key
     names = (trace_set.label, key, f"{key}@{trace_set.stamp}", os.path.basename(trace_set.files[0].path))
     return next((name for name in names if _find_fitting(sets, name) == [trace_set]), names[-1])
 
 
 def _find_fitting(sets: list[TraceSet], label: str) -> list[TraceSet]:
-    """The runs that `--run` may mean: those that are called so, else those whose names begin so."""
+    """Returns the runs that `--run` may mean: those with this name, else those whose names begin with it."""
     exact = [trace_set for trace_set in sets if label in trace_set.names]
     return exact or [
         trace_set for trace_set in sets if label and any(name.startswith(label) for name in trace_set.labels)
@@ -223,7 +230,7 @@ def _by_rank(file: TraceFile) -> tuple[int, str]:
 
 
 def _runs(files: list[TraceFile]) -> list[list[TraceFile]]:
-    """Files of one name as runs, in time order."""
+    """Returns files of one name as runs, in time order."""
     runs: list[list[TraceFile]] = []
     before: float | None = None
     for file in sorted(files, key=lambda file: (file.name.stamp or "", file.first_rank, file.path)):
@@ -261,16 +268,16 @@ def _seconds(stamp: str | None) -> float | None:
         return None
 
 
-# The first line's beginning tells a trace and its first rank.
+# The beginning of the first line identifies a trace and its first rank.
 _HEAD_BYTES = 4096
 _LISTED = 8
 _MOST_NAMED = 3
-# What is nearly a set, by the ends of names, and what to do with it.
+# Files that are nearly a set, by the ends of names, and what to do with them.
 _ALMOST = (
     ((".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst", ".zip", ".7z"), "unpack {} first"),
     ((".et", ".eg", ".et.gz", ".eg.gz"), "no rank stands in the name of {}"),
 )
-# What kinds of directories are opened, by names or by how their files begin.
+# The kinds of directories that are opened, by names or by how their files begin.
 _EXPECTED = (
     "expected execution traces (NAME.RANK.et or .eg, .gz too), profiler traces (Kineto's JSON with "
     "traceEvents, Nsight's .sqlite) or Megatron's rank traces (text that begins rank:0:...)"
@@ -279,7 +286,7 @@ _MOST_ERRORS = 40
 
 
 def read_run(path: str, data: bytes) -> MeasuredRun:
-    """The run in one file's bytes. Raises InputError with all that is wrong in it."""
+    """Returns the run in one file's bytes. Raises InputError with all that is wrong in it."""
     traces, diagnostics = read_trace(path, data)
     is_plan = _is_plan(head_of(data[:_HEAD_BYTES]))
     name = read_name(path)
@@ -289,10 +296,10 @@ def read_run(path: str, data: bytes) -> MeasuredRun:
 
 
 def open_directory(path: str, label: str | None = None) -> MeasuredRun:
-    """The run in a directory: the newest complete one, or the one that `wanted` (a stamp) names.
+    """Returns the run in a directory: the newest complete one, or the one that `label` (a stamp) names.
 
-    Raises InputError when there is no trace in it or a file of the run is damaged, UsageError
-    when no or more than one run fits `wanted`.
+    Raises InputError when there is no trace in it or a file of the run is damaged, UsageError when no or more
+    than one run fits `label`.
     """
     files, others, folders = _trace_files(path)
     if not files:
@@ -335,14 +342,14 @@ def open_directory(path: str, label: str | None = None) -> MeasuredRun:
 
 
 def has_rank_traces(path: str) -> bool:
-    """Whether a directory has a Megatron rank trace or plan of its own. Raises InputError if it cannot be
+    """Returns whether a directory itself has a Megatron rank trace or plan. Raises InputError if it cannot be
     read.
     """
     return bool(_trace_files(path)[0])
 
 
 def _no_traces_message(path: str, others: IgnoredFiles, folders: int) -> str:
-    """What a directory has instead of traces, and what kinds of them would be opened."""
+    """Returns the message for a directory without traces: what it has instead, and what can be opened."""
     files = plural(others.count, "file")
     message = f"found a directory without traces ({files}), {_EXPECTED}"
     names = sorted(os.listdir(path))
@@ -361,7 +368,7 @@ def _no_traces_message(path: str, others: IgnoredFiles, folders: int) -> str:
 
 
 def _trace_files(path: str) -> tuple[list[TraceFile], IgnoredFiles, int]:
-    """(the trace files of a directory by name, the other files, how many folders)."""
+    """Returns (the trace files of a directory by name, the other files, the number of folders)."""
     files: list[TraceFile] = []
     others, folders = IgnoredFiles(), 0
     try:
@@ -393,7 +400,7 @@ def _trace_files(path: str) -> tuple[list[TraceFile], IgnoredFiles, int]:
 
 
 def _read(trace_set: TraceSet) -> tuple[list[RankTrace], list[Diagnostic], bool]:
-    """The ranks of all files of a run; what is wrong in any of them is one error."""
+    """Returns the ranks of all files of a run; what is wrong in any of them is one error."""
     traces: list[RankTrace] = []
     diagnostics: list[Diagnostic] = []
     errors: list[Diagnostic] = []

@@ -1,4 +1,4 @@
-"""Where each rank of a run stands: its stage, its place in the stage, and the groups that it is in."""
+"""The position of each rank of a run: its stage, its seat in the stage, and the groups that it is in."""
 
 from __future__ import annotations
 
@@ -22,34 +22,41 @@ class Degrees(Struct, frozen=True):
     exp: int | None = None
 
     def position(self, rank: int) -> tuple[int, int, int] | None:
-        """(tp, dp, stage) of a rank, order tp-dp-pp with tp fastest; None if a degree is not known."""
+        """Returns (tp, dp, stage) of a rank, order tp-dp-pp with tp fastest; None if a degree is not
+        known.
+        """
         if self.tp is None or self.dp is None or self.pp is None or rank >= self.tp * self.dp * self.pp:
             return None
         return rank % self.tp, rank // self.tp % self.dp, rank // (self.tp * self.dp)
 
 
 class RankPosition(NamedTuple):
-    """stage; seat: of the rank in its stage; tp, dp: None where the degrees are not known."""
+    """The position of a rank in the layout."""
 
     stage: int
     seat: int
+    """Its index in the stage."""
     tp: int | None
+    """None where the degrees are not known."""
     dp: int | None
+    """None where the degrees are not known."""
 
 
 class RankPositions(Struct, frozen=True):
-    """places[i] is that of the i-th rank, None where it cannot be known. stages: how many there are."""
+    """positions[i] is that of the i-th rank, None where it cannot be known. stages: how many there are."""
 
     positions: tuple[RankPosition | None, ...]
     degrees: Degrees
     stages: int
 
     def neighbour(self, position: RankPosition, step: int) -> tuple[int, int]:
-        """(stage, seat) of the pipeline neighbour: with virtual stages the last sends to the first."""
+        """Returns (stage, seat) of the pipeline neighbour: with virtual stages the last sends to the
+        first.
+        """
         return (position.stage + step) % self.stages, position.seat
 
     def group(self, kind: str, position: RankPosition) -> tuple[GroupKey, int | None] | None:
-        """(key, number of members) of a rank's group of a trace's kind; None where it is not known.
+        """Returns (key, number of members) of a rank's group of a trace's kind; None where it is not known.
 
         The number is None for groups over stages (`ep`, `pep`), which have the stages that call them.
         """
@@ -69,7 +76,9 @@ class RankPositions(Struct, frozen=True):
         return self._expert_group(kind, position) if kind in ("exp", "exp_dp") else None
 
     def _expert_group(self, kind: str, position: RankPosition) -> tuple[GroupKey, int] | None:
-        """Expert groups: `exp` consecutive data-parallel ranks, or ranks of the stage where exp > dp."""
+        """Returns an expert group: `exp` consecutive data-parallel ranks, or ranks of the stage where exp >
+        dp.
+        """
         stage, seat, tp, dp = position
         degrees = self.degrees
         if degrees.exp is None or degrees.dp is None or degrees.tp is None or tp is None or dp is None:
@@ -85,9 +94,10 @@ class RankPositions(Struct, frozen=True):
 
 
 def find_positions(ranks: Sequence[RankTrace], degrees: Degrees) -> RankPositions:
-    """The places of these ranks: from the degrees that the names state, else from the stages alone.
+    """Returns the positions of these ranks: from the degrees that the names state, else from the stages
+    alone.
 
-    A rank whose own `stage_id` is not the one that the degrees give it stands nowhere.
+    A rank whose own `stage_id` is not the one that the degrees give it has no position.
     """
     stated_positions = [degrees.position(rank.rank) for rank in ranks]
     if degrees.pp is not None and all(position is not None for position in stated_positions):
@@ -103,7 +113,9 @@ def find_positions(ranks: Sequence[RankTrace], degrees: Degrees) -> RankPosition
 
 
 def _by_stage(ranks: Sequence[RankTrace], degrees: Degrees) -> RankPositions:
-    """The n-th ranks of all stages are one pipeline, if all stages have as many ranks."""
+    """Returns positions where the n-th ranks of all stages are one pipeline, if all stages have as many
+    ranks.
+    """
     stages: dict[int, list[int]] = {}
     for rank_index, rank in enumerate(ranks):
         if rank.stage is None:
@@ -112,7 +124,7 @@ def _by_stage(ranks: Sequence[RankTrace], degrees: Degrees) -> RankPositions:
     sizes = {len(members) for members in stages.values()}
     if set(stages) != set(range(len(stages))) or len(sizes) != 1 or degrees.pp not in (None, len(stages)):
         return RankPositions((None,) * len(ranks), degrees, 1)
-    # With a hole in the numbers other ranks of the stage may be missing.
+    # If the ids have a hole, other ranks of the stage may be missing.
     alone = sizes == {1} and [rank.rank for rank in ranks] == list(range(len(ranks)))
     if alone:
         degrees = Degrees(len(ranks), 1, 1, len(stages), degrees.exp)

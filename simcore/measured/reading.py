@@ -35,13 +35,15 @@ _OPENING = re.compile(r"\s*(rank|stage):([0-9]{1,9}):(\w+)\(")
 _KEY = re.compile(r"([A-Za-z_]\w*)=")
 _BREAK = re.compile(r",\s*(?=[A-Za-z_]\w*=)")
 _LIST = re.compile(r"(?:(?<=\()|,)\s*sub_operations=\s*")
-# Unrolled: no two ways to match one text, so a string without its end fails in linear time.
+# Unrolled, so that a text matches in one way only: a string without its end fails in linear time.
 _STRING = re.compile(r"'[^'\\]*(?:\\.[^'\\]*)*'|\"[^\"\\]*(?:\\.[^\"\\]*)*\"", re.DOTALL)
 _BLANKS = re.compile(r"\s*")
 
 
 class GrammarError(Exception):
-    """What does not fit in a line. code: of the diagnostic. column: from 1, in characters."""
+    """A part of a line that does not fit the grammar. code: of the diagnostic. column: from 1, in
+    characters.
+    """
 
     def __init__(self, code: str, column: int, message: str) -> None:
         super().__init__(message)
@@ -58,7 +60,7 @@ class TraceField(NamedTuple):
 
 
 class TraceLine(NamedTuple):
-    """One line: `rank` or `stage` and its number, the operation, its keys, its sub-operations' keys."""
+    """One line: `rank` or `stage` and its id, the operation, its keys, its sub-operations' keys."""
 
     kind: str
     unit_number: int
@@ -68,7 +70,7 @@ class TraceLine(NamedTuple):
 
 
 def parse_line(text: str) -> TraceLine:
-    """A line of a trace. Raises `GrammarError` at the first place that does not fit."""
+    """Returns a line of a trace. Raises `GrammarError` at the first position that does not fit."""
     opening = _OPENING.match(text)
     if opening is None:
         raise GrammarError("trace-line", 1, f"found {quoted(text)}, expected rank:N:operation(...)")
@@ -105,10 +107,10 @@ def _no_end(text: str, at: int) -> GrammarError:
 
 
 def split_fields(text: str, column: int, same_column: bool = False) -> dict[str, TraceField]:
-    """`key=value,key=value` as values by key; the first of a repeated key counts.
+    """Returns `key=value,key=value` as values by key; the first of a repeated key counts.
 
-    column: where the text begins; `fixed`: every value gets that column. Brackets that never
-    close (a description may hold any text) are taken as plain characters.
+    column: where the text begins; `same_column`: every value gets that column. Brackets that never close (a
+    description may hold any text) are taken as plain characters.
     """
     for opening, closing in (("[(", "])"), ("[", "]"), ("", "")):
         parts, balanced = _split(text, opening, closing)
@@ -129,7 +131,7 @@ def split_fields(text: str, column: int, same_column: bool = False) -> dict[str,
 
 
 def _split(text: str, opening: str, closing: str) -> tuple[list[tuple[int, str]], bool]:
-    """(start, piece) between the commas outside brackets, and whether every bracket was closed."""
+    """Returns (start, part) between the commas outside brackets, and whether every bracket was closed."""
     parts: list[tuple[int, str]] = []
     first = last = depth = 0
     for comma in _BREAK.finditer(text):
@@ -147,7 +149,9 @@ def _split(text: str, opening: str, closing: str) -> tuple[list[tuple[int, str]]
 
 
 def _list(text: str, at: int) -> tuple[int, list[tuple[str, int]]]:
-    """(place behind it, [(item, column)]) of the list of strings that begins at `at`; None is empty."""
+    """Returns (position behind it, [(item, column)]) of the list of strings that begins at `at`; None is
+    empty.
+    """
     if text.startswith("None", at):
         return at + 4, []
     if text[at : at + 1] != "[":
@@ -178,7 +182,7 @@ def _bad_list(text: str, at: int, expected: str) -> GrammarError:
 
 
 def _unquoted(literal: str, at: int) -> str:
-    """The text of a string literal; one without a backslash needs no evaluation."""
+    """Returns the text of a string literal; one without a backslash needs no evaluation."""
     if "\\" not in literal:
         return literal[1:-1]
     import ast
@@ -186,7 +190,7 @@ def _unquoted(literal: str, at: int) -> str:
 
     try:
         with warnings.catch_warnings():
-            # `\d` is a mistake to Python, and its warning is no message for our user.
+            # `\d` in a literal makes Python warn, which is no message for the user.
             warnings.simplefilter("ignore")
             return str(ast.literal_eval(literal))
     except (ValueError, SyntaxError):
@@ -201,12 +205,12 @@ _OP_KEYS = frozenset((
     "input__dtype", "timestamp",
 ))  # fmt: skip
 _MOST_STAGE = 2**31
-# Of one file: about 15 s. A step of a real run has some hundreds.
+# Reading one file with so many takes about 15 s; a step of a real run has some hundreds.
 MOST_OPERATIONS = 100_000
 
 
 def read_trace(path: str, data: bytes) -> tuple[list[RankTrace], tuple[Diagnostic, ...]]:
-    """The ranks (stages, in a plan) whose lines are in `data`, by number, and what was found.
+    """Returns the ranks (stages, in a plan) whose lines are in `data`, by id, and the diagnostics.
 
     Times are the file's own clock in ns. Raises InputError with every bad line of the file.
     """
@@ -233,7 +237,7 @@ def read_trace(path: str, data: bytes) -> tuple[list[RankTrace], tuple[Diagnosti
 
 
 def _lines(text: str) -> Iterator[str]:
-    """The lines of a text one by one: a list of them would hold a second copy of a large file."""
+    """Yields the lines of a text one by one: a list of them would hold a second copy of a large file."""
     start = 0
     while (end := text.find("\n", start)) >= 0:
         yield text[start:end]
@@ -242,13 +246,13 @@ def _lines(text: str) -> Iterator[str]:
 
 
 class _Rank:
-    """What is known of one rank while its lines are read."""
+    """The state of one rank while its lines are read."""
 
     def __init__(self) -> None:
         self.ops = OpColumns()
         self.subs = SubColumns()
         self.stage: int | None = None
-        # The last operation that is not a launch: what untimed ones are placed behind.
+        # The last operation that is not a launch: untimed ones are placed behind it.
         self.last = -1
         self.timed = False
 
@@ -262,7 +266,7 @@ class _Reader:
         self.lines = 0
 
     def finish(self) -> list[RankTrace]:
-        """The ranks by number; untimed operations before the first timed one begin with it."""
+        """Returns the ranks by id; untimed operations before the first timed one begin with it."""
         traces = []
         for rank_id, rank in sorted(self.ranks.items()):
             ops = rank.ops
@@ -277,7 +281,7 @@ class _Reader:
         return traces
 
     def take(self, text: str, line_number: int) -> None:
-        """One line of the file."""
+        """Reads one line of the file."""
         self.lines += 1
         try:
             line = parse_line(text)
@@ -302,7 +306,7 @@ class _Reader:
         stage = self._count(fields, "stage_id", line_number)
         stage_text = _text(fields, "stage")
         if stage_text is not None:
-            # The other writer calls the pipeline state `stage`.
+            # The other writer has the pipeline state under the key `stage`.
             if stage_text.isascii() and stage_text.isdigit() and stage is None:
                 stage = self._count(fields, "stage", line_number)
             else:
@@ -351,7 +355,7 @@ class _Reader:
     def _check_overlap(
         self, rank: _Rank, name: str, start: int, end: int, timing: int, line_number: int
     ) -> int:
-        """How an operation's times are known, seen beside the operation before it."""
+        """Returns how an operation's times are known, given the operation before it."""
         ops, last = rank.ops, rank.last
         if start >= ops.end[last] - TOLERANCE_NS or ops.timing[last] == UNTIMED:
             return timing
@@ -359,7 +363,7 @@ class _Reader:
         if (ops.start[last], ops.end[last]) == (start, end) and len(both & vocabulary.POINT_TO_POINT) == 2:
             sends = ops.name[last] not in vocabulary.RECEIVES
             if name in vocabulary.RECEIVES and sends and ops.timing[last] != FUSED:
-                # What both wait for is what is received.
+                # Both wait for the data that is received.
                 ops.timing[last] = FUSED
                 return timing
             return FUSED
@@ -371,7 +375,7 @@ class _Reader:
         return timing
 
     def _times(self, fields: dict[str, TraceField], line_number: int) -> tuple[int, int, int]:
-        """(start, end, how known), ns: the timestamp is taken at the end."""
+        """Returns (start, end, how they are known), ns: the timestamp is taken at the end."""
         end = self._ms(fields, "timestamp", line_number)
         if end is None:
             end = self._ms(fields, "launch_timestamp_ms", line_number)
@@ -419,7 +423,7 @@ class _Reader:
     # -- values ----------------------------------------------------------------------
 
     def _ms(self, fields: dict[str, TraceField], key: str, line_number: int) -> int | None:
-        """A value in ms as ns, None where there is none or it is an error: exact to six decimals."""
+        """Returns a value in ms as ns, None where there is none or it is an error: exact to six decimals."""
         text = _text(fields, key)
         if text is None:
             return None
@@ -443,7 +447,7 @@ class _Reader:
         return value.value
 
     def _count(self, fields: dict[str, TraceField], key: str, line_number: int) -> int | None:
-        """A whole number from 0, None where there is none or it is an error."""
+        """Returns a whole number from 0, None where there is none or it is an error."""
         text = _text(fields, key)
         if text is None:
             return None
@@ -467,13 +471,13 @@ class _Reader:
 
 
 def _text(fields: dict[str, TraceField], key: str) -> str | None:
-    """A value as written; `None` and nothing are None."""
+    """Returns a value as written; `None` and an empty text are None."""
     field = fields.get(key)
     return None if field is None or field.text in ("", "None") else field.text
 
 
 def _set_sub_times(rank: _Rank) -> None:
-    """Sub-operations without a time stand where their parent begins."""
+    """Places sub-operations without a time where their parent begins."""
     subs = rank.subs
     for index, timing in enumerate(subs.timing):
         if timing == UNTIMED:

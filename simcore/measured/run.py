@@ -1,4 +1,4 @@
-"""A measured run: the ranks of one step on one time axis, and what is known of how they were laid out."""
+"""A measured run: the ranks of one step on one time axis, and what is known of their layout."""
 
 from __future__ import annotations
 
@@ -18,63 +18,68 @@ from simcore.records import Struct, replace
 from simcore.units import duration, plural
 from simcore.workload.model import LARGEST
 
-# The places of an untimed schedule: so many units an operation, so that zooming has something to do.
+# The units that an operation of an untimed schedule takes: enough for zooming.
 SLOT = 1000
-# Severity, code, message, and its words in brief where they are needed.
+# Takes severity, code, message, and a short form of the message where one is needed.
 Say = Callable[..., None]
 
 
 class RecordedStep(Struct, frozen=True):
-    """A step that a profiler recorded. ns: how long it lasts on each rank that has it whole, by number."""
+    """A step that a profiler recorded. ns: its length by rank, of the ranks that have it whole."""
 
     step_number: int
     ns: dict[int, int]
 
     @property
     def longest_ns(self) -> int:
-        """Of the rank on which it takes longest."""
+        """The length on the rank where it is longest."""
         return max(self.ns.values())
 
 
 class RecordingInfo(Struct, frozen=True):
-    """What is known of a recording beside its ranks. format: the key of its `Format`. step: the one
-    that is shown, None for all that was recorded; steps: all of them in order. shifts: ns by which the clock
-    of each rank was corrected, matched: by how many collectives; residual_ns: by how much ends of one
-    collective still differ, the middle and the most of all. rule: what was taken of what waits for what.
-    """
+    """What is known of a recording besides its ranks."""
 
     format: str
+    """The key of its `Format`."""
     step: int | None
+    """The displayed one, None for all that was recorded."""
     steps: tuple[RecordedStep, ...]
+    """All steps, in order."""
     shifts: tuple[int, ...] = ()
+    """ns by which the clock of each rank was corrected."""
     match_counts: tuple[int, ...] = ()
+    """From how many collectives each shift is."""
     residual_ns: tuple[int, int] = (0, 0)
+    """By how much ends of one collective still differ, the median and the maximum."""
 
 
 class MeasuredRun(Struct, frozen=True, dict=True):
-    """One step as it was measured. Times are ns from the start of the step.
-
-    path: as the user gave it. ranks: by number. unit: what a number counts, `rank`, or `stage`
-    in a plan. missing: ranks of the world that have no file. concurrent: whether all ranks share
-    a clock and a time; if not, each begins at 0. timed: False for an untimed schedule, whose
-    operations stand at SLOT units each, in their order. stamp: of the run, where it is known.
-    replayed: the times are not those of the files but what a replay makes of them. label: what `--run` names
-    it by, None of one file; others: those of the other runs of its directory. recorded: of profiler traces.
-    """
+    """One step as it was measured. Times are ns from the start of the step."""
 
     path: str
+    """As the user stated it."""
     unit: str
+    """What an id counts, `rank`, or `stage` in a plan."""
     ranks: tuple[RankTrace, ...]
+    """By id."""
     degrees: Degrees
     missing: RankSet
+    """Ranks of the world that have no file."""
     concurrent: bool
+    """Whether all ranks share a clock and a time; if not, each begins at 0."""
     timed: bool
+    """False for an untimed schedule, whose operations take SLOT units each, in their order."""
     stamp: str | None
+    """Of the run, None where it is not known."""
     diagnostics: tuple[Diagnostic, ...]
     replayed: bool = False
+    """Whether the times are those of a replay, not of the files."""
     label: str | None = None
+    """What `--run` names it by, None for a run of one file."""
     others: tuple[str, ...] = ()
+    """The labels of the other runs of its directory."""
     recorded: RecordingInfo | None = None
+    """Of profiler traces."""
 
     @property
     def format(self) -> str:
@@ -83,12 +88,12 @@ class MeasuredRun(Struct, frozen=True, dict=True):
 
     @property
     def source(self) -> Literal["measured"]:
-        """Which kind of run it makes."""
+        """The kind of run that this file makes."""
         return "measured"
 
     @property
     def noun(self) -> str:
-        """What it is, for messages."""
+        """The noun for it in messages."""
         return "a measured run"
 
     @property
@@ -108,12 +113,12 @@ class MeasuredRun(Struct, frozen=True, dict=True):
 
     @property
     def ops(self) -> int:
-        """Operations of all ranks."""
+        """The number of operations of all ranks."""
         return sum(len(rank.ops) for rank in self.ranks)
 
     @property
     def subs(self) -> int:
-        """Sub-operations of all ranks."""
+        """The number of sub-operations of all ranks."""
         return sum(len(rank.subs) for rank in self.ranks)
 
     @cached_property
@@ -124,7 +129,7 @@ class MeasuredRun(Struct, frozen=True, dict=True):
 
     @property
     def microbatches(self) -> int:
-        """Micro-batches of the step."""
+        """The number of micro-batches of the step."""
         return _microbatches(self.ranks)
 
     @cached_property
@@ -137,8 +142,8 @@ class MeasuredRun(Struct, frozen=True, dict=True):
 
 
 def _microbatches(ranks: Sequence[RankTrace]) -> int:
-    """Of the rank that has most, by the counter of forward steps, of devices of all that states one; 0 where
-    none does.
+    """Returns the micro-batches of the rank that has most, by the counter of forward steps; for devices, of
+    all ranks that state a number; 0 where none does.
     """
     return max(map(_batches_of, ranks), default=0)
 
@@ -162,12 +167,11 @@ def make_run(
     stamp: str | None = None,
     together: bool | None = None,
 ) -> MeasuredRun:
-    """The run of these ranks, their times still on the clock of the files.
+    """Returns the run of these ranks, whose times are still on the clock of the files.
 
-    diagnostics: of the files. is_set: the ranks are all that could be had, so missing
-    ones are a warning. together: whether the stamps of the files are those of one run, False of ranks
-    that were profiled one after another, None where it is not known. Raises InputError for a step
-    longer than an axis can be.
+    diagnostics: of the files. is_set: the ranks are all that could be found, so missing ones are a warning.
+    together: whether the stamps of the files are those of one run, False for ranks that were profiled one
+    after another, None where it is not known. Raises InputError for a step longer than an axis can be.
     """
     notes: list[Diagnostic] = []
 
@@ -181,7 +185,7 @@ def make_run(
     timed = any(rank.timed for rank in ranks)
     concurrent = True
     if timed:
-        # Ranks of one step wait for each other at its end: their times hang together.
+        # Ranks of one step wait for each other at its end: their times overlap.
         gap = largest_gap(ranks)
         if together is not False:
             shifted = _on_one_clock(ranks, degrees, gap > 0, say)
@@ -209,7 +213,7 @@ def make_run(
     if steps > 1:
         say("note", "several-steps", f"found {steps} optimizer steps: all of them are shown as one step")
     elif steps == 1 and timed and not is_plan:
-        # First of the assumptions: all else is said of this step, and no run can tell another one.
+        # This assumption comes first: all others are of this step, and no run can check it.
         message = (
             "one step is recorded, taken to be like the others: a warm-up step, or a slow one, would look "
             "like this, too; all figures hang on it"
@@ -232,7 +236,9 @@ def _each_once(traces: Sequence[RankTrace], unit: str, say: Say) -> list[RankTra
 
 
 def _complete_degrees(degrees: Degrees, ranks: Sequence[RankTrace]) -> Degrees:
-    """What the ranks themselves tell where no name states it: with all stages, pp; with pp, no more."""
+    """Returns the degrees, completed from the ranks where no name states them: with all stages, pp; with pp,
+    no more.
+    """
     if degrees.world is not None or degrees.pp is not None:
         return degrees
     stages = {rank.stage for rank in ranks}
@@ -242,7 +248,7 @@ def _complete_degrees(degrees: Degrees, ranks: Sequence[RankTrace]) -> Degrees:
 
 
 def _say_layout(stated_degrees: Degrees, degrees: Degrees, ranks: Sequence[RankTrace], say: Say) -> None:
-    """Where the degrees come from, and what follows from a dp of 1."""
+    """Reports where the degrees come from, and what follows from a dp of 1."""
     degrees_by_name = (("tp", stated_degrees.tp), ("dp", stated_degrees.dp), ("pp", stated_degrees.pp))
     degree_words = " x ".join(f"{name} {degree}" for name, degree in degrees_by_name if degree is not None)
     assumed = []
@@ -285,11 +291,11 @@ def _say_layout(stated_degrees: Degrees, degrees: Degrees, ranks: Sequence[RankT
 
 
 def missing_ranks(degrees: Degrees, ranks: Sequence[RankTrace], is_set: bool, say: Say) -> RankSet:
-    """The ranks of the world that have no file, which is said."""
+    """Returns the ranks of the world that have no file, and reports them."""
     there = [rank.rank for rank in ranks]
     world = degrees.world
     if world is None:
-        # No name states the world: a hole in the numbers is all that can be seen.
+        # No name states the world: only a hole in the ids can be seen.
         absent, of = _find_holes(there, there[-1] if is_set else 0), "before the last one"
     else:
         beyond = [rank_id for rank_id in there if rank_id >= world]
@@ -312,7 +318,7 @@ def missing_ranks(degrees: Degrees, ranks: Sequence[RankTrace], is_set: bool, sa
 
 
 def _find_holes(there: Sequence[int], world: int) -> RankSet:
-    """The numbers below `world` that are not in `there`, which is ascending; a world may be huge."""
+    """Returns the ids below `world` that are not in `there`, which is ascending; a world may be huge."""
     blocks, expected = [], 0
     for rank_id in [*(rank_id for rank_id in there if rank_id < world), world]:
         if rank_id > expected:
@@ -322,7 +328,7 @@ def _find_holes(there: Sequence[int], world: int) -> RankSet:
 
 
 def largest_gap(ranks: Sequence[RankTrace]) -> int:
-    """The longest time, ns, at which no rank runs between two that do; 0 where there is none."""
+    """Returns the longest time, ns, at which no rank runs between two that do; 0 where there is none."""
     spans = sorted((rank.first_ns, rank.last_ns) for rank in ranks if rank.timed)
     largest, reached = 0, spans[0][1]
     for first, last in spans[1:]:
@@ -332,7 +338,9 @@ def largest_gap(ranks: Sequence[RankTrace]) -> int:
 
 
 def _on_one_clock(ranks: list[RankTrace], degrees: Degrees, apart: bool, say: Say) -> list[RankTrace] | None:
-    """The ranks on the clock of the first host, None where their clocks are one, or cannot be made one."""
+    """Returns the ranks on the clock of the first host, None where their clocks are one, or cannot be
+    aligned.
+    """
     timed = [rank for rank in ranks if rank.timed]
     common = find_common_clock(timed, degrees, apart)
     if common.breach is not None:
@@ -374,7 +382,7 @@ def _ranks_words(rank_ids: list[int]) -> str:
 
 
 def align_ranks(path: str, ranks: Sequence[RankTrace], concurrent: bool) -> list[RankTrace]:
-    """The ranks with times from the start of the step, or from their own."""
+    """Returns the ranks with times from the start of the step, or from their own."""
     first = min(rank.first_ns for rank in ranks if rank.timed)
     last = max(rank.last_ns for rank in ranks if rank.timed)
     longest = last - first if concurrent else max(r.last_ns - r.first_ns for r in ranks if r.timed)
@@ -385,7 +393,7 @@ def align_ranks(path: str, ranks: Sequence[RankTrace], concurrent: bool) -> list
 
 
 def _set_slot_times(rank: RankTrace) -> RankTrace:
-    """An untimed schedule's operations, one after another."""
+    """Returns an untimed schedule with its operations one after another."""
     ops, subs = rank.ops, rank.subs
     for index in range(len(ops)):
         ops.start[index], ops.end[index] = index * SLOT, (index + 1) * SLOT
@@ -395,7 +403,7 @@ def _set_slot_times(rank: RankTrace) -> RankTrace:
 
 
 def merge_repeated(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Diagnostics of many files: what is said of several in the same words is said once."""
+    """Returns the diagnostics of many files, those with equal words merged into one."""
     files: dict[tuple[str, str], list[Diagnostic]] = {}
     for diagnostic in diagnostics:
         files.setdefault((diagnostic.code, diagnostic.message), []).append(diagnostic)

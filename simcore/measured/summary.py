@@ -1,4 +1,4 @@
-"""What a measured run adds up to: each rank's time by category, and each operation's figures."""
+"""Sums of a measured run: each rank's time by category, and each operation's figures."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ class RankTime(Struct, frozen=True):
 
 
 class OpFigures(Struct, frozen=True):
-    """Equal operations of all ranks together, durations in ns.
-
-    parent: of a sub-operation, the operation that it lies in. count: how many there are;
-    measured: how many have a duration, which the other figures are of. most_rank, most_batch:
-    where the longest is; most_item: which item of that rank's lanes (`LaneSpans`) it is.
-    """
+    """Equal operations of all ranks together, durations in ns."""
 
     name: str
     parent: str | None
+    """For a sub-operation the operation that it lies in."""
     category: str
     count: int
     measured: int
+    """How many have a duration; the times below are of these."""
     total_ns: int
     least_ns: int
     most_ns: int
     most_rank: int
+    """The rank of the longest one."""
     most_batch: int
+    """The micro-batch of the longest one."""
     most_item: int
+    """The longest one as an item of that rank's lanes (`LaneSpans`)."""
 
 
 def rank_times(run: MeasuredRun) -> list[RankTime]:
-    """Each rank's time by category."""
+    """Returns each rank's time by category."""
     times = []
     for rank in run.ranks:
         ns = dict.fromkeys(CATEGORIES, 0)
@@ -54,17 +54,17 @@ def rank_times(run: MeasuredRun) -> list[RankTime]:
 
 
 def op_figures(run: MeasuredRun) -> list[OpFigures]:
-    """The operations by name, in the order in which they first come in the files."""
+    """Returns the operations by name, in the order in which they first come in the files."""
     return op_figures_of(run.ranks)
 
 
 def sub_figures(run: MeasuredRun) -> list[OpFigures]:
-    """The sub-operations by parent, name and group, in the order in which they first come."""
+    """Returns the sub-operations by parent, name and group, in the order in which they first come."""
     return sub_figures_of(run.ranks)
 
 
 def op_figures_of(ranks: Sequence[RankTrace]) -> list[OpFigures]:
-    """As `op_figures`, of some ranks."""
+    """Returns `op_figures` of some ranks."""
     return _figures(
         (name, None, ops.category(index), ops.timing[index],
          ops.start[index], ops.end[index], rank.rank, ops.batch[index], index)
@@ -75,7 +75,7 @@ def op_figures_of(ranks: Sequence[RankTrace]) -> list[OpFigures]:
 
 
 def sub_figures_of(ranks: Sequence[RankTrace]) -> list[OpFigures]:
-    """As `sub_figures`, of some ranks."""
+    """Returns `sub_figures` of some ranks."""
     return _figures(
         (name, rank.ops.name[subs.parent[index]], category_of_group(subs.group[index]), subs.timing[index],
          subs.start[index], subs.end[index], rank.rank, rank.ops.batch[subs.parent[index]],
@@ -86,12 +86,12 @@ def sub_figures_of(ranks: Sequence[RankTrace]) -> list[OpFigures]:
     )  # fmt: skip
 
 
-# name, parent, category, how known, start, end, rank, micro-batch, item
+# name, parent, category, timing, start, end, rank, micro-batch, item
 _One = tuple[str, "str | None", str, int, int, int, int, int, int]
 
 
 def _figures(ones: Iterable[_One]) -> list[OpFigures]:
-    # Sums alone: of a million operations a tuple each took 200 MB.
+    # Sums alone: a tuple for each of a million operations took 200 MB.
     by_key: dict[tuple[str, str | None, str], list[int]] = {}
     for name, parent, category, timing, start, end, *where in ones:
         key = name, parent, category
@@ -106,7 +106,7 @@ def _figures(ones: Iterable[_One]) -> list[OpFigures]:
         figures[2] += ns
         if is_first or ns < figures[3]:
             figures[3] = ns
-        # The first of the longest: files and lines come in a fixed order.
+        # It is the first of the longest: files and lines come in a fixed order.
         if is_first or ns > figures[4]:
             figures[4:] = ns, *where
     return [OpFigures(*key, *figures) for key, figures in by_key.items()]

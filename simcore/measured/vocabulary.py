@@ -1,8 +1,8 @@
-"""What the words of a Megatron rank trace mean: operations, pipeline states, group kinds.
+"""Meanings of the words of a Megatron rank trace: operations, pipeline states, group kinds.
 
-The trace's words are not the workload's: its `ep` is the word-embedding group (first and last
-stage), `pep` the position-embedding group, `exp` the expert-parallel group. Source: the
-tracer of fwyc0573/Megatron-LM and the data it wrote.
+The trace's words are not the workload's: its `ep` is the word-embedding group (first and last stage), `pep`
+the position-embedding group, `exp` the expert-parallel group. Source: the tracer of fwyc0573/Megatron-LM and
+the data it wrote.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ from __future__ import annotations
 from simcore.kernel_names import short_name
 from simcore.names import GROUP_KINDS
 
-# What a span of a measured run is, in the order in which reports have their columns. Compute
-# by what it is for; communication by group; `comm` is communication of a kind that has no
-# name here; `host` is neither (loading a batch); `gap` is the host's time between operations,
-# `outside` the time before the first and after the last one.
-# Of a profiler trace also `kernel`, compute of which nothing tells what it is for, and `copy`, of memory.
+# Categories of spans of a measured run, in the order of report columns. Compute by its purpose; communication
+# by group; `comm` is communication of a kind that has no name here; `host` is neither (loading a batch);
+# `gap` is the host's time between operations, `outside` the time before the first and after the last one. A
+# profiler trace also has `kernel`, compute of unknown purpose, and `copy`, of memory.
 KERNEL, COPY = "kernel", "copy"
 COMPUTE = ("forward", "backward", "optimizer", KERNEL)
 CATEGORIES = (*COMPUTE, *GROUP_KINDS, COPY, "host", "gap", "outside")
 
-# The trace's group kinds, those of sub-operations first: their lane stands under compute.
+# The trace's group kinds, those of sub-operations first: their lane comes below compute.
 GROUPS = {
     "tp": "tp", "pp": "pp", "dp": "dp", "ep": "embedding", "pep": "position", "exp": "expert",
     "exp_dp": "expert dp",
@@ -37,8 +36,8 @@ _OPS = {
     "tp_allreduce": ("tp", "tp"), "tp_load_batch_broadcast": ("tp", "tp"), "tp_reduce_scatter": ("tp", "tp"),
     "exp_all_to_all": ("expert", "exp"), "exp_allgather": ("expert", "exp"),
 }  # fmt: skip
-# A line of this operation says when a bucket's gradient reduction was launched; it runs on beside
-# the backward step whose line follows.
+# A line of this operation states when a bucket's gradient reduction was launched; it overlaps the backward
+# step whose line follows.
 LAUNCH = "ddp_grad_comm"
 RECEIVES = frozenset(("recv_forward", "recv_backward"))
 POINT_TO_POINT = RECEIVES | {"send_forward", "send_backward"}
@@ -52,22 +51,24 @@ _MOST_DIMENSIONS = 16
 
 
 def is_known_op(name: str) -> bool:
-    """Whether an operation's name is one of the tracer's."""
+    """Returns whether an operation's name is one of the tracer's."""
     return name in _OPS
 
 
 def group_of_op(name: str, stated_group: str | None) -> str | None:
-    """The trace's group kind of an operation: as stated on its line, else the one its name implies."""
+    """Returns the trace's group kind of an operation: as stated on its line, else the one its name
+    implies.
+    """
     if stated_group is not None:
         return stated_group
     return _OPS[name][1] if name in _OPS else None
 
 
 def describe_op(name: str, most: int) -> str:
-    """An operation's name as it is said, cut to `most` characters; behind a tracer's word that means
-    something else to others what it is of.
+    """Returns an operation's name for the user, truncated to `most` characters; a tracer's word that means
+    something else elsewhere has its meaning behind it.
 
-    >>> said_op("ep_allreduce", 40), said_op("tp_allreduce", 40)
+    >>> describe_op("ep_allreduce", 40), describe_op("tp_allreduce", 40)
     ('ep_allreduce (embedding)', 'tp_allreduce')
     """
     group = _OPS[name][1] if name in _OPS else None
@@ -77,7 +78,7 @@ def describe_op(name: str, most: int) -> str:
 
 
 def category_of_op(name: str, group: str | None) -> str:
-    """The category of an operation whose group kind is `group`: of compute its name decides."""
+    """Returns the category of an operation whose group kind is `group`: for compute its name decides."""
     category, implied = _OPS.get(name, ("host", None))
     if group is None or (name in _OPS and implied is None):
         return category
@@ -85,12 +86,14 @@ def category_of_op(name: str, group: str | None) -> str:
 
 
 def category_of_group(group: str | None) -> str:
-    """The category of communication in a group of this kind; `comm` for kinds without a name here."""
+    """Returns the category of communication in a group of this kind; `comm` for kinds without a name."""
     return GROUPS.get(group, "comm") if group is not None else "comm"
 
 
 def shape_of(text: str | None) -> tuple[int, ...] | None:
-    """The shape that a line writes as `[2048, 2, 5120]`, elements per dimension; None if it is none."""
+    """Returns the shape that a line writes as `[2048, 2, 5120]`, elements per dimension; None if it is
+    none.
+    """
     if text is None or not (text.startswith("[") and text.endswith("]")) or len(text) > 400:
         return None
     dimensions = [word.strip() for word in text[1:-1].split(",")]
@@ -102,7 +105,9 @@ def shape_of(text: str | None) -> tuple[int, ...] | None:
 
 
 def buffer_bytes(shape: str | None, dtype: str | None) -> int | None:
-    """Bytes of a buffer: elements times the size of `torch.float32` and the like; None if not known."""
+    """Returns the bytes of a buffer: elements times the size of `torch.float32` and the like; None if
+    unknown.
+    """
     dimensions = shape_of(shape)
     size = _DTYPE_BYTES.get((dtype or "").removeprefix("torch."))
     if dimensions is None or size is None:

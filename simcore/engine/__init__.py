@@ -1,6 +1,6 @@
-"""The engine room: runs a program, one actor per rank class, and gives each op start and end.
+"""The engine room: runs a program with one actor per rank class and gives each op its start and end.
 
-Knows ops, prices and rendezvous; nothing of files or of how a price came about.
+The room knows ops, prices and rendezvous; it knows nothing of files or of how a price came about.
 Import from here: `Engine`, `Times`.
 """
 

@@ -1,4 +1,4 @@
-"""One simulated rank: where it stands in its program, and the state of its streams."""
+"""One simulated rank: its position in its program and the state of its streams."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _STRETCH = re.compile(b"[%c%c]{8,}" % (RUN_COMPUTE, LOCAL_BLOCKING))
 
 
 class Codes(NamedTuple):
-    """What the engine does with each op of a stage, one for all actors with the same local streams.
-
-    firsts, lasts: the stretches of ops first..last-1 that hold compute and meet nobody.
-    """
+    """What the engine does with each op of a stage; all actors with the same local streams share one."""
 
     of_op: bytes
+    """The code of each op: RUN_COMPUTE to SEND."""
     firsts: list[int]
+    """The first op of each stretch of ops that compute and meet nobody."""
     lasts: list[int]
+    """The op behind the last one of each of these stretches."""
 
     @classmethod
     def of(cls, program: StageProgram, local_streams: frozenset[int]) -> Codes:
-        """local_streams: those whose collectives an actor alone decides on."""
+        """Returns the codes of a stage. local_streams: those whose collectives an actor alone decides on."""
         ops = program.ops
         table = bytearray(256)
         for stream in range(len(STREAMS)):
@@ -44,7 +44,7 @@ class Codes(NamedTuple):
                 else:
                     code = MEET_BLOCKING if blocking else MEET_ASYNCHRONOUS
                 table[stream * 2 + blocking] = code
-        # All of a column in one number: 1,024 actors of 2,700 ops have 2.7 M of them.
+        # The whole column is one integer: 1,024 actors of 2,700 ops have 2.7 M ops.
         stream, blocking = (int.from_bytes(column, "little") for column in (ops.stream, ops.blocking))
         codes = (stream * 2 + blocking).to_bytes(len(ops), "little").translate(bytes(table))
         stretches = [match_.span() for match_ in _STRETCH.finditer(codes)]
@@ -52,14 +52,7 @@ class Codes(NamedTuple):
 
 
 class Actor:
-    """A rank class while it is simulated. Times are ns from the start of the step.
-
-    start, end: columns over the ops, NOT_YET until known. free: when each stream is next
-    free; channels: the same for each class that it sends to. peers: the class so many stages
-    on. queued: ops issued on a stream whose meeting is not over, with their issue time.
-    inbox: arrival of each message. parked: the message number or op index the actor waits for.
-    step: what it does from where it stands, which goes on until it must wait again. run: where it stands.
-    """
+    """A rank class while it is simulated. Times are ns from the start of the step."""
 
     __slots__ = (
         "channels",
@@ -99,27 +92,34 @@ class Actor:
         self.peers = peers
         self.codes = codes
         count = len(program.ops)
+        # Columns over the ops, NOT_YET until the time is known.
         self.start = array("q", (NOT_YET,)) * count
         self.end = array("q", (NOT_YET,)) * count
+        # When each stream is next free, and the channel to each class that it sends to.
         self.free = [0] * len(STREAMS)
         self.channels: dict[int, int] = {}
+        # Ops issued on a stream whose meeting is not over, with their issue time.
         self.queued: dict[int, deque[tuple[int, int]]] = {
             stream: deque() for stream in groups if stream not in local_streams
         }
+        # Arrival of each message.
         self.inbox: dict[int, int] = {}
+        # The message or the op that the actor waits for.
         self.parked_message = NOT_YET
         self.parked_op = NOT_YET
         self.time = 0
         # By run at whose beginning a pass ends, when that was.
         self.pass_end_times = dict.fromkeys(program.pass_ends, NOT_YET)
+        # The index of the run that the actor is in.
         self.run = 0
+        # What it does from there, which goes on until it must wait again.
         self.step: Iterator[None] = iter(())
 
     def pass_ends(self) -> tuple[int, ...]:
-        """When each pass ended."""
+        """Returns when each pass ended."""
         return tuple(self.pass_end_times[run] for run in self.program.pass_ends)
 
     def current_run(self) -> OpRun | None:
-        """The run that the actor is in, None after its last."""
+        """Returns the run that the actor is in, None after its last."""
         runs = self.program.packed
         return runs[self.run] if self.run < len(runs) else None

@@ -36,38 +36,42 @@ from simcore.units import add_to_column
 from simcore.workload.model import LARGEST
 
 EVENTS_BETWEEN_CANCEL_CHECKS = 256
-# Of those that are not alike there may be millions.
+# Stretches whose durations differ may be millions.
 MOST_STRETCHES = 1000
 
 
 class Times(Struct, frozen=True):
-    """When everything happened, per rank class; ns from the start of the step.
-
-    start, end: columns over the class's ops. pass_ends: when the class came to the end of each pass
-    (`StageProgram.pass_ends`), the last one before the join at the end of its step. finish: when that join
-    was over.
-    """
+    """When everything happened, per rank class; ns from the start of the step."""
 
     start: tuple[array[int], ...]
+    """Per class the starts of its ops."""
     end: tuple[array[int], ...]
+    """Per class the ends of its ops."""
     pass_ends: tuple[tuple[int, ...], ...]
+    """When the class came to the end of each pass (`StageProgram.pass_ends`), the last one before the join at
+    the end of its step.
+    """
     finish: tuple[int, ...]
+    """When that join was over."""
 
 
 class JoinTimes(NamedTuple):
-    """What happens in a run that waits inside, ns from its begin. start, end: of its ops. over: when compute
-    is done; free: when the streams of `InnerJoins.ends` are; longest: the last end of all.
-    """
+    """The times of a run that waits inside, ns from its begin."""
 
     start: array[int]
+    """The starts of its ops."""
     end: array[int]
+    """The ends of its ops."""
     compute_end: int
+    """When compute is over."""
     streams_free: tuple[int, ...]
+    """When the streams of `InnerJoins.ends` are free."""
     last_end: int
+    """The last end of all ops."""
 
 
 class GroupMeeting:
-    """A collective of a group. missing: members that have not come. ready: when the last one came."""
+    """A collective of a group, while its members come. ready: when the last one of them came."""
 
     __slots__ = ("members", "missing", "ready")
 
@@ -97,9 +101,9 @@ class Engine:
         # member comes to the next one before it is over.
         self.meetings: dict[int, GroupMeeting] = {}
         self.awake: list[Actor] = []
-        # By the durations of a stretch when its ops are over: micro-batches, and stages, repeat each other.
+        # By the durations of a stretch, when its ops end: micro-batches, and stages, repeat each other.
         self.offsets: dict[tuple[int, ...], array[int]] = {}
-        # What runs that wait inside take, by all that says it: they repeat each other as well.
+        # The times of runs that wait inside, by all that decides them: these repeat each other as well.
         self.join_times: dict[object, JoinTimes] = {}
         self.actors: list[Actor] = []
         codes_by_stage: dict[tuple[int, frozenset[int]], Codes] = {}
@@ -119,13 +123,13 @@ class Engine:
         self.transfer_steps = [cost.step if isinstance(cost, TransferCost) else 0 for cost in program.costs]
 
     def _local_streams(self, folding: Folding, groups: dict[int, int]) -> frozenset[int]:
-        """The streams of a class whose collectives it alone decides on: all members are of it."""
+        """Returns the streams whose collectives a class alone decides on: all members are of this class."""
         return frozenset(
             stream for stream, group in groups.items() if len(folding.group_classes[group].members) == 1
         )
 
     def run(self) -> Times:
-        """The whole step."""
+        """Runs the whole step and returns its times."""
         awake = self.awake
         awake.extend(self.actors)
         resumed = 0
@@ -137,7 +141,7 @@ class Engine:
         return self._times()
 
     def _times(self) -> Times:
-        """What was found, when nothing more happens."""
+        """Returns the times when nothing more happens."""
         for actor in self.actors:
             run = actor.current_run()
             if run is not None:
@@ -150,7 +154,7 @@ class Engine:
         )
 
     def _step(self, actor: Actor) -> Iterator[None]:
-        """The actor's whole step. Yields where it must wait for another, which wakes it."""
+        """Runs the actor's whole step. Yields where it must wait for another actor, which wakes it."""
         for run_index, run in enumerate(actor.program.packed):
             actor.run = run_index
             if run_index in actor.pass_end_times:
@@ -202,7 +206,7 @@ class Engine:
             self.join_times[key] = JoinTimes(start, end, actor.time - begin, free_at, max(end))
 
     def _run_op_by_op(self, actor: Actor, run: OpRun, inner: InnerJoins) -> Iterator[None]:
-        """The same, op by op."""
+        """Issues the same ops one by one."""
         first = run.first
         for position, op in inner.pairs:
             yield from self._run_ops(actor, first, run.first + position)
@@ -268,7 +272,9 @@ class Engine:
         actor.time = time
 
     def _one_after_another(self, time: int, durations: tuple[int, ...]) -> array[int]:
-        """When each of so many ops begins that run from `time` on, and when the last one is over."""
+        """Returns when each op of a sequence that runs from `time` on begins, and when the last one
+        is over.
+        """
         offsets = self.offsets.get(durations)
         if offsets is None:
             offsets = array("q", [*accumulate(durations, initial=0)])
@@ -279,7 +285,7 @@ class Engine:
         return add_to_column(offsets, time)
 
     def _send(self, actor: Actor, op: int, time: int) -> None:
-        """Start a pipeline transfer, as soon as its channel is free."""
+        """Starts a pipeline transfer as soon as its channel is free."""
         ops = actor.program.ops
         message = ops.message[op]
         receiver = self.actors[actor.peers[self.transfer_steps[ops.cost[op]]]]
@@ -289,18 +295,18 @@ class Engine:
         self._deliver(receiver, message, arrival)
 
     def _deliver(self, receiver: Actor, message: int, arrival: int) -> None:
-        """A message is there at `arrival`: its receiver goes on if it waits for it."""
+        """Delivers a message at `arrival`: its receiver goes on if it waits for it."""
         receiver.inbox[message] = arrival
         if receiver.parked_message == message:
             receiver.parked_message = NOT_YET
             self._wake(receiver)
 
     def _wake(self, actor: Actor) -> None:
-        """The actor has what it waited for."""
+        """Lets an actor go on: it has what it waited for."""
         self.awake.append(actor)
 
     def _arrive(self, member: Actor, lane: int) -> None:
-        """A member has come to the head of its queue on a stream; the last one starts that collective.
+        """Counts in a member at the head of its queue on a stream; the last one starts that collective.
 
         With its end the stream of every member is free, and whoever has queued another one there
         comes to it in turn.
@@ -323,12 +329,14 @@ class Engine:
                 coming += self._begin_collective(meeting, lane)
 
     def _begin_collective(self, meeting: GroupMeeting, lane: int) -> list[Actor]:
-        """All members have come. Returns those that come to their next meeting on the stream."""
+        """Begins a collective whose members have all come. Returns those that come to their next meeting
+        there.
+        """
         member, op = meeting.members[0]
         return self._end_collective(meeting, lane, meeting.ready + member.durations[op])
 
     def _end_collective(self, meeting: GroupMeeting, lane: int, over: int) -> list[Actor]:
-        """Give every member the end. Returns those whose next collective is queued on the stream."""
+        """Gives every member the end. Returns those whose next collective is queued on the stream."""
         going_on = []
         ready = meeting.ready
         for member, op in meeting.members:

@@ -1,9 +1,10 @@
-"""When every rank class is done, and nothing else: the rules of `event_queue` for groups of one class alone.
+"""When every rank class is finished, and nothing else: the rules of `event_queue` for groups of one class
+alone.
 
-A class's step is a script, made once of a stage's program: computes, collectives, transfers and waits, each
-with the slot of its price. What nobody asks for is not kept: an op has no times, and of several that end in
-the order in which they were issued only the last is waited for. What a schedule repeats with each micro-batch
-is a stretch of the script that is there once.
+A class's step is a script, built once of a stage's program: computes, collectives, transfers and waits, each
+with the slot of its price. The script holds only what decides this time: an op has no times, and of several
+ops that end in the order in which they were issued only the last one is waited for. What a schedule repeats
+with each micro-batch is one stretch of the script.
 
 A part of a micro-batch is one step of it: compute goes on when what it waits for is over, and a collective
 begins when its stream is free and compute has come to it, which are maxima and sums. So each end is the
@@ -24,14 +25,15 @@ from simcore.program.ops import RUN as _PART_RUN
 from simcore.records import NamedTuple
 from simcore.workload.model import LARGEST
 
-# Of an end that no such time delays.
+# A term that delays nothing.
 _NEVER = -(1 << 80)
-# streams, and a row for compute and each of them: what is added to when compute came, when each was free.
+# The streams; then a row for compute and for each stream: the delays that are added to the times at which
+# compute came and each stream was free.
 PartTimes = tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]
 
 
 def part_times(cost: PartCost, ns_of: Callable[[AnyCost], int]) -> PartTimes:
-    """The times of a part. ns_of: what a step takes alone."""
+    """Returns the times of a part. ns_of: what a step takes alone."""
     streams = cost.streams
     if len(streams) == 1:
         return streams, _of_one_stream(cost, ns_of)
@@ -55,8 +57,8 @@ def part_times(cost: PartCost, ns_of: Callable[[AnyCost], int]) -> PartTimes:
 
 
 def _of_one_stream(cost: PartCost, ns_of: Callable[[AnyCost], int]) -> tuple[tuple[int, ...], ...]:
-    """The same for one stream, which most have."""
-    # Behind when compute came; behind when the stream was free.
+    """Returns the rows of a part with one stream, as most have."""
+    # What compute and the stream end after: the arrival of compute; the time at which the stream was free.
     compute, compute_free, busy, free = 0, _NEVER, _NEVER, 0
     ends: list[tuple[int, int]] = []
     for code, what, stream in cost.steps:
@@ -76,31 +78,32 @@ def _of_one_stream(cost: PartCost, ns_of: Callable[[AnyCost], int]) -> tuple[tup
     return (compute, compute_free), (busy, free)
 
 
-# What a step of a script does: (code, slot, stream or message, op or transfer's step). Of collectives the
-# stream, and the op where somebody waits for its end (else -1). The price of a PART is its number; IDLE waits
-# for all that was begun on a stream, SENT for all that was sent.
+# What a step of a script does: (code, slot, stream or message, op or step of a transfer). Collectives have
+# the stream, and the op where somebody waits for its end (else -1). The slot of a PART holds its index in
+# `parts`; WAIT_STREAM waits for all that was begun on a stream, WAIT_SENDS for all that was sent.
 RUN, BLOCK, BEGIN, SEND, RECEIVE, JOIN, PART, WAIT_STREAM, WAIT_SENDS = range(9)
 ScriptStep = tuple[int, int, int, int, int]
 _NOBODY = -1
 
 
 class Script(NamedTuple):
-    """What a class does. order: the numbers of its stretches, one after another; offsets: what is added to
-    the messages of each.
-    """
+    """What a class does in its step."""
 
     stretches: tuple[tuple[ScriptStep, ...], ...]
+    """The different stretches."""
     order: array[int]
+    """The indices of the stretches, in the order in which they run."""
     offsets: array[int]
+    """What is added to the messages of each of them."""
 
 
 def make_script(
     stage: StageProgram, slots: Sequence[int], steps: Mapping[int, int], parts: Collection[int] = ()
 ) -> tuple[list[ScriptStep], list[int]]:
-    """The script of a stage as one stretch, and where in it each op stands.
+    """Returns the script of a stage as one stretch, and the index in it of each op.
 
-    slots: of each op where its price stands; steps: of a transfer's op, how many stages on it goes; parts:
-    the slots of whole parts (`PartCost`).
+    slots: for each op, the slot of its price; steps: for the op of a transfer, how many stages on it goes;
+    parts: the slots of whole parts (`PartCost`).
     """
     ops = stage.ops
     awaited: set[int] = set()
@@ -115,7 +118,7 @@ def make_script(
             assert isinstance(wait, Join)
             stream = ops.stream[wait.op]
             if stream == COMPUTE or ops.blocking[wait.op]:
-                # It was over before what came behind it was issued.
+                # It was over before the ops behind it were issued.
                 continue
             lane = (stream, steps.get(wait.op, 0))
             last[lane] = max(last.get(lane, -1), wait.op)
@@ -144,7 +147,7 @@ def make_script(
 
 
 def whole_script(steps: Sequence[ScriptStep]) -> Script:
-    """The script of one stretch."""
+    """Returns the script of one stretch."""
     return Script((tuple(steps),), array("i", [0]), array("i", [0]))
 
 
@@ -154,9 +157,10 @@ def finish_ns(
     peers: Sequence[Mapping[int, int]],
     parts: Sequence[PartTimes] = (),
 ) -> int:
-    """When the last class is done, ns. By class: scripts, prices (ns by slot), peers (so many stages on).
+    """Returns when the last class is finished, ns. Takes by class: scripts, prices (ns by slot), peers (by
+    step).
 
-    parts: the times of parts, by their number.
+    parts: the times of parts, by the index that is their price.
 
     Raises `OverflowError` from 2^63 ns on, RuntimeError where a class waits for what nobody does.
     """

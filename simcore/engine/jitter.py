@@ -1,4 +1,4 @@
-"""Jitter: the factor on each duration, hashed from what it belongs to.
+"""Jitter: the factor on each duration, hashed from the rank, group or sender that it belongs to.
 
 Only runs that have it import this.
 """
@@ -26,7 +26,7 @@ class Jitter:
         self._cache: dict[int, array[float]] = {}
 
     def factors(self, class_id: int, program: Program, folding: Folding) -> array[float]:
-        """The factor on each op of class `number`, of one program and folding for all calls."""
+        """Returns the factor on each op of a class. Program and folding are the same in all calls."""
         factors = self._cache.get(class_id)
         if factors is None:
             factors = self._cache[class_id] = self._compute_factors(class_id, program, folding)

@@ -28,19 +28,20 @@ if TYPE_CHECKING:
 
 
 class Prices(Struct):
-    """Prices of one run, each computed once. compute_scale, comm_scale: factors on durations.
-
-    jitter: None without; several prices of one program and folding may share it.
-    """
+    """The prices of one run, each computed once."""
 
     network: Network
+    """The network that prices communication."""
     compute_scale: float
+    """The factor on durations of compute."""
     comm_scale: float
+    """The factor on durations of communication."""
     jitter: Jitter | None = None
+    """None without; several prices of one program and folding may share it."""
     _cache: dict[object, int] = field(default_factory=dict)
 
     def durations(self, program: Program, folding: Folding) -> list[list[int]]:
-        """Per rank class, ns of each op. Equal classes share one list, unless there is jitter."""
+        """Returns the ns of each op per rank class. Equal classes share one list, unless there is jitter."""
         tables: dict[object, list[int]] = {}
         durations = []
         for class_id, rank_class in enumerate(folding.classes):
@@ -66,11 +67,13 @@ class Prices(Struct):
         return durations
 
     def of_class(self, cost: AnyCost, folding: Folding, rank_class: RankClass) -> int:
-        """ns of a cost for a rank class, without jitter."""
+        """Returns the ns of a cost for a rank class, without jitter."""
         return scaled(*self._price(cost, folding, rank_class))
 
     def _price(self, cost: AnyCost, folding: Folding, rank_class: RankClass) -> tuple[int, float]:
-        """(ns, factor on it) of a cost for a class; 0 for a transfer to a neighbour it does not have."""
+        """Returns (ns, factor on it) of a cost for a class; 0 for a transfer to a neighbour it does not
+        have.
+        """
         if isinstance(cost, ComputeCost):
             return cost.ns_of(rank_class.expert), self.compute_scale * cost.scale * rank_class.slowdown
         if isinstance(cost, SequenceCost | OverlapCost):
@@ -102,7 +105,7 @@ class Prices(Struct):
         return self._cache[key], self.comm_scale
 
     def _jittered_ns(self, class_id: int, program: Program, folding: Folding, ops: Ops) -> list[int]:
-        """ns of each op of a class of one rank, each multiplied by its own hashed factor."""
+        """Returns the ns of each op of a class of one rank, each multiplied by its own hashed factor."""
         rank_class = folding.classes[class_id]
         prices = [self._price(cost, folding, rank_class) for cost in program.costs]
         assert self.jitter is not None
@@ -118,7 +121,9 @@ class Prices(Struct):
     def transmissions(
         self, program: Program, folding: Folding, sharing: Sharing
     ) -> Callable[[int, int], OpTraffic]:
-        """What an op (rank class, op) that communicates puts on the ports, with its scale and jitter."""
+        """Returns a function of (rank class, op) that gives what an op puts on the ports, scaled and
+        jittered.
+        """
         cache: dict[object, OpTraffic] = {}
         jitter = self.jitter
 
@@ -147,7 +152,7 @@ class Prices(Struct):
 
 
 def rounds_phases(network: Network, group_collective: GroupCollective, scale: float) -> bool:
-    """Whether a scaled collective takes another time than its price times the scale, rounded once."""
+    """Returns whether a scaled collective differs from its price times the scale, rounded once."""
     return network.collective_ns(group_collective, scale) != scaled(
         network.collective_ns(group_collective), scale
     )

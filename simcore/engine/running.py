@@ -1,4 +1,4 @@
-"""A program as it runs: its ops priced once, and the engine that the program and the network take."""
+"""A program as it runs: its ops priced once, and the engine that program and network need."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 
 class DurationChange(NamedTuple):
-    """Some durations times a factor, rounded half to even. masks: per stage, 1 for each op that changes."""
+    """A factor on some durations, rounded half to even. masks: per stage, 1 for each op that changes."""
 
     masks: Sequence[bytes]
     factor: float
 
 
 def is_fixed(program: Program, network: Network) -> bool:
-    """Whether durations decide nothing but when things happen: neither shared ports nor queues."""
+    """Returns whether durations decide only when things happen: neither shared ports nor queues."""
     return not program.queued and not isinstance(network, Sharing)
 
 
 def jitter_of(overrides: Overrides) -> Jitter | None:
-    """The jitter that is asked for; None without."""
+    """Returns the jitter that the overrides define, None without."""
     if overrides.jitter == 0:
         return None
     from simcore.engine.jitter import Jitter
@@ -42,7 +42,7 @@ def jitter_of(overrides: Overrides) -> Jitter | None:
 
 
 class RunPricing:
-    """A program with its prices, which runs as often as it is asked to, with a change of them or without.
+    """A program with its prices, which runs any number of times, with a change of them or without.
 
     Raises `UsageError` for more chunks than the queues of dialect astra-sim-1 can have.
     """
@@ -57,17 +57,17 @@ class RunPricing:
         jitter: Jitter | None = None,
         changes: Sequence[DurationChange] = (),
     ) -> None:
-        """jitter: by default that of `overrides`; a run of the same program and folding may have it.
-        changes: of durations that the run begins with, one after the other.
+        """Prices the ops of a program. jitter: by default that of `overrides`; a run of the same program and
+        folding may share it. changes: of durations that the run begins with, one after the other.
         """
         self._program = program
         self._folding = folding
         self._active_chunks = cluster.active_chunks
-        # What carried the last run, of a network that has ports or links.
+        # The transport of the last run, for a network that has ports or links.
         self.transport: PortTransport | None = None
         self._sharing = network if isinstance(network, Sharing) and not program.queued else None
         jitter = jitter or jitter_of(overrides)
-        # What an op of a rank class, in queues of a group, puts on ports or into queues.
+        # What an op puts on ports or into queues: by rank class, with queues by group.
         self._traffic_of: Callable[[int, int], Any]
         if program.queued:
             # Imported here and below: most runs take the first engine alone.
@@ -92,7 +92,7 @@ class RunPricing:
                 self._traffic_of = self._changed_traffic(change)
 
     def durations(self, change: DurationChange | None = None) -> list[list[int]]:
-        """Per rank class, ns of each op on an idle network; 0 for collectives that go through queues."""
+        """Returns per rank class the ns of each op on an idle network; 0 for collectives in queues."""
         if change is None:
             return self._durations
         cache: dict[tuple[int, int], list[int]] = {}
@@ -108,7 +108,7 @@ class RunPricing:
         return changed
 
     def times(self, cancelled: Callable[[], bool], change: DurationChange | None = None) -> Times:
-        """Start and end of every op, by the engine. Raises `Cancelled`."""
+        """Returns start and end of every op, from the engine. Raises `Cancelled`."""
         program, folding, durations = self._program, self._folding, self.durations(change)
         if program.queued:
             from simcore.compat.astra1_queues import DimensionQueues
@@ -125,11 +125,11 @@ class RunPricing:
         return Engine(program, folding, durations, cancelled).run()
 
     def _changed_traffic(self, change: DurationChange | None) -> Callable[[int, int], Any]:
-        """What op `op` of a class, in queues of a group, moves."""
+        """Returns the function that gives what an op moves, by rank class, with queues by group."""
         unchanged, folding = self._traffic_of, self._folding
         if change is None:
             return unchanged
-        # In queues one program, whatever the rank.
+        # With queues all ranks run one program.
         queued = self._program.queued
         stages = (
             [0] * len(folding.group_classes)

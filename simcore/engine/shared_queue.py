@@ -1,4 +1,4 @@
-"""The event queue where transmissions slow each other down: their ends are known as they come.
+"""The event queue where transmissions slow each other down: each end is known only when it comes.
 
 Actors run ahead over compute alone. At every instant all ends come first, then what they let
 start; ports are shared anew when nothing more happens at that instant.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Traffic(NamedTuple):
     """What a run puts on its network.
 
-    transmission: of (rank class, op), what the op moves. carrier: what carries it.
+    transmission: what an op moves, of (rank class, op). transport: what times it.
     """
 
     transmission: Callable[[int, int], Any]
@@ -57,18 +57,19 @@ class SharedNetworkEngine(Engine):
     ) -> None:
         super().__init__(program, folding, durations, cancelled)
         self.transmission = traffic.transmission
-        # By time, then class: who goes on when.
+        # (time, class) of the actors that go on.
         self.events: list[tuple[int, int]] = []
         self.network = traffic.transport
         self.channels: dict[tuple[int, int], deque[_Transfer]] = {}
         self.now = 0
 
     def _local_streams(self, folding: Folding, groups: dict[int, int]) -> frozenset[int]:
-        # The end of every collective depends on what else is on the ports; the host's link is of one rank.
+        # The end of every collective depends on the rest of the traffic; only the host's link is one rank's
+        # own.
         return frozenset({OFFLOAD} & groups.keys())
 
     def run(self) -> Times:
-        """The whole step."""
+        """Runs the whole step and returns its times."""
         events, network = self.events, self.network
         events.extend((0, index) for index in range(len(self.actors)))
         turns = 0
@@ -92,11 +93,11 @@ class SharedNetworkEngine(Engine):
                 self.now = min(coming)
 
     def _wake(self, actor: Actor) -> None:
-        """The actor has what it waited for, or waits for its own time to come."""
+        """Lets an actor go on at its own time, or now if that is over."""
         heappush(self.events, (max(actor.time, self.now), actor.index))
 
     def _run_ops(self, actor: Actor, first: int, last: int) -> Iterator[None]:
-        """Issues ops first..last-1. Yields until its own time has come, and in each blocking one."""
+        """Issues ops first..last-1. Yields until the actor's own time has come, and in each blocking one."""
         time = actor.time
         codes, durations, stream = actor.codes.of_op, actor.durations, actor.program.ops.stream
         for op in range(first, last):
@@ -150,10 +151,10 @@ class SharedNetworkEngine(Engine):
         self.network.start(self.now, transfer, transmission, (sender.index,), (receiver.index,), lane)
 
     def _end(self, token: object) -> None:
-        """A transmission is over: who waited for it goes on, and the next one in its queue starts."""
+        """Ends a transmission: those who waited for it go on, and the next one in its queue starts."""
         if isinstance(token, _Collective):
             following = self._end_collective(token.meeting, token.lane, self.now)
-            # In the order of classes: what starts at one instant is named in one order.
+            # In the order of classes, so that what starts at one instant always has the same order.
             for member in sorted(following, key=lambda actor: actor.index):
                 self._arrive(member, token.lane)
             return

@@ -1,4 +1,4 @@
-"""What `--time-scale` and the what-if table ask of a run: which ops a phase, a layer or a stream are.
+"""The parts of a run that `--time-scale` and the what-if table scale: phases, layers and streams.
 
 `compute fwd`, `layer mlp_row` and `stream tp` each name ops of every stage; a factor on them is taken after
 prices, scales and faults, and rounds once more, half to even.
@@ -23,7 +23,7 @@ _STREAMS["pp"] = (TO_NEXT, TO_PREVIOUS)
 
 
 class TimeParts:
-    """The parts of a program that a factor can be on. names: of the rows of the file."""
+    """The parts of a program that a factor can be on. names: those of the rows of the file."""
 
     def __init__(self, program: Program, names: Sequence[str]) -> None:
         self._stages = program.stages
@@ -31,7 +31,7 @@ class TimeParts:
 
     @cached_property
     def words(self) -> list[str]:
-        """Every part that some op is of: phases of compute, layers in file order, streams."""
+        """Every part that some op belongs to: phases of compute, layers in file order, streams."""
         return [*self._compute(), *self._layers(), *self._streams()]
 
     def _compute(self) -> Iterator[str]:
@@ -50,16 +50,16 @@ class TimeParts:
 
     @cached_property
     def _layer_ids(self) -> tuple[list[int], dict[str, int]]:
-        """Of each row the number of its layer, and the numbers by name without digits."""
+        """For each row the id of its layer, and the ids by name without digits."""
         layer_ids: dict[str, int] = {}
-        # One entry more: transfers are of row -1.
+        # One entry more: transfers have row -1.
         return [
             *[layer_ids.setdefault(base_name(name), len(layer_ids)) for name in self._names],
             -1,
         ], layer_ids
 
     def mask(self, part: str, stage: StageProgram) -> bytes:
-        """1 for each op of a stage that the part is of. part: one of `words`."""
+        """Returns 1 for each op of a stage that belongs to a part. part: one of `words`."""
         kind, _, name = part.partition(" ")
         ops = stage.ops
         if kind == "compute":
@@ -75,19 +75,19 @@ class TimeParts:
 
 
 def factors_of(scales: Sequence[tuple[str, float]], ops: Ops, op: int, names: Sequence[str]) -> list[float]:
-    """The factors of `--time-scale` on op `op` of a stage. names: of the rows of the file."""
+    """Returns the factors of `--time-scale` on op `op` of a stage. names: those of the rows of the file."""
     stream, row = ops.stream[op], ops.row[op]
     part = f"stream {STREAMS[stream].partition('>')[0]}"
     if stream == COMPUTE:
         part = f"compute {PHASES[ops.phase[op]]}"
-    # A transfer between stages is of no row.
+    # A transfer between stages has no row.
     return find_factors(scales, part, base_name(names[row]) if row >= 0 else "")
 
 
 def time_changes(
     factors: Sequence[tuple[str, float]], program: Program, names: Sequence[str]
 ) -> list[DurationChange]:
-    """The changes of durations that `--time-scale` asks for. names: of the rows of the file.
+    """Returns the changes of durations that `--time-scale` makes. names: those of the rows of the file.
 
     Raises `UsageError` for a part that this run does not have.
     """

@@ -16,33 +16,34 @@ from simcore.workload.model import GroupKind
 
 
 class Span(NamedTuple):
-    """One op with its times, ns from the start of the step.
-
-    op: its index in its class's ops. row: row of the file, -1 for a pipeline transfer.
-    microbatch: from 0, -1 outside micro-batches.
-    """
+    """One op with its times, ns from the start of the step."""
 
     op: int
+    """Its index in its class's ops."""
     start: int
     end: int
     stream: str
     phase: str
     row: int
+    """The row of the file, -1 for a pipeline transfer."""
     microbatch: int
+    """From 0, -1 outside micro-batches."""
 
 
 class Arrival(NamedTuple):
-    """A transfer that a rank class waits for. sender, op: the class and op that send it; source: its stage.
-
-    first, last: the ops first..last - 1 that the class issues once it has waited.
-    """
+    """A transfer that a rank class waits for."""
 
     message: int
     sender: int
+    """The class that sends it."""
     op: int
+    """The op that sends it, an index in that class's ops."""
     source: int
+    """The stage that sends it."""
     first: int
+    """The first op that the class issues once it has waited."""
     last: int
+    """The op behind the last one of these."""
 
 
 class Timeline(Struct, frozen=True, dict=True):
@@ -58,44 +59,44 @@ class Timeline(Struct, frozen=True, dict=True):
 
     @property
     def step_time_ns(self) -> int:
-        """When the last rank has joined all its work."""
+        """When the last rank has joined all its work, ns."""
         return max(self.times.finish)
 
     @property
     def ops_simulated(self) -> int:
-        """Ops that the engine timed: those of one rank of each class."""
+        """The number of ops that the engine timed: those of one rank of each class."""
         return sum(len(self.stage_program(class_id).ops) for class_id in range(len(self.classes)))
 
     @property
     def spans(self) -> int:
-        """Spans of all ranks: every op of every rank has one."""
+        """The number of spans of all ranks: every op of every rank has one."""
         return sum(
             len(self.stage_program(class_id).ops) * len(rank_class.ranks)
             for class_id, rank_class in enumerate(self.classes)
         )
 
     def stage_of(self, class_id: int) -> int:
-        """The pipeline stage of class `number`."""
+        """Returns the pipeline stage of a class."""
         return self.classes[class_id].stage
 
     def ranks_of(self, class_id: int) -> RankSet:
-        """The ranks of class `number`."""
+        """Returns the ranks of a class."""
         return self.classes[class_id].ranks
 
     def groups_of(self, class_id: int) -> dict[GroupKind, int]:
-        """By kind of group, the group class that the ranks of class `number` are in."""
+        """Returns, by kind of group, the group class that the ranks of a class are in."""
         return self.classes[class_id].groups
 
     def stage_program(self, class_id: int) -> StageProgram:
-        """The program that the ranks of class `number` run."""
+        """Returns the program that the ranks of a class run."""
         return self.program.stages[self.stage_of(class_id)]
 
     def columns(self, class_id: int) -> tuple[Ops, array[int], array[int]]:
-        """(ops, start, end) of class `number`: columns of equal length, in issue order."""
+        """Returns (ops, start, end) of a class: columns of equal length, in issue order."""
         return self.stage_program(class_id).ops, self.times.start[class_id], self.times.end[class_id]
 
     def span(self, class_id: int, op: int) -> Span:
-        """Op `op` of class `number`."""
+        """Returns op `op` of a class with its times."""
         ops, start, end = self.columns(class_id)
         return Span(
             op,
@@ -108,15 +109,16 @@ class Timeline(Struct, frozen=True, dict=True):
         )
 
     def streams(self, class_id: int) -> list[str]:
-        """The streams that class `number` has ops on, compute first."""
+        """Returns the streams that a class has ops on, compute first."""
         present = set(self.stage_program(class_id).ops.stream) | {COMPUTE}
         return [name for code, name in enumerate(STREAMS) if code in present]
 
     @cached_property
     def first_equal_class(self) -> list[int]:
-        """Per class the first class whose ops, and what it receives, have the same times: itself, if none.
+        """Per class, the first class whose ops and received transfers have the same times (itself if none
+        has).
 
-        Where ranks are not folded most are like another one: what is asked of one holds for all.
+        Where ranks are not folded, most equal another one, so that one analysis holds for all of them.
         """
         if len(self.classes) == len(self.program.stages):
             return list(range(len(self.classes)))
@@ -150,13 +152,13 @@ class Timeline(Struct, frozen=True, dict=True):
         return senders
 
     def find_transfer(self, class_id: int, message: int) -> tuple[int, int]:
-        """(class, op) of the transfer that arrives at class `number` as `message`."""
+        """Returns (class, op) of the transfer that arrives at a class as `message`."""
         stage, op = self.senders[message]
         rank_class = self.classes[class_id]
         return rank_class.links[stage - rank_class.stage].neighbour, op
 
     def arrivals(self, class_id: int) -> Iterator[Arrival]:
-        """The transfers that class `number` receives, in the order in which it waits for them."""
+        """Yields the transfers that a class receives, in the order in which it waits for them."""
         for run in self.stage_program(class_id).packed:
             last = run.last if run.inner is None else run.first + run.inner.pairs[0][0]
             for wait in run.waits:
@@ -165,6 +167,6 @@ class Timeline(Struct, frozen=True, dict=True):
                     yield Arrival(wait.message, sender, op, wait.source, run.first, last)
 
     def transfer_times(self, class_id: int, message: int) -> tuple[int, int]:
-        """(start, end) of the transfer that arrives at class `number` as `message`, ns."""
+        """Returns (start, end) of the transfer that arrives at a class as `message`, ns."""
         sender, op = self.find_transfer(class_id, message)
         return self.times.start[sender][op], self.times.end[sender][op]

@@ -9,7 +9,7 @@ from simcore.records import NamedTuple
 
 
 class Messages(NamedTuple):
-    """As many messages one after another as `times` says, each of `size` bytes over `route`."""
+    """A sequence of `times` messages, one after another, each of `size` bytes over `route`."""
 
     times: int
     route: Route
@@ -17,40 +17,40 @@ class Messages(NamedTuple):
 
 
 class Reductions(NamedTuple):
-    """As many reductions one after another as `times` says, each of `size` received bytes."""
+    """A sequence of `times` reductions, one after another, each of `size` received bytes."""
 
     times: int
     size: int
 
 
 class Steps(NamedTuple):
-    """The chain of one collective on one leg: what follows each other on one rank, the slowest.
+    """The chain of one collective in one scope: what the slowest rank does, one after another.
 
-    Its time has two parts: fixed (endpoint delays, hops, reductions) and that of the bytes of
-    its messages, which are told apart by dimension.
+    Its time has two parts: a fixed one (endpoint delays, hops, reductions) and that of the bytes of
+    its messages, which are counted by dimension.
     """
 
     messages: list[Messages]
     reductions: list[Reductions]
 
     def receives(self) -> int:
-        """How many messages the rank waits for, one after another."""
+        """Returns how many messages the rank waits for, one after another."""
         return sum([times for times, _, _ in self.messages])
 
     def endpoints(self) -> int:
-        """How often the endpoint delay is paid: before the first send and after each receive."""
+        """Returns how often the endpoint delay is paid: before the first send and after each receive."""
         return 1 + self.receives()
 
     def messages_ns(self, scope: AlgorithmScope) -> int:
-        """Time of all messages; each is floored for itself."""
+        """Returns the time of all messages, ns; each is floored by itself."""
         return sum([times * scope.message_ns(route, size) for times, route, size in self.messages])
 
     def reductions_ns(self, scope: AlgorithmScope) -> int:
-        """Time of all reductions."""
+        """Returns the time of all reductions, ns."""
         return sum([times * scope.reduction_ns(size) for times, size in self.reductions])
 
     def ns(self, scope: AlgorithmScope) -> int:
-        """How long the chain takes."""
+        """Returns how long the chain takes, ns."""
         endpoints_ns = self.endpoints() * scope.cluster.endpoint_delay_ns
         return endpoints_ns + self.messages_ns(scope) + self.reductions_ns(scope)
 
@@ -64,22 +64,25 @@ class PortLoad(NamedTuple):
 
 
 class Algorithm(NamedTuple):
-    """One way to run collectives on one leg.
-
-    steps: takes the members, the collective and its size in bytes (what one rank puts in: its
-    shard for an all-gather, its whole buffer otherwise), and gives the chain of messages until
-    the last rank is done. first_steps: the same until the first rank is done, or None where all
-    ranks are done together. port_loads: takes the same and gives what the ports carry, or None
-    where that is just the messages of the chain, one at a time. power_of_two: only for such a
-    number of members. has_alltoall: False, and an all-to-all runs direct instead. whole: takes
-    all dimensions of the group as one flat group. is_tree: ranks are alike only at equal places
-    of a tree, and it runs an all-reduce of the bytes it is given whatever was asked for.
-    """
+    """One way to run collectives in one scope."""
 
     steps: Callable[[AlgorithmScope, str, int], Steps]
+    """Takes the members, the collective and its size in bytes (what one rank puts in: its shard for an
+    all-gather, its whole buffer otherwise), and gives the chain of messages until the last rank has finished.
+    """
     first_steps: Callable[[AlgorithmScope, str, int], Steps] | None = None
+    """The same until the first rank has finished, None where all ranks finish together."""
     port_loads: Callable[[AlgorithmScope, str, int], list[PortLoad]] | None = None
+    """Takes the same and gives what the ports carry, None where that is just the messages of the chain, one
+    at a time.
+    """
     power_of_two: bool = False
+    """Whether the number of members must be a power of two."""
     has_alltoall: bool = True
+    """If false, an all-to-all runs direct instead."""
     takes_flat_group: bool = False
+    """Whether it takes all dimensions of the group as one flat group."""
     is_tree: bool = False
+    """Whether ranks have equal times only at equal positions of a tree. A tree runs an all-reduce of the
+    bytes that it gets, whatever the collective is.
+    """

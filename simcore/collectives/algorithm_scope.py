@@ -13,7 +13,7 @@ from simcore.records import NamedTuple
 
 
 class Route(NamedTuple):
-    """The way of one message: the dimension that charges it, and its hops there."""
+    """The route of one message: the dimension that charges it, and its hops there."""
 
     dimension: int
     hops: int
@@ -22,7 +22,7 @@ class Route(NamedTuple):
 class AlgorithmScope(NamedTuple):
     """The members of a group on the dimensions that one algorithm runs over, as it sees them.
 
-    One dimension, but for the algorithms that take a whole grid as one flat group: then members
+    There is one dimension, but for the algorithms that take a whole grid as one flat group: there members
     count in rank order, inner dimension first, and a message is charged on the lowest dimension
     in which its two ends differ. Members count from 0; on a ring they are in ring order.
     Formulas: ASTRA-sim 2.0, analytical backend, congestion-unaware.
@@ -33,29 +33,29 @@ class AlgorithmScope(NamedTuple):
 
     @property
     def members(self) -> int:
-        """How many members take part; 2 or more."""
+        """The number of members that take part; 2 or more."""
         return count_members(self.dimensions)
 
     @property
     def dimension(self) -> int:
-        """The index of the innermost dimension, the only one unless the group is taken whole."""
+        """The index of the innermost dimension, the only one unless the group is taken as a flat one."""
         return self.dimensions[0].dimension
 
     def message_ns(self, route: Route, size: int) -> int:
-        """floor(hops * latency + size / bandwidth) of one message of `size` bytes."""
+        """Returns the ns of one message of `size` bytes: floor(hops * latency + size / bandwidth)."""
         dimension = self.cluster.dims[route.dimension]
         return floor_ns(size, dimension.bandwidth, ((route.hops, dimension.latency_ns),))
 
     def reduction_ns(self, size: int) -> int:
-        """3 * floor(size / local memory bandwidth): two operands read, one result written."""
+        """Returns 3 * floor(size / local memory bandwidth), ns: two operands read, one result written."""
         return 3 * floor_ns(size, self.cluster.local_mem_bandwidth)
 
     def is_even_ring(self) -> bool:
-        """Whether this is one ring, and its members are evenly spaced."""
+        """Returns whether this is one ring whose members are evenly spaced."""
         return len(self.dimensions) == 1 and len(set(self.dimensions[0].gaps)) == 1
 
     def ring_hops(self) -> list[int]:
-        """Hops from member 0 to each other member of a ring, in ring order."""
+        """Returns the hops from member 0 to each other member of a ring, in ring order."""
         group_dimension = self.dimensions[0]
         return [
             hops(self._dimension(group_dimension), distance)
@@ -63,7 +63,7 @@ class AlgorithmScope(NamedTuple):
         ]
 
     def farthest(self, size: int) -> Route:
-        """The slowest way between two members for `size` bytes."""
+        """Returns the slowest route between two members for `size` bytes."""
         routes = [
             Route(group_dimension.dimension, self._farthest(group_dimension))
             for group_dimension in self.dimensions
@@ -71,7 +71,7 @@ class AlgorithmScope(NamedTuple):
         return routes[0] if len(routes) == 1 else max(routes, key=lambda route: self.message_ns(route, size))
 
     def port_loads(self) -> list[tuple[Route, int]]:
-        """(farthest way, messages) of each port that a member sends a message to every other one by.
+        """Returns (farthest route, messages) of each port by which a member sends to all other members.
 
         On a ring or switch all messages of the dimension share one port; a fully-connected peer
         has a link of its own, and ASTRA-sim (`alltoall_port_time` False) shares nothing.
@@ -90,10 +90,10 @@ class AlgorithmScope(NamedTuple):
         return loads
 
     def peers(self) -> list[tuple[int, int, int]]:
-        """(dimension, peers, links) of the ways from a member to all others.
+        """Returns (dimension, peers, links) of the routes from a member to all others.
 
         A peer counts on the lowest dimension in which it differs; a fully-connected one has a
-        link for each of its places, the others one port.
+        link for each of its positions, the others one port.
         """
         reached = []
         beyond = self.members
@@ -106,7 +106,7 @@ class AlgorithmScope(NamedTuple):
         return reached
 
     def farthest_partners(self, distance: int) -> Route:
-        """The slowest way between two members whose numbers differ in the bit `distance` alone.
+        """Returns the slowest route between two members whose indices differ in the bit `distance` alone.
 
         There are 2^k members, and so is the number on each dimension.
         """
@@ -124,7 +124,9 @@ class AlgorithmScope(NamedTuple):
         return Route(group_dimension.dimension, most)
 
     def farthest_apart(self, distance: int) -> Route:
-        """The slowest way between two members of one dimension whose numbers differ by `distance`."""
+        """Returns the slowest route between two members of one dimension whose indices differ by
+        `distance`.
+        """
         group_dimension = self.dimensions[0]
         if not group_dimension.gaps or len(set(group_dimension.gaps)) == 1:
             return Route(group_dimension.dimension, self._even_hops(group_dimension, distance))
@@ -136,7 +138,7 @@ class AlgorithmScope(NamedTuple):
         )
 
     def slowest_walk(self, steps: int) -> list[tuple[Route, int]]:
-        """(way, how often) of the walk of `steps` messages from neighbour to neighbour with most hops.
+        """Returns (route, times) of the walk of `steps` messages from neighbour to neighbour with most hops.
 
         A packet goes round the ring from some member; the last rank is done when the slowest
         of these walks is. Neighbours in rank order always differ on the innermost dimension.
@@ -157,7 +159,7 @@ class AlgorithmScope(NamedTuple):
         return self.cluster.dims[group_dimension.dimension]
 
     def _farthest(self, group_dimension: GroupDimension) -> int:
-        """Hops between the two members on `crossing` that are farthest apart."""
+        """Returns the hops between the two members on a dimension that are farthest apart."""
         if len(set(group_dimension.gaps)) <= 1:
             return self._even_hops(group_dimension, group_dimension.members // 2)
         # Seen from the lower of two members, only those next to the opposite point can be farthest.
@@ -171,11 +173,11 @@ class AlgorithmScope(NamedTuple):
         return most
 
     def _even_hops(self, group_dimension: GroupDimension, distance: int) -> int:
-        """Hops to the member `distance` further on, the same for all where gaps are equal."""
+        """Returns the hops to the member `distance` further on, the same for all where gaps are equal."""
         gaps = group_dimension.gaps
         return hops(self._dimension(group_dimension), distance * gaps[0] if gaps else distance)
 
 
 def _ring_positions(group_dimension: GroupDimension) -> list[int]:
-    """Each member's place on a ring, counted from member 0."""
+    """Returns each member's position on a ring, counted from member 0."""
     return [0, *accumulate(group_dimension.gaps[:-1])]

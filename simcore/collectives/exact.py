@@ -13,7 +13,7 @@ from functools import lru_cache
 
 @lru_cache(maxsize=256)
 def decimal_ratio(value: float) -> tuple[int, int]:
-    """`value`, finite and not negative, as numerator and denominator of its shortest decimal print.
+    """Returns `value`, finite and not negative, as numerator and denominator of its shortest decimal print.
 
     >>> decimal_ratio(53.6870912), decimal_ratio(500), decimal_ratio(1e-06)
     ((536870912, 10000000), (500, 1), (1, 1000000))
@@ -27,12 +27,12 @@ def decimal_ratio(value: float) -> tuple[int, int]:
 
 
 def scaled(ns: int, scale: float) -> int:
-    """A duration times a scale, rounded half to even; a scale of 1 leaves large ints exact."""
+    """Returns a duration times a scale, rounded half to even; a scale of 1 leaves large ints exact."""
     return ns if scale == 1.0 else round(ns * scale)
 
 
 def floor_ns(size: int, bandwidth: float, hops: Iterable[tuple[int, float]] = ()) -> int:
-    """floor(sum of hops * latency + size / bandwidth), ns.
+    """Returns floor(sum of hops * latency + size / bandwidth), ns.
 
     size: bytes. bandwidth: bytes per ns. hops: (number of hops, ns a hop) pairs.
     """

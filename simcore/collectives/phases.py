@@ -1,9 +1,9 @@
 """A collective over several dimensions: which phase runs where, by which algorithm, and what ports it loads.
 
-Bytes by dimension, and port time; and its chunks on an idle network: each walks the phases, dimensions serve
-them in turn. All ranks of a ring, of direct and of halving-doubling are done together, so one stands for all;
-on a double binary tree ranks differ by their place in it, so there is one for each place (and for each pair
-of places with two trees).
+The module gives bytes by dimension and port time, and the chunks of a collective on an idle network: each
+walks the phases, dimensions serve them in turn. All ranks of a ring, of direct and of halving-doubling
+finish together, so one stands for all; on a double binary tree ranks differ by their position in it, so
+there is one for each position (and for each pair of positions with two trees).
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from simcore.names import COLLECTIVES
 from simcore.records import NamedTuple
 
 NAMES = {kind: name for name, kind in COLLECTIVES.items()}
-# With copies of one rank to the host's memory and back, which no network carries.
+# With the copies between a rank and the host's memory, which no network carries.
 WITH_COPIES = NAMES | {"OFFLOAD": "offload", "FETCH": "fetch"}
 _SEND_RECV = "send-recv"
 _DEFAULT = {"ring": "ring", "fully-connected": "direct", "switch": "halving-doubling"}
 
 
 def cell_name(collective: str | None) -> str:
-    """What the communication of a cell is called: a collective, else `send-recv`, to a neighbouring stage."""
+    """Returns the name of a cell's communication: a collective, else `send-recv`, to a neighbouring stage."""
     return WITH_COPIES.get(collective or "", _SEND_RECV)
 
 
 def collectives_of(kind: str) -> str:
-    """The collectives of a kind of group: `tp collectives`; of the group `all` those of all ranks.
+    """Returns the text for the collectives of a kind of group; `all` is the group of all ranks.
 
     >>> collectives_of("tp"), collectives_of("all")
     ('tp collectives', 'collectives of all ranks')
@@ -45,24 +45,25 @@ def collectives_of(kind: str) -> str:
 
 
 class Phase(NamedTuple):
-    """One collective on one leg, part of the whole.
-
-    leg: the members there. collective: as in a workload. algorithm: its name. size: bytes that
-    one rank puts in. steps: the chain of messages of the last rank when all start together.
-    """
+    """One collective in one scope, a part of a collective over several dimensions."""
 
     scope: AlgorithmScope
+    """The members that take part."""
     collective: str
+    """As in a workload."""
     algorithm: str
+    """The name of the algorithm."""
     size: int
+    """Bytes that one rank puts in."""
     steps: Steps
+    """The chain of messages of the last rank when all start together."""
 
     def ns(self) -> int:
-        """How long the phase takes alone, until its last rank is done."""
+        """Returns how long the phase takes alone, until its last rank has finished, ns."""
         return self.steps.ns(self.scope)
 
     def first_ns(self) -> int:
-        """How long it takes until its first rank is done."""
+        """Returns how long it takes until its first rank has finished, ns."""
         first_steps = algorithm_named(self.algorithm).first_steps
         if first_steps is None:
             return self.ns()
@@ -70,12 +71,12 @@ class Phase(NamedTuple):
 
     @property
     def is_tree(self) -> bool:
-        """Whether ranks of it are done at different times."""
+        """Whether its ranks finish at different times."""
         return algorithm_named(self.algorithm).is_tree
 
 
 def chunk_bytes(cluster: Cluster, shape: GroupShape, collective: str, size_bytes: int) -> tuple[int, int]:
-    """(chunks, bytes of each that one rank puts in) of a collective of `size_bytes` in all.
+    """Returns (chunks, bytes of each that one rank puts in) of a collective of `size_bytes` in all.
 
     A chunk is floor(bytes / splits), at least a byte a member (all-gather: at least a byte of
     the shard), and there are as many of that size as the bytes need: a remainder makes one
@@ -94,7 +95,7 @@ def chunk_bytes(cluster: Cluster, shape: GroupShape, collective: str, size_bytes
 
 
 def rest_bytes(cluster: Cluster, shape: GroupShape, collective: str, size_bytes: int) -> tuple[int, int, int]:
-    """(chunks, bytes of each, bytes of the last) that one rank puts in, as ASTRA-sim 1.0 cuts them.
+    """Returns (chunks, bytes of each, bytes of the last) that one rank puts in, as ASTRA-sim 1.0 splits them.
 
     A chunk is floor(bytes / splits), at least a byte; the last one is what the others leave.
     """
@@ -105,11 +106,11 @@ def rest_bytes(cluster: Cluster, shape: GroupShape, collective: str, size_bytes:
 
 
 def phases(cluster: Cluster, shape: GroupShape, collective: str, size: int) -> list[Phase]:
-    """The phases of one chunk in the order in which they run.
+    """Returns the phases of one chunk in the order in which they run.
 
     collective: ALLREDUCE, ALLGATHER, REDUCESCATTER or ALLTOALL. size: bytes that one rank puts
     in (`chunk_bytes`). A group of one has no phase. Order and sizes: ASTRA-sim 2.0. Raises
-    UsageError when an algorithm that was asked for does not fit, and ValueError for another
+    UsageError when a requested algorithm does not fit, and ValueError for another
     collective.
     """
     if collective not in NAMES:
@@ -127,7 +128,7 @@ def phases(cluster: Cluster, shape: GroupShape, collective: str, size: int) -> l
     for part, index in _order_parts(cluster, collective, len(scopes)):
         scope, name = scopes[index], names[index]
         all_phases.append(_make_phase(scope, part, name, size))
-        # A tree runs an all-reduce whatever was asked for: what leaves it is as large as what entered.
+        # A tree runs an all-reduce whatever the collective is: its output is as large as its input.
         if part == "REDUCESCATTER" and not algorithm_named(name).is_tree:
             size //= scope.members
         elif part == "ALLGATHER" and not algorithm_named(name).is_tree:
@@ -136,7 +137,7 @@ def phases(cluster: Cluster, shape: GroupShape, collective: str, size: int) -> l
 
 
 def _order_parts(cluster: Cluster, collective: str, scope_count: int) -> list[tuple[str, int]]:
-    """(collective, leg) of each phase.
+    """Returns (collective, index of the dimension in the group's) of each phase.
 
     An all-reduce is a reduce-scatter on each dimension but the last, which alone sees an all-reduce,
     of what they leave; all-gathers then go back down. Under `baseline` it is a whole all-reduce
@@ -159,7 +160,7 @@ def _make_phase(scope: AlgorithmScope, collective: str, name: str, size: int) ->
 
 
 def _choose_algorithm(scope: AlgorithmScope, collective: str, requested_name: str | None) -> str:
-    """The name of the algorithm that runs `collective` on the one dimension of `leg`."""
+    """Returns the name of the algorithm that runs `collective` on the one dimension of `scope`."""
     if requested_name is not None:
         return _fit_algorithm(scope, collective, scope.dimension, requested_name)
     if collective == "ALLTOALL":
@@ -169,9 +170,10 @@ def _choose_algorithm(scope: AlgorithmScope, collective: str, requested_name: st
 
 
 def _find_flat_algorithm(algorithms: tuple[str | None, ...]) -> tuple[int, str] | None:
-    """(dimension, name) of the algorithm that takes the group whole, if one was asked for.
+    """Returns (dimension, name) of the algorithm that takes the group as a flat one, None if none is
+    requested.
 
-    Raises UsageError when another algorithm was asked for beside it.
+    Raises UsageError when another algorithm is requested as well.
     """
     wholes = [
         (index, name)
@@ -191,7 +193,7 @@ def _find_flat_algorithm(algorithms: tuple[str | None, ...]) -> tuple[int, str] 
 
 
 def _fit_algorithm(scope: AlgorithmScope, collective: str, index: int, requested_name: str) -> str:
-    """The algorithm that was asked for on dimension `index`, or what stands in for it."""
+    """Returns the algorithm that is requested on dimension `index`, or its replacement."""
     algorithm: Algorithm = algorithm_named(requested_name)
     prefix = "one-" if algorithm.takes_flat_group else ""
     if collective == "ALLTOALL" and not algorithm.has_alltoall:
@@ -217,7 +219,7 @@ class DimensionLoad(NamedTuple):
 
 
 def phase_loads(phase: Phase) -> list[PortLoad]:
-    """What the ports carry of a phase, one entry a dimension: all messages of its busiest member."""
+    """Returns what the ports carry of a phase, one entry a dimension: all messages of its busiest member."""
     port_loads = algorithm_named(phase.algorithm).port_loads
     if port_loads is not None:
         return port_loads(phase.scope, phase.collective, phase.size)
@@ -226,7 +228,7 @@ def phase_loads(phase: Phase) -> list[PortLoad]:
 
 
 def chain_bytes(phase: Phase) -> dict[int, int]:
-    """Bytes by dimension of the chain of messages that the slowest rank of a phase waits for."""
+    """Returns the bytes by dimension of the chain of messages that the slowest rank of a phase waits for."""
     carried: dict[int, int] = {}
     for times, route, size in phase.steps.messages:
         carried[route.dimension] = carried.get(route.dimension, 0) + times * size
@@ -234,7 +236,7 @@ def chain_bytes(phase: Phase) -> dict[int, int]:
 
 
 def load_ns(cluster: Cluster, load: PortLoad) -> int:
-    """floor(bytes / (bandwidth * links)): how long a port is busy with a load, ns."""
+    """Returns how long a port is busy with a load, ns: floor(bytes / (bandwidth * links))."""
     numerator, denominator = decimal_ratio(cluster.dims[load.dimension].bandwidth)
     return load.size * denominator // (numerator * load.links)
 
@@ -242,9 +244,9 @@ def load_ns(cluster: Cluster, load: PortLoad) -> int:
 def collective_loads(
     cluster: Cluster, shape: GroupShape, collective: str, size_bytes: int
 ) -> dict[int, DimensionLoad]:
-    """What one collective puts on each dimension; takes and raises what `collective_ns` does.
+    """Returns what one collective puts on each dimension; takes and raises what `collective_ns` does.
 
-    Every chunk and phase is floored for itself. On a tree the busiest member is an inner one.
+    Every chunk and phase is floored by itself. On a tree the busiest member is an inner one.
     """
     loads: dict[int, DimensionLoad] = {}
     if not size_bytes or not shape.dimensions:
@@ -267,7 +269,7 @@ def collective_loads(
 
 
 def transfer_loads(cluster: Cluster, shape: TransferShape, size_bytes: int) -> dict[int, DimensionLoad]:
-    """What one point-to-point transfer puts on each dimension in which its two ends differ.
+    """Returns what one point-to-point transfer puts on each dimension in which its two ends differ.
 
     It moves at the least bandwidth among them, so that all its ports are busy equally long.
     """
@@ -278,12 +280,12 @@ def transfer_loads(cluster: Cluster, shape: TransferShape, size_bytes: int) -> d
     return {index: DimensionLoad(size_bytes, busy_ns) for index, _ in shape}
 
 
-# More messages of trees than that would take seconds: all ranks then wait for the last one of each phase.
+# More messages of trees than this would take seconds: all ranks then wait for the last one of each phase.
 MOST_MESSAGES = 100_000
 
 
 def chunks_finish_ns(phases: Sequence[Phase], chunks: int, active_chunks: int) -> tuple[int, int]:
-    """(first, last): ns until the first and until the last rank has finished `chunks` equal chunks.
+    """Returns (first, last): ns until the first and until the last rank has finished `chunks` equal chunks.
 
     phases: of one chunk, in order. active_chunks: how many a dimension serves at a time; the
     others wait in the order in which they came, at each rank for itself.
@@ -292,7 +294,7 @@ def chunks_finish_ns(phases: Sequence[Phase], chunks: int, active_chunks: int) -
         return 0, 0
     trees = [phase for phase in phases if phase.is_tree]
     if chunks == 1 and len({phase.scope.dimension for phase in trees}) == len(trees):
-        # On its way a rank meets each tree once, with all members of that tree starting together.
+        # On its way a rank meets each tree once, and all members of that tree start together.
         last = sum([phase.ns() for phase in phases])
         return (last + sum(phase.first_ns() - phase.ns() for phase in trees) if trees else last), last
     if len(phases) == 1 and not trees:
@@ -302,7 +304,7 @@ def chunks_finish_ns(phases: Sequence[Phase], chunks: int, active_chunks: int) -
 
 
 class _Run:
-    """One run of all chunks. Time is ns; `rank` is a representative, 0 when all ranks are alike."""
+    """One run of all chunks. Time is ns; `rank` is a representative, 0 when all ranks have equal times."""
 
     def __init__(self, phases: Sequence[Phase], chunks: int, active_chunks: int) -> None:
         self.chunks = chunks
@@ -319,7 +321,7 @@ class _Run:
         self.done_ns = [0] * self.ranks
 
     def _set_up_trees(self, phases: Sequence[Phase]) -> None:
-        """Give each tree phase its tree, unless there are too many ranks to simulate."""
+        """Gives each tree phase its tree, unless there are too many ranks to simulate."""
         sizes = {phase.scope.dimension: phase.scope.members for phase in phases if phase.is_tree}
         ranks = 1
         strides = {}
@@ -350,7 +352,7 @@ class _Run:
         return min(self.done_ns), max(self.done_ns)
 
     def after(self, time: int, action: Callable[..., None], *arguments: Any) -> None:
-        """Have `action(time, *arguments)` done at `time`; equal times in the order of the calls."""
+        """Schedules `action(time, *arguments)`; equal times run in the order of the calls."""
         self.order += 1
         heappush(self.events, (time, self.order, action, arguments))
 
@@ -358,7 +360,7 @@ class _Run:
         self.waiting.setdefault((rank, self.dimensions[phase]), deque()).append((chunk, phase))
 
     def _serve(self, now: int, rank: int, dimension: int) -> None:
-        """Start what waits at a dimension of a rank, as far as active chunks allow."""
+        """Starts what waits at a dimension of a rank, up to the limit of active chunks."""
         waiting = self.waiting[rank, dimension]
         while waiting and self.running.get((rank, dimension), 0) < self.active_chunks:
             chunk, phase = waiting.popleft()
@@ -370,7 +372,7 @@ class _Run:
                 tree.start(now, rank, chunk)
 
     def finish(self, now: int, rank: int, chunk: int, phase: int) -> None:
-        """A rank is done with one phase of a chunk: it queues for the next, and the dimension goes on."""
+        """Ends one phase of a chunk on a rank: it queues for the next, and the dimension goes on."""
         dimension = self.dimensions[phase]
         self.running[rank, dimension] -= 1
         last = phase + 1 == len(self.dimensions)
@@ -386,8 +388,8 @@ class _Run:
 class _Tree:
     """The double binary tree of one phase: in order over N = 2^k ranks, root last.
 
-    Its twin is the mirror image. A rank's number in the tree goes from 1 to N, and its height
-    is how often 2 divides it. Every receive costs the endpoint delay, and an inner rank a
+    Its twin is the mirror image. A rank's node in the tree goes from 1 to N, and its height
+    is how often 2 divides it. Every receive costs the endpoint delay, and on an inner rank a
     reduction more (ASTRA-sim 2.0, DoubleBinaryTreeAllReduce::run).
     """
 
@@ -404,7 +406,7 @@ class _Tree:
         self.started: set[tuple[int, int]] = set()
 
     def start(self, now: int, rank: int, chunk: int) -> None:
-        """A rank begins: a leaf sends, another one waits for its children."""
+        """Begins the phase on a rank: a leaf sends, another one waits for its children."""
         if self._height(rank, chunk) == 0:
             self.run.after(now + self.delay_ns, self._send_up, rank, chunk)
             return
@@ -412,7 +414,7 @@ class _Tree:
         self._listen(now, rank, chunk)
 
     def _listen(self, now: int, rank: int, chunk: int) -> None:
-        """All children are in: reduce what the last one sent, then up, or at the root down."""
+        """Once all children are in: reduces what the last one sent, then sends up, or at the root down."""
         if (rank, chunk) in self.started and self.heard[rank, chunk] == len(self._children(rank, chunk)):
             is_root = self._node_of(rank, chunk) == self.members
             self.run.after(now + self.reduced_ns, self._send_down if is_root else self._send_up, rank, chunk)
@@ -443,7 +445,7 @@ class _Tree:
         return self.members - position if is_twin else position + 1
 
     def _rank_of_node(self, member: int, chunk: int, node: int) -> int:
-        """The rank with a number in the tree that `near` is in."""
+        """Returns the rank at a node of the tree that `member` is in."""
         return member + (node - self._node_of(member, chunk)) * self._direction(chunk) * self.stride
 
     def _direction(self, chunk: int) -> int:

@@ -1,10 +1,10 @@
-"""Prices on an idle network, the `analytical` model, and where a price comes from, in words and figures.
+"""Prices on an idle network, the `analytical` model, and the texts that explain a price with its figures.
 
-One collective of dialect astra-sim-1 on an idle network: its chunks in the queues of the dimensions. ASTRA-
-sim 1.0 cuts a collective into equal chunks and a rest; each walks its phases, and each dimension serves a
-number of chunks at a time in the order in which they came.
+A collective of dialect astra-sim-1 on an idle network is its chunks in the queues of the dimensions:
+ASTRA-sim 1.0 splits a collective into equal chunks and a rest; each walks its phases, and each dimension
+serves a number of chunks at a time in the order in which they came.
 
-Phases are written out as they were priced; bandwidths of a collective are as nccl-tests prints them (nccl-
+Texts list the phases as they were priced; bandwidths of a collective are as nccl-tests prints them (nccl-
 tests, doc/PERFORMANCE.md).
 """
 
@@ -35,7 +35,7 @@ Walk = tuple[QueuedPhase, ...]
 def queued_phases(
     cluster: Cluster, shape: GroupShape, collective: str, size_bytes: int, scale: float = 1.0
 ) -> tuple[int, Walk, Walk]:
-    """(chunks, phases of each, phases of the last) of one collective of `size_bytes` in all.
+    """Returns (chunks, phases of each, phases of the last) of one collective of `size_bytes` in all.
 
     scale: a factor on each phase, each rounded half to even.
     """
@@ -51,7 +51,7 @@ def queued_phases(
 
 
 def queued_ns(chunks: int, each: Walk, last: Walk, active_chunks: int) -> int:
-    """How long the chunks take when nothing else is in the queues, ns."""
+    """Returns how long the chunks take when nothing else is in the queues, ns."""
     if not each:
         return 0
     if chunks == 1 or (len(each) == 1 and active_chunks == 1):
@@ -79,7 +79,7 @@ def queued_ns(chunks: int, each: Walk, last: Walk, active_chunks: int) -> int:
 
 
 class CompletionTimes(NamedTuple):
-    """When the first and the last rank of a collective are done, ns after all have started it."""
+    """When the first and the last rank of a collective have finished, ns after all have started it."""
 
     first_ns: int
     last_ns: int
@@ -88,13 +88,13 @@ class CompletionTimes(NamedTuple):
 def collective_ns(
     cluster: Cluster, shape: GroupShape, collective: str, size_bytes: int, scale: float = 1.0
 ) -> int:
-    """How long one collective takes alone on an idle network, ns, until its last rank is done.
+    """Returns how long one collective takes alone on an idle network until its last rank has finished, ns.
 
     collective: ALLREDUCE, ALLGATHER, REDUCESCATTER or ALLTOALL. size_bytes: the whole buffer
     (the gathered result, the input of a reduce-scatter, one rank's buffer otherwise); 0 bytes
     and a group of one are free. scale: a factor on it, rounded where a run rounds it: once, in
     the queues of dialect astra-sim-1 for each phase. Formulas: ASTRA-sim 2.0, analytical backend.
-    Raises UsageError when an algorithm that was asked for does not fit the group.
+    Raises UsageError when a requested algorithm does not fit the group.
     """
     return completion_times(cluster, shape, collective, size_bytes, scale).last_ns
 
@@ -102,7 +102,9 @@ def collective_ns(
 def completion_times(
     cluster: Cluster, shape: GroupShape, collective: str, size_bytes: int, scale: float = 1.0
 ) -> CompletionTimes:
-    """When the first and the last rank of one collective are done. Takes and raises as `collective_ns`."""
+    """Returns when the first and the last rank have finished one collective. Takes and raises as
+    `collective_ns`.
+    """
     if not size_bytes:
         return CompletionTimes(0, 0)
     if cluster.last_chunk_is_rest:
@@ -117,7 +119,7 @@ def completion_times(
 
 
 def transfer_ns(cluster: Cluster, shape: TransferShape, size_bytes: int) -> int:
-    """How long one point-to-point transfer of `size_bytes` takes alone on an idle network, ns.
+    """Returns how long one point-to-point transfer of `size_bytes` takes alone on an idle network, ns.
 
     floor(sum of hops * latency + size / least bandwidth) over the dimensions in which the two
     ends differ, without endpoint delay; 0 bytes and a transfer to oneself are free.
@@ -129,9 +131,9 @@ def transfer_ns(cluster: Cluster, shape: TransferShape, size_bytes: int) -> int:
 
 
 def explain_collective(cluster: Cluster, shape: GroupShape, collective: str, size_bytes: int) -> str:
-    """Two lines of plain text: what runs where, and its price in ns as a sum that can be redone.
+    """Returns two lines of plain text: what runs where, and its price in ns as a sum that can be recomputed.
 
-    Takes and raises what `collective_ns` does, and writes out the same phases, those of one
+    Takes and raises what `collective_ns` does, and lists the same phases, those of one
     chunk if there are several. One line when the collective is free.
     """
     name = NAMES[collective]
@@ -173,7 +175,7 @@ def explain_collective(cluster: Cluster, shape: GroupShape, collective: str, siz
 
 
 def explain_transfer(cluster: Cluster, shape: TransferShape, size_bytes: int) -> str:
-    """One line of plain text: the price of `transfer_ns` in ns, as a sum that can be redone."""
+    """Returns one line of plain text: the price of `transfer_ns` in ns, as a sum that can be recomputed."""
     if not size_bytes or not shape:
         return f"{group_digits(size_bytes)} B: free"
     bandwidth = min(cluster.dims[index].bandwidth for index, _ in shape)
@@ -195,7 +197,7 @@ def _describe_group(shape: GroupShape) -> str:
 
 
 def _format_sum(part: Phase) -> str:
-    """`3 messages of 2 to 8 B: 14 B / 450 GB/s = 0, + 6 hops x 500, + 4 x 10 endpoint`."""
+    """Returns `3 messages of 2 to 8 B: 14 B / 450 GB/s = 0, + 6 hops x 500, + 4 x 10 endpoint`."""
     steps, scope = part.steps, part.scope
     terms = [
         _bytes_and_hops(
@@ -208,7 +210,9 @@ def _format_sum(part: Phase) -> str:
 
 
 def _bytes_and_hops(scope: AlgorithmScope, dimension: int, messages: list[Messages]) -> str:
-    """What all messages on one dimension take: their bytes, each message floored, and their hops."""
+    """Returns the text of all messages on one dimension: their bytes, each message floored, and their
+    hops.
+    """
     sizes = [message.size for message in messages]
     size = (
         group_digits(max(sizes))
@@ -232,12 +236,12 @@ def _bytes_and_hops(scope: AlgorithmScope, dimension: int, messages: list[Messag
 
 
 def algorithm_bandwidth(size_bytes: int, ns: int) -> float:
-    """algbw: bytes of the whole buffer a ns, GB/s; 0 for a collective that takes no time."""
+    """Returns algbw: bytes of the whole buffer per ns, GB/s; 0 for a collective that takes no time."""
     return size_bytes / ns if ns else 0.0
 
 
 def bus_bandwidth(collective: str, members: int, size_bytes: int, ns: int) -> float:
-    """busbw, GB/s: algbw times what each rank's link must carry of the buffer.
+    """Returns busbw, GB/s: algbw times the part of the buffer that each rank's link must carry.
 
     (n-1)/n of it for all-gather, reduce-scatter and all-to-all, twice that for all-reduce, all
     of it for a transfer to a neighbour.

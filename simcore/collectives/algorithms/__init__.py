@@ -14,7 +14,7 @@ from simcore.collectives.algorithm import Algorithm
 
 @lru_cache(maxsize=64)
 def algorithm_named(name: str) -> Algorithm:
-    """The algorithm called `name`: `direct<W>` is direct with at most W messages in flight, `one-NAME` takes
+    """Returns the algorithm `name`: `direct<W>` is direct with at most W messages in flight, `one-NAME` takes
     all dimensions as one flat group.
     """
     on_dimension = name.removeprefix("one-")

@@ -7,7 +7,7 @@ from simcore.collectives.algorithm_scope import AlgorithmScope, Route
 
 
 def direct_steps(scope: AlgorithmScope, collective: str, size: int) -> Steps:
-    """Direct on N members with S bytes: messages of floor(S / N), of S in an all-gather.
+    """Returns the chain of direct on N members with S bytes: messages of floor(S / N), of S in an all-gather.
 
     One round, waited for until the farthest peer's message is in; an all-reduce takes two.
     Every message has the whole bandwidth, but those of an all-to-all share a port that
@@ -25,12 +25,12 @@ def direct_steps(scope: AlgorithmScope, collective: str, size: int) -> Steps:
 
 
 def direct_loads(scope: AlgorithmScope, collective: str, size: int) -> list[PortLoad]:
-    """What a member's ports carry each way: a message for each other member, two in an all-reduce."""
+    """Returns what a member's ports carry each way: a message for each other member, two in an all-reduce."""
     return windowed_loads(scope.members, scope, collective, size)
 
 
 def windowed_loads(window: int, scope: AlgorithmScope, collective: str, size: int) -> list[PortLoad]:
-    """The same with at most `window` messages in flight, which use as many links at most."""
+    """Returns the same with at most `window` messages in flight, which use as many links at most."""
     packet = size if collective == "ALLGATHER" else size // scope.members
     rounds = 2 if collective == "ALLREDUCE" else 1
     return [
@@ -40,7 +40,8 @@ def windowed_loads(window: int, scope: AlgorithmScope, collective: str, size: in
 
 
 def _all_reduce(scope: AlgorithmScope, packet: int) -> Steps:
-    """Two rounds; on an evenly spaced ring near peers may release the second one early.
+    """Returns the chain of an all-reduce: two rounds; on an even ring near peers may release the second
+    early.
 
     A rank holds its second-round sends until all packets of the first have arrived. The next
     reduction to end then releases one send for each packet reduced by then, and every later

@@ -7,7 +7,7 @@ from simcore.collectives.algorithm_scope import AlgorithmScope
 
 
 def halving_doubling_steps(scope: AlgorithmScope, collective: str, size: int) -> Steps:
-    """Halving-doubling on N = 2^k members with S bytes.
+    """Returns the chain of halving-doubling on N = 2^k members with S bytes.
 
     Reduce-scatter: k rounds, the j-th with floor(S / 2^j) bytes at distance 2^(j-1).
     All-gather: k rounds, from S bytes at distance N/2 doubling to distance 1. All-reduce:

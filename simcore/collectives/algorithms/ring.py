@@ -7,7 +7,8 @@ from simcore.collectives.algorithm_scope import AlgorithmScope
 
 
 def ring_steps(scope: AlgorithmScope, collective: str, size: int) -> Steps:
-    """The ring on N members with S bytes: messages of floor(S / N), of S in an all-gather.
+    """Returns the chain of the ring on N members with S bytes: messages of floor(S / N), of S in an
+    all-gather.
 
     Reduce-scatter and all-gather take N-1 steps, an all-reduce both after each other. The
     all-to-all passes every packet on until it is there: N(N-1)/2 steps.

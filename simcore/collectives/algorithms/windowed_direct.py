@@ -12,16 +12,16 @@ from simcore.collectives.algorithms.direct import direct_steps, windowed_loads
 
 
 def windowed_direct(window: int) -> Algorithm:
-    """`direct` with at most `window` messages in flight."""
+    """Returns `direct` with at most `window` messages in flight."""
     return Algorithm(partial(windowed_direct_steps, window), port_loads=partial(windowed_loads, window))
 
 
 def windowed_direct_steps(window: int, scope: AlgorithmScope, collective: str, size: int) -> Steps:
-    """Direct on N members with S bytes, each rank with at most `window` messages in flight.
+    """Returns the chain of direct on N members with S bytes, at most `window` messages of a rank in flight.
 
     A rank sends to the members after it, in order; each message that has come in lets the next
     one go. The members of an evenly spaced ring, of a switch and of a fully-connected
-    dimension are alike, so one is simulated; elsewhere every message takes the slowest way.
+    dimension have equal times, so one is simulated; elsewhere every message takes the slowest route.
     The messages of an all-to-all that are in flight together share the port that carries them.
     With N-1 or more in flight this is `direct`.
     """
@@ -52,11 +52,11 @@ def windowed_direct_steps(window: int, scope: AlgorithmScope, collective: str, s
 def _slowest_chain(
     window: int, collective: str, message_ns: list[int], delay_ns: int, reduction_ns: int
 ) -> list[tuple[int, bool]]:
-    """(number, reduced) of the messages that follow each other until a rank is done, last one first.
+    """Returns (message, is reduced) of the messages that a rank ends after, one after another, last one
+    first.
 
     All members do the same at the same time, so what a rank sends as its k-th message comes in
-    as its k-th one as well. Whether a message is reduced goes by its place among those received:
-    the initial `window` packets and the received ones after them alternate, `window` by `window`,
+    as its k-th one as well. Whether a message is reduced goes by its position among those received:
     between plain and reduced; an all-reduce reduces every other time only. The second round of
     an all-reduce is held until the first has arrived (ASTRA-sim 2.0, AllToAll::run and
     Ring::insert_packet).

@@ -1,8 +1,7 @@
 """The networks room: what communication costs, by the model that `--network` names.
 
-A new model is one new file here and one line in `NETWORKS`. Import from here: `Network`,
-`AskedNetwork`, `PlacedCollective`, `Sharing`, `NETWORKS`, `network_model`, `network_names`,
-`check_network`, `check_flags`, `unused_fields`.
+A new model is one new file here and one line in `NETWORKS`. Import from here all that `__all__` names, and
+`unused_fields`.
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ NETWORKS: dict[str, NetworkModel] = {
 
 
 def network_names() -> tuple[str, ...]:
-    """What `--network` may be, with what stands behind a name: `busbw:FILE`."""
+    """Returns the values that `--network` takes, with a model's argument behind its name: `busbw:FILE`."""
     return tuple(f"{name}:{model.argument}" if model.argument else name for name, model in NETWORKS.items())
 
 
 def network_model(network: str) -> NetworkModel:
-    """The entry that `--network` names. Raises `UsageError` when there is no such model."""
+    """Returns the entry that `--network` names. Raises `UsageError` when there is no such model."""
     check_network(network)
     return NETWORKS[network.partition(":")[0]]
 
 
 def check_network(network: str) -> None:
-    """Raises `UsageError` where `--network` names no model, or one without what stands behind it."""
+    """Raises `UsageError` where `--network` names no model, or lacks a model's argument."""
     name, colon, argument = network.partition(":")
     model = NETWORKS.get(name)
     if model is None or bool(colon and argument) != (model.argument is not None):
@@ -52,7 +51,7 @@ def check_network(network: str) -> None:
 
 
 def unused_fields(network: str) -> frozenset[str]:
-    """The fields that other networks use and this one, as `--network` names it, does not."""
+    """Returns the fields that other networks use and the one that `--network` names does not."""
     model = NETWORKS.get(network.partition(":")[0])
     used = model.flags if model is not None else ()
     return frozenset(flag for network in NETWORKS.values() for flag in network.flags if flag not in used)
@@ -61,7 +60,7 @@ def unused_fields(network: str) -> frozenset[str]:
 def check_flags(
     model: NetworkModel, parameters: NetworkParameters, explicit_fields: frozenset[str]
 ) -> list[Diagnostic]:
-    """A warning for each flag that is among those given and that the network of the run does not use.
+    """Returns a warning for each explicit flag that the network of the run does not use.
 
     Raises `UsageError` for a slow link where there are no links, and for groups that have no price.
     """

@@ -38,7 +38,9 @@ class Analytical(Struct):
         return explain_transfer(self.slowed(ports), shape, size)
 
     def words(self) -> str:
-        """Each dimension, inner first, with the algorithm asked for; the chunks if there are several."""
+        """Returns each dimension, inner first, with its requested algorithm; the chunks if there are
+        several.
+        """
         cluster = self.cluster
         words = " x ".join(
             f"{dimension.text()}{f' ({algorithm})' if algorithm else ''}"
@@ -52,12 +54,12 @@ class Analytical(Struct):
         return ()
 
     def slowed(self, ports: PortFactors) -> Cluster:
-        """The cluster with each dimension at the bandwidth of its slowest port."""
+        """Returns the cluster with each dimension at the bandwidth of its slowest port."""
         if ports not in self._slowed:
             self._slowed[ports] = self.cluster.slowed(ports)
         return self._slowed[ports]
 
 
 def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> Network:
-    """The network of a run: see `NetworkModel`."""
+    """Returns the network of a run: see `NetworkModel`."""
     return Analytical(cluster)

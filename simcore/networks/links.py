@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class LinkNetwork(Analytical):
-    """The network of one run; satisfies `Network` and `Sharing`. A collective alone is simulated too."""
+    """The network of one run; satisfies `Network` and `Sharing`. A collective alone is simulated as well."""
 
     _alone: dict[tuple[GroupShape, str, int], int] = field(default_factory=dict)
 
@@ -47,7 +47,7 @@ class LinkNetwork(Analytical):
         return round(self._alone[key] * scale)
 
     def transfer_ns(self, shape: TransferShape, ports: PortFactors, size: int) -> int:
-        """Link by link, stored and forwarded."""
+        """Returns the ns of a transfer that goes link by link, stored and forwarded."""
         if not size:
             return 0
         total = 0
@@ -99,7 +99,9 @@ class LinkNetwork(Analytical):
         check_messages(round(total), "the step")
 
     def _ranks(self, shape: GroupShape) -> tuple[int, ...] | None:
-        """Ranks of a group of a shape; None for one that is no grid, whose ranks are not known."""
+        """Returns the ranks of a group of a shape; None for one that is no grid, whose ranks are not
+        known.
+        """
         if shape.is_flat:
             return None
         lines = []
@@ -115,7 +117,7 @@ class LinkNetwork(Analytical):
 
 
 def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> Network:
-    """The network of a run: see `NetworkModel`."""
+    """Returns the network of a run: see `NetworkModel`."""
     names = ("comm_scale", "jitter", "slow_link")
     refused_flags = [
         flag_of(name).option for name in names if getattr(parameters, name) != flag_of(name).default

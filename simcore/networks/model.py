@@ -1,6 +1,7 @@
 """What a network model is: prices of collectives and transfers for one run, and where ranks are for one.
 
-A model without dimensions has servers or one place, which folding compares in place of a cluster's places.
+A model without dimensions has servers or one switch, whose positions folding compares in place of a
+cluster's.
 """
 
 from __future__ import annotations
@@ -26,19 +27,22 @@ if TYPE_CHECKING:
 
 
 class GroupCollective(NamedTuple):
-    """A collective where it runs. size: bytes of the whole buffer. ports: the factors on the group's ports,
-    () when all are whole.
-    """
+    """A collective where it runs."""
 
     group: GroupKind
+    """The kind of its group."""
     shape: GroupShape
+    """The shape of its group."""
     ports: PortFactors
+    """The factors on the group's ports, () when all have their whole bandwidth."""
     collective: str
+    """As in a workload."""
     size: int
+    """Bytes of the whole buffer."""
 
     @classmethod
     def of(cls, group: GroupClass, cost: CollectiveCost) -> GroupCollective:
-        """The collective of an op, in the group of the rank that runs it."""
+        """Returns the collective of an op, in the group of the rank that runs it."""
         return cls(group.kind, group.shape, group.ports, cost.collective, cost.priced_bytes)
 
 
@@ -46,31 +50,33 @@ class Network(Protocol):
     """A network model opened for one run: what communication takes while the network is idle.
 
     Sizes are bytes of the whole buffer. ports: the factors on the group's or link's ports,
-    () when all are whole.
+    () when all have their whole bandwidth.
     """
 
     def collective_ns(self, group_collective: GroupCollective, scale: float = 1.0) -> int:
-        """ns of one collective alone, until its last rank is done, times `scale`, rounded as a run does."""
+        """Returns the ns of one collective alone until its last rank has finished, times `scale`, rounded."""
         ...
 
     def transfer_ns(self, shape: TransferShape, ports: PortFactors, size: int) -> int:
-        """ns of one pipeline transfer alone, before any scale."""
+        """Returns the ns of one pipeline transfer alone, before any scale."""
         ...
 
     def explain_collective(self, group_collective: GroupCollective) -> str:
-        """Where `collective_ns` comes from, in one or two lines of text."""
+        """Returns where `collective_ns` comes from, in one or two lines of text."""
         ...
 
     def explain_transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> str:
-        """Where `transfer_ns` comes from, on one line of text."""
+        """Returns where `transfer_ns` comes from, on one line of text."""
         ...
 
     def words(self) -> str:
-        """What the prices rest on, on one line of text."""
+        """Returns what the prices depend on, on one line of text."""
         ...
 
     def diagnostics(self, workload: Workload, structure: Structure) -> tuple[Diagnostic, ...]:
-        """What the model assumes of a file and ignores. Raises InputError or UsageError for what it lacks."""
+        """Returns what the model assumes or ignores of a file. Raises InputError or UsageError for what it
+        lacks.
+        """
         ...
 
 
@@ -78,12 +84,13 @@ class OpTraffic(Protocol):
     """What an op moves."""
 
     def scaled(self, factor: float) -> OpTraffic:
-        """The same, so many times as long."""
+        """Returns the same, `factor` times as long."""
         ...
 
 
 class PortTransport(Protocol):
-    """Ports or links, and what is on them. Places are rank classes; time is ns and never goes back.
+    """Ports or links with their traffic. Senders and receivers are rank classes; time is ns and never goes
+    back.
 
     At every instant: `finished` for the ends, any number of `start`, and when nothing more happens then,
     `settle`.
@@ -103,40 +110,40 @@ class PortTransport(Protocol):
         ...
 
     def next_ns(self) -> int | None:
-        """When something happens next, if nothing starts before; None when nothing is under way."""
+        """Returns when something happens next, if nothing starts before; None when nothing is in flight."""
         ...
 
     def finished(self, now: int) -> list[object]:
-        """The tokens of what is over at `now`."""
+        """Returns the tokens of the transmissions that are over at `now`."""
         ...
 
     def settle(self, now: int) -> None:
-        """After all starts and ends of `now`."""
+        """Follows all starts and ends of `now`."""
         ...
 
     def uses(self) -> list[LinkUse] | None:
-        """What each link carried; None of ports."""
+        """Returns what each link carried; None for ports."""
         ...
 
     def heat(self) -> LinkHeat | None:
-        """How busy links are over the run; None of ports."""
+        """Returns how busy links are over the run; None for ports."""
         ...
 
 
 @runtime_checkable
 class Sharing(Protocol):
-    """What a network has beside prices when concurrent transmissions slow each other down."""
+    """What a network has in addition to prices when concurrent transmissions slow each other down."""
 
     def collective(self, shape: GroupShape, ports: PortFactors, collective: str, size: int) -> OpTraffic:
-        """What one collective puts on the ports or links of its members."""
+        """Returns what one collective puts on the ports or links of its members."""
         ...
 
     def transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> OpTraffic:
-        """What one pipeline transfer puts on the ports or links of its two ends."""
+        """Returns what one pipeline transfer puts on the ports or links of its two ends."""
         ...
 
     def make_transport(self, folding: Folding) -> PortTransport:
-        """What carries it, with nothing on it yet."""
+        """Returns a transport with nothing on it yet."""
         ...
 
     def check_size(self, program: Program, folding: Folding) -> None:
@@ -145,7 +152,7 @@ class Sharing(Protocol):
 
 
 class NetworkParameters(Struct, frozen=True):
-    """What parameters say of the network, and what not every network has."""
+    """The parameters of the network, and those that not every network has."""
 
     network: str
     gpus_per_server: int
@@ -164,54 +171,53 @@ class NetworkParameters(Struct, frozen=True):
 
     @property
     def argument(self) -> str:
-        """What stands behind `NAME:`, "" without it."""
+        """The text behind `NAME:`, "" without it."""
         return self.network.partition(":")[2]
 
 
 class NetworkModel(NamedTuple):
-    """One entry of the registry.
-
-    module: the file here whose `opened` makes the network of a run. argument: what stands behind
-    `NAME:` (`FILE`), None for a model that takes none. flags: the fields of `Parameters` that only
-    such models take. place: where ranks are for a model without dimensions, None for one that takes
-    the cluster's. lifts_forward: whether it counts small forward collectives as SimAI does
-    (`simai.least_forward_bytes`). queues: whether the queues of dialect astra-sim-1 have its prices.
-    unfolded: whether ranks that are alike meet on links, so that every rank is run.
-    """
+    """One entry of the registry."""
 
     module: str
+    """The module whose `opened` makes the network of a run."""
     argument: str | None = None
+    """What stands behind `NAME:` (`FILE`), None for a model that takes no argument."""
     flags: tuple[str, ...] = ()
+    """The fields of `Parameters` that only such models take."""
     make_cluster: Callable[[NetworkParameters, Layout], Cluster] | None = None
+    """Where ranks are for a model without dimensions, None for one that takes the cluster's."""
     lifts_forward: bool = False
+    """Whether it counts small forward collectives as SimAI does (`simai.least_forward_bytes`)."""
     queues: bool = False
+    """Whether the queues of dialect astra-sim-1 have its prices."""
     needs_all_ranks: bool = False
+    """Whether ranks with equal times meet on links, so that every rank is run."""
 
     def open(self, parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> Network:
-        """The network of a run. Raises `UsageError`, and `InputError` for a file that cannot be read."""
+        """Returns the network of a run. Raises `UsageError`, and `InputError` for an unreadable file."""
         # Loaded here: `--help` names all models, and a run has one.
         module = import_module(f"simcore.{self.module}")
         network: Network = module.opened(parameters, layout, cluster)
         return network
 
 
-# Never shown and never priced: only which dimensions two ranks differ in is asked.
+# Never displayed and never priced: they only decide in which dimensions two ranks differ.
 _BANDWIDTH, _LATENCY_NS = 1.0, 0.0
 
 
 def single_switch(parameters: NetworkParameters, layout: Layout) -> Cluster:
-    """All ranks beside each other: prices depend on no place."""
+    """Returns a cluster of all ranks on one switch: prices depend on no position."""
     return _switches(layout.world)
 
 
 def server_switches(parameters: NetworkParameters, layout: Layout) -> Cluster:
-    """Servers of `--gpus-per-server` ranks, dimension 0; dimension 1 is between them."""
+    """Returns servers of `--gpus-per-server` ranks as dimension 0; dimension 1 is between them."""
     inside = parameters.gpus_per_server
     return _switches(inside, -(-layout.world // inside))
 
 
 def _switches(*sizes: int) -> Cluster:
-    # Imported here: this room is looked into for the names of its models alone.
+    # Imported here: most importers of this room need only the names of its models.
     from simcore.cluster import Cluster, Dimension
 
     dims = tuple(Dimension("switch", size, _BANDWIDTH, _LATENCY_NS) for size in sizes)

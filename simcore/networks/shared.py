@@ -1,8 +1,8 @@
 """`shared`: concurrent transmissions share ports max-min fairly, by the algorithms of `analytical`, and are
 timed anew at every start and end.
 
-A collective or transfer puts phases of fixed time and bytes on the ports; each of its chunks walks the
-phases, and a place serves a few at a time; ports share by max-min fairness.
+Each collective or transfer puts phases of fixed time and bytes on the ports; each of its chunks walks the
+phases, and a dimension serves a few at a time; ports share by max-min fairness.
 """
 
 from __future__ import annotations
@@ -31,49 +31,52 @@ if TYPE_CHECKING:
 
 
 class Flow(NamedTuple):
-    """One phase: first fixed_ns that nothing slows down, then bytes on ports.
-
-    work_ns: how long the bytes take at full speed. rate: bytes per ns then, each way, on the
-    busiest port of a member. shares: (dimension, part of that rate) of every dimension used.
-    place: the dimension whose queue of chunks serves the phase.
-    """
+    """One phase: first fixed_ns that nothing slows down, then bytes on ports."""
 
     fixed_ns: int
+    """The part that nothing slows down."""
     work_ns: int
+    """How long the bytes take at full speed."""
     rate: float
+    """Bytes per ns at full speed, each way, on the busiest port of a member."""
     shares: tuple[tuple[int, float], ...]
+    """(dimension, part of that rate) of every dimension used."""
     queue_dimension: int = 0
+    """The dimension whose queue of chunks serves the phase."""
 
     @property
     def whole_ns(self) -> int:
-        """How long it takes at full speed, ns."""
+        """The duration at full speed, ns."""
         return self.fixed_ns + self.work_ns
 
 
 class Transmission(NamedTuple):
-    """One collective or transfer: `chunks` equal chunks that each walk `flows` in order.
-
-    active_chunks: how many of them a dimension serves at a time. scales: factors on all
-    durations, one after the other; the flows are those without.
-    """
+    """One collective or transfer: equal chunks that each walk `flows` in order."""
 
     flows: tuple[Flow, ...]
+    """The phases of a chunk, without scales."""
     chunks: int = 1
+    """The number of chunks."""
     active_chunks: int = 1
+    """How many of them a dimension serves at a time."""
     scales: tuple[float, ...] = ()
+    """Factors on all durations, one after the other."""
 
     def scaled(self, scale: float) -> Transmission:
-        """All durations times `scale`."""
+        """Returns the transmission with all durations times `scale`."""
         return self if scale == 1.0 else self._replace(scales=(*self.scales, scale))
 
     def clock(self, ns: int) -> int:
-        """When it has come as far as it is after `ns` without scales, ns: rounded once a scale."""
+        """Returns the scaled time of a point that is `ns` into it without scales, ns: rounded once a
+        scale.
+        """
         for scale in self.scales:
             ns = round(ns * scale)
         return ns
 
     def times(self, phase: int, since: int) -> tuple[int, int]:
-        """(fixed ns, ns of the bytes at full speed) of a phase that begins `since` ns into it without scales.
+        """Returns (fixed ns, ns of the bytes at full speed) of a phase that begins at `since` ns without
+        scales.
 
         A phase lasts from one time of `clock` to another, so that what is rounded never adds up:
         alone, phases and chunks take together what the whole takes, scaled and rounded once.
@@ -92,7 +95,9 @@ FREE = Transmission((Flow(0, 0, 0.0, ()),))
 def collective_transmission(
     cluster: Cluster, shape: GroupShape, collective: str, size_bytes: int
 ) -> Transmission:
-    """The phases of one collective; takes and raises what `collective_ns` of simcore.collectives does."""
+    """Returns the phases of one collective; takes and raises what `collective_ns` of simcore.collectives
+    does.
+    """
     if not size_bytes or not shape.dimensions:
         return FREE
     chunks, size = chunk_bytes(cluster, shape, collective, size_bytes)
@@ -101,7 +106,9 @@ def collective_transmission(
 
 
 def transfer_transmission(cluster: Cluster, shape: TransferShape, size_bytes: int) -> Transmission:
-    """A point-to-point transfer: its hops, then its bytes on each dimension in which the two ends differ."""
+    """Returns a point-to-point transfer: its hops, then its bytes on each dimension in which its ends
+    differ.
+    """
     if not size_bytes or not shape:
         return FREE
     rate = min(cluster.dims[index].bandwidth for index, _ in shape)
@@ -112,13 +119,13 @@ def transfer_transmission(cluster: Cluster, shape: TransferShape, size_bytes: in
 
 
 def port_capacity(cluster: Cluster, dimension: int) -> float:
-    """Bytes per ns of one NPU's port on a dimension, each way."""
+    """Returns the bytes per ns of one NPU's port on a dimension, each way."""
     dim = cluster.dims[dimension]
     return dim.bandwidth * (dim.size - 1) if dim.kind == "fully-connected" else dim.bandwidth
 
 
 def _flow(cluster: Cluster, phase: Phase) -> Flow:
-    """The chain of a phase's messages as fixed time and bytes.
+    """Returns the chain of a phase's messages as fixed time and bytes.
 
     What the ports carry beyond the chain (the other messages of `direct`) takes port time; what
     the chain waits for beyond its own port (the levels of a tree) stays fixed time.
@@ -146,9 +153,9 @@ def _flow(cluster: Cluster, phase: Phase) -> Flow:
 
 
 class ChunkWalk:
-    """Where the chunks of a transmission are. A place (dimension) serves waiting chunks in turn.
+    """The progress of the chunks of a transmission. A dimension serves waiting chunks in turn.
 
-    All members go on together here: the same queues as those of an idle network, where ranks
+    All members go on together here: the queues are those of an idle network, where ranks
     of a tree alone differ.
     """
 
@@ -161,13 +168,13 @@ class ChunkWalk:
         self.running: dict[int, int] = {}
 
     def begin(self) -> list[tuple[int, int]]:
-        """(chunk, phase) of those that start at once."""
+        """Returns (chunk, phase) of those that start at once."""
         for chunk in range(self.transmission.chunks):
             self._queue(chunk, 0)
         return self._serve(self.transmission.flows[0].queue_dimension)
 
     def finish(self, chunk: int, phase: int) -> list[tuple[int, int]]:
-        """(chunk, phase) of those that start when a chunk has finished a phase."""
+        """Returns (chunk, phase) of those that start when a chunk has finished a phase."""
         flows = self.transmission.flows
         dimension = flows[phase].queue_dimension
         self.running[dimension] -= 1
@@ -199,7 +206,7 @@ Order = tuple[int, int]
 class Port:
     """One direction of one NPU's port on one dimension. capacity: bytes per ns.
 
-    crossing: (order, part, share) of the bytes that cross it now, in stream order.
+    flow_entries: (order, part, share) of the flows that cross it now, in stream order.
     """
 
     __slots__ = ("capacity", "flow_entries")
@@ -212,8 +219,8 @@ class Port:
 class FlowPart:
     """The bytes of one flow while they move.
 
-    rate: bytes per ns at full speed. ports: (port, part of that rate on it). speed: the part of
-    full speed that it has, 0 before its first share. left_ns: what is left of it at time
+    rate: bytes per ns at full speed. ports: (port, part of that rate on it). speed: its present part of
+    full speed, 0 before its first share. left_ns: what is left of it at time
     `since`, in ns at full speed.
     """
 
@@ -228,28 +235,28 @@ class FlowPart:
         self.since = 0
 
     def enter(self) -> None:
-        """Cross all ports from now on."""
+        """Crosses all ports from now on."""
         for port, share in self.ports:
             # Orders at a port differ, so that parts are never compared.
             insort(port.flow_entries, (self.order, self, share))
 
     def leave(self) -> None:
-        """Cross no port any more."""
+        """Crosses no port any more."""
         for port, _ in self.ports:
             port.flow_entries = [entry for entry in port.flow_entries if entry[1] is not self]
 
     def run_until(self, now: int) -> None:
-        """Count what has moved since the last change of speed."""
+        """Counts what has moved since the last change of speed."""
         self.left_ns -= (now - self.since) * self.speed
         self.since = now
 
     def end_ns(self) -> int:
-        """When it will be over at its speed, rounded half to even."""
+        """Returns when it will be over at its speed, ns, rounded half to even."""
         return self.since + max(0, round(self.left_ns / self.speed))
 
 
 def find_connected(ports: Iterable[Port]) -> tuple[list[FlowPart], list[Port]]:
-    """All parts, and the ports that they cross, that can feel a change at one of `ports`."""
+    """Returns all parts, with the ports that they cross, that a change at one of `ports` can affect."""
     parts: dict[FlowPart, None] = {}
     reached = dict.fromkeys(ports)
     waiting = list(reached)
@@ -265,7 +272,7 @@ def find_connected(ports: Iterable[Port]) -> tuple[list[FlowPart], list[Port]]:
 
 
 def fair_speeds(parts: list[FlowPart], ports: list[Port]) -> dict[FlowPart, float]:
-    """The part of its full speed that each part gets: max-min fair in bytes per ns.
+    """Returns the part of its full speed that each part gets: max-min fair in bytes per ns.
 
     Rates rise together, up to a part's own full rate; where a port is full, the parts that
     cross it keep what they have, and the others go on rising. parts, ports: connected ones.
@@ -305,7 +312,7 @@ OUT, IN = 0, 1
 
 
 class _Running:
-    """A transmission under way. token: the caller's name for it."""
+    """A transmission in flight. token: the caller's name for it."""
 
     __slots__ = ("receivers", "senders", "stream", "token", "walk")
 
@@ -323,7 +330,7 @@ class _Step:
     """One chunk in one phase: its fixed time, then (part is set) its bytes.
 
     since: ns from the start of the transmission to its own, had it the ports to itself and no scale.
-    work_ns: of its bytes at full speed. due: where it stands among those that are due.
+    work_ns: time of its bytes at full speed. due: its sort key among the steps that are due.
     """
 
     __slots__ = ("chunk", "due", "part", "phase", "running", "since", "step_id", "work_ns")
@@ -346,7 +353,7 @@ class _Step:
 class PortNetwork:
     """All ports of a run and what is on them. Time is ns and never goes back.
 
-    capacities[p][d]: bytes per ns, each way, of place p's port on dimension d; a place is
+    capacities[c][d]: bytes per ns, each way, of the port of c on dimension d; c is
     whatever the caller simulates, a rank class or a rank. At every instant: `finished` for the
     ends, any number of `start`, and when nothing more happens then, `settle`.
     """
@@ -369,10 +376,10 @@ class PortNetwork:
         receivers: Sequence[int],
         stream: int,
     ) -> None:
-        """Begin a transmission: `finished` gives its token when it is over.
+        """Begins a transmission: `finished` gives its token when it is over.
 
-        senders, receivers: the places whose ports it leaves and enters by. stream: orders it
-        at a port, where no two of a stream are at a time.
+        senders, receivers: those whose ports it leaves and enters by. stream: orders it
+        at a port, where no two transmissions of a stream are at a time.
         """
         walk = ChunkWalk(transmission)
         running = _Running(token, walk, senders, receivers, stream)
@@ -380,17 +387,17 @@ class PortNetwork:
             self._begin(now, running, chunk, phase, 0)
 
     def uses(self) -> None:
-        """Of ports nothing is kept: each is as busy as the fluid model makes it."""
+        """Returns None: for ports nothing is stored, each is as busy as the fluid model makes it."""
 
     def heat(self) -> None:
-        """As `uses`."""
+        """Returns None, as `uses`."""
 
     def next_ns(self) -> int | None:
-        """When something ends next, if nothing starts before; None when nothing is under way."""
+        """Returns when something ends next, if nothing starts before; None when nothing is in flight."""
         return self._due[0][0] if self._due else None
 
     def finished(self, now: int) -> list[object]:
-        """The tokens of the transmissions that are over at `now`, in the order of their starts."""
+        """Returns the tokens of the transmissions that are over at `now`, in the order of their starts."""
         over = []
         due = self._due
         while due and due[0][0] <= now:
@@ -411,7 +418,7 @@ class PortNetwork:
         return over
 
     def settle(self, now: int) -> None:
-        """Share the ports anew among what crosses them, after all starts and ends of `now`."""
+        """Shares the ports anew among the flows that cross them, after all starts and ends of `now`."""
         if not self._touched:
             return
         parts, ports = find_connected(self._touched)
@@ -432,7 +439,7 @@ class PortNetwork:
         self._schedule(now + fixed_ns, step)
 
     def _schedule(self, when: int, step: _Step) -> None:
-        # Where a scale lets two times fall together, what came first without it still does.
+        # Where a scale makes two times equal, what came first without it still comes first.
         scaled = bool(step.running.walk.transmission.scales)
         bytes_come = step.part is None and step.work_ns > 0
         over = step.since + (step.flow.fixed_ns if bytes_come else step.flow.whole_ns)
@@ -440,7 +447,7 @@ class PortNetwork:
         self._due.add((*step.due, step))
 
     def _move(self, now: int, step: _Step) -> None:
-        """The fixed part is over: the bytes take their ports."""
+        """Moves the bytes of a step onto their ports, when its fixed part is over."""
         running, flow = step.running, step.flow
         ports = []
         for dimension, share in flow.shares:
@@ -461,7 +468,9 @@ class PortNetwork:
 
 
 def alone_ns(transmission: Transmission, capacities: Sequence[float]) -> int:
-    """How long a transmission takes on an idle network. capacities: of its slowest member's ports."""
+    """Returns how long a transmission takes on an idle network. capacities: those of its slowest member's
+    ports.
+    """
     if transmission.chunks == 1:
         return transmission.clock(sum(flow.whole_ns for flow in transmission.flows))
     network = PortNetwork([capacities])
@@ -500,14 +509,14 @@ class SharedNetwork(Analytical):
         return PortNetwork([self.capacities(rank_class.ports) for rank_class in folding.classes])
 
     def check_size(self, program: Program, folding: Folding) -> None:
-        """Ports are shared by rank classes: as many ops as on an idle network."""
+        """Accepts any run: ports are shared by rank classes, with as many ops as on an idle network."""
 
     def capacities(self, ports: PortFactors) -> list[float]:
-        """Bytes per ns of each dimension's port of a rank, each way."""
+        """Returns the bytes per ns of each dimension's port of a rank, each way."""
         cluster = self.slowed(ports)
         return [port_capacity(cluster, dimension) for dimension in range(len(cluster.dims))]
 
 
 def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> Network:
-    """The network of a run: see `NetworkModel`."""
+    """Returns the network of a run: see `NetworkModel`."""
     return SharedNetwork(cluster)

@@ -14,21 +14,21 @@ from simcore.messages.network import LinkByLink, LinkUse
 from simcore.records import NamedTuple
 from simcore.units import plural
 
-# Some 200,000 messages of one hop are simulated in a second: more than this would take minutes.
+# Some 200,000 messages of one hop are simulated in a second: more than these would take minutes.
 MOST_MESSAGES = 20_000_000
 _PER_SECOND = 200_000
 _DEFAULTS = {"ring": "ring", "fully-connected": "direct", "switch": "halving-doubling"}
 
 
 class Alone(NamedTuple):
-    """When each member is done, ns, and what the links carried."""
+    """When each member has finished, ns, and what the links carried."""
 
     ends: tuple[int, ...]
     links: list[LinkUse]
 
 
 def make_rules(cluster: Cluster) -> Rules:
-    """What a cluster says of collectives, as the machines take it."""
+    """Returns the rules of collectives of a cluster, as the machines take them."""
     algorithms = {}
     for kind in ("ALLREDUCE", "ALLGATHER", "REDUCESCATTER", "ALLTOALL"):
         names = []
@@ -51,7 +51,7 @@ def make_rules(cluster: Cluster) -> Rules:
 
 
 def run_collective(cluster: Cluster, ranks: Sequence[int], collective: str, size: int) -> Alone:
-    """A collective of `size` bytes of the whole buffer among `ranks`, which begin together.
+    """Runs a collective of `size` bytes of the whole buffer among `ranks`, which begin together.
 
     Raises `UsageError` for one of too many messages, or that never ends.
     """
@@ -60,7 +60,7 @@ def run_collective(cluster: Cluster, ranks: Sequence[int], collective: str, size
     world = cluster.npus
     rules = make_rules(cluster)
     whole = len(ranks) == world
-    # On some of the ranks each dimension has those of its places that are in the group.
+    # On some of the ranks each dimension has those of its positions that are in the group.
     group = Communicator(0, None) if whole else Communicator(1, tuple(ranks), True)
     share = -(-size // len(ranks)) if collective == "ALLGATHER" else size
     check_messages(estimate_messages(cluster, len(ranks), collective, rules), "the collective")
@@ -87,7 +87,7 @@ def run_collective(cluster: Cluster, ranks: Sequence[int], collective: str, size
 
 
 def estimate_messages(cluster: Cluster, members: int, collective: str, rules: Rules) -> int:
-    """About how many messages over links a collective is, before it is run."""
+    """Returns about how many messages over links a collective sends, before it is run."""
     chunks = max(rules.splits or 1, 1)
     total = 0
     left = members
@@ -103,7 +103,7 @@ def estimate_messages(cluster: Cluster, members: int, collective: str, rules: Ru
 
 
 def check_messages(count: int, what: str) -> None:
-    """Raises `UsageError` for more messages than are simulated, with how long they would take."""
+    """Raises `UsageError` for more messages than are simulated, with the time that they would take."""
     if count <= MOST_MESSAGES:
         return
     seconds = round(count / _PER_SECOND)

@@ -1,8 +1,8 @@
-"""The clock of a run of messages: one queue of callbacks, a list for each time, in the order they were put.
+"""The clock of a run of messages: one queue of callbacks, a list for each time, in the order of the calls.
 
-ASTRA-sim's order inside a tick decides what starts first where things end together, so it is kept: a
-callback put at the present time goes to the end of the present list; a rank's own events of one time are a
-list of its own, which runs as a whole where the first of them was put (CHAKRA R8.1, R8.2).
+ASTRA-sim's order inside a tick decides what starts first where things end together, so it is reproduced: a
+callback scheduled for the present time goes to the end of the present list; a rank's own events of one time
+are a list of its own, which runs as a whole where the first of them was scheduled (CHAKRA R8.1, R8.2).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 
 
 class Fault(Exception):
-    """An exception there: one rank's event is cut off, or the program, by where it is raised.
+    """An exception in ASTRA-sim: by where it is raised, it ends one rank's event or the program.
 
     rank: whose event it is. node: the execution trace's node, None where no node is concerned.
-    rule: what does not fit. there: what ASTRA-sim does then.
+    rule: what is wrong. there: what ASTRA-sim does then.
     """
 
     def __init__(self, rank: int, node: int | None, rule: str, there: str = "throws") -> None:
@@ -28,14 +28,16 @@ class Fault(Exception):
 
 
 class ForbiddenExit(Fault):
-    """An assertion or an exit there: it stops the program wherever it is raised."""
+    """An assertion or an exit in ASTRA-sim: it stops the program wherever it is raised."""
 
 
 _Call = Callable[[Any], object]
 
 
 class Clock:
-    """now: ns. swallowed: the exceptions that cut off a rank's own event and went on."""
+    """The queue of callbacks. now: ns. swallowed: exceptions that ended a rank's own event but not
+    the run.
+    """
 
     __slots__ = ("_lists", "_own", "_times", "now", "started", "swallowed")
 
@@ -45,11 +47,11 @@ class Clock:
         self.swallowed: list[Fault] = []
         self._times: list[int] = []
         self._lists: dict[int, list[tuple[_Call, Any]]] = {}
-        # Of each rank its own events by time.
+        # For each rank its own events by time.
         self._own: list[dict[int, list[tuple[_Call, Any]]]] = [{} for _ in range(ranks)]
 
     def schedule(self, delay: int, call: _Call, argument: Any) -> None:
-        """A callback `delay` ns from now."""
+        """Schedules a callback `delay` ns from now."""
         time = self.now + delay
         there = self._lists.get(time)
         if there is None:
@@ -59,7 +61,7 @@ class Clock:
             there.append((call, argument))
 
     def schedule_own(self, rank: int, delay: int, call: _Call, argument: Any) -> None:
-        """An own event of a rank `delay` ns from now."""
+        """Schedules an own event of a rank `delay` ns from now."""
         time = self.now + delay
         if time == 0:
             raise ForbiddenExit(rank, None, "an event of 0 ns at the start of the run", "aborts")
@@ -69,7 +71,7 @@ class Clock:
             there.append((call, argument))
             return
         own[time] = [(call, argument)]
-        # As `put`: nearly every message comes through here.
+        # As `schedule`: nearly every message comes through here.
         at = self._lists.get(time)
         if at is None:
             self._lists[time] = [(self._run_own, rank)]
@@ -79,7 +81,7 @@ class Clock:
 
     def _run_own(self, rank: int) -> None:
         own = self._own[rank]
-        # It grows while it runs: what is put at this time goes into it.
+        # It grows while it runs: what is scheduled for this time goes into it.
         for call, argument in own[self.now]:
             try:
                 call(argument)
@@ -91,11 +93,11 @@ class Clock:
 
     @property
     def ranks(self) -> int:
-        """How many ranks have events of their own."""
+        """The number of ranks that have events of their own."""
         return len(self._own)
 
     def next_ns(self) -> int | None:
-        """The time of the next callback, None without any."""
+        """Returns the time of the next callback, None without any."""
         return self._times[0] if self._times else None
 
     def run(self) -> None:
@@ -103,7 +105,7 @@ class Clock:
         self.run_until(None)
 
     def run_until(self, last: int | None) -> None:
-        """Runs what comes until a time, that included; None for all. Raises `Fault`."""
+        """Runs all callbacks up to a time, inclusive; None for all. Raises `Fault`."""
         times, lists = self._times, self._lists
         while times and (last is None or times[0] <= last):
             self.now = now = heappop(times)

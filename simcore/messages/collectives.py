@@ -2,8 +2,7 @@
 R4.9).
 
 Each rank starts its part by itself; a collective of several ranks is matched by the number of its chunk,
-which
-every rank counts for itself. A phase runs on one dimension, or on all as one flat group.
+which every rank counts by itself. A phase runs on one dimension, or on all as one flat group.
 """
 
 from __future__ import annotations
@@ -36,44 +35,58 @@ _TAGS = 500_000_000
 
 
 class Rules(NamedTuple):
-    """What the system file says of collectives. algorithms: kind -> one name a dimension, in wltui's
-    words.
-    """
+    """What the system file says of collectives."""
 
     sizes: tuple[int, ...]
+    """NPUs along each dimension."""
     algorithms: dict[str, tuple[str, ...]]
+    """Kind of collective -> one name a dimension, those of wltui."""
     endpoint_delay_ns: int
+    """What a rank pays before a send and after a receive."""
     memory_bandwidth: float | None
+    """Bytes per ns, for reductions; None without reductions' time."""
     splits: int | None
+    """The number of chunks of a collective, None where the file has none."""
     active_chunks: int
+    """How many chunks a dimension runs at a time."""
     queues: int
+    """The number of queues of a dimension."""
     baseline: bool
+    """Whether an all-reduce is a whole all-reduce on each dimension."""
 
 
 class Communicator(NamedTuple):
-    """Ranks of a collective. number: of its stream numbers, 0 for the default group. ranks: in the order of
-    the list; None for the whole world. grid: on each dimension those run of it that share all other places,
-    where the group is such a grid; without it a group is one ring.
-    """
+    """Ranks of a collective."""
 
     group_id: int
+    """Decides its stream numbers, 0 for the default group."""
     ranks: tuple[int, ...] | None
+    """In the order of the list; None for the whole world."""
     is_grid: bool = False
+    """Whether each dimension runs over those ranks that share all other positions, where the group is such a
+    grid; without it a group is one ring.
+    """
 
 
 class ChunkPhase(NamedTuple):
-    """One phase of a chunk on one rank. queue: (dimension, queue). step: 1 clockwise, -1 anticlockwise.
-    last_root: which of the two trees it is.
-    """
+    """One phase of a chunk on one rank."""
 
     kind: str
+    """The kind of collective."""
     algorithm: str
+    """The name of the algorithm, as wltui has it."""
     ring: Members
+    """The members of the phase."""
     size: int
+    """Bytes that the rank puts in."""
     queue: tuple[int, int]
+    """(dimension, queue)."""
     step: int
+    """1 clockwise, -1 anticlockwise."""
     delay_ns: int
+    """The endpoint delay."""
     last_root: bool = False
+    """Which of the two trees it is: True for the one whose root is the last member."""
 
 
 class Chunk:
@@ -92,7 +105,7 @@ class Chunk:
         self.machine: Any = None
 
     def advance(self) -> None:
-        """Leaves the phase that it was in and goes to the queue of the next one."""
+        """Leaves the present phase and goes to the queue of the next one."""
         owner = self.collective.owner
         left = self.where
         if self._next == len(self.phases):
@@ -109,7 +122,7 @@ class Chunk:
         owner.serve(self.where)
 
     def begin(self) -> None:
-        """The phase begins: the queue serves it."""
+        """Begins the phase: the queue serves it."""
         phase = self.phases[self._next - 1]
         owner = self.collective.owner
         self._delay = phase.delay_ns
@@ -118,7 +131,7 @@ class Chunk:
             self.machine.begin()
 
     def process(self, delay_reduce: int, machine: Machine | Tree) -> None:
-        """A token through the endpoint delay, and the reduction of so many bytes, -1 for none."""
+        """Sends a token through the endpoint delay, then the reduction of so many bytes, -1 for none."""
         owner = self.collective.owner
         if delay_reduce < 0:
             owner.clock.schedule_own(self.rank, self._delay, _token, machine)
@@ -136,11 +149,11 @@ class Chunk:
         return self.collective.owner.clock
 
     def delays(self, size: int) -> tuple[int, int]:
-        """(endpoint delay of the phase, reduction of so many bytes), ns."""
+        """Returns (endpoint delay of the phase, reduction of so many bytes), ns."""
         return self._delay, self.collective.owner.reduction_ns(size)
 
     def ended(self) -> None:
-        """The phase is over on this rank."""
+        """Ends the phase on this rank."""
         self.advance()
 
 
@@ -165,7 +178,9 @@ class Collective:
 
 
 def split_into_chunks(size: int, kind: str, rules: Rules, rank: int) -> tuple[int, int]:
-    """(bytes of a chunk, number of chunks) of a collective (R4.3): the last one is of full size too."""
+    """Returns (bytes of a chunk, number of chunks) of a collective (R4.3): the last one has full
+    size, too.
+    """
     if rules.splits is None:
         raise ForbiddenExit(
             rank, None, "the system file has no preferred-dataset-splits (R4.11)", "divides by zero"
@@ -189,7 +204,7 @@ class _Queue:
 
 
 class RankCollectives:
-    """The queues and counters of one rank, through its life."""
+    """The queues and counters of one rank, for the whole run."""
 
     def __init__(self, rank: int, clock: Clock, network: Matching, rules: Rules) -> None:
         self.rank = rank
@@ -198,7 +213,7 @@ class RankCollectives:
         self.rules = rules
         self._limit = -(-rules.active_chunks // rules.queues)
         self._queues: dict[tuple[int, int], _Queue] = {}
-        # Of each dimension the turns of the three ways of taking a queue.
+        # By dimension and way of taking a queue, the turn.
         self._turns: dict[tuple[int, str], int] = {}
         self._trees: dict[tuple[str, int], int] = {}
         self._streams: dict[int, int] = {}
@@ -210,7 +225,7 @@ class RankCollectives:
     ) -> str | None:
         """Starts this rank's part; `over` is called when it has ended here.
 
-        Gives why it never will, None when it may.
+        Returns why it never will, None when it may.
         """
         rules = self.rules
         if group.ranks is None:
@@ -285,7 +300,7 @@ class RankCollectives:
         return phases
 
     def _take(self, dimension: int, way: str) -> tuple[int, int]:
-        """(queue, direction) of the next phase on a dimension."""
+        """Returns (queue, direction) of the next phase on a dimension."""
         queues = self.rules.queues
         half = queues // 2
         first, last = {"turn": (0, queues), "out": (0, max(half, 1)), "back": (half, queues)}[way]
@@ -297,7 +312,7 @@ class RankCollectives:
         return queue, 1 if way == "out" else -1
 
     def machine(self, chunk: Chunk, phase: ChunkPhase) -> Machine | Tree | None:
-        """The machine of a phase; None for one that never ends."""
+        """Returns the machine of a phase; None for one that never ends."""
         name = phase.algorithm.removeprefix("one-")
         ring = phase.ring
         if name == "ring":
@@ -315,26 +330,26 @@ class RankCollectives:
         return Tree(chunk, self.network, ring, phase.size, phase.last_root)
 
     def reduction_ns(self, size: int) -> int:
-        """Two operands read, one result written."""
+        """Returns the ns of a reduction: two operands read, one result written."""
         bandwidth = self.rules.memory_bandwidth
         return 3 * int(size / (bandwidth * 1e9) * 1e9) if bandwidth else 0
 
     # -- queues ------------------------------------------------------------------------
 
     def queue(self, where: tuple[int, int]) -> _Queue:
-        """A queue of a dimension."""
+        """Returns a queue of a dimension."""
         queue = self._queues.get(where)
         if queue is None:
             queue = self._queues[where] = _Queue()
         return queue
 
     def leave(self, where: tuple[int, int]) -> None:
-        """A chunk's phase in a queue is over: the next one there begins."""
+        """Ends a chunk's phase in a queue: the next one there begins."""
         self._queues[where].running -= 1
         self.serve(where)
 
     def serve(self, where: tuple[int, int]) -> None:
-        """Begins waiting chunks of a queue as far as it may run more."""
+        """Begins waiting chunks of a queue up to its limit."""
         queue = self._queues[where]
         while queue.waiting and queue.running < self._limit:
             queue.running += 1
@@ -342,7 +357,7 @@ class RankCollectives:
 
 
 def _world_rings(rank: int, rules: Rules, kind: str) -> list[Members]:
-    """The rank's ring on each dimension, or one over all ranks for an algorithm `one-...`."""
+    """Returns the rank's ring on each dimension, or one over all ranks for an algorithm `one-...`."""
     names = rules.algorithms.get(kind, ())
     rings: list[Members] = []
     stride = 1
@@ -361,7 +376,7 @@ def _world_rings(rank: int, rules: Rules, kind: str) -> list[Members]:
 
 
 def _grid_rings(rank: int, ranks: tuple[int, ...], rules: Rules) -> list[Members] | None:
-    """A rank's ring on each dimension of a group that is a product of one set of places a dimension.
+    """Returns a rank's ring on each dimension, for a group that is a product of one set of positions each.
 
     None for any other group.
     """

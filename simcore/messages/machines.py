@@ -2,8 +2,8 @@
 
 A token comes out of the endpoint delay, sends the next message, if one is left, and posts the next receive;
 a message that is received becomes a token again, through the endpoint delay and, if it reduces, the
-reduction.
-The phase is over on a rank when all its messages are sent and the tokens that it began with are back.
+reduction. The phase is over on a rank when all its messages are sent and the tokens that it began with are
+back.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class MachineChunk(Protocol):
         ...
 
     def delays(self, size: int) -> tuple[int, int]:
-        """(endpoint delay of the phase, reduction of so many bytes), ns."""
+        """Returns (endpoint delay of the phase, reduction of so many bytes), ns."""
         ...
 
     def process(self, delay_reduce: int, machine: Machine | Tree) -> None:
@@ -40,23 +40,23 @@ class MachineChunk(Protocol):
         ...
 
     def ended(self) -> None:
-        """The phase is over on this rank."""
+        """Ends the phase on this rank."""
         ...
 
 
 class Members(NamedTuple):
-    """The members of one phase as one rank sees them: ranks in ring order, and its own place.
-
-    local: whether this is a group smaller than the world, of which direct counts reductions otherwise.
-    """
+    """The members of one phase as one rank sees them."""
 
     ranks: tuple[int, ...]
+    """In ring order."""
     position: int
+    """The rank's own position among them."""
     is_local: bool = False
+    """Whether the group is smaller than the world: direct then counts reductions otherwise."""
 
 
 class Machine:
-    """A phase of a chunk on one rank. w tokens; which receives reduce by cycles of w + y places."""
+    """A phase of a chunk on one rank, with `tokens`. Of tokens + y receives in turn, the last y reduce."""
 
     __slots__ = ("_first", "_later", "_odd", "chunk", "free", "kind", "left", "network", "tokens", "y")
 
@@ -74,12 +74,12 @@ class Machine:
         self._odd = False
 
     def begin(self) -> None:
-        """The phase begins on this rank."""
+        """Begins the phase on this rank."""
         for _ in range(self.tokens):
             self.insert(None)
 
     def insert(self, _: Any) -> None:
-        """A message was received, or the phase begins: a token through the delays."""
+        """Sends a token through the delays: a message was received, or the phase begins."""
         reduces = False
         if not self._first and not self._later:
             self._first, self._later = self.tokens, self.y
@@ -93,11 +93,11 @@ class Machine:
         self.chunk.process(size if reduces else -1, self)
 
     def queue_message(self) -> int:
-        """Puts the next message in line; gives its bytes."""
+        """Puts the next message in line; returns its bytes."""
         raise NotImplementedError
 
     def token(self) -> None:
-        """A token has come out of the delays."""
+        """Takes a token that has come out of the delays."""
         self.free += 1
         self.send()
         self.settle()
@@ -125,8 +125,8 @@ class Machine:
 class Ring(Machine):
     """Messages to the next rank, always.
 
-    Steps with thousands of ranks are mostly this. Where no link is shared each message takes as long as the
-    one before, so its keys and times are found once, and `token` and `insert` are the same steps as those of
+    Most of the work of steps with thousands of ranks is here. Where no link is shared each message takes as
+    long as the one before, so its keys and times are computed once, and `token` and `insert` are the steps of
     `Machine` without the calls between (three times faster).
     """
 
@@ -167,7 +167,7 @@ class Ring(Machine):
             self._schedule, self._rank = chunk.clock.schedule_own, chunk.rank
 
     def insert(self, _: Any) -> None:
-        """As `Machine.insert`: one token, which begins each cycle without a reduction."""
+        """Does what `Machine.insert` does, for one token, which begins each cycle without a reduction."""
         if not self._plain:
             super().insert(_)
             return
@@ -183,7 +183,7 @@ class Ring(Machine):
         self._schedule(self._rank, self._reduction, self._out, None)
 
     def _out(self, _: Any) -> None:
-        """A token has come out of the delays: it sends the next message, or ends the phase."""
+        """Takes a token that has come out of the delays: sends the next message, or ends the phase."""
         if not self.left:
             self.chunk.ended()
             return
@@ -199,7 +199,7 @@ class Ring(Machine):
 
 
 class Direct(Machine):
-    """The i-th message to the i-th next rank, at most `window` of them under way."""
+    """Sends the i-th message to the i-th next rank, with at most `window` of them in flight."""
 
     __slots__ = ("_half", "_queued", "_receive_at", "_received", "_ring", "_send_at", "_step", "size")
 
@@ -237,7 +237,7 @@ class Direct(Machine):
         ranks, index, step = self._ring.ranks, self._ring.position, self._step
         self._queued.append((ranks[(index + step * self._send_at) % members],
                              ranks[(index - step * self._send_at) % members]))  # fmt: skip
-        # Round and round, without itself.
+        # Round and round, leaving out itself.
         self._send_at = self._send_at % (members - 1) + 1
         return self.size
 
@@ -267,7 +267,7 @@ class Direct(Machine):
 
 
 class HalvingDoubling(Machine):
-    """Messages to the partner whose number differs in one bit; sizes halve, or double."""
+    """Messages to the partner whose index differs in one bit; sizes halve, or double."""
 
     __slots__ = ("_back", "_distance", "_queued", "_ring", "size")
 
@@ -283,7 +283,7 @@ class HalvingDoubling(Machine):
 
     def queue_message(self) -> int:
         if not self.left:
-            # Its token only comes back.
+            # Its token alone comes back.
             return self.size
         ranks, index, distance = self._ring.ranks, self._ring.position, self._distance
         partner = index + distance if index // distance % 2 == 0 else index - distance
@@ -294,7 +294,7 @@ class HalvingDoubling(Machine):
         if not self.left or not self._queued:
             return
         partner, size = self._queued.popleft()
-        # What is in line behind this message: the next one.
+        # The next message in line behind this one.
         if self._back:
             self._distance //= 2
             self.size *= 2
@@ -310,8 +310,8 @@ class HalvingDoubling(Machine):
 
 
 class Tree:
-    """The double binary tree: an all-reduce up one of two in-order trees and down again, whatever was
-    asked.
+    """The double binary tree: an all-reduce up one of two in-order trees and down again, whatever the
+    collective is.
     """
 
     __slots__ = ("_children", "_parent", "_reduced", "_state", "chunk", "network", "size")
@@ -329,7 +329,7 @@ class Tree:
         self._reduced = 0
 
     def begin(self) -> None:
-        """The phase begins on this rank."""
+        """Begins the phase on this rank."""
         if not self._children:
             self._state = "up"
             self.chunk.process(-1, self)
@@ -354,7 +354,7 @@ class Tree:
         self.chunk.process(self.size, self)
 
     def token(self) -> None:
-        """A token has come out of the delays."""
+        """Takes a token that has come out of the delays."""
         if self._state == "end":
             self.chunk.ended()
         elif self._state == "up":
@@ -382,7 +382,8 @@ class Tree:
 
 
 def find_tree_neighbours(index: int, members: int, last_root: bool) -> tuple[int | None, list[int]]:
-    """(parent or None, children) of a member in the in-order tree of 2^k members with a root above it.
+    """Returns (parent or None, children) of a member in the in-order tree of 2^k members with a root above
+    it.
 
     The root is the last member, whose subtree holds the others in order, or the first one.
     """

@@ -1,8 +1,8 @@
 """Messages between ranks: how long one takes, and which receive it belongs to.
 
-Two networks, as ASTRA-sim's analytical backends have them. `Unshared`: every message has the whole bandwidth,
-and over several dimensions the lowest in which the two ranks differ charges it. `LinkByLink`: a message goes
-link by link, each a FIFO, stored and forwarded, dimension by dimension from the lowest.
+There are two networks, as in ASTRA-sim's analytical backends. `FullBandwidth`: every message has the whole
+bandwidth, and over several dimensions the lowest in which the two ranks differ charges it. `LinkByLink`: a
+message goes link by link, each a FIFO, stored and forwarded, dimension by dimension from the lowest.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from simcore.messages.clock import Clock, ForbiddenExit
 from simcore.records import NamedTuple
 
 _GIB = 1 << 30
-# The message with which a receiver says that it has come (rendezvous), bytes.
+# The message with which a receiver reports that it has come (rendezvous), bytes.
 RENDEZVOUS_BYTES = 8192
 # A message matches a receive by (tag, from, to, bytes).
 Key = tuple[int, int, int, int]
-# Over the whole run: more than a wide screen has columns, so that a stretch of it can be looked at.
+# Over the whole run: more than a wide screen has columns, so that a part of the run can be displayed.
 _STRETCHES = 4096
 # The tags of transfers and of rendezvous are apart from those of collectives.
 TAGS = 500_000_000
@@ -31,7 +31,7 @@ _Call = Callable[[Any], object]
 
 
 def astra_bandwidth(bandwidth: float) -> float:
-    """Bytes per ns as ASTRA-sim computes it of its GiB/s, in doubles; another bandwidth stays as it is.
+    """Returns bytes per ns as ASTRA-sim computes it of its GiB/s, in doubles; any other bandwidth unchanged.
 
     The two can differ in the last bit, and a floor by 1 ns.
     """
@@ -41,7 +41,7 @@ def astra_bandwidth(bandwidth: float) -> float:
 
 
 class Matching:
-    """Sends and receives of one network; a subclass says when a message arrives."""
+    """Sends and receives of one network; a subclass decides when a message arrives."""
 
     def __init__(self, clock: Clock, rendezvous: bool) -> None:
         self.clock = clock
@@ -59,7 +59,7 @@ class Matching:
             self._transmit(key, over, argument)
 
     def receive(self, key: Key, call: _Call, argument: Any) -> None:
-        """Posts a receive; `call` is called when its message is there."""
+        """Posts a receive; `call` is called when its message has arrived."""
         if self.rendezvous:
             tag, source, target, _ = key
             back = (tag + RENDEZVOUS_TAG, target, source, RENDEZVOUS_BYTES)
@@ -105,7 +105,7 @@ class Matching:
         raise NotImplementedError
 
     def constant_ns(self, source: int, target: int, size: int) -> int:
-        """What each such message takes, ns, whatever else is on its way; 0 where that cannot be said."""
+        """Returns the ns of each such message, whatever else is in flight; 0 where it is not constant."""
         return 0
 
     def exchange(self, ns: int, message: tuple[Key, None, None], received: Key, call: _Call) -> None:
@@ -128,7 +128,7 @@ class Matching:
 
 
 class FullBandwidth(Matching):
-    """Every message has the whole bandwidth: floor(hops * latency + bytes / bandwidth) ns."""
+    """A network where every message takes floor(hops * latency + bytes / bandwidth) ns."""
 
     def __init__(self, clock: Clock, dims: Sequence[Dimension], rendezvous: bool = False) -> None:
         super().__init__(clock, rendezvous)
@@ -136,7 +136,7 @@ class FullBandwidth(Matching):
         self._cache: dict[tuple[int, int, int], int] = {}
 
     def message_ns(self, source: int, target: int, size: int) -> int:
-        """What a message takes, ns."""
+        """Returns the ns that a message takes."""
         cached_ns = self._cache.get((source, target, size))
         if cached_ns is None:
             cached_ns = self._cache[source, target, size] = self._message_ns(source, target, size)
@@ -167,28 +167,33 @@ class FullBandwidth(Matching):
 
 
 class LinkUse(NamedTuple):
-    """What a link carried. dimension, source, target: from which rank to which; a switch is -1 less the
-    lowest rank that is on it. busy_ns: how long it was. queued_ns: how long messages waited for it.
-    """
+    """What a link carried."""
 
     dimension: int
+    """The dimension of the link."""
     source: int
+    """The rank that it comes from; for a switch -1 less the lowest rank that is on it."""
     target: int
+    """The rank that it goes to; a switch as in `source`."""
     messages: int
+    """The number of messages."""
     bytes: int
+    """Their bytes."""
     busy_ns: int
+    """How long it was busy."""
     queued_ns: int
+    """How long messages waited for it."""
 
 
 class LinkHeat(NamedTuple):
-    """How busy all links are over the run. busy_ns: of all links together, in stretches of `width_ns`."""
+    """How busy all links are over the run. busy_ns: of all links together, in bins of `width_ns`."""
 
     width_ns: int
     busy_ns: Sequence[int]
     links: int
 
     def shares(self, edges: Sequence[int]) -> list[float]:
-        """The mean share of the links that is busy between each two neighbouring times, ns."""
+        """Returns the mean share of the links that is busy between each two neighbouring times, ns."""
         sums = list(itertools.accumulate(self.busy_ns, initial=0))
 
         def until(time: int) -> float:
@@ -205,14 +210,14 @@ class LinkHeat(NamedTuple):
 
 
 class Busy:
-    """Gathers `LinkHeat`: stretches become twice as wide when the run is longer than they reach."""
+    """Gathers `LinkHeat`: bins become twice as wide when the run is longer than all of them."""
 
     def __init__(self) -> None:
         self.width = 1
         self.bins = [0] * _STRETCHES
 
     def add(self, begin: int, length: int) -> None:
-        """A link is busy for `length` ns from `begin` on."""
+        """Adds `length` ns from `begin` on in which a link is busy."""
         end = begin + length
         while end >= self.width * _STRETCHES:
             merged = [sum(pair) for pair in zip(self.bins[::2], self.bins[1::2], strict=True)]
@@ -245,12 +250,14 @@ class _Link:
 
 
 class LinkByLink(Matching):
-    """Every message goes link by link; a link is busy floor(bytes / bandwidth) ns with one, and those that
-    come meanwhile wait in the order of coming. It is at the other end floor(latency + bytes / bandwidth) ns
-    after it began.
+    """A network where every message goes link by link.
+
+    A link is busy floor(bytes / bandwidth) ns with a message, and those that come meanwhile wait in the order
+    of coming. The message is at the other end floor(latency + bytes / bandwidth) ns after it began.
 
     Links of a rank: on a ring one to each side, on a switch one to it and one from it, fully connected one to
-    each other rank of its place. A ring is gone round the shorter way, clockwise where both are equal.
+    each other rank of its dimension. On a ring a message takes the shorter way, clockwise where both are
+    equal.
     """
 
     def __init__(self, clock: Clock, dims: Sequence[Dimension], rendezvous: bool = False) -> None:
@@ -261,7 +268,7 @@ class LinkByLink(Matching):
         self._busy = Busy()
 
     def uses(self) -> list[LinkUse]:
-        """What each link that carried anything carried, by dimension and rank."""
+        """Returns the use of each link that carried anything, by dimension and rank."""
         return [
             LinkUse(
                 link.dimension,
@@ -276,7 +283,7 @@ class LinkByLink(Matching):
         ]
 
     def heat(self) -> LinkHeat:
-        """How busy the links that carried anything are over the run."""
+        """Returns how busy the links that carried anything are over the run."""
         return LinkHeat(self._busy.width, self._busy.bins, len(self._links))
 
     def _link(self, dimension: int, source: int, target: int) -> _Link:
@@ -308,12 +315,12 @@ class LinkByLink(Matching):
 
     @staticmethod
     def _endpoint_id(base: int, stride: int, npus: int, position: int) -> int:
-        """A rank's number; of a switch -1 less the lowest rank that is on it."""
+        """Returns a rank's id; for a switch -1 less the lowest rank that is on it."""
         return base + position * stride if position < npus else -1 - base
 
     @staticmethod
     def _walk(kind: str, npus: int, here: int, there: int) -> list[int]:
-        """The places of a dimension that a message goes through."""
+        """Returns the positions of a dimension that a message goes through."""
         if kind == "fully-connected":
             return [here, there]
         if kind == "switch":
@@ -366,8 +373,9 @@ class LinkByLink(Matching):
 
 
 def link_text(source: int, target: int) -> str:
-    """`rank 3 to rank 4`, `rank 3 to the switch`; a switch is a negative number. A rank has one switch a
-    dimension: with the dimension the words are of one link.
+    """Returns `rank 3 to rank 4`, `rank 3 to the switch`; a switch is a negative number.
+
+    A rank has one switch a dimension: with the dimension the text identifies one link.
     """
     names = ["the switch" if rank < 0 else f"rank {rank}" for rank in (source, target)]
     return " to ".join(names)

@@ -1,9 +1,9 @@
 """A workload's collectives and transfers as messages on links, while the engine runs it (`--network links`).
 
-The engine says when a collective or transfer begins, and is told when its last rank is done. Between the two
-every message waits for the links on its way. The chunks of a collective wait for each other as on an idle
-network; collectives of other streams meet it on links alone: in queues of one rank two of them could wait for
-each other for ever.
+The engine says when a collective or transfer begins, and learns when its last rank has finished. Between the
+two every message waits for the links on its route. The chunks of a collective wait for each other as on an
+idle network; collectives of other streams meet it on links alone: in queues of one rank two of them could
+wait for each other for ever.
 """
 
 from __future__ import annotations
@@ -19,25 +19,27 @@ from simcore.messages.collectives import Communicator, RankCollectives
 from simcore.messages.network import TRANSFER_TAG, LinkByLink, LinkHeat, LinkUse
 from simcore.records import NamedTuple
 
-# The first instant is refused to ASTRA-sim's messages of 0 ns: this clock runs one ahead.
+# ASTRA-sim refuses messages of 0 ns at the first instant: this clock runs one ns ahead.
 _AHEAD_NS = 1
 
 
 class Payload(NamedTuple):
-    """What a collective, or with None a transfer, moves: bytes of the whole buffer."""
+    """Bytes of the whole buffer that a collective moves, or with None a transfer."""
 
     collective: str | None
     size: int
 
     def scaled(self, factor: float) -> Payload:
-        """The same with so many times the bytes: of messages on links no duration is known beforehand."""
+        """Returns the payload with `factor` times the bytes: for messages on links no duration is
+        known before.
+        """
         return self if factor == 1.0 else Payload(self.collective, round(self.size * factor))
 
 
 class LinkTraffic:
-    """The links of a run and what is on them. Time is ns and never goes back.
+    """The links of a run with their traffic. Time is ns and never goes back.
 
-    ranks: of each place of the engine its rank. At every instant: `finished`, any number of `start`.
+    ranks: the rank of each rank class of the engine. At every instant: `finished`, any number of `start`.
     """
 
     def __init__(self, cluster: Cluster, ranks: Sequence[int]) -> None:
@@ -60,8 +62,9 @@ class LinkTraffic:
         receivers: Sequence[int],
         stream: int,
     ) -> None:
-        """Begins a collective of places, or a transfer from one to another. Raises `UsageError` for one that
-        never ends.
+        """Begins a collective of rank classes, or a transfer from one to another.
+
+        Raises `UsageError` for one that never ends.
         """
         self._clock.now = now + _AHEAD_NS
         if not payload.size:
@@ -106,14 +109,16 @@ class LinkTraffic:
             self._over.append(token)
 
     def next_ns(self) -> int | None:
-        """When something happens next; None when no message is under way."""
+        """Returns when something happens next; None when no message is in flight."""
         if self._over:
             return self._clock.now - _AHEAD_NS
         following = self._clock.next_ns()
         return None if following is None else following - _AHEAD_NS
 
     def finished(self, now: int) -> list[object]:
-        """The tokens of what is over at `now`, in the order in which it ended. Raises `UsageError`."""
+        """Returns the tokens of what is over at `now`, in the order in which it ended. Raises
+        `UsageError`.
+        """
         try:
             self._clock.run_until(now + _AHEAD_NS)
         except Fault as fault:
@@ -122,7 +127,7 @@ class LinkTraffic:
         return over
 
     def settle(self, now: int) -> None:
-        """Nothing is shared anew: a message has a link to itself.
+        """Checks for deadlocks; nothing is shared anew, as a message has a link to itself.
 
         Raises `UsageError` for collectives that wait for ever: no other one could let them go on.
         """
@@ -132,20 +137,20 @@ class LinkTraffic:
             raise UsageError(f"--network links: {why}")
 
     def heat(self) -> LinkHeat:
-        """How busy the links are over the run."""
+        """Returns how busy the links are over the run."""
         return self._links.heat()
 
     def uses(self) -> list[LinkUse]:
-        """What each link that carried anything carried."""
+        """Returns the use of each link that carried anything."""
         return self._links.uses()
 
 
 def _nothing(_: object) -> None:
-    """A transfer is over for both its ends at once."""
+    """Does nothing: a transfer is over for both its ends at once."""
 
 
 def alone_ns(cluster: Cluster, ranks: Sequence[int], payload: Payload) -> int:
-    """What a collective takes on idle links, until its last rank is done. Raises `UsageError`."""
+    """Returns the ns of a collective on idle links, until its last rank has finished. Raises `UsageError`."""
     traffic = LinkTraffic(cluster, ranks)
     members = range(len(ranks))
     traffic.start(0, payload, payload, members, members, 0)

@@ -6,7 +6,7 @@
     slow = run.with_(bandwidth={"tp": 0.5})
     wl.compare(run, slow).reasons
 
-What can be asked is in `__all__`, loaded when it is first used (`simcore/api/`, docs/python.md). Times are
+The public names are in `__all__`, loaded when first used (`simcore/api/`, docs/python.md). Times are
 int nanoseconds everywhere, sizes int bytes, bandwidths float bytes per nanosecond (= GB/s, 10^9).
 """
 

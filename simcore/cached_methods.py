@@ -1,7 +1,7 @@
-"""What is computed once for an object, and kept on it: beside `cached_property`, where the first who asks may
-stop it, or where others ask whether it is known.
+"""Values that are computed once for an object and stored on it, for what `cached_property` cannot do:
+computations that the first caller may stop, and callers that ask whether a value is there.
 
-Import from here: `once`, `is_known`, `known`, `forget`, `kept_on`.
+Import from here: `cached_method`, `is_cached`, `get_cached`, `forget`, `cached_on`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class CachedMethod(Generic[T]):
-    """The value of a method of one object; called it is computed, unless it is known."""
+    """A method of one object whose value is stored: a call computes it, unless it is stored already."""
 
     __slots__ = ("_make", "_name", "_values")
 
@@ -28,25 +28,27 @@ class CachedMethod(Generic[T]):
 
     @property
     def is_cached(self) -> bool:
-        """Whether it is there without being computed."""
+        """Whether the value is stored, so that a call computes nothing."""
         return self._name in self._values
 
     @property
     def cached_value(self) -> T | None:
-        """The value where it is known."""
+        """The stored value; None where there is none."""
         return self._values.get(self._name)
 
     def store(self, value: T) -> None:
-        """Another value from now on."""
+        """Stores another value, which calls return from now on."""
         self._values[self._name] = value
 
     def forget(self) -> None:
-        """Who asks next has it computed anew."""
+        """Drops the stored value: the next call computes it again."""
         self._values.pop(self._name, None)
 
 
 class cached_method(Generic[T]):
-    """Makes a method one whose value is computed once for each object; later arguments do not count."""
+    """Decorates a method so that its value is computed once for each object; later arguments have no
+    effect.
+    """
 
     def __init__(self, method: Callable[..., T]) -> None:
         self._method = method
@@ -61,22 +63,22 @@ class cached_method(Generic[T]):
 
 
 def is_cached(owner: object, *names: str) -> bool:
-    """Whether all `cached_property` of these names are there without being computed."""
+    """Returns whether all `cached_property` of these names have been computed."""
     return all(name in owner.__dict__ for name in names)
 
 
 def get_cached(owner: object, name: str, otherwise: T) -> T:
-    """The value of a `cached_property` where it is known."""
+    """Returns the value of a `cached_property`; `otherwise` where it has not been computed."""
     value: T = owner.__dict__.get(name, otherwise)
     return value
 
 
 def forget(owner: object, name: str) -> None:
-    """Who asks for a `cached_property` next has it computed anew."""
+    """Drops the value of a `cached_property`: the next access computes it again."""
     owner.__dict__.pop(name, None)
 
 
 def cached_on(owner: object, name: str, make: Callable[[], T]) -> T:
-    """A value of an object that knows nothing of it, made once."""
+    """Returns a value that is stored on an object under a name that its class does not know, made once."""
     values = owner.__dict__
     return CachedMethod(values, name, make)()

@@ -13,25 +13,26 @@ from typing import Literal
 from simcore.records import Struct
 
 Severity = Literal["error", "warning", "note"]
-# What a reader has to know first. The code of a note that something was taken for granted ends so.
+# The most important first.
 WEIGHTS = ("error", "warning", "assumption", "note")
+# Ends of the codes of notes that are assumptions.
 _ASSUMPTION_SUFFIXES = ("-missing", "-assumed", "-default", "-not-taken")
 
 # Bidirectional controls reorder what follows them on some terminals; they are category Cf
 # like harmless joiners, so they are named. Everything of category Cc, Cs, Zl, Zp goes too.
 _BIDIRECTIONAL = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _NAME_LIMIT = 200
-# On one letter: words have three at most, and a pile of them covers the lines above and below.
+# Combining marks on one letter: words have three at most, and more cover the lines above and below.
 _MOST_MARKS = 4
 
 
 def printable(text: str, limit: int = _NAME_LIMIT) -> str:
-    """Text from a file, made safe for a terminal: controls and bytes that are no text become `\\xNN`, long
-    text is cut.
+    """Returns text from a file made safe for a terminal: controls and bytes that are no text become `\\xNN`,
+    and long text is truncated.
 
     A file's text may hold escape sequences, newlines or bidirectional controls; none of
-    them may reach a terminal, nor marks piled up on one letter. `limit` is in characters; a
-    cut is shown as `...`.
+    them may reach a terminal, nor marks piled up on one letter. `limit` is in characters;
+    truncated text ends in `...`.
     """
     if len(text) > limit:
         text = text[: limit - 3] + "..."
@@ -42,18 +43,18 @@ def printable(text: str, limit: int = _NAME_LIMIT) -> str:
 
 
 def printable_within(text: str, limit: int = _NAME_LIMIT) -> str:
-    """Text from a file as `printable`, in at most `limit` characters with what was escaped in it."""
+    """Returns text from a file as `printable` does, in at most `limit` characters, escapes included."""
     safe = printable(text, limit)
     return safe if len(safe) <= limit else safe[: limit - 3] + "..."
 
 
 def is_unicode(encoding: str | None) -> bool:
-    """Whether text of this encoding can hold block glyphs."""
+    """Returns whether text of this encoding can hold block glyphs."""
     return (encoding or "").lower().replace("-", "").startswith("utf")
 
 
 def _escape_piled_marks(text: str) -> str:
-    """The text with the marks beyond `_MOST_MARKS` on a letter escaped."""
+    """Returns the text with the marks beyond `_MOST_MARKS` on a letter escaped."""
     characters: list[str] = []
     marks = 0
     for char in text:
@@ -69,7 +70,7 @@ def _is_safe(char: str) -> bool:
 def _escape(char: str) -> str:
     code_point = ord(char)
     if 0xDC80 <= code_point <= 0xDCFF:
-        # A byte that is not UTF-8, as Python keeps it in a text.
+        # A byte that is not UTF-8: Python decodes it to a surrogate from 0xDC80 on.
         code_point -= 0xDC00
     if code_point < 0x100:
         return f"\\x{code_point:02x}"
@@ -77,8 +78,8 @@ def _escape(char: str) -> str:
 
 
 def did_you_mean(text: str, names: Iterable[str]) -> str:
-    """What a mistyped word may have been meant for: `; did you mean 1f1b?`, "" where nothing is near."""
-    # Imported here: nothing is mistyped in most runs.
+    """Returns a suggestion for a mistyped word, `; did you mean 1f1b?`; "" where no name is similar."""
+    # Imported here: most runs have no mistyped word.
     from difflib import get_close_matches
 
     by_lower_name = {name.lower(): name for name in names if name != text}
@@ -87,26 +88,32 @@ def did_you_mean(text: str, names: Iterable[str]) -> str:
 
 
 class Diagnostic(Struct, frozen=True):
-    """One thing that was assumed, ignored, or does not fit.
-
-    `line` and `column` count from 1 and are None where a file has no such place.
-    `message` says what was found and what was done about it, in one line. `brief` is what of it matters, in
-    some 40 characters, for a panel that has one row for it; "" where the first words of `message` say it. Who
-    shows it says the weight: an assumption is named there and not called one. stake: by what share of it the
-    step would be longer or shorter with another value of what was assumed, as far as that was tried.
-    """
+    """One thing that was assumed, ignored, or does not fit."""
 
     severity: Severity
+    """How bad it is; `weight` tells assumptions from other notes."""
     code: str
+    """What kind of diagnostic it is, `zero-step`."""
     message: str
+    """What was found and what was done about it, in one line."""
     file: str = ""
+    """The path of the file; "" where it is of none."""
     line: int | None = None
+    """Its line, from 1; None where the file has no such place."""
     column: int | None = None
+    """Its column, from 1; None where the file has no such place."""
     brief: str = ""
+    """The part of the message that matters, in some 40 characters, for a panel that has one row for it; ""
+    where the first words of `message` say it. It names an assumption and does not call it one: the panel
+    shows the weight.
+    """
     effect: float = 0.0
+    """The share by which the step would be longer or shorter with another value of what was assumed; 0.0
+    where none was tried.
+    """
 
     def location_text(self) -> str:
-        """`file:line:column`, as compilers print it; parts that are not known are left out."""
+        """`file:line:column`, as compilers print it; unknown parts are left out."""
         parts = [printable(self.file) or "-"]
         if self.line is not None:
             parts.append(str(self.line))
@@ -116,7 +123,7 @@ class Diagnostic(Struct, frozen=True):
 
     @property
     def weight(self) -> str:
-        """One of `WEIGHTS`: the severity, and of a note whether something was taken for granted."""
+        """One of `WEIGHTS`: the severity, or `assumption` for a note with a code of an assumption."""
         if self.severity == "note" and self.code.endswith(_ASSUMPTION_SUFFIXES):
             return "assumption"
         return self.severity
@@ -126,7 +133,7 @@ class Diagnostic(Struct, frozen=True):
         return f"{self.location_text()}: {self.severity} {self.code} {self.message}"
 
     def values(self) -> dict[str, str | int | None]:
-        """The diagnostic as plain values: what every JSON prints of it."""
+        """Returns the diagnostic as plain values, as every JSON prints it."""
         return {
             "severity": self.severity,
             "code": self.code,
@@ -137,13 +144,15 @@ class Diagnostic(Struct, frozen=True):
         }
 
 
-# Of a step that would be another one by less than this share 0.0 or 0.1 % is said.
+# Assumptions that change the step by less than this share are printed as 0.0 or 0.1 %.
 _NEGLIGIBLE_SHARE = 0.001
 
 
 def sort_by_weight(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """What weighs most first: warnings, assumptions, notes; of assumptions those with which the step would
-    differ most, of warnings last those with which it would hardly, others in the order of their places.
+    """Returns the diagnostics, the most important first: warnings, assumptions, notes.
+
+    Of assumptions those come first that change the step most; warnings that hardly change it come last of the
+    warnings; others are in the order of their places.
     """
     unsorted = list(diagnostics)
     files: dict[str, int] = {}
@@ -167,7 +176,8 @@ def sort_by_weight(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
 class InputError(Exception):
     """The input cannot be used. `str()` is the message for the user, one line a diagnostic.
 
-    diagnostics: the errors. found: these and what else was found, in the order of their places.
+    diagnostics: the errors. all_diagnostics: these and all others that were found, in the order of their
+    places.
     """
 
     def __init__(self, *diagnostics: Diagnostic, all_diagnostics: tuple[Diagnostic, ...] = ()) -> None:
@@ -177,13 +187,13 @@ class InputError(Exception):
 
 
 class UsageError(Exception):
-    """Parameters that cannot be: the message says what was given and what would fit."""
+    """Parameters that cannot be used: the message says what was given and what would fit."""
 
 
 class Cancelled(Exception):
-    """The caller asked a running simulation to stop."""
+    """Raised in a running simulation that its caller asked to stop."""
 
 
 def never_cancelled() -> bool:
-    """Says that nobody has cancelled."""
+    """Returns False: nobody has cancelled."""
     return False

@@ -1,4 +1,4 @@
-"""Which rank is where: the degrees of parallelism, the groups, the pipeline neighbours.
+"""Positions of ranks: the degrees of parallelism, the groups, the pipeline neighbours.
 
 Import from here: `Layout`, `resolve_layout`.
 """
@@ -14,51 +14,56 @@ from simcore.units import group_digits
 from simcore.workload import Workload
 from simcore.workload.model import PHASES, DegreeParameters, GroupKind
 
-# Not for users: the data groups of ASTRA-sim 1.0's HYBRID_MODEL_DATA are on the first dimension.
+# No option for users: in ASTRA-sim 1.0's HYBRID_MODEL_DATA the data groups are on the first dimension.
 DATA_FASTEST = "dp-tp"
 GROUP_KINDS: tuple[GroupKind, ...] = ("tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard", "dp_replicate")
 _EXPERT_KINDS = {"ep", "dp_ep"}
-# Those whose members are as far apart as a group of another kind is large.
+# Kinds whose members are as far apart as the size of a group of another kind.
 BY_REMAINDER: tuple[GroupKind, ...] = ("dp", "dp_ep", "dp_replicate")
-# 2^40 ranks would still fold, but no cluster is near; a slip of the keyboard is nearer.
+# 2^40 ranks would still fold, but no cluster is near that size: more is a mistyped number.
 MOST_RANKS = 2**24
-# Ranks of an op table or a file of ASTRA-sim 1.0 when nothing tells them: its examples are for 8 or more.
+# Ranks of an op table or a file of ASTRA-sim 1.0 that states none: ASTRA-sim's examples are for 8 or more.
 _LEAST_NPUS = 8
-# Where the rows of the step's beginning and end stand.
+# The rows of the start and the end of the step are among this many first ones.
 _PROLOGUE = 16
 
 
 class Layout(Struct, frozen=True):
     """Degrees of parallelism and the order in which ranks are numbered.
 
-    dp: ranks that hold the same weights and add up their gradients: data-parallel replicas times cp, the
-    ranks that share the tokens of one sequence; neighbours on dp are one cp group.
-    shard: ranks of a dp_shard group, neighbours on dp that share out weights; 0 where all of dp do. A
-    dp_replicate group has those of equal shares.
-    whole_experts: every rank of a tp group holds experts of its own, none cut by tp, so that expert groups
-    are neighbours on tp and dp; else they are neighbours on dp, of ranks of one tp, where EP divides DP.
-    Rank order `tp-ep-dp-pp`: rank = tp + TP*(dp + DP*pp), dp = ep + EP*edp.
-    Rank order `tp-pp-dp`: rank = tp + TP*(pp + PP*dp). DATA_FASTEST, with one stage:
-    rank = dp + DP*tp.
+    Rank order `tp-ep-dp-pp`: rank = tp + TP*(dp + DP*pp), dp = ep + EP*edp. Rank order `tp-pp-dp`: rank = tp
+    + TP*(pp + PP*dp). DATA_FASTEST, with one stage: rank = dp + DP*tp.
     """
 
     tp: int
+    """The tensor-parallel degree."""
     ep: int
+    """The expert-parallel degree."""
     dp: int
+    """Ranks that hold the same weights and add up their gradients: data-parallel replicas times cp."""
     pp: int
+    """Pipeline stages."""
     rank_order: str = "tp-ep-dp-pp"
+    """One of `RANK_ORDERS`, or DATA_FASTEST."""
     cp: int = 1
+    """Ranks that share the tokens of one sequence; neighbours on dp are one cp group."""
     shard: int = 0
+    """Ranks of a dp_shard group, neighbours on dp that share out weights; 0 where all of dp do. The ranks of
+    a dp_replicate group hold equal shares.
+    """
     whole_experts: bool = False
+    """Whether every rank of a tp group holds experts of its own, none split by tp: expert groups are then
+    neighbours on tp and dp. Else they are neighbours on dp, of ranks of one tp, where EP divides DP.
+    """
 
     @property
     def ep_across_tp(self) -> bool:
-        """Whether an expert group is EP neighbours of all ranks of a stage, else of those of one tp."""
+        """Whether an expert group is EP neighbours of all ranks of a stage, not of those of one tp."""
         return self.tp > 1 and (self.whole_experts or self.dp % self.ep > 0)
 
     @property
     def replicas(self) -> int:
-        """Data-parallel replicas: how many sequences are worked on side by side."""
+        """Data-parallel replicas: how many sequences are computed at the same time."""
         return self.dp // self.cp
 
     @property
@@ -66,7 +71,7 @@ class Layout(Struct, frozen=True):
         return self.tp * self.dp * self.pp
 
     def position(self, rank: int) -> tuple[int, int, int]:
-        """(tp, dp, stage) of a rank."""
+        """Returns (tp, dp, stage) of a rank."""
         if self.rank_order == DATA_FASTEST:
             return rank // self.dp, rank % self.dp, 0
         rest, tp = divmod(rank, self.tp)
@@ -77,7 +82,7 @@ class Layout(Struct, frozen=True):
         return tp, dp, stage
 
     def rank(self, tp: int, dp: int, stage: int) -> int:
-        """The rank at (tp, dp, stage)."""
+        """Returns the rank at (tp, dp, stage)."""
         if self.rank_order == DATA_FASTEST:
             return dp + self.dp * tp
         if self.rank_order == "tp-pp-dp":
@@ -85,7 +90,7 @@ class Layout(Struct, frozen=True):
         return tp + self.tp * (dp + self.dp * stage)
 
     def group_size(self, kind: GroupKind) -> int:
-        """How many ranks one group of this kind has."""
+        """Returns how many ranks one group of this kind has."""
         if kind == "tp":
             return self.tp
         if kind == "ep":
@@ -107,18 +112,20 @@ class Layout(Struct, frozen=True):
         return self.world
 
     def groups(self, kind: GroupKind) -> Iterator[list[int]]:
-        """All groups of a kind, each as its ranks, ascending. Every rank is in exactly one."""
+        """Returns all groups of a kind, each as its ranks, ascending. Every rank is in exactly one."""
         for stage in range(1 if kind in ("all", "pp") else self.pp):
             for first in self._first_indices(kind):
                 yield sorted(self._members(kind, first, stage))
 
     def group_of(self, kind: GroupKind, rank: int) -> Iterable[int]:
-        """The ranks of one rank's group of a kind, ascending in their places, without listing the others."""
+        """Returns the ranks of one rank's group of a kind, in ascending positions, without listing other
+        groups.
+        """
         tp, dp, stage = self.position(rank)
         return self._members(kind, tp + self.tp * dp, stage)
 
     def _members(self, kind: GroupKind, stage_index: int, stage: int) -> Iterable[int]:
-        """The group of a place inside a stage, tp + TP*dp."""
+        """Returns the ranks of the group of an index inside a stage, tp + TP*dp."""
         if kind == "all":
             return range(self.world)
         if kind == "pp":
@@ -130,7 +137,7 @@ class Layout(Struct, frozen=True):
         ]
 
     def _group_indices(self, kind: GroupKind, stage_index: int) -> range:
-        """The group of a place inside its stage, as such places."""
+        """Returns the indices inside its stage of the group of such an index."""
         step, count = self.steps(kind)
         if kind in BY_REMAINDER:
             return range(stage_index % (step * count), self.tp * self.dp, step * count)
@@ -138,7 +145,7 @@ class Layout(Struct, frozen=True):
         return range(first, first + step * count, step)
 
     def _first_indices(self, kind: GroupKind) -> Iterable[int]:
-        """The first place of each group of a kind in a stage."""
+        """Returns the first index of each group of a kind in a stage."""
         if kind in ("all", "pp"):
             return range(self.tp * self.dp if kind == "pp" else 1)
         step, count = self.steps(kind)
@@ -146,8 +153,10 @@ class Layout(Struct, frozen=True):
         return (inside + first for inside in range(step) for first in range(0, end, every))
 
     def steps(self, kind: GroupKind) -> tuple[int, int]:
-        """(step, count): of a stage's places `step` apart, `count` in a row are a tp, cp, ep or dp_shard
-        group, and those with equal remainders by `step * count` a dp, dp_ep or dp_replicate group.
+        """Returns (step, count) of the indices of a group in its stage.
+
+        A tp, cp, ep or dp_shard group is `count` indices that are `step` apart; a dp, dp_ep or dp_replicate
+        group those with equal remainders by `step * count`.
         """
         if kind in ("tp", "dp"):
             return 1, self.tp
@@ -160,18 +169,18 @@ class Layout(Struct, frozen=True):
         return 1 if self.ep_across_tp else self.tp, self.ep
 
     def expert_group_index(self, rank: int) -> int:
-        """The place of a rank in its expert group."""
+        """Returns the index of a rank in its expert group."""
         tp, dp, _ = self.position(rank)
         step, count = self.steps("ep")
         return (tp + self.tp * dp) // step % count
 
     def neighbour(self, rank: int, stage: int) -> int:
-        """The rank of another stage at the same (tp, dp)."""
+        """Returns the rank of another stage at the same (tp, dp)."""
         tp, dp, _ = self.position(rank)
         return self.rank(tp, dp, stage)
 
 
-# What a file states per rank; another degree would change it, and nothing in the file says how.
+# By degree, what a file states per rank: another degree would change it, and the file does not say how.
 _NOT_RESCALED = {
     "tp": "compute times and message sizes are the file's,",
     "pp": "the layers of a stage are the file's,",
@@ -182,11 +191,11 @@ _NOT_RESCALED = {
 def resolve_layout(
     workload: Workload, degrees: DegreeParameters, cluster_npus: int | None
 ) -> tuple[Layout, list[Diagnostic]]:
-    """The layout of a run, from what was asked for, else the header, else what docs/semantics.md assumes.
+    """Returns the layout of a run, from the parameters, else the header, else what docs/semantics.md assumes.
 
-    cluster_npus: NPUs of a cluster that the user gave, None for the default one. Every
-    assumption is a diagnostic. Raises `UsageError` naming the numbers that do not fit, `InputError`
-    if all of them are the file's.
+    cluster_npus: NPUs of a cluster that the user gave, None for the default one. Every assumption is a
+    diagnostic. Raises `UsageError` naming the numbers that do not fit, `InputError` if all of them are the
+    file's.
     """
     diagnostics: list[Diagnostic] = []
     header = workload.header
@@ -208,7 +217,7 @@ def resolve_layout(
         return int(header_value)
 
     def unfit(message: str, key: str) -> Exception:
-        """Numbers that do not fit: the file's fault if all of them are the file's."""
+        """Returns the error for numbers that do not fit: an `InputError` if all of them are the file's."""
         if any(getattr(degrees, name) is not None for name in ("world", "tp", "ep", "pp")):
             return UsageError(message)
         column = header.column.get(key, 1)
@@ -265,7 +274,7 @@ def resolve_layout(
 
 
 def check_rank_order(order: str) -> None:
-    """Raises `UsageError` for a rank order that there is not."""
+    """Raises `UsageError` for an unknown rank order."""
     if order not in RANK_ORDERS:
         printable_order = printable(order, 60)
         raise UsageError(f"--rank-order {printable_order}: one of {', '.join(RANK_ORDERS)} is expected"
@@ -280,27 +289,27 @@ def header_diagnostic(
     key: str | None = None,
     brief: str = "",
 ) -> Diagnostic:
-    """A diagnostic at a file's header, at one of its keys if that stands there."""
+    """Returns a diagnostic at a file's header, at one of its keys if the header has it."""
     header = workload.header
     column = header.column.get(key) if key else None
     return Diagnostic(severity, code, message, workload.path, header.line, column, brief)
 
 
 def near_multiples(value: int, step: int) -> str:
-    """The multiples of `step` next to `number`: `12 or 16`."""
+    """Returns the multiples of `step` next to `value`: `12 or 16`."""
     below = value - value % step
     return f"{below} or {below + step}" if below else str(step)
 
 
 def least_world(model_ranks: int) -> int:
-    """Ranks of a file whose format tells no number of ranks: 8, filled up to whole replicas of the model."""
+    """Returns the ranks of a file whose format states none: 8, filled up to whole replicas of the model."""
     return -(-_LEAST_NPUS // model_ranks) * model_ranks
 
 
 def _op_table_degrees(
     workload: Workload, degrees: DegreeParameters, cluster_npus: int | None, diagnostics: list[Diagnostic]
 ) -> tuple[int, int, int, int]:
-    """(tp, ep, pp, world) of an op table, which tells no number of ranks.
+    """Returns (tp, ep, pp, world) of an op table, which states no number of ranks.
 
     All ranks are in one group of the kind whose communication the table lists.
     """
@@ -308,7 +317,7 @@ def _op_table_degrees(
     model_ranks = (degrees.tp or 1) * (degrees.pp or 1)
     world = degrees.world or cluster_npus or least_world(model_ranks)
     if degrees.world is None and cluster_npus:
-        # Whole replicas: what is left over of a cluster stays empty.
+        # Whole replicas: the remaining NPUs of a cluster are not used.
         world = model_ranks * max(world // model_ranks, 1)
     tp, pp = degrees.tp or 1, degrees.pp or 1
     if kinds == {"tp"} and degrees.tp is None and world % pp == 0:
@@ -327,8 +336,10 @@ def _op_table_degrees(
 
 
 def with_gathered_buffer(workload: Workload) -> Workload | None:
-    """A file whose `grad_gather` is a shard, with the gathered buffer in its place, as AICB writes it: half
-    of what `grad_param_comm` reduces. None of a file whose rows a run does not take as they are.
+    """Returns a file whose `grad_gather` is a shard, with the gathered buffer in its place.
+
+    AICB writes the gathered buffer, half of what `grad_param_comm` reduces. None for a file whose rows a run
+    changes.
     """
     names = workload.name[:_PROLOGUE]
     if workload.as_read is not None or not {"grad_gather", "grad_param_comm"} <= {*names}:
@@ -341,7 +352,7 @@ def with_gathered_buffer(workload: Workload) -> Workload | None:
 def _assumed_dp(
     workload: Workload, model_ranks: int, cluster_npus: int | None, diagnostics: list[Diagnostic]
 ) -> tuple[int, str, Severity]:
-    """(dp, why, severity) for a file without all_gpus."""
+    """Returns (dp, why, severity) for a file without all_gpus."""
     sizes = {
         name: workload.wg.bytes[row]
         for row, name in enumerate(workload.name[:_PROLOGUE])

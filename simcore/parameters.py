@@ -1,6 +1,5 @@
-"""Every parameter of a run: one table that the command line, the form and the JSON share.
-
-And what a user asks of measured runs beside their parameters.
+"""All parameters of a run: one table that the command line, the form and the JSON share; and the options for
+opening measured runs.
 """
 
 from __future__ import annotations
@@ -30,16 +29,14 @@ T = TypeVar("T", bound=Struct)
 P = TypeVar("P", bound="Parameters")
 G = TypeVar("G", bound="RunInput")
 Kind = Literal["count", "positive", "scale", "word", "words", "text", "switch"]
-# What is opened: a workload is simulated, a model too, a trace shown as it was measured or replayed,
-# execution traces run.
-# A file is a workload that has its rows, where a model's are made.
+# Kinds of inputs: workloads and models are simulated, traces displayed as measured or replayed, execution
+# traces run. A `file` is a workload that states its rows; those of a model are made.
 Input = Literal["workload", "model", "trace", "execution", "file"]
 _WORKLOAD_OR_TRACE: tuple[Input, ...] = ("workload", "trace")
 _TRACE: tuple[Input, ...] = ("trace",)
 _MODEL: tuple[Input, ...] = ("model",)
 _FILE: tuple[Input, ...] = ("file",)
 _MODEL_OR_FILE: tuple[Input, ...] = ("model", "file")
-# What a workload and execution traces have, and what all three.
 _WORKLOAD_OR_EXECUTION: tuple[Input, ...] = ("workload", "execution")
 _ALL: tuple[Input, ...] = ("workload", "trace", "execution")
 _EXECUTION: tuple[Input, ...] = ("execution",)
@@ -51,137 +48,199 @@ MOST_CHUNKS = 1024
 
 
 class Parameters(Struct, frozen=True):
-    """What a user may set; None means "as the file says" or "the default".
-
-    world, tp, ep, pp: degrees in place of the file's. virtual_stages: chunks of each stage
-    (interleaved). rescale: `on` makes rows for the degrees, of AICB's files. without_lines:
-    `LINE` or `FROM-TO`, of a file.
-    passes: how often layer-loop runs the file. layers: how often an op table's
-    one layer runs. steps: how many a pipeline runs. overlap_fwd_bwd: forwards beside backwards.
-    cluster: a preset or the path of a file. system: the path of an ASTRA-sim
-    system file. dim: `KIND:SIZE:GBPS:NS`, inner first. algorithm: `DIM=NAME`, `all-reduce:DIM=NAME`. splits,
-    active_chunks: chunks of a collective. endpoint_delay: ns. local_mem_bw: GB/s. nvlink, nic:
-    GiB/s, over those of gpu_type and nic_type. overlap: `KIND=RATIO,...`, of SimAI's estimate.
-    compute_scale, comm_scale: durations times X. time_scale: `WHAT=X`, of a phase, layer or stream.
-    no_fold: simulate every rank, not one of each class. gap_scale, slow_host (`R=X`), host_scale: a
-    trace's host time between operations and its operations that neither compute nor communicate, times X.
-    kind_scale, stage_scale: `KIND=X` of a trace's communication, `STAGE=X` of its compute. replay: run a
-    trace's operations again, none of them changed.
-    Of a model: cp: ranks that share a sequence; cp_comm_type: how they exchange keys and values.
-    microbatch_size, global_batch: sequences. seq: tokens.
-    sequence_parallel, flash, pp_scatter, reshard_after_forward: `on` or `off`. prefetch: units whose weights
-    are gathered ahead. shard_size: ranks that share out weights; the others hold copies. bucket_size:
-    parameters. expert_capacity: times the mean load. gpu: a name or the path of a file. memory_limit:
-    bytes with a unit. as_aicb: which of AICB's generators; aicb_args: its own arguments.
-    comm_groups, remote_memory: paths of execution traces' files of groups and of remote memory.
-    rendezvous_protocol, injection_scale, num_queues_per_dim: ASTRA-sim's flags of the same names.
-    """
+    """What a user may set; None means "as the file says" or "the default"."""
 
     world: int | None = None
+    """Ranks, in place of the file's."""
     tp: int | None = None
+    """The tensor-parallel degree, in place of the file's."""
     ep: int | None = None
+    """The expert-parallel degree, in place of the file's."""
     pp: int | None = None
+    """Pipeline stages, in place of the file's."""
     rank_order: str = "tp-ep-dp-pp"
+    """How ranks are numbered, fastest degree first."""
     rescale: str = "off"
+    """`on` makes rows for other degrees, of AICB's files."""
     without_lines: tuple[str, ...] = ()
+    """Lines of a file to leave out, each `LINE` or `FROM-TO`."""
     schedule: str | None = None
+    """The name or the file of a schedule."""
     microbatches: int | None = None
+    """Micro-batches of a step."""
     virtual_stages: int | None = None
+    """Chunks of each stage (interleaved)."""
     passes: int = 1
+    """How often layer-loop runs the file."""
     layers: int | None = None
+    """How often an op table's one layer runs."""
     steps: int = 1
+    """How many steps a pipeline runs."""
     stage_layout: str | None = None
+    """Which rows each stage runs, one of `STAGE_LAYOUTS`."""
     overlap_fwd_bwd: bool = False
+    """Whether forwards overlap with backwards."""
     overlap_grad_reduce: bool = False
+    """Whether gradients are reduced during the last backward."""
     overlap_param_gather: bool = False
+    """Whether parameters are gathered during the first forward."""
     dialect: str | None = None
+    """Whose rules a file follows, one of `DIALECTS`."""
     cluster: str | None = None
+    """A preset or the path of a file."""
     system: str | None = None
+    """The path of an ASTRA-sim system file."""
     dim: tuple[str, ...] = ()
+    """Dimensions `KIND:SIZE:GBPS:NS`, inner first."""
     algorithm: tuple[str, ...] = ()
+    """Algorithms `DIM=NAME` or `all-reduce:DIM=NAME`."""
     splits: int | None = None
+    """Chunks of a collective."""
     active_chunks: int | None = None
+    """Chunks that a dimension runs at a time."""
     endpoint_delay: int | None = None
+    """The delay of a rank before and after a message, ns."""
     local_mem_bw: float | None = None
+    """The memory bandwidth for reductions, GB/s."""
     collective_optimization: str | None = None
+    """One of `OPTIMIZATIONS`."""
     network: str = "analytical"
+    """The name of the network model."""
     nvlink: float | None = None
+    """The bandwidth of NVLink, GiB/s; None for that of gpu_type."""
     nic: float | None = None
+    """The bandwidth of one NIC, GiB/s; None for that of nic_type."""
     nics_per_server: int = 8
+    """NICs of a server."""
     gpus_per_server: int = 8
+    """GPUs of a server."""
     gpu_type: str = "H100"
+    """The GPU whose NVLink is taken."""
     nic_type: str = "cx7"
+    """The NIC whose bandwidth is taken."""
     overlap: tuple[str, ...] = ()
+    """Hidden shares `KIND=RATIO,...` of SimAI's estimate."""
     compute_scale: float = 1.0
+    """A factor on compute durations."""
     comm_scale: float = 1.0
+    """A factor on communication durations."""
     layer_scale: tuple[str, ...] = ()
+    """Factors `NAME:PHASE=X` on the compute of rows; `OP=X` on operations of a trace."""
     time_scale: tuple[str, ...] = ()
+    """Factors `WHAT=X` on the durations of a phase, layer or stream."""
     slow_rank: tuple[str, ...] = ()
+    """Factors `R=X` on the compute of ranks."""
     slow_link: tuple[str, ...] = ()
+    """Factors `DIM:R=X` on the bandwidth of ports."""
     jitter: float = 0.0
+    """The standard deviation of every duration, as a share of it."""
     seed: int = 0
+    """The seed of the jitter and of random loads of experts."""
     no_fold: bool = False
+    """Whether every rank is simulated, not one of each class."""
     replay: bool = False
+    """Whether a trace's operations are run again even if none of them is changed."""
     gap_scale: float = 1.0
+    """A factor on a trace's host time between operations."""
     slow_host: tuple[str, ...] = ()
+    """Factors `R=X` on that host time of ranks."""
     host_scale: float = 1.0
+    """A factor on a trace's operations that neither compute nor communicate."""
     kind_scale: tuple[str, ...] = ()
+    """Factors `KIND=X` on a trace's communication."""
     stage_scale: tuple[str, ...] = ()
+    """Factors `STAGE=X` on a trace's compute."""
     cp: int | None = None
+    """Ranks that share a sequence of a model."""
     cp_comm_type: str | None = None
+    """How those ranks exchange keys and values."""
     microbatch_size: int | None = None
+    """Sequences of a micro-batch."""
     global_batch: int | None = None
+    """Sequences of a step."""
     seq: int | None = None
+    """Tokens of a sequence."""
     sequence_parallel: str | None = None
+    """`on` divides activations between linears among tp ranks."""
     overlap_tp: bool = False
+    """Whether tp collectives overlap with their matrix products."""
     flash: str | None = None
+    """`on` or `off`: flash attention."""
     recompute: str | None = None
+    """What backward runs forward again."""
     recompute_rows: str | None = None
+    """Kinds of rows that backward runs forward again."""
     offload: float | None = None
+    """The bandwidth of the link on which activations go to the host's memory, GB/s."""
     zero: str | None = None
+    """What replicas share out, ZeRO 0 to 3."""
     prefetch: str | None = None
+    """Units whose weights are gathered ahead."""
     reshard_after_forward: str | None = None
+    """`on` frees a unit's weights after its forward."""
     shard_size: int | None = None
+    """Ranks that share out weights; the others hold copies."""
     bucket_size: int | None = None
+    """The least number of parameters that are sent at once."""
     expert_imbalance: str | None = None
+    """How unevenly tokens go to experts."""
     expert_capacity: float | None = None
+    """The most tokens of an expert, as a factor on the mean load."""
     expert_placement: str | None = None
+    """On which ranks the experts are."""
     grad_dtype: str | None = None
+    """The type of gradients."""
     precision: str | None = None
+    """The type in which linears compute."""
     engine_preset: str | None = None
+    """The trainer whose kernels and launches are priced."""
     compile: str | None = None
+    """`on` or `off`: torch.compile."""
     pp_scatter: str | None = None
+    """`on` has each tp rank send only its share to the next stage."""
     stage_layers: str | None = None
+    """Layers of each stage, `N,N*K,...`."""
     gpu: str | None = None
+    """A name or the path of a file."""
     memory_limit: str | None = None
+    """The memory of a GPU, bytes with a unit."""
     as_aicb: str | None = None
+    """Which of AICB's generators makes the rows."""
     aicb_args: str | None = None
+    """AICB's own arguments."""
     comm_groups: str | None = None
+    """The path of a file of execution traces' groups."""
     remote_memory: str | None = None
+    """The path of a file of execution traces' remote memory."""
     injection_scale: float = 1.0
+    """ASTRA-sim's flag of this name: a factor on endpoint delays."""
     rendezvous_protocol: str = "false"
+    """ASTRA-sim's flag of this name: whether a message waits for its receiver."""
     num_queues_per_dim: int = 1
+    """ASTRA-sim's flag of this name."""
 
     def part(self, of: type[T]) -> T:
-        """Those that a room asks for, as its own record of them: the fields of `of` are names of these."""
+        """Returns the parameters of a room as its own record: the fields of `of` are names of fields
+        of this.
+        """
         return of(**{name: getattr(self, name) for name in of.__struct_fields__})
 
     @property
     def explicit_names(self) -> frozenset[str]:
-        """The names of those that are not at their default."""
+        """The names of the parameters that are not at their default."""
         return frozenset(flag.field for flag in self.explicit_flags())
 
     def explicit_flags(self) -> list[Flag]:
-        """The flags of the parameters that are not at their default."""
+        """Returns the flags of the parameters that are not at their default."""
         return [flag for flag, field, default in _FLAG_DEFAULTS if getattr(self, field) != default]
 
     def explicit_values(self) -> dict[str, Any]:
-        """By field, the parameters that are not at their default, lists for tuples."""
+        """Returns {field: value} of the parameters that are not at their default, lists for tuples."""
         values = {flag.field: getattr(self, flag.field) for flag in self.explicit_flags()}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     def refuse_others(self, of: Input) -> None:
-        """Raises `UsageError` that names the parameters which have no meaning for what is open."""
+        """Raises `UsageError` naming the parameters that have no meaning for such an input."""
         others = [flag.option for flag in self.explicit_flags() if not applies_to(flag, of)]
         if not others:
             return
@@ -210,29 +269,33 @@ class Parameters(Struct, frozen=True):
         )
 
     def with_value(self: P, field: str, value: Any) -> P:
-        """These with one field changed."""
+        """Returns the parameters with one field changed."""
         return replace(self, **{field: value})
 
     def as_dict(self, of: Input = "workload") -> dict[str, Any]:
-        """The parameters that such an input has by field name, lists for tuples: what JSON prints.
+        """Returns {field: value} of the parameters that such an input has, lists for tuples, as JSON prints
+        them.
 
-        Of a trace those of workloads are there too, at their defaults: one form for every run.
+        For a trace those of workloads are included, at their defaults: JSON has one form for every run.
         """
         there = [flag.field for flag in FLAGS if "workload" in flag.of or applies_to(flag, of)]
         if of == "workload":
-            # Of files that AICB wrote alone: said where they are given.
+            # Parameters of files that AICB wrote are printed only where they are given.
             explicit = self.explicit_names
             there = [name for name in there if "file" not in flag_of(name).of or name in explicit]
         values = {name: getattr(self, name) for name in there}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     def command_words(self, path: str, label: str | None) -> list[str]:
-        """The words behind `wltui` that open a run. label: its own in a directory, None of the only one."""
+        """Returns the words behind `wltui` that open a run.
+
+        label: the run's label in its directory; None where it is the only run.
+        """
         run = [] if label is None else ["--run", label]
         return [path, *run, *self.as_flags()]
 
     def as_flags(self) -> list[str]:
-        """The command-line words that give these parameters; defaults are left out."""
+        """Returns the command-line words that set these parameters; defaults are left out."""
         flags: list[str] = []
         for flag in self.explicit_flags():
             value = getattr(self, flag.field)
@@ -240,7 +303,7 @@ class Parameters(Struct, frozen=True):
                 flags.append(flag.option)
             elif flag.kind == "words":
                 for word in value:
-                    # A name may begin with what argparse takes for a flag.
+                    # argparse takes a word that begins with `-` for a flag.
                     flags += [f"{flag.option}={word}"] if word.startswith("-") else [flag.option, word]
             else:
                 flags += [flag.option, repr(value) if isinstance(value, float) else str(value)]
@@ -248,24 +311,30 @@ class Parameters(Struct, frozen=True):
 
 
 class Flag(Struct, frozen=True):
-    """One parameter as users meet it: its flag, group, unit, and one line of help.
-
-    choices: what one of kind `word` may be, but for those of a registry (`simcore.parameter_values.choices`
-    has all).
-    in_file: where nobody gives it, the file states it. of: which inputs it changes. named: whether its
-    words begin with names of the file, which may have blanks.
-    """
+    """One parameter as users meet it on the command line, in the form and in help."""
 
     field: str
+    """Its field of `Parameters`."""
     group: str
+    """The group of help that it belongs to."""
     kind: Kind
+    """How its value is written."""
     unit: str
+    """The unit of its value; "" without one."""
     metavar: str
+    """What stands for its value in help."""
     help: str
+    """One line of help."""
     choices: tuple[str, ...] = ()
+    """The words of a flag of kind `word`, except those of a registry (`simcore.parameter_values.choices` has
+    all).
+    """
     in_file: bool = False
+    """Whether the file states it where the user does not."""
     of: tuple[Input, ...] = ("workload",)
+    """The inputs that it applies to."""
     begins_with_name: bool = False
+    """Whether its words begin with names of the file, which may have blanks."""
 
     @property
     def option(self) -> str:
@@ -896,22 +965,22 @@ _BY_FIELD = {flag.field: flag for flag in FLAGS}
 _LEAST = {"endpoint_delay": 0, "seed": 0}
 _MOST = {"splits": MOST_CHUNKS, "active_chunks": MOST_CHUNKS}
 _MOST_COUNT = 2**40
-# Why a flag cannot be 0, where its name does not say it.
+# Why a flag cannot be 0, where its name does not tell.
 _WHY_NOT_ZERO = {"offload": "nothing leaves without a link, whose GB/s are to be given"}
 
 
 def flag_of(field: str) -> Flag:
-    """The flag of a field of `Parameters`."""
+    """Returns the flag of a field of `Parameters`."""
     return _BY_FIELD[field]
 
 
 def least_count(flag: Flag) -> int:
-    """The least that a flag of kind `count` may be."""
+    """Returns the least value of a flag of kind `count`."""
     return _LEAST.get(flag.field, 1)
 
 
 def parse_value(flag: Flag, text: str) -> Any:
-    """`text` as a value of `flag`. Raises `UsageError` that says what was given and what fits."""
+    """Returns `text` as a value of `flag`. Raises `UsageError` with what was given and what fits."""
     quoted = printable(text, 60)
     if flag.kind == "count":
         least, most = least_count(flag), _MOST.get(flag.field, _MOST_COUNT)
@@ -932,44 +1001,47 @@ def parse_value(flag: Flag, text: str) -> Any:
 
 
 def applies_to(flag: Flag, of: Input) -> bool:
-    """Whether such an input has the parameter: a model has those of workloads, too."""
+    """Returns whether such an input has the parameter; a model also has those of workloads."""
     if of == "workload" and "file" in flag.of:
         return True
     return of in flag.of or (of == "model" and "workload" in flag.of)
 
 
 class RunInput(Struct, frozen=True, dict=True, eq=False):
-    """What is run, and the parameters under which; a kind of run resolves what they say of it, each once.
+    """What is run, and its parameters; each kind of run resolves them in a subclass, each once.
 
-    Equal are those of one input under equal parameters.
+    Two are equal if they have the same input and equal parameters.
     """
 
     opened: Any
     parameters: Parameters
 
-    # Which parameters such an input has; what it is to make a run of it.
     of: ClassVar[Input]
+    """The kind of input, which decides which parameters it has."""
     activity: ClassVar[str] = "simulating"
+    """What a progress line calls the making of the run."""
 
     @property
     def path(self) -> str:
-        """What was opened, as the user gave it."""
+        """The path of the input, as the user gave it."""
         path: str = self.opened.path
         return path
 
     @property
     def source(self) -> Any:
-        """What was read: what another run begins with."""
+        """What was read, which another run begins with."""
         return self.opened
 
     @property
     def stamp(self) -> str | None:
-        """Which run of its directory it is, by the names of the files; None where they do not say."""
+        """The stamp of the run among those of its directory, from the names of the files; None where they
+        have none.
+        """
         return None
 
     @property
     def label(self) -> str | None:
-        """What `--run` names it by among the runs of its directory."""
+        """What `--run` calls it among the runs of its directory; None of the only one."""
         return None
 
     @property
@@ -986,52 +1058,52 @@ class RunInput(Struct, frozen=True, dict=True, eq=False):
         return hash(self.parameters)
 
     def with_changes(self: G, **values: Any) -> G:
-        """The same with other values of these parameters."""
+        """Returns the same input with other values of these parameters."""
         return self.with_parameters(replace(self.parameters, **values))
 
     def with_parameters(self: G, parameters: Parameters) -> G:
-        """The same under other parameters."""
+        """Returns the same input under other parameters."""
         return replace(self, parameters=parameters)
 
 
 class SetupValue:
-    """What comes of a setup."""
+    """The base of what is made from a `RunInput`."""
 
     __slots__ = ()
 
     @property
     def setup(self) -> Any:
-        """What it was made of: a `Given` of its kind."""
+        """The `RunInput` that it was made from."""
         raise NotImplementedError
 
     @property
     def parameters(self) -> Parameters:
-        """Those that ask for this run."""
+        """The parameters of the run."""
         run_input: RunInput = self.setup
         return run_input.parameters
 
 
 class OpeningOptions(Struct, frozen=True):
-    """Which part of what was recorded is opened.
-
-    run: one of a directory's runs, by its stamp; None for the newest complete one. The rest is of profiler
-    traces alone. step: its number or `all`; None for the last that every rank has whole. ranks: those to
-    open, `0-7,12`; None for all. comm_names: a regular expression of further kernels that communicate;
-    step_names: of annotations that are steps. cache: whether what was read may be kept. host: whether what
-    the host did beside a device is read, too: the timeline shows it, no figure needs it.
-    """
+    """Which part of a recording is opened. All but `run` are of profiler traces alone."""
 
     run: str | None = None
+    """The stamp of one of a directory's runs; None for the newest complete one."""
     step: str | None = None
+    """The number of a step, or `all`; None for the last that every rank has whole."""
     ranks: str | None = None
+    """The ranks to open, `0-7,12`; None for all."""
     comm_names: str | None = None
+    """A regular expression of further kernels that communicate."""
     step_names: str | None = None
+    """A regular expression of annotations that are steps."""
     cache: bool = True
+    """Whether what was read may be stored for the next time."""
     host: bool = True
+    """Whether host events beside a device are read too: the timeline displays them, no figure needs them."""
 
     @property
     def profiler_option(self) -> str:
-        """The first option given that profiler traces alone have; "" for none."""
+        """The first explicit option that only profiler traces have; "" for none."""
         options = {"--step": self.step, "--ranks": self.ranks, "--comm-names": self.comm_names,
                  "--step-names": self.step_names}  # fmt: skip
         return next((option for option, value in options.items() if value is not None), "")

@@ -1,4 +1,4 @@
-"""Sets of ranks, written down without listing them: a stage of a million ranks is one block."""
+"""Sets of ranks, stored without listing them: a stage of a million ranks is one block."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from collections.abc import Iterable, Iterator
 
 from simcore.records import NamedTuple
 
-# Listing as many ranks takes a millisecond.
+# Listing so many ranks takes a millisecond.
 _MAX_LISTED = 4096
 
 
 def ranks_of_domain(gpus: int, world: int) -> int:
-    """Returns how many of the `gpus` of an NVLink domain a job of `world` ranks takes, in each that it needs.
+    """Returns how many ranks of a job of `world` ranks are in each NVLink domain of `gpus` GPUs.
 
     Schedulers place jobs on racks of 72 in multiples of 64, so that groups of 2, 4, ... 64 lie in one rack
-    each: the largest power of two that is in the domain, unless the job fills domains and not such parts.
+    each: the result is the largest power of two in the domain, unless the job fills whole domains and no
+    whole number of such parts.
     """
     part = 1 << (gpus.bit_length() - 1)
     if world <= gpus or (world % gpus == 0 and world % part):
@@ -23,12 +24,16 @@ def ranks_of_domain(gpus: int, world: int) -> int:
 
 
 class Block(NamedTuple):
-    """Ranks first..last, and the same again `repeats` times in all, each `stride` further on."""
+    """Ranks first..last, and the same ranks shifted: `repeats` times in all, each `stride` further on."""
 
     first: int
+    """The lowest rank."""
     last: int
+    """The highest rank of the first repeat."""
     stride: int = 0
+    """The distance from one repeat to the next, in ranks."""
     repeats: int = 1
+    """How often the ranks are repeated, the first time included."""
 
 
 class RankSet:
@@ -42,7 +47,7 @@ class RankSet:
 
     @classmethod
     def of(cls, ranks: Iterable[int]) -> RankSet:
-        """The set of `ranks`, which may come in any order; equal steps become strided blocks."""
+        """Returns the set of `ranks`, which may come in any order; equal steps become strided blocks."""
         runs: list[list[int]] = []
         for rank in sorted(set(ranks)):
             if runs and rank == runs[-1][1] + 1:
@@ -62,8 +67,9 @@ class RankSet:
 
     @classmethod
     def merge_blocks(cls, blocks: Iterable[Block]) -> RankSet:
-        """The set of disjoint `blocks`, in the form that `of` gives it; more than a few ranks are not listed,
-        and stay in their blocks.
+        """Returns the set of disjoint `blocks`, in the form that `of` gives it.
+
+        Ranks are listed up to 4096; more stay in their blocks.
         """
         merged = cls(sorted(blocks))
         return cls.of(merged) if len(merged) <= _MAX_LISTED else merged
@@ -101,7 +107,9 @@ class RankSet:
         return max(block.last + block.stride * (block.repeats - 1) for block in self.blocks)
 
     def text(self) -> str:
-        """Ranks as JSON prints them: `0-63`, `3`, `0-7+64*16` (a block, its stride, how often)."""
+        """Returns the ranks as JSON prints them: `0-63`, `3`, `0-7+64*16` (a block, its stride, its
+        repeats).
+        """
         return ",".join(
             (f"{first}-{last}" if last > first else str(first))
             + (f"+{stride}*{repeats}" if repeats > 1 else "")
@@ -109,7 +117,9 @@ class RankSet:
         )
 
     def words(self) -> str:
-        """Ranks as sentences say them: `0-63`, and of a pattern its ends: `10-11, 26-27 ... 58-59`."""
+        """Returns the ranks as sentences name them: `0-63`; of a pattern its ends: `10-11, 26-27 ...
+        58-59`.
+        """
         parts = []
         for first, last, stride, repeats in self.blocks:
             runs = [(first + stride * step, last + stride * step) for step in (0, 1, repeats - 1)]
@@ -121,7 +131,7 @@ class RankSet:
         return ",".join(parts)
 
     def of_world(self, world: int) -> str:
-        """`all ranks` of a world of several, else `rank 3` or `ranks 0-63`."""
+        """Returns `all ranks` of a world of several ranks, else `rank 3` or `ranks 0-63`."""
         if 1 < len(self) == world:
             return "all ranks"
         text = self.words()
@@ -132,7 +142,7 @@ class RankSet:
 
 
 def _split_pairs(blocks: list[Block]) -> list[Block]:
-    """Two runs are no pattern: `3, 5` reads better than `3+2*2`. Three equal steps are one."""
+    """Returns the blocks with pairs split: `3, 5` reads better than `3+2*2`; a pattern has three ranks."""
     plain: list[Block] = []
     for block in blocks:
         if block.repeats == 2:
@@ -146,6 +156,6 @@ def _split_pairs(blocks: list[Block]) -> list[Block]:
 
 
 def describe_position(position: tuple[int, int, int]) -> str:
-    """Where a rank is, from its (tp, dp, stage) as layouts give it: `stage 3, dp 0, tp 1`."""
+    """Returns the position of a rank in words, `stage 3, dp 0, tp 1`. position: (tp, dp, stage)."""
     tp, dp, stage = position
     return f"stage {stage}, dp {dp}, tp {tp}"

@@ -1,4 +1,4 @@
-"""Parameters and what is run, resolved once: all that lies below takes what is in force from here.
+"""What is simulated: a workload and its parameters, resolved once; nothing below takes `Parameters`.
 
 Import from here: `Setup`.
 """
@@ -32,7 +32,9 @@ from simcore.workload.model import DegreeParameters, ModelParameters
 
 
 class Rules(NamedTuple):
-    """Whose rules a run goes by: how its rows are taken, and what prices its communication."""
+    """The dialect and the network model of a run: how its rows are read, and what prices its
+    communication.
+    """
 
     dialect: Dialect
     network: NetworkModel
@@ -44,24 +46,29 @@ class Rules(NamedTuple):
 
 
 class WorkloadPlacement(NamedTuple):
-    """Where the rows of a run go. workload: its rows, of a model those that its parameters make, in dialect
-    astra-sim-1 with the groups of their policy. found: what was assumed for layout and cluster.
-    """
+    """The rows of a run and the ranks and network that they run on."""
 
     workload: Workload
+    """The rows: of a model those that its parameters make; in dialect astra-sim-1 with the groups of their
+    policy.
+    """
     layout: Layout
+    """The ranks and their groups."""
     cluster: Cluster
+    """The dimensions of the network."""
     diagnostics: tuple[Diagnostic, ...]
+    """What was assumed for layout and cluster."""
 
 
 class Setup(RunInput, frozen=True, dict=True):
-    """A simulation before it is run: all of it is resolved here, each once, when it is first asked for.
+    """A simulation before it is run: each of its parts is resolved once, on first use.
 
-    opened: the workload, or another run's of it. parameters: as they were given, for whoever states or
-    changes them. What cannot be raises `UsageError`, a workload that cannot be simulated `InputError`.
+    parameters: as the user gave them. Raises `UsageError` for parameters that cannot be used, `InputError`
+    for a workload that cannot be simulated.
     """
 
     opened: Workload
+    """The workload, or another run's version of it."""
 
     of: ClassVar[Input] = "workload"
 
@@ -72,13 +79,15 @@ class Setup(RunInput, frozen=True, dict=True):
 
     @cached_property
     def rules(self) -> Rules:
-        """Whose rules it goes by."""
+        """The dialect and the network model of the run."""
         model = network_model(self.parameters.network)
         return Rules(resolve_dialect(self.opened.as_written, self.parameters.dialect), model)
 
     @cached_property
     def placement(self) -> WorkloadPlacement:
-        """Its rows, ranks and network, without a program or times: a thousandth of the run."""
+        """The rows, ranks and network of the run, without a program or times: a thousandth of the
+        run's time.
+        """
         parameters = self.parameters
         workload = self._make_workload()
         rules = self.rules
@@ -121,23 +130,23 @@ class Setup(RunInput, frozen=True, dict=True):
 
     @property
     def least_forward_bytes(self) -> int:
-        """What a smaller forward collective counts as, bytes; 0 where each counts as it is."""
+        """The size that a smaller forward collective is raised to, bytes; 0 where none is."""
         lifts = self.rules.network.lifts_forward and not self.rules.queued
         return least_forward_bytes(self.workload) if lifts else 0
 
     @cached_property
     def schedule(self) -> ScheduleParameters:
-        """What is asked of the schedule, which the program chooses by its rows."""
+        """The parameters of the schedule, which the program chooses by its rows."""
         return self.parameters.part(ScheduleParameters)
 
     @cached_property
     def network(self) -> NetworkParameters:
-        """What is asked of the network."""
+        """The parameters of the network."""
         return self.parameters.part(NetworkParameters)
 
     @cached_property
     def model(self) -> ModelParameters:
-        """What is asked of a model and its training."""
+        """The parameters of a model and its training."""
         return self.parameters.part(ModelParameters)
 
     @cached_property
@@ -147,19 +156,23 @@ class Setup(RunInput, frozen=True, dict=True):
         return parse_overrides(parameters, self.layout.world, len(self.cluster.dims))
 
     def open_network(self, cluster: Cluster | None = None) -> Network:
-        """The network of the run; on another cluster its ranks stay where they are."""
+        """Returns the network of the run, also on another cluster, where its ranks stay in their
+        positions.
+        """
         return self.rules.network.open(self.network, self.layout, cluster or self.cluster)
 
     def _make_workload(self) -> Workload:
-        """The workload of a run: of a model the rows that these parameters make, of a file its own."""
+        """Returns the workload of a run: of a model the rows that these parameters make, of a file
+        its own.
+        """
         parameters = self.parameters
-        # The workload of a run has its groups and sizes; another run begins with those of the file.
+        # `opened` may have the groups and sizes of another run; this one begins with those of the file.
         workload = self.opened.as_written
         parameters.refuse_others("workload" if workload.maker is None else "model")
         if workload.maker is None and (parameters.gpu is not None or parameters.memory_limit is not None):
             _check_recovered(workload, parameters.gpu)
         if parameters.without_lines:
-            # Imported here, as below: few runs ask for it.
+            # Imported here, as below: few runs leave lines out.
             from simcore.workload.without_lines import without_lines
 
             workload = without_lines(workload, parameters.without_lines)
@@ -168,10 +181,10 @@ class Setup(RunInput, frozen=True, dict=True):
         return workload if workload.maker is None else workload.maker.workload(self.model)
 
     def _rescale(self, workload: Workload) -> Workload:
-        """The rows of a file for the degrees that are asked for, as AICB would write them."""
+        """Returns the rows of a file for the requested degrees, as AICB would write them."""
         if self.rules.queued:
             raise UsageError("--rescale on is of dialect simai: found astra-sim-1; off would fit")
-        # Imported here: few runs ask for it.
+        # Imported here: few runs rescale their rows.
         from simcore.recovery.rescale import rescale_rows
 
         degrees = self.parameters.part(DegreeParameters)
@@ -179,7 +192,7 @@ class Setup(RunInput, frozen=True, dict=True):
         return workload if rescaling is None else rescaling.workload
 
     def _resolve_layout(self, workload: Workload, choice: ClusterChoice) -> tuple[Layout, list[Diagnostic]]:
-        """The ranks of the run, and what was assumed for them."""
+        """Returns the layout of the run, and what was assumed for it."""
         degrees = self.parameters.part(DegreeParameters)
         if self.rules.queued:
             return policy_layout(workload, degrees, choice.npus, choice.first_dimension)
@@ -189,10 +202,10 @@ class Setup(RunInput, frozen=True, dict=True):
 
 
 def _check_recovered(workload: Workload, gpu: str | None) -> None:
-    """Raises `UsageError` where a GPU is given to a file whose model is not known."""
+    """Raises `UsageError` where a GPU is given for a file whose model is unknown."""
     if gpu is None:
         raise UsageError("--memory-limit of a file goes with --gpu: --gpu NAME|FILE would fit")
-    # Imported here, as below: few runs ask for it.
+    # Imported here: few files come with a GPU.
     from simcore.recovery.rescale import recover_cached
 
     recovered = recover_cached(workload) if workload.dialect == "simai" else None
@@ -202,7 +215,7 @@ def _check_recovered(workload: Workload, gpu: str | None) -> None:
 
 
 def _check_queued(model: NetworkModel, name: str) -> None:
-    """Raises `UsageError` for a network model that the queues of dialect astra-sim-1 cannot have."""
+    """Raises `UsageError` for a network model that dialect astra-sim-1, with its queues, cannot use."""
     if not model.queues:
         fitting = " or ".join(name for name, model in NETWORKS.items() if model.queues)
         raise UsageError(
@@ -214,8 +227,10 @@ def _check_queued(model: NetworkModel, name: str) -> None:
 def _resolve_cluster(
     workload: Workload, choice: ClusterChoice, layout: Layout, parameters: ClusterParameters
 ) -> tuple[Cluster, tuple[Diagnostic, ...]]:
-    """The cluster of a run: the one given, else the default one, which is said; also of `--dim` alone what it
-    has of the default one: a form that changes one figure gives all of them.
+    """Returns the cluster of a run and the diagnostics on it.
+
+    Without a cluster it is the default one, with a note. Where `--dim` alone is given, a note says what
+    differs from the default cluster: a form that changes one figure gives all of them.
     """
     cluster = choice.cluster(layout.world)
     diagnostics = choice.diagnostics

@@ -1,6 +1,6 @@
-"""One run, from a workload and parameters to its timeline: the caller of all rooms.
+"""One simulated run, from a workload and parameters to its timeline: the caller of all rooms.
 
-Import from here: `simulate`, `simulated`, `Simulation`.
+Import from here: `simulate`, `simulate_setup`, `Simulation`.
 """
 
 from __future__ import annotations
@@ -35,22 +35,25 @@ if TYPE_CHECKING:
     from simcore.trace.spans import Trace
 
 
-# It was there when it was looked for.
+# Memory was free when it was checked, and was taken by another process since.
 _NO_MEMORY = "the memory that was free was not enough for the run"
 
 
 class Simulation(SetupValue, Struct, frozen=True, dict=True):
-    """A run and everything it came from. diagnostics: of the file, then of the run.
-
-    links: what each link carried, link_heat: how busy all are over the run, of a network that has them.
-    """
+    """A run and everything it came from."""
 
     setup: Setup
+    """What was run."""
     network: Network
+    """The network of the run."""
     timeline: Timeline
+    """The start and end of every op."""
     diagnostics: tuple[Diagnostic, ...]
+    """Of the file, then of the run."""
     links: list[LinkUse] | None = None
+    """The traffic of each link; None on a network without links."""
     link_heat: LinkHeat | None = None
+    """How busy all links are over the run; None on a network without links."""
 
     @property
     def workload(self) -> Workload:
@@ -66,8 +69,10 @@ class Simulation(SetupValue, Struct, frozen=True, dict=True):
 
     @property
     def can_be_scheduled(self) -> bool:
-        """Whether a pipeline's schedule runs the same step: of one stage under layer-loop it does, where its
-        rows are micro-batches that each run once; an op table and a policy have a loop of their own.
+        """Whether a pipeline's schedule runs the same step.
+
+        One stage under layer-loop has such a schedule where its rows are micro-batches that each run once; an
+        op table and a policy have a loop of their own.
         """
         if self.program.has_pipeline_schedule:
             return True
@@ -80,13 +85,13 @@ class Simulation(SetupValue, Struct, frozen=True, dict=True):
         return self.setup.rules.network.make_cluster is None
 
     def priced_bytes(self, phase: str, size: int) -> int:
-        """The bytes that the collective of a cell is priced by: `size`, or what it counts as."""
+        """Returns the bytes that the collective of a cell is priced by: `size`, or the least that counts."""
         return max(size, self.setup.least_forward_bytes) if phase == "fwd" and size else size
 
     @cached_property
     def trace(self) -> Trace:
-        """What ran on each rank class, whose numbers are those of its tracks."""
-        # Imported here: a sweep asks for step times alone.
+        """What ran on each rank class; a class and its track have the same index."""
+        # Imported here: a sweep needs step times alone.
         from simcore.sources.simulated import simulated_trace
 
         return simulated_trace(self.timeline, self.workload.name)
@@ -103,10 +108,10 @@ class Simulation(SetupValue, Struct, frozen=True, dict=True):
 def simulate(
     workload: Workload, parameters: Parameters, cancelled: Callable[[], bool] = lambda: False
 ) -> Simulation:
-    """One step of `workload` under `parameters`.
+    """Returns the run of one step of `workload` under `parameters`.
 
-    Raises `UsageError` for parameters that cannot be, `InputError` for a workload that
-    cannot be simulated, `Cancelled` when `cancelled()` becomes true.
+    Raises `UsageError` for parameters that cannot be used, `InputError` for a workload that cannot be
+    simulated, `Cancelled` when `cancelled()` becomes true.
     """
     try:
         return _simulate(Setup(workload, parameters), cancelled)
@@ -115,13 +120,16 @@ def simulate(
     except UsageError as error:
         if parameters != Parameters():
             raise
-        # Nobody asked for anything: it is the file that cannot be simulated.
+        # No parameter was given: it is the file that cannot be simulated.
         location = (workload.path, workload.header.line)
         raise InputError(Diagnostic("error", "cannot-simulate", str(error), *location, 1)) from None
 
 
 def simulate_setup(setup: Setup, cancelled: Callable[[], bool] = lambda: False) -> Simulation:
-    """The run of a setup. Raises as `simulate` does, but `UsageError` whoever is to blame."""
+    """Returns the run of a setup.
+
+    Raises as `simulate` does, but `UsageError` also where the file is the cause.
+    """
     try:
         return _simulate(setup, cancelled)
     except MemoryError:
@@ -168,7 +176,7 @@ def _simulate(setup: Setup, cancelled: Callable[[], bool]) -> Simulation:
 
 
 def _build_program(setup: Setup) -> tuple[Program, list[Diagnostic]]:
-    """The program of a run, by the rules of its dialect."""
+    """Returns the program of a run, by the rules of its dialect, and what was assumed for it."""
     workload, layout, scales = setup.workload, setup.layout, setup.overrides.layer_scales
     if setup.rules.queued:
         return build_policy_program(workload, layout, setup.schedule, setup.cluster.newest_first, scales)
@@ -193,7 +201,7 @@ def _check_size(setup: Setup, program: Program, folding: Folding) -> None:
 
 
 def _zero_step(workload: Workload, timeline: Timeline) -> list[Diagnostic]:
-    """A step of 0 ns is never left without a word."""
+    """Returns a warning for a step of 0 ns, with its cause."""
     if timeline.step_time_ns:
         return []
     ops = timeline.ops_simulated
@@ -206,7 +214,7 @@ def _zero_step(workload: Workload, timeline: Timeline) -> list[Diagnostic]:
 
 
 def _flat_groups(workload: Workload, folding: Folding) -> list[Diagnostic]:
-    """What is said of groups that are no grid of the cluster, one note a kind."""
+    """Returns a note for each kind with groups that are no grid of the cluster."""
     kinds = dict.fromkeys(
         group_class.kind for group_class in folding.group_classes if group_class.shape.is_flat
     )
@@ -223,7 +231,7 @@ def _flat_groups(workload: Workload, folding: Folding) -> list[Diagnostic]:
 
 
 def _straddling_groups(workload: Workload, cluster: Cluster, folding: Folding) -> list[Diagnostic]:
-    """What is said of groups that lie on two servers (or racks) where others of their kind lie on one."""
+    """Returns a note for each kind with groups on two servers (or racks) and others on one."""
     inside = cluster.dims[0].size
     within_by_kind: dict[GroupKind, set[bool]] = {}
     for group_class in folding.group_classes:
@@ -245,10 +253,10 @@ def _straddling_groups(workload: Workload, cluster: Cluster, folding: Folding) -
 
 
 def collective_alone_ns(simulation: Simulation, collective: str, group: GroupKind, size: int) -> int:
-    """ns of one collective alone on the idle network, scaled; `size` is the whole buffer in bytes.
+    """Returns the time of one collective alone on the idle network, scaled, ns.
 
-    Where groups of one kind are placed differently, the slowest of them; 0 for a collective
-    that makes no op (0 bytes, a group of one).
+    size: the whole buffer, bytes. Where groups of one kind are placed differently, the time of the slowest; 0
+    for a collective that makes no op (0 bytes, a group of one).
     """
     if group == "pp":
         return _transfer_alone_ns(simulation, size)
@@ -265,14 +273,16 @@ def collective_alone_ns(simulation: Simulation, collective: str, group: GroupKin
 
 
 def _transfer_alone_ns(simulation: Simulation, size: int) -> int:
-    """ns of one transfer to a neighbouring stage, scaled: the slowest link of the run; 0 without one."""
+    """Returns the time of one transfer to a neighbouring stage on the slowest link of the run, scaled, ns; 0
+    without a link.
+    """
     slowest = _slowest_link(simulation, size)
     alone = 0 if slowest is None else simulation.network.transfer_ns(slowest, (), size)
     return scaled(alone, simulation.setup.overrides.comm_scale)
 
 
 def _slowest_link(simulation: Simulation, size: int) -> TransferShape | None:
-    """The link between neighbouring stages on which `size` bytes take longest; None without any."""
+    """Returns the link between neighbouring stages on which `size` bytes take longest; None without any."""
     links = [link.shape for rank_class in simulation.timeline.classes for link in rank_class.links.values()]
     return max(links, key=lambda shape: simulation.network.transfer_ns(shape, (), size), default=None)
 
@@ -288,7 +298,7 @@ def _explain_transfer(simulation: Simulation, size: int) -> str:
 
 
 def explain_alone(simulation: Simulation, collective: str, group: GroupKind, size: int) -> str:
-    """Where `collective_alone_ns` comes from, in one or two lines of text."""
+    """Returns how `collective_alone_ns` is computed, in one or two lines of text."""
     if group == "pp":
         return _explain_transfer(simulation, size)
     if group == "offload":
@@ -312,7 +322,7 @@ def _scaled_words(simulation: Simulation, words: str) -> str:
 def _list_collectives(
     simulation: Simulation, collective: str, group: GroupKind, size: int
 ) -> list[GroupCollective]:
-    """A collective in each shape that groups of a kind have; none where it makes no op."""
+    """Returns a collective in each shape that groups of a kind have; none where it makes no op."""
     if not size or simulation.layout.group_size(group) == 1:
         return []
     classes = simulation.timeline.folding.group_classes
@@ -322,21 +332,23 @@ def _list_collectives(
     return [GroupCollective(group, shape, (), collective, size) for shape in shapes]
 
 
-# Rows that AICB writes in front of the layers, and some more.
+# The rows that AICB writes in front of the layers are among this many first ones.
 _PROLOGUE = 16
 
 
 def runs_optimizer_first(workload: Workload) -> bool:
-    """Whether a loop over the rows of AICB comes to the optimizer before the gradients are reduced: backward
-    it goes through the file from its end.
+    """Returns whether a loop over the rows of AICB runs the optimizer before the reduction of gradients: in
+    backward it goes through the file from its end.
     """
     rows = [name for name in workload.name[:_PROLOGUE] if name in ("grad_param_comm", "grad_param_compute")]
     return rows == ["grad_param_comm", "grad_param_compute"]
 
 
 def find_assumptions(simulation: Simulation) -> Iterator[Diagnostic]:
-    """The schedule that nobody gave, where another one would be another run; one that is made for more
-    micro-batches; and that compute and communication do not slow each other, where there is both.
+    """Returns notes on what a run assumes about its schedule and about overlap.
+
+    A default schedule where another one would change the run; a schedule that is made for more micro-batches;
+    and that compute and communication do not slow each other, where there is both.
     """
     workload, layout, program = simulation.workload, simulation.layout, simulation.program
     is_loop = workload.is_table or program.queued
@@ -361,13 +373,13 @@ def find_assumptions(simulation: Simulation) -> Iterator[Diagnostic]:
         message, brief = f"{program.schedule} has its {few}", f"{program.schedule} with few micro-batches"
         yield Diagnostic("note", "few-microbatches-assumed", message, workload.path, brief=brief)
     if layout.world > 1 and workload.has_compute and sends:
-        # Ports and links that collectives share are simulated.
+        # On such networks the sharing of ports and links by collectives is simulated.
         shares = program.queued or isinstance(simulation.network, Sharing)
         what = "compute beside a collective is" if shares else "compute and collectives beside it are"
         message = f"{what} taken to be as fast as alone, "
         message += "in the changes that are tried, too; a measured step would tell"
         if workload.format == "model":
-            # Rows of a model count it (docs/models.md, Scale).
+            # Rows of a model include it (docs/models.md, Scale).
             message += ". Only beside gradients and weights of ZeRO 0 and 1 compute loses NCCL's SMs"
         brief = "overlap slows nothing"
         yield Diagnostic("note", "overlap-assumed", message, workload.path, brief=brief)

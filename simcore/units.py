@@ -11,17 +11,18 @@ from typing import TypeVar
 
 _TIME_UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 _BYTE_UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B"))
-# Points between the least and the most of some shares from which on a mean of them is of none.
+# From this many points between the least and the greatest of some shares their mean stands for none of them.
 _APART = 10
-# A figure is as good as the largest where it is less by no more than this part of it; a part as good as all.
+# A figure counts as the largest if it is less by no more than 1/50 of it; a part as `almost all` if the rest
+# is no more than 1/100.
 _NEAR, _REST = 50, 100
-# So many names are listed.
+# Up to this many names are listed.
 LISTED = 4
 Key = TypeVar("Key")
 
 
 def duration(ns: int) -> str:
-    """A duration of `ns` nanoseconds in the largest unit it fills, four figures or more.
+    """Returns a duration of `ns` nanoseconds in the largest unit it fills, four figures or more.
 
     >>> duration(13973040880), duration(264017), duration(-950), duration(0)
     ('13.973 s', '264.0 us', '-950 ns', '0 s')
@@ -35,7 +36,7 @@ def duration(ns: int) -> str:
 
 
 def duration_range(least_ns: int, most_ns: int) -> str:
-    """Durations from the least to the most; one figure where both read alike.
+    """Returns durations from the least to the most; one figure where both are printed equally.
 
     >>> duration_range(9_000, 509_000), duration_range(1_800_000, 1_800_100)
     ('9.000 us to 509.0 us', '1.800 ms')
@@ -45,9 +46,9 @@ def duration_range(least_ns: int, most_ns: int) -> str:
 
 
 def signed_duration(ns: int) -> str:
-    """A difference with its sign.
+    """Returns a difference with its sign.
 
-    >>> signed(1200000000), signed(-3), signed(0)
+    >>> signed_duration(1200000000), signed_duration(-3), signed_duration(0)
     ('+1.200 s', '-3 ns', '0 s')
     """
     return duration(ns) if ns <= 0 else f"+{duration(ns)}"
@@ -58,13 +59,13 @@ def _four_figures(value: float) -> str:
 
 
 def column_unit(largest_ns: int) -> tuple[int, str]:
-    """(ns of it, name) of the unit for a column whose largest figure is `largest_ns`."""
+    """Returns (length in ns, name) of the unit for a column whose largest figure is `largest_ns`."""
     return next(((size, unit) for size, unit in _TIME_UNITS if largest_ns >= size), _TIME_UNITS[-1])
 
 
 def in_unit(ns: int, unit_ns: int, resolution_ns: int = 1) -> str:
-    """`ns` as a figure of a column in that unit: three decimals, or as many as its resolution tells; whole
-    nanoseconds without.
+    """Returns `ns` as a figure of a column in that unit: three decimals, or as many as the resolution has;
+    whole nanoseconds have none.
 
     >>> in_unit(13973040880, 10**9), in_unit(7, 1), in_unit(2_350_000, 10**6, 10_000)
     ('13.973', '7', '2.35')
@@ -74,16 +75,16 @@ def in_unit(ns: int, unit_ns: int, resolution_ns: int = 1) -> str:
 
 
 def group_digits(value: float) -> str:
-    """A number, its digits in groups of three.
+    """Returns a number with its digits in groups of three.
 
-    >>> digits(134217728), digits(1006632.96), digits(2000.0)
+    >>> group_digits(134217728), group_digits(1006632.96), group_digits(2000.0)
     ('134 217 728', '1 006 632.96', '2 000')
     """
     return f"{int(value) if value == int(value) else value:,}".replace(",", " ")
 
 
 def byte_size(size: int) -> str:
-    """A number of bytes, decimal units (1 kB = 1000 B).
+    """Returns a number of bytes in decimal units (1 kB = 1000 B).
 
     >>> byte_size(16777216), byte_size(4)
     ('16.8 MB', '4 B')
@@ -94,25 +95,25 @@ def byte_size(size: int) -> str:
     return "0 B"
 
 
-# Behind a factor of times: it is none of speeds.
+# Follows a factor on times, which is no factor on speeds.
 IN_TIME = " in time"
 
 
 def format_number(value: float) -> str:
-    """A parameter's number without a needless `.0`: 450.0 -> 450, 0.5 -> 0.5.
+    """Returns a parameter's number without a needless `.0`: 450.0 -> 450, 0.5 -> 0.5.
 
-    >>> number(450.0), number(0.5), number(8)
+    >>> format_number(450.0), format_number(0.5), format_number(8)
     ('450', '0.5', '8')
     """
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
 
 
-# Digits that somebody types; more come of a calculation.
+# The most digits that somebody types; a number with more comes from a calculation.
 _TYPED = 8
 
 
 def short_number(value: float) -> str:
-    """`number`, in six figures where more come of a calculation: 50 / 0.9 is 55.5556.
+    """Returns `format_number`, in six figures if the number comes from a calculation: 50 / 0.9 is 55.5556.
 
     >>> short_number(450.0), short_number(50 / 0.9), short_number(429.4967)
     ('450', '55.5556', '429.4967')
@@ -121,21 +122,22 @@ def short_number(value: float) -> str:
     return text if len(text) <= _TYPED else format_number(float(f"{value:.6g}"))
 
 
-# A figure and its unit, and the groups of three of a number.
+# The blank between a figure and its unit, or between the groups of three digits of a number.
 _AFTER_FIGURE = re.compile(r"(?<=\d) (?=(?:[mun]?s|[kMGT]?B|%|\d{3})(?!\w))")
 
 
 def keep_units_unbroken(text: str) -> str:
-    """A text whose figures keep their units, and numbers in groups of three stay in one, when it is wrapped.
+    """Returns a text with non-breaking blanks between figures and units, and within numbers in groups of
+    three.
 
-    >>> unbroken("rank 7: 16 777 216 B in 189.1 ms (3 %)").split(" ")
+    >>> keep_units_unbroken("rank 7: 16 777 216 B in 189.1 ms (3 %)").split(" ")
     ['rank', '7:', '16\\xa0777\\xa0216\\xa0B', 'in', '189.1\\xa0ms', '(3\\xa0%)']
     """
     return _AFTER_FIGURE.sub("\u00a0", text)
 
 
 def plural(count: int, noun: str) -> str:
-    """A count with its noun: `1 block`, `2 blocks`, `2 classes`, `2 indices`."""
+    """Returns a count with its noun: `1 block`, `2 blocks`, `2 classes`, `2 indices`."""
     if count == 1:
         return f"1 {noun}"
     if noun.endswith("index"):
@@ -144,9 +146,10 @@ def plural(count: int, noun: str) -> str:
 
 
 def largest_keys(figures: Mapping[Key, int]) -> list[Key]:
-    """The keys of the largest figure and of all within 2 % of it, the largest first; none where all are 0.
+    """Returns the keys of the largest figure and of all within 2 % of it, the largest first; none where all
+    are 0.
 
-    >>> largest({"a": 99, "b": 100, "c": 97}), largest({"a": 0})
+    >>> largest_keys({"a": 99, "b": 100, "c": 97}), largest_keys({"a": 0})
     (['b', 'a'], [])
     """
     most = max(figures.values(), default=0)
@@ -155,18 +158,18 @@ def largest_keys(figures: Mapping[Key, int]) -> list[Key]:
 
 
 def share_word(part: int, whole: int) -> str:
-    """What a largest part is of a whole in a word: `all`, `almost all` from 99 % on, else `most`.
+    """Returns the share of a part in a whole as a word: `all`, `almost all` from 99 % on, else `most`.
 
-    >>> how_much(7, 7), how_much(99, 100), how_much(60, 100)
+    >>> share_word(7, 7), share_word(99, 100), share_word(60, 100)
     ('all', 'almost all', 'most')
     """
     return "all" if part >= whole else "almost all" if _REST * (whole - part) <= whole else "most"
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Names in a row: `a, b and c`, of more than four `a and 4 others`.
+    """Returns names as an enumeration: `a, b and c`, of more than four `a and 4 others`.
 
-    >>> listed(["a"]), listed(["a", "b", "c"]), listed(list("abcde"))
+    >>> join_names(["a"]), join_names(["a", "b", "c"]), join_names(list("abcde"))
     ('a', 'a, b and c', 'a and 4 others')
     """
     if len(names) > LISTED:
@@ -176,11 +179,13 @@ def join_names(names: Sequence[str]) -> str:
 
 
 def join_with_figures(names: Sequence[str], figures: Sequence[str], more: str = "") -> str:
-    """Names with their figures, and in each bracket what is said of all: `a and b (3 s each on rank 1)`.
+    """Returns names with their figures; each bracket ends in `more`: `a and b (3 s each on rank 1)`.
 
-    >>> listed_with(["a"], ["3 s"], " on rank 1"), listed_with(["a", "b"], ["3 s", "3 s"], " on rank 1")
-    ('a (3 s on rank 1)', 'a and b (3 s each on rank 1)')
-    >>> listed_with(["a", "b"], ["3.1 s", "3 s"]), listed_with(list("abcde"), list("98877"))
+    >>> join_with_figures(["a"], ["3 s"], " on rank 1")
+    'a (3 s on rank 1)'
+    >>> join_with_figures(["a", "b"], ["3 s", "3 s"], " on rank 1")
+    'a and b (3 s each on rank 1)'
+    >>> join_with_figures(["a", "b"], ["3.1 s", "3 s"]), join_with_figures(list("abcde"), list("98877"))
     ('a (3.1 s) and b (3 s)', 'a and 4 others (7 to 9 each)')
     """
     if len(set(figures)) == 1:
@@ -191,7 +196,9 @@ def join_with_figures(names: Sequence[str], figures: Sequence[str], more: str = 
 
 
 def short_layout(world: int, unit: str, degrees: Iterable[tuple[str, int | None]]) -> str:
-    """`1024: tp 8 dp 8 pp 16`, degrees of 1 left out; `8 ranks` where none is larger, or known."""
+    """Returns `1024: tp 8 dp 8 pp 16`, degrees of 1 left out; `8 ranks` where no degree is known to be
+    larger.
+    """
     larger = [f"{name} {degree}" for name, degree in degrees if degree is not None and degree > 1]
     return f"{world}: {' '.join(larger)}" if larger else plural(world, unit)
 
@@ -200,12 +207,12 @@ _PLAIN = re.compile(r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 
 
 def plain_number(text: str) -> float | None:
-    """A number in plain digits (`0.5`, `1e-3`), None for anything else that float() would take."""
+    """Returns a number in plain digits (`0.5`, `1e-3`); None for anything else that float() would take."""
     return float(text) if len(text) <= 40 and _PLAIN.fullmatch(text) else None
 
 
 def whole_percent(part: int, whole: int) -> int:
-    """`part` of `whole` in whole percents, rounded once, a half to the even one; 0 of nothing.
+    """Returns `part` of `whole` in whole percents, rounded half to even; 0 of nothing.
 
     >>> whole_percent(325307, 1000000), whole_percent(325, 1000), whole_percent(1, 0)
     (33, 32, 0)
@@ -217,9 +224,10 @@ def whole_percent(part: int, whole: int) -> int:
 
 
 def range_if_far_apart(shares: Iterable[int]) -> tuple[int, int] | None:
-    """(least, most) of whole per cents of which a mean would be of none: 10 or more lie between them.
+    """Returns (least, greatest) of whole percents that are 10 or more apart, so that their mean stands for
+    none of them; else None.
 
-    >>> far_apart([24, 49]), far_apart([24, 33])
+    >>> range_if_far_apart([24, 49]), range_if_far_apart([24, 33])
     ((24, 49), None)
     """
     values = tuple(shares)
@@ -228,14 +236,14 @@ def range_if_far_apart(shares: Iterable[int]) -> tuple[int, int] | None:
 
 
 def percent(part: int, whole: int) -> str:
-    """`part` of `whole` as a percentage with one decimal, without the sign; 0.0 of nothing."""
+    """Returns `part` of `whole` as a percentage with one decimal, without the sign; 0.0 of nothing."""
     return f"{100 * part / whole:.1f}" if whole else "0.0"
 
 
 def change_percent(was: int, now: int, unit: str = " %") -> str:
-    """A change as a percentage of what was, with one decimal and its sign; empty where that was nothing.
+    """Returns a change as a percentage of `was`, with one decimal and its sign; "" where `was` is 0.
 
-    What is too little to show has no sign.
+    A change that rounds to 0.0 has no sign.
 
     >>> change_percent(200, 190), change_percent(200, 250), change_percent(10**6, 999_999)
     ('-5.0 %', '+25.0 %', '0.0 %')
@@ -247,7 +255,7 @@ def change_percent(was: int, now: int, unit: str = " %") -> str:
 
 
 def difference(a_ns: int, b_ns: int) -> str:
-    """How much longer B is than A.
+    """Returns how much longer B is than A.
 
     >>> difference(14767000000, 10692000000), difference(0, 5)
     ('-4.075 s (-27.6 %)', '+5 ns')
@@ -257,7 +265,7 @@ def difference(a_ns: int, b_ns: int) -> str:
 
 
 def split_by_weight(weights: Sequence[int], size: int) -> list[int]:
-    """A size split by weight, by cumulative floors: the parts sum to it exactly."""
+    """Returns a size split by weight, by cumulative floors: the parts sum to it exactly."""
     total = sum(weights)
     parts, before, weight = [], 0, 0
     for part_weight in weights:
@@ -269,9 +277,9 @@ def split_by_weight(weights: Sequence[int], size: int) -> list[int]:
 
 
 def differences(later: array[int], earlier: array[int]) -> array[int]:
-    """Element by element `later` less `earlier`: columns of "q" of one length, 0 <= earlier <= later in each.
+    """Returns `later` less `earlier` element by element: columns of "q" of one length, 0 <= earlier <= later.
 
-    A column is one number here: a fifth of the time of subtracting element by element.
+    A column is taken as one number: that needs a fifth of the time of subtracting element by element.
 
     >>> differences(array("q", [5, 7]), array("q", [5, 3]))
     array('q', [0, 4])
@@ -282,9 +290,9 @@ def differences(later: array[int], earlier: array[int]) -> array[int]:
 
 
 def add_to_column(column: array[int], by: int) -> array[int]:
-    """Each element more by `by`; no sum may be below 0 or too large for the column.
+    """Returns each element plus `by`; no sum may be below 0 or too large for the column.
 
-    >>> shifted(array("q", [0, 4]), 3)
+    >>> add_to_column(array("q", [0, 4]), 3)
     array('q', [3, 7])
     """
     size = len(column) * column.itemsize
@@ -293,9 +301,9 @@ def add_to_column(column: array[int], by: int) -> array[int]:
 
 
 def subtract_column(whole: int, column: array[int]) -> array[int]:
-    """`whole` less each element; none of them is larger.
+    """Returns `whole` less each element; none of them may be larger.
 
-    >>> taken_from(7, array("q", [0, 4]))
+    >>> subtract_column(7, array("q", [0, 4]))
     array('q', [7, 3])
     """
     size = len(column) * column.itemsize
@@ -304,21 +312,21 @@ def subtract_column(whole: int, column: array[int]) -> array[int]:
 
 
 def add_at_positions(values: int, positions: int, by: int, like: array[int], count: int) -> array[int]:
-    """A column of `count` elements as in `like`, given as one number, those at `places` more by `by`.
+    """Returns a column of `count` elements of the type of `like`: `values`, plus `by` at the positions.
 
-    values, places: of `as_number`.
+    values, positions: columns as one number (`as_number`); positions has 1 at each of them.
     """
     whole = values + by * positions
     return array(like.typecode, whole.to_bytes(count * like.itemsize, sys.byteorder))
 
 
 def as_number(column: array[int]) -> int:
-    """A column as one number, of which sums are sums element by element."""
+    """Returns a column as one number: sums of such numbers are sums element by element."""
     return int.from_bytes(column, sys.byteorder)
 
 
 @lru_cache(256)
 def _ones(count: int, itemsize: int) -> int:
-    """A column of ones as one number."""
+    """Returns a column of ones as one number."""
     unit = (1).to_bytes(itemsize, sys.byteorder)
     return int.from_bytes(unit * count, sys.byteorder)

@@ -1,4 +1,4 @@
-"""The front door from Python: open an input, run it, ask, change, compare, sweep, export.
+"""The Python interface: open an input, run it, read its figures, change, compare, sweep, export.
 
     import simcore as wl
 
@@ -6,7 +6,7 @@
     run.step_time_ns, run.critical_path.by("kind"), run.accounts()
 
 Times are whole nanoseconds (`_ns`), sizes bytes, bandwidths GB/s. What cannot be read raises `InputError`,
-what cannot be asked `UsageError`. docs/python.md tells all of it.
+what cannot be requested `UsageError`. docs/python.md describes all of it.
 """
 
 from simcore.api.comparison import Comparison, compare

@@ -1,4 +1,4 @@
-"""Two runs beside each other."""
+"""The comparison of two runs, as Python has it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Comparison:
 
     @property
     def difference_ns(self) -> int:
-        """How much longer the step of b is."""
+        """How much longer the step of b is than that of a, ns."""
         return self._comparison.difference_ns
 
     @property
@@ -35,14 +35,14 @@ class Comparison:
 
     @property
     def notices(self) -> list[str]:
-        """What has to be known before the figures are believed."""
+        """What a reader has to know before trusting the figures."""
         return list(self._comparison.notices)
 
     def accounts(self) -> Table:
         """Returns a row for each account of the mean rank, or of the two ranks.
 
         Columns: account, a_ns, b_ns, difference_ns. Accounts have the names of `Run.accounts`; where the two
-        runs call one otherwise, those of recordings. An account that neither run knows is not there.
+        runs have different names for one, that of recordings. Accounts that neither run has are left out.
         """
         names = self._account_names
         rows = [row for row in self._comparison.accounts if names.get(row.name, row.name)]
@@ -60,7 +60,7 @@ class Comparison:
 
     @cached_property
     def _account_names(self) -> dict[str, str]:
-        """By the name that an account of any run has, that of these two; "" where neither has it."""
+        """Returns {name of an account of any run: its name for these two}, "" where neither run has it."""
         name_sets: dict[str, set[str]] = {name: set() for name in COMMON_ACCOUNTS}
         for run in (self._comparison.a, self._comparison.b):
             of = run.trace.categories
@@ -83,7 +83,7 @@ def _unwrap(run: Run) -> of_run.Run:
 
 
 def _rank_pair(ranks: object) -> tuple[int, int]:
-    """The rank of a and that of b."""
+    """Returns the rank of a and that of b."""
     if not isinstance(ranks, Sequence) or isinstance(ranks, str) or len(ranks) != 2:
         raise WrongType("ranks", ranks, "the rank of a and that of b, like (0, 7)")
     return whole_number("ranks", ranks[0]), whole_number("ranks", ranks[1])

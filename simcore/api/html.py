@@ -1,4 +1,4 @@
-"""A run as a notebook shows it: its verdict, where the time goes, a small timeline."""
+"""A run as HTML for a notebook: its verdict, where the time goes, a small timeline."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COMMUNICATION = "#e08e45"
 
 
 def run_html(run: Run) -> str:
-    """Returns the run as a fragment of HTML; of an order without times its sentences alone."""
+    """Returns the run as a fragment of HTML; of an order without times only its sentences."""
     title = f"<b>{escape(printable(run.path, 60))}</b>, {run.figures.kind}"
     verdict = "".join(f"<p>{escape(words)}</p>" for words in run.figures.words[:1])
     if not run.timed or not run.step_time_ns:
@@ -38,7 +38,7 @@ def run_html(run: Run) -> str:
 
 
 def _timeline(run: Run) -> str:
-    """A lane a track, each column in the colour of what takes most of it."""
+    """Returns the timeline: a lane for each track, each column in the colour of what takes most of it."""
     tracks = list(run.tracks)[:_LANES]
     lanes = "".join(_lane(run, track, at) for at, track in enumerate(tracks))
     height = _HEIGHT * len(tracks)

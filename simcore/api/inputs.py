@@ -1,4 +1,4 @@
-"""What is opened: a workload, a model, rank traces, a profile, execution traces."""
+"""Inputs as Python opens them: a workload, a model, rank traces, a profile, execution traces."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ if TYPE_CHECKING:
 
 
 class Input:
-    """What `load` opened. kind: what it calls itself, like `a workload`."""
+    """What `load` opened."""
 
     def __init__(self, opened: Any, words: tuple[str, ...]) -> None:
         self._opened, self._words = opened, words
 
     @property
     def path(self) -> str:
-        """What was opened, as it was given."""
+        """The path of the input, as it was given."""
         return str(self._opened.path)
 
     @property
     def kind(self) -> str:
-        """`a workload`, `a measured run` or `execution traces`."""
+        """The kind of input: `a workload`, `a measured run` or `execution traces`."""
         return str(self._opened.noun)
 
     @property
     def can_be_swept(self) -> bool:
-        """Whether `sweep` takes it: a workload or a model; others are run one by one."""
+        """Whether `sweep` takes it: a workload or a model; other inputs are run one by one."""
         return isinstance(self._opened, Workload)
 
     @with_keywords(keyword_types())
@@ -54,8 +54,8 @@ class Input:
         """Returns a run: a workload or model simulated, execution traces executed, a recording as measured.
 
         parameters: the flags of the command line by their names, `run(tp=4, overlap_grad_reduce=True)`; None
-        is as if one was not given. Raises `UsageError` for one that this input does not have, and for a value
-        that it cannot have.
+        stands for a parameter that is not given. Raises `UsageError` for one that this input does not have,
+        and for a value that it cannot have.
         """
         return Run(open_run(RunInput(self._opened, Parameters(**check_values(parameters)))))
 
@@ -104,7 +104,7 @@ def load(
 
 
 def _ranks(ranks: object) -> str | None:
-    """The ranks of a recording that are to be opened, as the command line has them."""
+    """Returns the ranks of a recording to open, as the command line writes them; None for all."""
     if ranks is None or isinstance(ranks, str):
         return ranks
     if not isinstance(ranks, Iterable):

@@ -1,4 +1,4 @@
-"""One run of any kind, as Python asks it: figures, tables, changes, pages."""
+"""One run of any kind, as Python has it: figures, tables, changes, pages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CriticalPath:
         self._run = run
 
     def __len__(self) -> int:
-        """How many segments it has."""
+        """Returns the number of its segments."""
         return len(self._run.critical_path)
 
     @property
@@ -80,29 +80,29 @@ class CriticalPath:
 
 
 class Run:
-    """A run: simulated, measured, replayed or executed. What it tells is worked out when first asked for."""
+    """A run: simulated, measured, replayed or executed. Its figures are computed on first use."""
 
     def __init__(self, run: of_run.Run) -> None:
         self._run = run
 
     @property
     def kind(self) -> str:
-        """`simulated`, `measured`, `replayed` or `executed`."""
+        """The kind of run: `simulated`, `measured`, `replayed` or `executed`."""
         return self._run.figures.kind
 
     @property
     def path(self) -> str:
-        """What was opened, as it was given."""
+        """The path of the input, as it was given."""
         return self._run.path
 
     @property
     def step_time_ns(self) -> int:
-        """When the last rank has ended, ns from the start of the step."""
+        """The time at which the last rank ends, ns from the start of the step."""
         return self._run.step_time_ns
 
     @property
     def ranks(self) -> int:
-        """How many ranks it has."""
+        """The number of its ranks."""
         return sum(len(track.ranks) for track in self._run.tracks)
 
     @property
@@ -117,14 +117,14 @@ class Run:
 
     @property
     def notes(self) -> list[str]:
-        """What was found in reading and running: warnings, and what was assumed."""
+        """Warnings and assumptions of reading and running."""
         return [in_keywords(one.text()) for one in self._run.diagnostics]
 
     def accounts(self, rank: int | None = None) -> dict[str, int]:
         """Returns where the time of a rank goes, {account: ns}: compute, exposed communication, wait, bubble.
 
         rank: one rank, whose accounts sum to the step; None: the mean of all, each rounded. Raises
-        `UsageError` for a rank that is not there.
+        `UsageError` for an unknown rank.
         """
         if rank is None:
             return of_run.mean_ns(self._run)
@@ -133,11 +133,11 @@ class Run:
         )
 
     def streams(self, rank: int | None = None) -> Table:
-        """Returns a row a stream: how a rank uses it in the step, ns. All but `compute` communicate.
+        """Returns a row for each stream: how a rank uses it in the step, ns. All but `compute` communicate.
 
         rank: one rank; None: the mean of all, each rounded. Columns: stream; busy_ns: something runs on it;
-        overlapped_ns: while the rank computes, None where a trace does not say; exposed_ns: while compute
-        waits for it. Raises `UsageError` for a rank that is not there.
+        overlapped_ns: that while the rank computes, None where a trace does not tell; exposed_ns: compute
+        waits for it. Raises `UsageError` for an unknown rank.
         """
         figures = self._run.figures
         track = None if rank is None else self._find_track(rank)
@@ -157,12 +157,12 @@ class Run:
         return CriticalPath(self._run)
 
     def spans(self, rank: int | None = None) -> Table:
-        """Returns a row a span, in the order in which each track begins them.
+        """Returns a row for each span, in the order in which each track begins them.
 
         rank: those of one rank; None: of all, of equal ranks once. Columns: rank, the first of `ranks` equal
         ones; start_ns, ready_ns, end_ns: a span waits for others until it is ready; category: the account of
         its own time; then what this kind of run has: name, stream, row, microbatch, None where a span has
-        none. Raises `UsageError` for a rank that is not there.
+        none. Raises `UsageError` for an unknown rank.
         """
         tracks = self._run.tracks if rank is None else [self._find_track(rank)]
         columns: dict[str, list[Any]] = {}
@@ -175,7 +175,7 @@ class Run:
         trace, track_id = self._run.trace, track.track_id
         track_id = trace.track_of[track_id] if trace.track_of else track_id
         spans, names = trace.spans[track_id], trace.column("name").of[track_id]
-        # What has no name is a gap between spans. What a device was launched is there by itself, too.
+        # A span without a name is a gap. Launches on a device are spans of their own, too.
         waits = COMMUNICATES if self._run.recording is not None and trace.overlaps else NONE
         there = [name != NONE and level != waits for name, level in zip(names, spans.level, strict=True)]
         columns: dict[str, Sequence[Any]] = {
@@ -189,10 +189,10 @@ class Run:
         return {name: list(compress(values, there)) for name, values in columns.items()}
 
     def layers(self) -> Table:
-        """Returns a row a layer, operation or node name: what it takes of the step, the most expensive first.
+        """Returns a row for each layer, operation or node name: its time in the step, the longest first.
 
-        Columns: name; rows: of the file that it stands for, 0 of an operation; compute_ns, exposed_ns: on the
-        rank where the two together are most; critical_ns: of the critical path; slack_ns: how much longer it
+        Columns: name; rows: how many of the file it stands for, 0 of an operation; compute_ns, exposed_ns: on
+        the rank where their sum is greatest; critical_ns: on the critical path; slack_ns: how much longer it
         may take before the step does, None of what takes no part in it.
         """
         nodes = self._run.figures.nodes
@@ -205,10 +205,11 @@ class Run:
         return Table(columns)
 
     def what_if(self) -> Table:
-        """Returns a row a change: the step with it, the greatest gain first; `change` rows can be made.
+        """Returns a row for each change: the step with it, the greatest gain first.
 
-        list: `change` or `sensitivity`; name; flags: of the command line, "" of a sensitivity; free_ns: the
-        step when the thing takes no time, None of a change; step_ns: with the change, or with 10 % less time.
+        Columns: list: `change`, which flags can make, or `sensitivity`; name; flags: of the command line, ""
+        of a sensitivity; free_ns: the step if that part takes no time, None of a change; step_ns: with the
+        change, or with 10 % less time of the part.
         """
         rows = self._run.what_if()
         return Table({
@@ -228,9 +229,9 @@ class Run:
     ) -> Run:
         """Returns the same input run with some parameters changed; the others stay.
 
-        bandwidth: factors, of a dimension by its number, `{0: 0.5}`; of a group by name, `{"tp": 0.5}`,
-        whose communication then takes 1 / 0.5 of its time, latency included. latency: of dimensions. The
-        others are those of `Input.run`. Raises `UsageError`.
+        bandwidth: factors, of a dimension by its index, `{0: 0.5}`; of a group by name, `{"tp": 0.5}`,
+        whose communication then takes 1 / 0.5 of its time, latency included. latency: factors of dimensions.
+        The others are those of `Input.run`. Raises `UsageError`.
         """
         new_parameters = replace(self._run.parameters, **check_values(parameters))
         for name, factor_by_key in (("bandwidth", bandwidth), ("latency", latency)):
@@ -245,7 +246,7 @@ class Run:
     def _scale_network(
         self, name: str, factor_by_key: Mapping[Any, float], parameters: Any
     ) -> dict[str, Any]:
-        """By field, the parameters that put factors on dimensions and groups."""
+        """Returns {field: value} of the parameters that put factors on dimensions and groups."""
         run = self._run if parameters == self._run.parameters else self._run.with_parameters(parameters)
         network = run.network
         by_dimension, by_group = split_factors(name, factor_by_key, network.dims)
@@ -260,7 +261,7 @@ class Run:
                 dims.append(replace(dim, **{scaled: getattr(dim, scaled) * factor}).exact_flag())
             changed["dim"] = dims
             if self._run.shape.simulated is not None:
-                # Dimensions that are given tell the ranks where the file does not.
+                # Explicit dimensions would decide the ranks where the file does not.
                 changed["world"] = self._run.shape.simulated.layout.world
         if by_group:
             field, of = ("kind_scale", "") if self._run.recording is not None else ("time_scale", "stream ")
@@ -270,18 +271,18 @@ class Run:
 
     @property
     def tokens_per_s(self) -> float | None:
-        """Tokens a second of all ranks; None where the input is no model."""
+        """Tokens a second of all ranks; None where the input is not a model."""
         figures = self._run.model.model_figures
         return None if figures is None else figures.throughput.tokens_per_s
 
     @property
     def fits(self) -> bool | None:
-        """Whether the fullest rank fits into the memory of its GPU; None where the input is no model."""
+        """Whether the fullest rank fits into the memory of its GPU; None where the input is not a model."""
         figures = self._run.model.model_figures
         return None if figures is None else figures.fits
 
     def memory(self) -> Table:
-        """Returns a row for each pipeline stage: what a rank of it needs, bytes. Of a model; else no rows."""
+        """Returns a row for each pipeline stage of a model: what a rank of it needs, bytes; else no rows."""
         figures = self._run.model.model_figures
         stages = () if figures is None else figures.memory
         rows = [(one.stage, one.needed, None if figures is None else figures.limit) for one in stages]
@@ -305,9 +306,9 @@ class Run:
     def export(self, path: str | os.PathLike[str], format: str, force: bool = False) -> None:
         """Writes the run for another program: `wltui export --format`, gzip where the name ends in .gz.
 
-        force: over a file that is there.
+        force: whether an existing file is overwritten.
 
-        Raises `UsageError` for a format that there is not or that cannot hold it, and for a file in the way.
+        Raises `UsageError` for an unknown format or one that cannot hold it, and for an existing file.
         """
         from simcore.render.export import Request, check_output, find_format, write
 

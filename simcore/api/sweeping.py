@@ -1,4 +1,4 @@
-"""Many runs of one input, each with other parameters."""
+"""Sweeps: many runs of one input, each with other parameters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from simcore.api.keywords import SweepKeywords
 
-# The types of what a sweep takes beside its input.
+# The types of the keywords of a sweep.
 KEYWORDS = keyword_types(several=True) | {DP: "int | Iterable[int]"}
 
 
@@ -43,12 +43,14 @@ class Sweep:
         self._input, self._points, self._varied = of, list(points), list(varied)
 
     def __len__(self) -> int:
-        """How many points it has."""
+        """Returns the number of its points."""
         return len(self._points)
 
     def table(self) -> Table:
-        """Returns a row a point: what varies, step_time_ns, tokens_per_s, memory_peak_bytes, fits, gpus,
-        skipped: why it was not run, None where it was.
+        """Returns a row for each point.
+
+        Columns: what varies, step_time_ns, tokens_per_s, memory_peak_bytes, fits, gpus; skipped: why it was
+        not run, None where it was.
         """
         columns: dict[str, list[Any]] = {name: [] for name in self._varied}
         for point in self._points:
@@ -102,9 +104,9 @@ def sweep(
     """Returns a run of each combination of values: `sweep("workload.txt", tp=[1, 2, 4, 8], schedule="1f1b")`.
 
     of: an input, a path, or model=NAME; a workload or a model, as recordings and execution traces have no
-    sweep. parameters: as `Input.run`; of one with a single value a list varies
-    it, `dp` too. where: conditions on points, like "tp*pp <= 64", or one. jobs: processes. What cannot be is
-    a point with the reason in `skipped`. Raises `UsageError`, `InputError`.
+    sweep. parameters: as of `Input.run`, and `dp`; a list varies a parameter that has a single value. where:
+    conditions on points, like "tp*pp <= 64", or one. jobs: processes. A combination that cannot be run is a
+    point with the reason in `skipped`. Raises `UsageError`, `InputError`.
     """
     if of is not None and not isinstance(of, Input | str | os.PathLike):
         raise WrongType("sweep", of, "an input, as `load(...)`, or a path, or model=NAME")
@@ -146,5 +148,5 @@ def sweep(
 
 
 def _is_list(name: str) -> bool:
-    """Whether one value of a parameter is a list already."""
+    """Returns whether one value of a parameter is a list already."""
     return isinstance(getattr(Parameters(), name, None), tuple)

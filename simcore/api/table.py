@@ -1,4 +1,4 @@
-"""Columns of equal length, as a notebook takes them."""
+"""Tables: columns of equal length, as a notebook displays them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, overload
 
 from simcore.diagnostics import UsageError, printable
 
-# Rows that a notebook shows of a longer table.
+# Rows that a notebook displays of a longer table.
 _MAX_ROWS = 20
 
 
@@ -58,7 +58,7 @@ class Table:
         except ImportError:
             raise UsageError("to_pandas: pandas is not installed; pip install wltui[pandas]") from None
         columns = self.to_dict()
-        # By itself pandas makes floats of whole numbers beside None.
+        # By default pandas makes floats of whole numbers where some are None.
         missing = {name: column for name, column in columns.items() if _is_whole_or_missing(column)}
         return pandas.DataFrame(
             columns | {name: pandas.array(column, dtype="Int64") for name, column in missing.items()}
@@ -87,7 +87,7 @@ class Table:
 
 
 def _is_whole_or_missing(column: Sequence[Any]) -> bool:
-    """Whether a column has whole numbers, None, and nothing else."""
+    """Returns whether a column has whole numbers and None, and nothing else."""
     return {type(value) for value in column} == {int, type(None)}
 
 

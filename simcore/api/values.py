@@ -22,14 +22,16 @@ _BY_FIELD = {flag.field: flag for flag in FLAGS}
 
 
 class WrongType(UsageError, TypeError):
-    """An argument of a type that does not fit: a `TypeError` of Python, and a `UsageError` as all else."""
+    """An argument of a type that does not fit: a `TypeError` of Python, and a `UsageError` as other
+    errors.
+    """
 
     def __init__(self, name: str, value: object, expected: str) -> None:
-        """name: of the argument, or of the function where it is the first."""
+        """Makes the error. name: of the argument, or of the function where it is the first."""
         super().__init__(f"{name}: found {printable(repr(value), 60)}, expected {expected}")
 
 
-# By option of the command line, what is given from Python; of what a run is asked those of FLAGS, too.
+# Option of the command line -> keyword of Python; those of a run's parameters are in FLAGS.
 _KEYWORDS = {flag.option: flag.field for flag in FLAGS} | {
     "--run": "run", "--step": "step", "--ranks": "ranks", "--comm-names": "comm_names",
     "--step-names": "step_names", "--model": "model", "--format": "format", "--where": "where",
@@ -38,7 +40,7 @@ _KEYWORDS = {flag.option: flag.field for flag in FLAGS} | {
 _OPTION = re.compile(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*")
 
 
-# By kind of flag, what its keyword takes.
+# Kind of flag -> type of its keyword.
 _TYPES = {
     "count": "int", "positive": "float", "scale": "float", "switch": "bool",
     "word": "str | int | bool", "text": "str | int | PathLike[str]",
@@ -48,9 +50,9 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def keyword_types(several: bool = False) -> dict[str, str]:
-    """Returns the type of each keyword: of signatures, and of the file that `make shell` makes.
+    """Returns {keyword: type}, for signatures and for the file that `make shell` makes.
 
-    several: of a sweep, where a list varies a parameter, but for those that are a list already.
+    several: for a sweep, where a list varies a parameter, except those that are a list already.
     """
     types = {}
     for flag in FLAGS:
@@ -61,10 +63,10 @@ def keyword_types(several: bool = False) -> dict[str, str]:
 
 
 def with_keywords(types: Mapping[str, str], stays: bool = False) -> Callable[[_F], _F]:
-    """Returns a decorator: the signature of what takes parameters has each by its name and type, which
-    notebooks complete, and its documentation a line on each.
+    """Returns a decorator that gives a function a signature with each parameter by name and type, which
+    notebooks complete, and a line on each in its documentation.
 
-    stays: whether one that is not given is as it was; else it is at its default.
+    stays: whether a parameter that is not given keeps its value; else it is at its default.
     """
 
     def add_signature(function: _F) -> _F:
@@ -92,7 +94,7 @@ def in_keywords(words: str) -> str:
 
 @contextmanager
 def errors_in_keywords() -> Iterator[None]:
-    """What is raised inside, or in a function that this decorates, names keywords in place of flags."""
+    """Has errors raised inside, or in a function that this decorates, name keywords in place of flags."""
     try:
         yield
     except (InputError, UsageError) as error:
@@ -101,7 +103,9 @@ def errors_in_keywords() -> Iterator[None]:
 
 
 def whole_number(name: str, value: object, least: int = 0) -> int:
-    """Returns a whole number, also one of numpy. Raises `UsageError`: a `WrongType` where it is no number."""
+    """Returns a value as a whole number, also one of numpy. Raises `UsageError`: a `WrongType` where it is no
+    number.
+    """
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise WrongType(name, value, "a whole number")
     if value < least:
@@ -110,7 +114,7 @@ def whole_number(name: str, value: object, least: int = 0) -> int:
 
 
 def text(name: str, value: object, expected: str = "a text") -> str:
-    """Returns a text, or a path as one. Raises `WrongType`."""
+    """Returns a value as text, a path included. Raises `WrongType`."""
     if not isinstance(value, str | os.PathLike):
         raise WrongType(name, value, expected)
     return os.fspath(value)
@@ -119,8 +123,8 @@ def text(name: str, value: object, expected: str = "a text") -> str:
 def check_values(values: Mapping[str, object]) -> dict[str, Any]:
     """Returns the values of fields of `Parameters`, as these have them.
 
-    A list may be a mapping, `slow_rank={77: 1.5}`; None takes a value back. Raises `UsageError` that names
-    the keyword, what was found and what fits.
+    A list may be a mapping, `slow_rank={77: 1.5}`; None resets a parameter. Raises `UsageError` with the
+    keyword, what was found and what fits.
     """
     return {name: _value(name, value) for name, value in values.items()}
 
@@ -143,7 +147,7 @@ def _value(name: str, value: object) -> Any:
 
 def _plain(flag: Flag, value: object) -> object:
     if isinstance(value, Integral) and not isinstance(value, bool):
-        # Of numpy, too.
+        # The value may be one of numpy.
         value = int(value)
     elif isinstance(value, Real) and not isinstance(value, bool):
         value = float(value)
@@ -155,7 +159,7 @@ def _plain(flag: Flag, value: object) -> object:
             return [f"{key}={factor}" for key, factor in value.items()]
         return list(value) if isinstance(value, Iterable) else value
     if flag.kind in ("word", "text"):
-        # `zero=1`, `sequence_parallel=True`: what the flag writes as a word.
+        # `zero=1`, `sequence_parallel=True`: the flag writes these as words.
         if isinstance(value, bool):
             return "on" if value else "off"
         if isinstance(value, int):
@@ -168,9 +172,9 @@ def _plain(flag: Flag, value: object) -> object:
 def split_factors(
     name: str, factor_by_key: Mapping[str | int, float], dims: Sequence[Dimension]
 ) -> tuple[dict[int, float], dict[str, float]]:
-    """Returns (by dimension, by group) what factors are on. name: of the keyword.
+    """Returns factors as ({dimension: factor}, {group: factor}). name: the keyword, for messages.
 
-    Raises `UsageError` for a dimension that the network does not have, and a factor that is none.
+    Raises `UsageError` for a dimension that the network does not have, and a value that is no factor.
     """
     by_dimension: dict[int, float] = {}
     by_group: dict[str, float] = {}

@@ -1,1 +1,1 @@
-"""Parameters as people write them: their values, what a flag may be, their file."""
+"""Parameters as people write them: their values, the words that a flag takes, their file."""

@@ -1,4 +1,4 @@
-"""What a parameter that is a word may be. Reads names and registries, and loads nothing that runs."""
+"""The words that a parameter may be. Reads names and registries, and loads nothing that runs."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ _REGISTRIES = {"schedule": tuple(SCHEDULES), "network": network_names()}
 
 
 def is_one_of(text: str, words: tuple[str, ...]) -> bool:
-    """Whether `text` is one of a parameter's words; of some more stands behind a colon: `busbw:FILE`."""
+    """Returns whether `text` is one of a parameter's words; some take more behind a colon: `busbw:FILE`."""
     name, _, argument = text.partition(":")
     takes_argument = {word.partition(":")[0]: ":" in word for word in words}
     return name in takes_argument and bool(argument) == takes_argument[name]
 
 
 def may_be_file(field: str, text: str) -> bool:
-    """Whether `text` can be a file where the words of `field` are names: a schedule of one's own."""
+    """Returns whether `text` can be a file where the words of `field` are names, as a schedule file."""
     return field == "schedule" and is_schedule_file(text)
 
 
 def choices(field: str) -> tuple[str, ...]:
-    """The words that `field` of `Parameters` may be, in the order in which they are shown."""
+    """Returns the words that `field` of `Parameters` may be, in the order in which they are displayed."""
     return _REGISTRIES.get(field) or flag_of(field).choices
 
 
 def help_of(flag: Flag) -> str:
-    """One line on a parameter: what it is, what it may be, its default and its unit."""
+    """Returns one line on a parameter: what it is, what it may be, its default and its unit."""
     words = flag.help
     if flag.kind == "word":
         words += f": {', '.join(choices(flag.field))}"

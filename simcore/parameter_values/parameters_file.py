@@ -21,15 +21,15 @@ _BY_FIELD = {flag.field: flag for flag in FLAGS}
 
 
 def read_parameters(path: str) -> dict[str, Any]:
-    """Field -> value, of the parameters that the file states.
+    """Returns {field: value} of the parameters that the file states.
 
-    Raises InputError with the place of what cannot be.
+    Raises InputError with the position of what does not fit.
     """
     return _File(path, _text(path)).values()
 
 
 def toml_of(values: Mapping[str, Any]) -> str:
-    """Such a file that states these values of fields."""
+    """Returns the text of a parameters file with these values of fields."""
     return "".join(f"{field} = {_toml(value)}\n" for field, value in values.items())
 
 
@@ -70,7 +70,7 @@ class _File:
         self.text = text
 
     def values(self) -> dict[str, Any]:
-        """Every key checked and parsed."""
+        """Returns every value, checked and parsed."""
         values = {}
         for key, value in self._table().items():
             flag = _BY_FIELD.get(key)

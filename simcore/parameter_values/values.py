@@ -1,7 +1,7 @@
-"""A value of a parameter, read and checked by one rule wherever it is written: TOML, JSON, the form.
+"""Values of parameters, read and checked by one rule wherever they are written: TOML, JSON, the form.
 
-What is written as text is read by `parse_value` of `simcore/parameters.py`, which loads nothing; what words a
-parameter may be, and what an item of a list looks like, is checked here.
+Text is read by `parse_value` of `simcore/parameters.py`, which loads nothing; the words that a parameter may
+be, and the form of the items of a list, are checked here.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from simcore.program.overrides import (
 )
 from simcore.records import NamedTuple
 
-# Of a run that is not known.
+# The dimensions of an unknown run.
 _MOST_DIMENSIONS = 10**6
 
 
 class Form(NamedTuple):
-    """example: a good item. check: raises `UsageError` that begins with the flag and says what fits, for
-    a text, a number of ranks and a number of dimensions.
-    """
+    """The form of an item of a list."""
 
     example: str
+    """A valid item."""
     check: Callable[[str, int, int], object]
+    """Raises `UsageError`, which begins with the flag and says what fits, for (text, ranks, dimensions)."""
 
 
 def _lines(text: str, world: int, dimensions: int) -> object:
@@ -49,7 +49,10 @@ _WORDS = {"layer_scale": "NAME:PHASE=X, or OP=X of a trace,"}
 
 
 def _named_factor(field: str, most: int | None = None) -> Callable[[str, int, int], object]:
-    """The check of `NAME=X` of a trace. most: where a name is a number or `none`, the greatest."""
+    """Returns the check of `NAME=X` of a trace.
+
+    most: the greatest name, where names are numbers or `none`.
+    """
 
     def check(text: str, world: int, dimensions: int) -> object:
         none = "none" if field == "stage_scale" else None
@@ -75,14 +78,15 @@ FORMS: dict[str, Form] = {
     "slow_host": Form("37=0.5", _named_factor("slow_host", MOST_RANKS)),
     "stage_scale": Form("3=0.9", _named_factor("stage_scale", MOST_RANKS)),
 }
-# Where a workload and a trace have different forms, and nobody knows which of them is open.
+# The forms that fit either, for parameters that a workload and a trace write differently, while it is not
+# known which of them is open.
 _OF_EITHER: dict[str, Form] = {
     "layer_scale": Form("mlp_row:fwd=0.9", _named_factor("layer_scale")),
 }
 
 
 def form_of(field: str) -> str:
-    """How an item of the list is written, with an example: `R=X, eg 37=1.3`."""
+    """Returns how an item of the list is written, with an example: `R=X, eg 37=1.3`."""
     return f"{flag_of(field).metavar}, eg {FORMS[field].example}"
 
 
@@ -95,8 +99,8 @@ def check_item(
 ) -> None:
     """Raises `UsageError` when `text` is no item of the list parameter `field`.
 
-    world, dimensions: of the run; without them any rank and dimension that a run may have is taken.
-    of: what is open; where that is not known, what fits a workload or a trace is taken.
+    world, dimensions: of the run; by default any rank and dimension that a run may have is accepted.
+    of: what is open; None accepts what fits a workload or a trace.
     """
     form = FORMS[field] if of == "workload" else _OF_EITHER.get(field, FORMS[field])
     form.check(text, world, dimensions)
@@ -105,8 +109,8 @@ def check_item(
 class InvalidValue(ValueError):
     """A value that a parameter cannot have.
 
-    found: it, or the item of a list that is none; expected: what fits, "" where `said` says both. item: the
-    place of the item in its list, None for the whole.
+    value: it, or the invalid item of a list; expected: what fits, "" where `message` says both. item: the
+    index of the item in its list, None for the whole value.
     """
 
     def __init__(self, value: object, expected: str, message: str = "", item: int | None = None) -> None:
@@ -114,13 +118,13 @@ class InvalidValue(ValueError):
         self.value, self.expected, self.message, self.item = value, expected, message, item
 
 
-# By kind of flag, what a file writes for it.
+# Kind of flag -> what a file writes for it.
 _EXPECTED = {"count": "a whole number", "positive": "a number", "scale": "a number", "word": "a text",
              "text": "a text", "words": "a list of texts", "switch": "true or false"}  # fmt: skip
 
 
 def plain_value(flag: Flag, value: object) -> Any:
-    """What `flag` has of a plain value, as TOML and JSON give them. Raises `Unfit`."""
+    """Returns the value of `flag` from a plain value, as TOML and JSON have them. Raises `InvalidValue`."""
     if flag.kind == "switch":
         if not isinstance(value, bool):
             raise InvalidValue(value, _EXPECTED[flag.kind])
@@ -136,7 +140,10 @@ def plain_value(flag: Flag, value: object) -> Any:
 
 
 def text_value(flag: Flag, text: str, words: tuple[str, ...] | None = None) -> Any:
-    """What `flag`, which is no list, has of a text. known: of a word, what it may be. Raises `Unfit`."""
+    """Returns the value of `flag`, which is no list, from text.
+
+    words: what a flag of kind `word` may be. Raises `InvalidValue`.
+    """
     if flag.kind == "switch":
         if text not in ("on", "off"):
             raise InvalidValue(text, "on or off")
@@ -152,7 +159,7 @@ def text_value(flag: Flag, text: str, words: tuple[str, ...] | None = None) -> A
 
 
 def _items(flag: Flag, value: str, index: int) -> Iterator[str]:
-    """The words of one item of a list."""
+    """Returns the words of one item of a list."""
     try:
         for word in parse_value(flag, value):
             check_item(flag.field, word)
@@ -162,5 +169,5 @@ def _items(flag: Flag, value: str, index: int) -> Iterator[str]:
 
 
 def _error_text(flag: Flag, error: UsageError) -> str:
-    """What the command line says of a value, without its option."""
+    """Returns what the command line says about a value, without its option."""
     return str(error).removeprefix(flag.option + " ")

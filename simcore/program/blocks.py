@@ -1,4 +1,4 @@
-"""Which rows of a file are a micro-batch, which come before, which after."""
+"""The structure of a file: which rows are a micro-batch, which come before, which after."""
 
 from __future__ import annotations
 
@@ -13,43 +13,44 @@ from simcore.workload.model import base_name
 _LOSS = "cross_entropy"
 _OPTIMIZER = "optimizer"
 _EMBEDDING = "embedding_layer"
-# Rows of a block that belong to no transformer layer.
+# Beginnings of names of rows of a block that belong to no transformer layer.
 _NOT_LAYERS = ("embedding_layer", "final_", "embedding_norm")
 _AFTER_BLOCKS = (_LOSS, _OPTIMIZER)
-# Names of prologue rows: by name only in a file without embedding_layer, else by place.
+# Names of prologue rows, which count only in a file without embedding_layer; else their position does.
 _BEFORE_BLOCKS = ("grad_", "moe_grad_norm", "embedding_grads", "layernorm")
 
 
 class Structure(Struct, frozen=True):
-    """Row indices of a file by their part in the step.
-
-    prologue: rows before the first block. blocks: rows of each micro-batch found, in file
-    order. loss: `cross_entropy*` rows (of an op table, which has one block, the rows behind its
-    layer). tail: the other rows after the last block.
-    layers_per_block: repeats of each block's shortest period of names, its transformer layers.
-    """
+    """Row indices of a file by their part in the step."""
 
     prologue: tuple[int, ...]
+    """Rows before the first block."""
     blocks: tuple[tuple[int, ...], ...]
+    """Rows of each micro-batch found, in file order."""
     loss: tuple[int, ...]
+    """`cross_entropy*` rows; of an op table, which has one block, the rows behind its layer."""
     tail: tuple[int, ...]
+    """The other rows after the last block."""
     layers_per_block: tuple[int, ...]
+    """Repeats of each block's shortest period of names, which are its transformer layers."""
 
     def is_optimizer(self, row: int, name: str) -> bool:
-        """Whether a row's compute is the optimizer's, whatever cell it stands in. name: of the row."""
+        """Returns whether a row's compute is the optimizer's, whatever cell it is in. name: that of
+        the row.
+        """
         return row in self.tail or name.startswith("grad_param_compute")
 
 
 def find_structure(workload: Workload, microbatches: int | None = None) -> tuple[Structure, list[Diagnostic]]:
-    """The structure of a file, and a diagnostic for each header key that disagrees with it.
+    """Returns the structure of a file, and a diagnostic for each header key that disagrees with it.
 
-    microbatches: how many are asked for, whatever the header or the blocks say; None of a file as it is.
+    microbatches: how many are requested, whatever the header or the blocks say; None for those of the file.
     """
     if workload.stages:
         return _stage_structure(workload), []
     names = workload.name
     rows = range(len(names))
-    # A file has millions of rows at most, and few names: prefixes are looked for in the names.
+    # A file has up to millions of rows but few names: prefixes are searched among the names.
     embedding, after_names, before_names, loss_names = (
         _names_with_prefix(names, prefixes) for prefixes in (_EMBEDDING, _AFTER_BLOCKS, _BEFORE_BLOCKS, _LOSS)
     )
@@ -78,7 +79,9 @@ def find_structure(workload: Workload, microbatches: int | None = None) -> tuple
 
 
 def _stage_structure(workload: Workload) -> Structure:
-    """The structure of rows that are told apart by stage: one block, of all that any stage runs of it."""
+    """Returns the structure of rows that differ by stage: one block, of all rows of it that any stage
+    runs.
+    """
     stages = workload.stages
     prologue = {row for stage in stages for row in stage.prologue}
     loss = {row for stage in stages for row in stage.loss}
@@ -89,28 +92,28 @@ def _stage_structure(workload: Workload) -> Structure:
 
 
 def one_block_structure(workload: Workload) -> Structure:
-    """The structure of a file whose rows are one loop, whatever their names: a single block."""
+    """Returns the structure of a file whose rows are one loop, whatever their names: a single block."""
     layers = _layer_count([base_name(name) for name in workload.name])
     return Structure((), (tuple(range(len(workload))),), (), (), (layers,))
 
 
 def is_embedding(name: str) -> bool:
-    """Whether a row is the embedding that begins a block."""
+    """Returns whether a row is the embedding that begins a block."""
     return name.startswith(_EMBEDDING)
 
 
 def is_layer(name: str) -> bool:
-    """Whether a row of a block belongs to a transformer layer (embedding and final rows do not)."""
+    """Returns whether a row of a block belongs to a transformer layer (embedding and final rows do not)."""
     return not name.startswith(_NOT_LAYERS)
 
 
 def _names_with_prefix(names: list[str], prefixes: str | tuple[str, ...]) -> set[str]:
-    """Those of the names that begin with one of the prefixes."""
+    """Returns the names that begin with one of the prefixes."""
     return {name for name in set(names) if name.startswith(prefixes)}
 
 
 def _layer_count(names: list[str]) -> int:
-    """Repeats of the shortest period of a block's layer names."""
+    """Returns the repeats of the shortest period of a block's layer names."""
     count = len(names)
     for period in range(1, count + 1):
         if count % period == 0 and names[period:] == names[: count - period]:
@@ -127,7 +130,7 @@ def _disagreements(workload: Workload, structure: Structure, microbatches: int |
         disagreements.append(Diagnostic(severity, code, message, workload.path, header.line, column, brief))
 
     blocks = len(structure.blocks)
-    # Of fewer micro-batches than blocks the first are run.
+    # With fewer micro-batches than blocks the first blocks are run.
     layers = structure.layers_per_block[: microbatches or None]
     each = (
         plural(layers[0], "layer")

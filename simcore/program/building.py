@@ -1,13 +1,13 @@
-"""From a workload and a layout to a program: one step of every stage.
+"""Builds a program from a workload and a layout: one step of every stage.
 
-Whether the stages of a pipeline can come together in the collectives that span them.
+Checks whether the stages of a pipeline can come together in the collectives that span them.
 
 A group of kind `all` has ranks of every stage. Streams are first in, first out, and a collective
 starts when every member has reached it: all stages must come to the same collectives in the same
-order, and none of them may need a transfer from a stage that is held back in one. That hangs on
+order, and none of them may need a transfer from a stage that waits in one. That depends on
 the order of ops alone, never on their times, so it is found here by walking through the program
-without times. No format of files has such collectives in a pipeline; a workload that a program
-puts together may.
+without times. No file format has such collectives in a pipeline; a workload that a program
+makes may.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ _ALL = STREAM_OF_GROUP["all"]
 def check_meetings(program: Program, workload: Workload, stage_layout: str) -> None:
     """Raises `UsageError` where the step would hang in a collective over all ranks.
 
-    stage_layout: which rows the stages were given; it is named where they were given different ones.
+    stage_layout: which rows each stage runs; the message names it unless it is `uniform`.
     """
     if not program.pipelined or not any(_ALL in stage.ops.stream for stage in program.stages):
         return
-    # Op number of each collective over all ranks, per stage in the order of its stream.
+    # Op indices of the collectives over all ranks, per stage in the order of its stream.
     meetings = [
         [op for op, stream in enumerate(stage.ops.stream) if stream == _ALL] for stage in program.stages
     ]
@@ -79,7 +79,7 @@ def check_meetings(program: Program, workload: Workload, stage_layout: str) -> N
 
 
 def _find_order_mismatch(program: Program, workload: Workload, meetings: list[list[int]]) -> str | None:
-    """Where a stage comes to another collective than stage 0."""
+    """Returns where a stage comes to another collective than stage 0, in words; None where none does."""
     for stage in range(1, len(meetings)):
         for ordinal, (first, here) in enumerate(zip_longest(meetings[0], meetings[stage]), 1):
             if _identity(program, 0, first) != _identity(program, stage, here):
@@ -111,7 +111,9 @@ def _describe_collective(program: Program, workload: Workload, stage: int, op: i
 
 
 def _find_deadlock(program: Program, workload: Workload, meetings: list[list[int]]) -> str | None:
-    """Where a stage is held back in a collective by one that waits for a transfer."""
+    """Returns which stage waits in a collective for one that waits for a transfer, in words; None where none
+    does.
+    """
     walk = _MeetingWalk(program, meetings)
     while walk.advance_all():
         pass
@@ -128,9 +130,10 @@ def _find_deadlock(program: Program, workload: Workload, meetings: list[list[int
 
 
 class _MeetingWalk:
-    """The stages, each as far as it gets. come: how many collectives over all ranks each has issued.
+    """Runs the stages as far as they get without times.
 
-    source: the stage whose transfer each last waited for.
+    issued: how many collectives over all ranks each has issued. source: the stage whose transfer each last
+    waited for.
     """
 
     def __init__(self, program: Program, meetings: list[list[int]]) -> None:
@@ -143,7 +146,7 @@ class _MeetingWalk:
         self._next_op = [0] * len(meetings)
 
     def advance_all(self) -> bool:
-        """Let every stage go on until something is not there. Whether one went on at all."""
+        """Let every stage go on until it waits for something missing. Returns whether any went on."""
         before = [*self._run_position], [*self._next_op], [*self.issued]
         for stage in range(len(self._stages)):
             self._advance(stage)
@@ -168,12 +171,12 @@ class _MeetingWalk:
         return not isinstance(wait, Join) or self._has_met(stage, wait.op)
 
     def _has_met(self, stage: int, op: int) -> bool:
-        """Whether every stage has come to an op; one that others take no part in ends by itself."""
+        """Returns whether every stage has come to an op; one that other stages take no part in needs none."""
         index = self._meeting_index[stage].get(op)
         return index is None or index < min(self.issued)
 
     def _issue(self, stage: int, last: int) -> bool:
-        """Issue the ops before `last`. False if the stage is held back in one of them."""
+        """Issue the ops before `last`. Returns False if the stage waits in one of them."""
         ops = self._stages[stage].ops
         while self._next_op[stage] < last:
             op = self._next_op[stage]
@@ -188,7 +191,7 @@ class _MeetingWalk:
         return True
 
 
-# Beyond this lies a slip of the keyboard: building alone would take a minute and gigabytes.
+# More is a mistyped number: building alone would take a minute and gigabytes.
 MOST_OPS = 40_000_000
 # (name, phase) of a row -> factor on its compute, as `layer_scales` gives them.
 LayerScales = Mapping[tuple[str, str], float]
@@ -204,11 +207,11 @@ def build_program(
     scales: LayerScales = _NO_SCALES,
     least_forward_bytes: int = 0,
 ) -> tuple[Program, list[Diagnostic]]:
-    """The program of one step in dialect simai, and what was assumed on the way.
+    """Returns the program of one step in dialect simai, and what was assumed for it.
 
-    least_forward_bytes: what a smaller forward collective, but not an empty one, counts as.
-    Raises `UsageError` for a schedule that is not there, micro-batches that cannot be, and
-    collectives over all ranks that would hang.
+    least_forward_bytes: the size that a smaller forward collective is raised to, unless it is empty. Raises
+    `UsageError` for an unknown schedule, a number of micro-batches that does not fit, and collectives over
+    all ranks that would hang.
     """
     if workload.is_table:
         _check_rows(workload)
@@ -235,19 +238,24 @@ def build_program(
 
 
 class ProgramPlan(NamedTuple):
-    """What the stages of a program are built from. order: a stage's actions, None without a pipeline."""
+    """What the stages of a program are built from."""
 
     name: str
+    """The name of the schedule."""
     schedule: Schedule
+    """The rules of the schedule."""
     plan: Plan
+    """What all stages share."""
     order: Callable[[int], Iterable[Action]] | None
+    """Gives a stage's actions; None without a pipeline."""
     diagnostics: list[Diagnostic]
+    """What was assumed."""
 
 
 def assemble_program(
     plans: ProgramPlan, stages: tuple[StageProgram, ...], costs: tuple[Cost, ...]
 ) -> Program:
-    """The program of such stages, whose ops have these costs."""
+    """Returns the program of these stages, whose ops have these costs."""
     plan = plans.plan
     return Program(
         plans.name,
@@ -271,7 +279,9 @@ def plan_program(
     scales: LayerScales = _NO_SCALES,
     least_forward_bytes: int = 0,
 ) -> ProgramPlan:
-    """The plan of a program in dialect simai, and what was assumed for it. Raises as `build_program` does."""
+    """Returns the plan of a program in dialect simai, with what was assumed. Raises as
+    `build_program` does.
+    """
     _check_rows(workload)
     structure, diagnostics = find_structure(workload, parameters.microbatches)
     defaults = schedule_defaults(workload, layout, structure)
@@ -300,11 +310,11 @@ def build_policy_program(
     newest_first: bool,
     scales: LayerScales = _NO_SCALES,
 ) -> tuple[Program, list[Diagnostic]]:
-    """The program of one step in dialect astra-sim-1, and what was assumed on the way.
+    """Returns the program of one step in dialect astra-sim-1, and what was assumed for it.
 
-    workload: with the groups of its policy. newest_first: which collective a dimension takes
-    first where the policy has no preference. Raises `UsageError` for a schedule or a number of
-    passes that cannot be.
+    workload: with the groups of its policy. newest_first: whether a dimension takes the newest collective
+    first where the policy has no preference. Raises `UsageError` for a schedule or a number of passes that
+    does not fit.
     """
     name = ONE_LOOP.schedule
     if parameters.schedule not in (None, name):
@@ -332,13 +342,13 @@ def build_policy_program(
 
 
 def _check_stages(ops: int, layout: Layout, microbatches: int) -> None:
-    """Raises `UsageError` where there is not the memory for all stages. ops: what they have, about."""
+    """Raises `UsageError` where there is not enough memory for all stages. ops: how many they have, about."""
     what = f"{plural(microbatches, 'micro-batch')} on {plural(layout.pp, 'stage')} have about {ops} ops"
     check_memory(run_bytes(ops, ops, layout.pp), what, "fewer --microbatches would need less")
 
 
 def _left_out(workload: Workload, builder: PolicyBuilder) -> list[Diagnostic]:
-    """A note on the cells that the policy never runs."""
+    """Returns a note on the cells that the policy never runs."""
     computes, collectives = builder.left_out()
     parts = [plural(computes, "compute cell")] if computes else []
     parts += [plural(collectives, "collective")] if collectives else []
@@ -350,23 +360,24 @@ def _left_out(workload: Workload, builder: PolicyBuilder) -> list[Diagnostic]:
 
 def _check_passes(workload: Workload, passes: int, queued: bool) -> None:
     """Raises `UsageError` where the passes have too many ops, or more than there is memory for."""
-    # A row has up to six.
+    # A row has up to six ops.
     most_ops = 6 * passes * len(workload)
     if passes > 1 and most_ops > MOST_OPS:
         raise UsageError(
             f"--passes {passes} of {plural(len(workload), 'row')} are up to {most_ops} ops: "
             f"at most {MOST_OPS} are simulated"
         )
-    # Most rows have half of them or more.
+    # Most rows have at least half of them.
     ops = most_ops // 2
     what = f"{plural(passes, 'pass')} of {plural(len(workload), 'row')} have about {ops} ops"
     check_memory(run_bytes(ops, ops, 1, queued=queued), what, "fewer --passes would need less")
 
 
 def program_findings(workload: Workload, layout: Layout) -> list[Diagnostic]:
-    """What `build_program` says of a file under default parameters, without building anything.
+    """Returns the diagnostics of `build_program` for a file under default parameters, without building
+    anything.
 
-    Raises: InputError for more rows than are simulated.
+    Raises InputError for more rows than are simulated.
     """
     _check_rows(workload)
     if workload.is_table:
@@ -393,7 +404,7 @@ def _pipelined_plan(
     name: str,
     defaults: ScheduleDefaults,
 ) -> tuple[Plan, Callable[[int], Iterable[Action]], list[Diagnostic]]:
-    """The plan of a pipeline schedule, and what gives a stage's actions.
+    """Returns the plan of a pipeline schedule, what gives a stage's actions, and what was assumed.
 
     Raises `UsageError` with what would fit.
     """
@@ -408,7 +419,7 @@ def _pipelined_plan(
         microbatches = parameters.microbatches
     if read_order is not None:
         microbatches = file_microbatches(read_order, structure, layout, parameters.microbatches)
-    # Six cells a row, each at most one op; the rows outside blocks run once more.
+    # A row has six cells, each at most one op; the rows outside blocks run once more.
     block = max(map(len, structure.blocks), default=0)
     if workload.stages:
         block = max(sum(map(len, stage.chunks)) for stage in workload.stages)
@@ -461,9 +472,11 @@ def _pipelined_plan(
 
 
 def _uniform_stages(workload: Workload, structure: Structure) -> list[Diagnostic]:
-    """What stages run that a model has once, where no other stage layout is asked for; nothing of a file
-    whose rows say what each stage runs, where nothing of it takes any time, or where some of it has a
-    collective over all ranks, for which every stage has to come.
+    """Returns a note on rows that a model has once and that every stage runs, where no other stage layout is
+    requested.
+
+    None for a file whose rows are stated by stage, for rows that take no time, and for rows with a collective
+    over all ranks, which every stage has to reach.
     """
     if workload.stages:
         return []
@@ -499,7 +512,7 @@ def _uniform_stages(workload: Workload, structure: Structure) -> list[Diagnostic
 
 
 def check_names(workload: Workload, scales: LayerScales) -> None:
-    """Raises `UsageError` where a scale is of a name that no row has."""
+    """Raises `UsageError` where a scale names a row that does not exist."""
     names = {*workload.name, *map(base_name, workload.name)} if scales else set()
     for name, _ in scales:
         if name not in names and name != ANY_ROW:
@@ -507,7 +520,7 @@ def check_names(workload: Workload, scales: LayerScales) -> None:
 
 
 def _ignored_parameters(workload: Workload, parameters: ScheduleParameters, name: str) -> list[Diagnostic]:
-    """A diagnostic for each parameter that was given and that the schedule does not use."""
+    """Returns a diagnostic for each explicit parameter that the schedule does not use."""
     unused = {
         "microbatches", "stage_layout", "overlap_grad_reduce", "overlap_param_gather", "overlap_fwd_bwd",
         "steps",
@@ -537,7 +550,7 @@ def _ignored_parameters(workload: Workload, parameters: ScheduleParameters, name
 def bytes_between_stages(
     workload: Workload, structure: Structure, layout: Layout
 ) -> tuple[int, list[Diagnostic]]:
-    """Bytes of one activation between stages: `pp_comm`, else what docs/semantics.md takes for it."""
+    """Returns the bytes of one activation between stages: `pp_comm`, else what docs/semantics.md assumes."""
     header = workload.header
     if header.pp_comm is not None:
         return header.pp_comm, []

@@ -1,8 +1,8 @@
-"""The program of an op table: its rows once, but the one transformer layer that it lists N times.
+"""The program of an op table: its rows once, except the one transformer layer, which runs N times.
 
-A table lists the rows of a model with one layer (NeuSight's traces are cut to one); which rows
-those are is told by the names that NeuSight's models have (its own repetition of a layer goes
-by the same names). The number of layers is not in the file.
+A table lists the rows of a model with one layer (NeuSight's traces are cut to one); the names of NeuSight's
+models tell which rows those are (its own repetition of a layer uses the same names). The number of layers is
+not in the file.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from simcore.workload import Cells, Workload
 
 
 class _Family(NamedTuple):
-    """A kind of model. first, last: the rows of its layer. layers: known counts by model.
-
-    Counts are those of the models' published configurations, as NeuSight's experiments use them.
-    """
+    """A kind of model, with the names of the rows of its layer."""
 
     name: str
+    """What messages call it."""
     first: str
+    """The name of the first row of its layer."""
     last: str
+    """The name of the last row of its layer."""
     layers: str
+    """The number of layers by model, of the published configurations that NeuSight's experiments use."""
 
 
 _FAMILIES = (
@@ -64,10 +65,10 @@ def build_table_program(
     layer_scales: Mapping[tuple[str, str], float],
     most_ops: int,
 ) -> tuple[Program, list[Diagnostic]]:
-    """The program of an op table, and what was assumed on the way.
+    """Returns the program of an op table, and what was assumed for it.
 
-    Raises `UsageError` for another schedule than layer-loop, for layers that are not found, and
-    for more than `most_ops` ops.
+    Raises `UsageError` for another schedule than layer-loop, for layers that are not found, and for more than
+    `most_ops` ops.
     """
     name = ONE_LOOP.schedule
     if parameters.schedule not in (None, name):
@@ -111,17 +112,17 @@ def build_table_program(
 
 
 class _TableBuilder(StageBuilder):
-    """A stage that runs the rows of a table over and over."""
+    """Builds a stage that runs the rows of a table over and over."""
 
     def __init__(self, plan: Plan, stage: int) -> None:
         super().__init__(plan, stage)
         self._exchanges = 0
 
     def loop_over_table(self, order: Sequence[int]) -> None:
-        """Per pass, forward over the rows of `order`, then backward; a SENDRECV goes between stages.
+        """Append each pass: forward over the rows of `order`, then backward; a SENDRECV goes between stages.
 
-        A row waits forward for its asynchronous collectives of the backward before, in each place
-        of `order` for those of that place.
+        The forward of a row waits for its asynchronous collectives of the backward before, at each index
+        of `order` for those of that index.
         """
         fwd, ig = self.plan.workload.fwd, self.plan.workload.ig
         row_ops = RowBuilder(self.plan, self.ops, dict.fromkeys(order, 0))
@@ -147,12 +148,14 @@ class _TableBuilder(StageBuilder):
         self._peak_chunks = 1
 
     def _asynchronous(self, first: int) -> list[int]:
-        """The collectives from op `first` on that compute does not wait for; for its own transfers it has."""
+        """Returns the collectives from op `first` on that compute does not wait for; compute waits for
+        transfers.
+        """
         blocking, message = self.ops.blocking, self.ops.message
         return [op for op in range(first, len(self.ops)) if not blocking[op] and message[op] < 0]
 
     def _exchange(self, cells: Cells, row: int, phase: int) -> None:
-        """The SENDRECV of a row: to the next stage (FWD) or the one before (IG), and compute waits.
+        """Append the SENDRECV of a row, to the next stage (FWD) or the previous one (IG); compute waits.
 
         It waits for what it sends and for what it receives; every stage does the same at once.
         """
@@ -172,9 +175,9 @@ class _TableBuilder(StageBuilder):
 
 
 def find_layer(workload: Workload, layout: Layout, layers: int | None) -> tuple[int, int, list[Diagnostic]]:
-    """The rows first..last-1 of the one listed layer, and a diagnostic where their number is assumed.
+    """Returns the rows first..last-1 of the one listed layer, and a diagnostic where their number is assumed.
 
-    layers: how often it is to run, None if nobody said. Raises `UsageError` where it is said and no
+    layers: how often it is to run, None if not requested. Raises `UsageError` where it is requested and no
     layer is found.
     """
     row_of = {name: row for row, name in reversed(list(enumerate(workload.name)))}

@@ -22,16 +22,16 @@ STREAM_OF_GROUP: dict[GroupKind, int] = {
     "offload": 9,
 }  # fmt: skip
 KIND_OF_STREAM: dict[int, GroupKind] = {stream: kind for kind, stream in STREAM_OF_GROUP.items()}
-# Tables for `bytes.translate` of a column of streams: 1 for this one; 1 for all but compute.
+# Tables for `bytes.translate` of a column of streams: 1 for the stream of the index; 1 for all but compute.
 IS_STREAM = [bytes(other == stream for other in range(256)) for stream in range(len(STREAMS))]
 IS_COMMUNICATION = bytes(stream != COMPUTE for stream in range(256))
-# Of one rank alone: what goes to the host's memory and comes back.
+# Copies to the host's memory and back, each of one rank alone.
 OFFLOAD = 9
 TO_NEXT, TO_PREVIOUS = 10, 11
-# By stream the one whose lane shows it: the pipeline has one.
+# Stream -> the stream whose lane displays it: both of the pipeline share one.
 LANE_OF_STREAM = (*STREAMS[:TO_NEXT], "pp", "pp")
-# The streams of a rank as users see them: what it receives has a stream of its own, named by its own
-# side. A transfer is sent by the stage before on `pp>next` and arrives on `pp<prev`.
+# The streams on which a rank receives, as users see them, named by the side of the receiver. The previous
+# stage sends a transfer on `pp>next`, and it arrives on `pp<prev`.
 RECEIVING = {TO_NEXT: "pp<prev", TO_PREVIOUS: "pp<next"}
 RANK_STREAMS = (
     *STREAMS[:6], "pp>next", "pp<next", "pp>prev", "pp<prev", *STREAMS[6:TO_NEXT]
@@ -42,37 +42,41 @@ FWD, IG, WG, OPT, RECOMPUTE = range(5)
 
 
 class ComputeCost(NamedTuple):
-    """Compute of `ns` nanoseconds, as the file's row says; `scale` is the factor of its layer.
-
-    by_rank: ns by place in the expert group, where the ranks of one differ.
-    """
+    """Compute of one row."""
 
     ns: int
+    """The duration as the file's row states it, ns."""
     scale: float = 1.0
+    """The factor of its layer."""
     by_rank: tuple[int, ...] = ()
+    """ns by index in the expert group, where the ranks of one differ."""
 
     def ns_of(self, expert: int) -> int:
-        """ns of the rank at a place in its expert group."""
+        """Returns the ns of the rank at an index in its expert group."""
         return self.by_rank[expert] if self.by_rank else self.ns
 
 
 class CollectiveCost(NamedTuple):
-    """A collective over a group of `group` kind; `bytes` is the whole buffer.
-
-    Of one that runs in pieces this is piece `piece` of `pieces`, with its own bytes; whole: those of all.
-    ports: bytes through the port of each rank, by place in the expert group, where they differ; the slowest
-    port has the price, `bytes` are what each sends on average.
-    ns: of a copy to or from the host's memory, which is of one rank and on no network; else 0.
-    """
+    """A collective over a group of `group` kind, or one split of it, with its own bytes."""
 
     collective: str
+    """`ALLREDUCE`, `ALLGATHER` and the like."""
     group: GroupKind
+    """The kind of group."""
     bytes: int
+    """The whole buffer, or that of the split."""
     whole_bytes: int = 0
+    """The buffer of all splits; 0 of a collective without splits."""
     split_index: int = 0
+    """Which split it is."""
     split_count: int = 1
+    """How many splits the collective has."""
     ports: tuple[int, ...] = ()
+    """Bytes through the port of each rank, by index in the expert group, where they differ; the slowest port
+    decides the price, and `bytes` are what each sends on average.
+    """
     ns: int = 0
+    """The duration of a copy to or from the host's memory, which is of one rank and on no network; else 0."""
 
     @property
     def priced_bytes(self) -> int:
@@ -80,11 +84,13 @@ class CollectiveCost(NamedTuple):
         return max(self.ports) if self.ports else self.whole_bytes or self.bytes
 
     def port_bytes(self, expert: int) -> int:
-        """Bytes of the rank at a place in its expert group."""
+        """Returns the bytes of the rank at an index in its expert group."""
         return self.ports[expert] if self.ports else self.bytes
 
     def share_of(self, ns: int) -> int:
-        """What this piece takes of what the whole takes, by cumulative floors: the pieces sum to it."""
+        """Returns the share of this split in a duration of the whole, by cumulative floors: the splits sum to
+        it.
+        """
         return ns * (self.split_index + 1) // self.split_count - ns * self.split_index // self.split_count
 
 
@@ -96,10 +102,10 @@ class TransferCost(NamedTuple):
 
 
 class OverlapCost(NamedTuple):
-    """A collective that begins on an idle stream, and what runs beside it until compute waits for it, as one
-    op (`Plan.beside`): it takes as long as the longer of the two.
+    """A collective that begins on an idle stream, and what overlaps with it until compute waits for it, as
+    one op (`Plan.idle_streams`): it takes as long as the longer of the two.
 
-    costs: what runs beside, each distinct one with how often it is there.
+    costs: what overlaps, each distinct cost with how often it is there.
     """
 
     collective: CollectiveCost
@@ -107,32 +113,33 @@ class OverlapCost(NamedTuple):
 
 
 class SequenceCost(NamedTuple):
-    """Computes and collectives one after another, each rounded by itself, as one op (`Plan.joined`).
+    """Computes and collectives one after another, each rounded by itself, as one op (`Plan.merged_streams`).
 
-    costs: each distinct one with how often it is there.
+    costs: each distinct cost with how often it is there.
     """
 
     costs: tuple[tuple[ComputeCost | CollectiveCost | OverlapCost, int], ...]
 
 
-# What a part of a micro-batch does in turn: (code, its cost, its stream among those of the part; of a JOIN
-# the number of the BEGIN that it waits for).
+# Codes of the steps of a part of a micro-batch: (code, its cost, its stream among those of the part; of a
+# JOIN the index of the BEGIN that it waits for).
 RUN, BEGIN, BLOCK, JOIN = range(4)
 
 
 class PartCost(NamedTuple):
-    """A part of a micro-batch, with collectives that something before or behind it may delay, as one op.
+    """A part of a micro-batch, with collectives that ops before or behind it may delay, as one op.
 
-    streams: those of these collectives. steps: what it does in turn. Its time is no number: when it ends, and
-    when its streams do, depends on when they were free (`simcore.engine.finish`).
+    Its time is no number: when it ends, and when its streams do, depends on when they were free
+    (`simcore.engine.finish`).
     """
 
     streams: tuple[int, ...]
+    """The streams of these collectives."""
     steps: tuple[tuple[int, Cost | SequenceCost | OverlapCost, int], ...]
 
 
 Cost = ComputeCost | CollectiveCost | TransferCost
-# Also those of several ops as one, where only the step time is asked for.
+# Includes costs of several ops as one, for runs of which only the step time is needed.
 AnyCost = Cost | SequenceCost | OverlapCost | PartCost
 
 
@@ -160,46 +167,48 @@ Wait = Receive | Join | Pause
 
 
 class InnerJoins(Struct, frozen=True, eq=False):
-    """What the ops of a run wait for of each other: one object for all runs that repeat the same ops.
-
-    pairs: (place, op), ascending: before the op at `place` of the run its op `op` is over; `place` may be
-    behind the last one. ends: (stream, first, last), the first and the last op on each stream but compute.
-    left: the ops that compute never waits for in the run.
-    """
+    """What the ops of a run wait for of each other: one object for all runs that repeat the same ops."""
 
     pairs: tuple[tuple[int, int], ...]
+    """(index, op), ascending: before the op at `index` of the run its op `op` has ended; `index` may be
+    behind the last one.
+    """
     ends: tuple[tuple[int, int, int], ...]
+    """(stream, first, last): the first and the last op on each stream but compute."""
     unjoined: tuple[int, ...]
+    """The ops of the run that compute never waits for."""
 
 
 class OpRun(NamedTuple):
-    """Ops first..last-1, issued one after another once every wait, in order, is over.
-
-    inner: what they wait for inside the run, None where nothing is.
-    """
+    """Ops first..last-1, issued one after another once every wait, in order, is over."""
 
     first: int
+    """The index of the first op."""
     last: int
+    """The index behind the last op."""
     waits: tuple[Wait, ...]
+    """What the first op waits for."""
     inner: InnerJoins | None = None
+    """What the ops wait for inside the run; None without such waits."""
 
 
 class Ops(Struct):
-    """Columns of ops in issue order; column i of each describes op i.
-
-    stream: index into STREAMS. phase: index into PHASES. blocking: 1 if the compute stream
-    waits for the op's end. cost: index into the program's costs. row: row of the file, -1 for
-    a pipeline transfer. microbatch: from 0, -1 outside micro-batches. message: number of
-    the pipeline transfer, -1 for other ops.
-    """
+    """Columns of ops in issue order; column i of each describes op i."""
 
     stream: bytearray = field(default_factory=bytearray)
+    """An index into STREAMS."""
     phase: bytearray = field(default_factory=bytearray)
+    """An index into PHASES."""
     blocking: bytearray = field(default_factory=bytearray)
+    """1 if the compute stream waits for the op's end."""
     cost: array[int] = field(default_factory=lambda: array("i"))
+    """An index into the program's costs."""
     row: array[int] = field(default_factory=lambda: array("i"))
+    """The row of the file; -1 for a pipeline transfer."""
     microbatch: array[int] = field(default_factory=lambda: array("i"))
+    """From 0; -1 outside micro-batches."""
     message: array[int] = field(default_factory=lambda: array("i"))
+    """The id of the pipeline transfer; -1 for other ops."""
 
     def __len__(self) -> int:
         return len(self.stream)
@@ -233,7 +242,7 @@ class Ops(Struct):
         self.message += other.message
 
     def part(self, first: int, last: int) -> Ops:
-        """The ops first..last-1."""
+        """Returns the ops first..last-1."""
         return Ops(
             self.stream[first:last],
             self.phase[first:last],
@@ -246,15 +255,19 @@ class Ops(Struct):
 
 
 class ActionOps(NamedTuple):
-    """The ops first..last-1 of an action of the schedule. step: of those that the run has.
+    """The ops first..last-1 of an action of the schedule.
 
-    The two of an overlapped pair have one stretch, in which their ops take turns.
+    The two actions of an overlapped pair have one stretch, in which their ops take turns.
     """
 
     first: int
+    """The index of the first op."""
     last: int
+    """The index behind the last op."""
     action: Action
+    """The action."""
     step: int
+    """Which step of the run it belongs to."""
 
 
 _KIND = {kind: kind_index for kind_index, kind in enumerate(KINDS)}
@@ -275,7 +288,7 @@ class Stretches(Struct):
         return len(self.first)
 
     def append(self, first: int, last: int, action: Action, step: int) -> None:
-        """The ops first..last-1 are those of an action."""
+        """Append the ops first..last-1 of an action."""
         self.first.append(first)
         self.last.append(last)
         self.kind.append(_KIND[action.kind])
@@ -293,34 +306,40 @@ class Stretches(Struct):
 
 
 class StageProgram(Struct, frozen=True):
-    """What one rank of a stage does in one step. Waits and issue order are in `packed`, and in `runs`.
-
-    packed: the runs, those that wait inside as one each: a micro-batch of rows in pieces has hundreds of
-    waits. The last run has no ops: its waits are the join at the end of the step.
-    peak_microbatches: the most micro-batches whose activations are held at once. pass_ends: the run of
-    `packed` at whose beginning, before its waits, each pass of a layer-loop, or step of a pipeline, is over.
-    priority: of each op, where collectives queue by it (`Program.queued`), higher first. peak_chunks: the
-    most chunks of micro-batches held. held: (op, chunk, +1 or -1), that a chunk's activations are there from
-    that op on (its F begins) or no longer (its B, or W, has ended before it). stretches: of the actions of a
-    pipeline schedule, in issue order.
-    """
+    """What one rank of a stage does in one step. Waits and issue order are in `packed`, and in `runs`."""
 
     ops: Ops
+    """Its ops."""
     packed: tuple[OpRun, ...]
+    """The runs, those with waits inside as one each: a micro-batch of split cells has hundreds of waits. The
+    last run has no ops: its waits are the join at the end of the step.
+    """
     peak_microbatches: int
+    """The most micro-batches whose activations are in memory at once."""
     pass_ends: tuple[int, ...] = ()
+    """The run of `packed` at whose beginning, before its waits, each pass of a layer-loop, or step of a
+    pipeline, is over.
+    """
     priority: array[int] = field(default_factory=lambda: array("q"))
+    """The priority of each op, higher first, where collectives queue by it (`Program.queued`)."""
     peak_chunks: int = 0
+    """The most chunks of micro-batches in memory at once."""
     chunk_changes: tuple[tuple[int, int, int], ...] = ()
+    """(op, chunk, +1 or -1): a chunk's activations are in memory from that op on (its F begins) or no longer
+    (its B, or W, has ended before it).
+    """
     stretches: Stretches = field(default_factory=Stretches)
+    """The stretches of the actions of a pipeline schedule, in issue order."""
 
     @property
     def runs(self) -> tuple[OpRun, ...]:
-        """The runs without waits inside: made anew, for who needs no more than each op and each wait."""
+        """Returns the runs without waits inside, made anew, for code that needs only each op and each
+        wait.
+        """
         if all(run.inner is None for run in self.packed):
             return self.packed
         runs: list[OpRun] = []
-        # What the next ops wait for that was the last wait inside a run.
+        # The waits of the next ops: the last one found inside a run.
         waits: tuple[Wait, ...] = ()
         for run in self.packed:
             first, waits = run.first, (*waits, *run.waits)
@@ -336,30 +355,36 @@ class StageProgram(Struct, frozen=True):
 
 
 class Program(Struct, frozen=True):
-    """One step. stages[s] is what every rank of stage s does; costs: each distinct cost once.
-
-    pipelined: stages hand activations and gradients to each other. microbatches: how many a
-    step has. messages: how many transfers one pipeline makes in a step. virtual_stages: chunks
-    of each stage. queued: collectives wait in one queue a dimension of the network, by priority
-    and chunk by chunk (dialect astra-sim-1), not one after another on a stream of their kind.
-    layers: how often the layer of an op table runs. steps: how many steps of a pipeline the run has, none
-    of which waits for the one before on another stage. rules: of the schedule, also of one from a file.
-    placement: where the parts of the model lie.
-    """
+    """The program of one step."""
 
     schedule: str
+    """The name of the schedule."""
     pipelined: bool
+    """Whether stages hand activations and gradients to each other."""
     structure: Structure
+    """Which rows are micro-batches."""
     stages: tuple[StageProgram, ...]
+    """What every rank of each stage does."""
     costs: tuple[Cost, ...]
+    """Each distinct cost once."""
     microbatches: int
+    """How many micro-batches a step has."""
     messages: int
+    """How many transfers one pipeline makes in a step."""
     virtual_stages: int = 1
+    """Chunks of each stage."""
     queued: bool = False
+    """Whether collectives wait in one queue for each dimension of the network, by priority and chunk by chunk
+    (dialect astra-sim-1), not one after another on a stream of their kind.
+    """
     layers: int = 1
+    """How often the layer of an op table runs."""
     steps: int = 1
+    """How many steps of a pipeline the run has, none of which waits for the one before on another stage."""
     rules: Schedule = SCHEDULES["layer-loop"]
+    """The rules of the schedule, also of one from a file."""
     placement: Placement = SINGLE_STAGE
+    """Where the parts of the model are."""
 
     @property
     def stage_ops(self) -> int:
@@ -368,7 +393,7 @@ class Program(Struct, frozen=True):
 
     @property
     def order(self) -> Order:
-        """What each stage does in one step, in its order; nothing where no schedule orders micro-batches."""
+        """What each stage does in one step, in its order; empty where no schedule orders micro-batches."""
         stages = (
             tuple(stretch.action for stretch in stage.stretches if stretch.step == 0) for stage in self.stages
         )
@@ -376,5 +401,7 @@ class Program(Struct, frozen=True):
 
     @property
     def has_pipeline_schedule(self) -> bool:
-        """Whether it orders micro-batches: an op table, under layer-loop, may be `pipelined` and does not."""
+        """Whether a schedule orders micro-batches: not so for an op table under layer-loop, which may be
+        `pipelined`.
+        """
         return self.rules.pipelined

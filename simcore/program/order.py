@@ -1,4 +1,4 @@
-"""The order of a step: what each stage does with which micro-batch, and where the parts of the model lie.
+"""The order of a step: what each stage does with which micro-batch, and where the parts of the model are.
 
 A schedule is such an order, whether it comes from a rule (`simcore/program/schedules/`) or from a file.
 Knows no rows, no ops and no times.
@@ -11,30 +11,35 @@ from typing import Literal
 
 from simcore.records import NamedTuple, Struct, field
 
-# Forward; backward; its input gradients alone; its weight gradients alone. PyTorch's letters.
+# Forward; backward; only its input gradients; only its weight gradients. The letters are PyTorch's.
 Kind = Literal["F", "B", "I", "W"]
 KINDS: tuple[Kind, ...] = ("F", "B", "I", "W")
 
 
 class Action(NamedTuple):
-    """What a stage does with a micro-batch in one of its chunks.
-
-    paired: its rows and those of the action behind it take turns, where such pairs are overlapped.
-    """
+    """What a stage does with a micro-batch in one of its chunks."""
 
     kind: Kind
+    """Forward, backward, or one part of backward."""
     microbatch: int
+    """From 0."""
     chunk: int = 0
+    """The index of the chunk in its stage."""
     paired: bool = False
+    """Whether its rows and those of the next action take turns, where such pairs are overlapped."""
 
 
 class Shape(NamedTuple):
-    """What an order is made for. chunks: of a stage. overlapped: forwards run beside backwards."""
+    """What an order is made for."""
 
     stages: int
+    """How many stages there are."""
     microbatches: int
+    """How many micro-batches a step has."""
     chunks: int = 1
+    """How many chunks a stage has."""
     overlapped: bool = False
+    """Whether forwards overlap with backwards."""
 
 
 class ChunkPosition(NamedTuple):
@@ -45,16 +50,19 @@ class ChunkPosition(NamedTuple):
 
 
 class Placement(Struct, frozen=True):
-    """On which chunk of which stage each part of the model lies.
+    """The chunk and stage that each part of the model is on.
 
-    A route is the places that a micro-batch goes through; its positions count from 0, where the embedding
-    is, to the loss. routes: all there are, of equal length. route_of: by micro-batch which it takes.
-    Where no positions are more than stages, each chunk is a copy of a stage: it has all its layers.
+    A route is the chunks that a micro-batch goes through; its positions count from 0, where the embedding is,
+    to the loss. Where there are no more positions than stages, each chunk is a copy of a stage: it has all
+    its layers.
     """
 
     stages: int
+    """How many stages there are."""
     routes: tuple[tuple[ChunkPosition, ...], ...]
+    """All routes, of equal length."""
     route_of: tuple[int, ...]
+    """By micro-batch the index of its route."""
     _positions: dict[ChunkPosition, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -63,35 +71,35 @@ class Placement(Struct, frozen=True):
 
     @property
     def depth(self) -> int:
-        """Positions of a route."""
+        """The number of positions of a route."""
         return len(self.routes[0])
 
     @property
     def parts(self) -> int:
-        """Into how many parts the layers of a stage are cut."""
+        """The number of parts that the layers of a stage are split into."""
         return self.depth // self.stages
 
     @property
     def chunks(self) -> int:
-        """Chunks of each stage, copies included."""
+        """The number of chunks of each stage, copies included."""
         return self.parts * len(self.routes)
 
     @property
     def copies(self) -> int:
-        """How many stages' layers each stage holds: one, or both ways two."""
+        """How many stages' layers each stage has: one, or two where micro-batches go both ways."""
         return len(self.routes)
 
     def position(self, stage: int, chunk: int) -> int:
-        """Where on its route a chunk lies."""
+        """Returns the position of a chunk on its route."""
         return self._positions[ChunkPosition(stage, chunk)]
 
     def at(self, microbatch: int, position: int) -> ChunkPosition:
-        """Where a micro-batch is at a position."""
+        """Returns the chunk that a micro-batch is on at a position."""
         return self.routes[self.route_of[microbatch]][position]
 
     @property
     def is_loop(self) -> bool:
-        """Whether position p lies on stage p mod P: activations go to the next stage, round and round."""
+        """Whether position p is on stage p mod P: activations go to the next stage, round and round."""
         return all(
             chunk.stage == position % self.stages
             for route in self.routes
@@ -99,12 +107,12 @@ class Placement(Struct, frozen=True):
         )
 
 
-# A stage that is alone and has one micro-batch.
+# A single stage with one micro-batch.
 SINGLE_STAGE = Placement(1, ((ChunkPosition(0, 0),),), (0,))
 
 
 class Order(Struct, frozen=True):
-    """A whole step: of each stage its actions, in the order in which it does them."""
+    """The order of a whole step: the actions of each stage, in the order in which it does them."""
 
     placement: Placement
     stages: tuple[tuple[Action, ...], ...]
@@ -114,13 +122,13 @@ class Order(Struct, frozen=True):
         return len(self.placement.route_of)
 
     def without_microbatches(self) -> Order:
-        """The same stages with nothing to do."""
+        """Returns the same stages without actions."""
         placement = Placement(self.placement.stages, self.placement.routes, ())
         return Order(placement, ((),) * placement.stages)
 
 
 def loop_placement(shape: Shape) -> Placement:
-    """Position chunk * P + stage: round and round."""
+    """Returns the placement with chunk c of stage s at position c * P + s: round and round."""
     positions = [
         ChunkPosition(stage, chunk) for chunk in range(shape.chunks) for stage in range(shape.stages)
     ]
@@ -128,7 +136,9 @@ def loop_placement(shape: Shape) -> Placement:
 
 
 def v_placement(shape: Shape) -> Placement:
-    """Two chunks a stage, down the stages and up again: embedding and loss are on stage 0."""
+    """Returns the placement of two chunks a stage, down the stages and up again: embedding and loss are on
+    stage 0.
+    """
     stages = range(shape.stages)
     positions = [
         *(ChunkPosition(stage, 0) for stage in stages),
@@ -138,7 +148,7 @@ def v_placement(shape: Shape) -> Placement:
 
 
 def bidirectional_placement(shape: Shape) -> Placement:
-    """Each stage holds the stage of its number and, as chunk 1, that which is as far from the other end.
+    """Returns the placement in which stage s has part s and, as chunk 1, part P - 1 - s.
 
     The first half of the micro-batches goes down the stages, the other half up.
     """
@@ -153,14 +163,14 @@ PLACEMENTS = {"loop": loop_placement, "v": v_placement, "both-ways": bidirection
 
 
 def without_extra(actions: Iterable[Action], microbatches: int) -> Iterator[Action]:
-    """The actions of the first micro-batches alone.
+    """Returns the actions of the first micro-batches.
 
-    What is left of an order that runs is one: leaving a micro-batch out takes nothing that another needs.
+    The result of an order that can run is such an order: no action needs another micro-batch.
     """
     paired = None
     for action in actions:
         if paired is not None:
-            # The first of a pair stands alone where the second is left out.
+            # The first of a pair is not paired where the second is left out.
             yield paired if action.microbatch < microbatches else paired._replace(paired=False)
             paired = None
         if action.microbatch >= microbatches:

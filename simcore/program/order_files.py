@@ -1,4 +1,4 @@
-"""Schedules of one's own: a file's order, found to be one that can run, or what is wrong with it.
+"""Schedule files: reads the order of a file, and checks that it can run.
 
 Import from here: `open_order`, `check_order`, `ReadOrder`.
 """
@@ -17,21 +17,24 @@ from simcore.records import NamedTuple
 from simcore.units import plural
 from simcore.workload.opening import read_file
 
-# What an action makes: whether forward, a micro-batch, a position.
+# The output of an action: (is it forward, micro-batch, position).
 _ActionOutput = tuple[bool, int, int]
 
 
 class Standstill(NamedTuple):
-    """Stages that wait for each other in a ring. first: (stage, action) of one of them; words: all."""
+    """Stages that wait for each other in a ring.
+
+    first: (stage, action) of one of them; words: all of them.
+    """
 
     first: tuple[int, str]
     words: str
 
 
 def find_deadlock(order: Order, overlapped: bool = False) -> Standstill | None:
-    """Where an order comes to a halt; None where it does not.
+    """Returns the ring of stages in which an order stops; None where it runs to its end.
 
-    overlapped: a pair begins when both of it have what they need.
+    overlapped: whether a pair begins only when both of its actions have their inputs.
     """
     walk = _OrderWalk(order, overlapped)
     walk.go()
@@ -44,11 +47,11 @@ class _OrderWalk:
         self._overlapped = overlapped
         self._outputs: set[_ActionOutput] = set()
         self._at = [0] * len(order.stages)
-        # By what is missing: the stages that stand before it.
+        # Missing output -> the stages that wait for it.
         self._waiting: dict[_ActionOutput, list[int]] = {}
 
     def go(self) -> None:
-        """Let every stage go on until nothing moves."""
+        """Let every stage go on until none can."""
         awake = [*range(len(self._at))]
         while awake:
             stage = awake.pop()
@@ -69,13 +72,13 @@ class _OrderWalk:
         return self._order.placement.position(stage, action.chunk)
 
     def _together(self, stage: int) -> list[Action]:
-        """The action at which a stage stands, and that which begins with it."""
+        """Returns the next action of a stage, and the action that begins with it."""
         at, actions = self._at[stage], self._order.stages[stage]
         paired = self._overlapped and actions[at].paired
         return list(actions[at : at + 1 + paired])
 
     def _missing(self, stage: int) -> _ActionOutput | None:
-        """What the stage's next action needs and nobody has made."""
+        """Returns the input of the stage's next action that no stage has made; None where all are there."""
         last = self._order.placement.depth - 1
         for action in self._together(stage):
             position, microbatch = self._position(stage, action), action.microbatch
@@ -93,7 +96,7 @@ class _OrderWalk:
         return None
 
     def ring(self) -> Standstill | None:
-        """The stages that wait for each other."""
+        """Returns the stages that wait for each other; None where none do."""
         standing = [stage for stage, at in enumerate(self._at) if at < len(self._order.stages[stage])]
         if not standing:
             return None
@@ -120,32 +123,37 @@ class _OrderWalk:
         return f"{self._position(stage, action)}{action.kind}{action.microbatch}"
 
 
-# Of one code; of a file that is no schedule every cell would be one.
+# Errors of one code that are listed: in a file that is no schedule every cell would be one.
 _MOST_LISTED = 20
 
 
 class ReadOrder(NamedTuple):
-    """A file's order. pairs_wait: why its pairs could not be overlapped, None where they can."""
+    """A schedule file."""
 
     path: str
+    """As the user gave it."""
     order: Order
+    """The order of the file."""
     form: str
+    """`pytorch` or `plain`."""
     diagnostics: tuple[Diagnostic, ...]
+    """What was found in reading it."""
     pairs_wait: str | None
+    """Why its pairs cannot be overlapped; None where they can."""
 
     @property
     def format(self) -> str:
-        """What it is, beside workloads and measured runs."""
+        """The name of its format among those of workloads and measured runs."""
         return "schedule"
 
 
 def open_order(path: str) -> ReadOrder:
-    """The order in the file at `path`. Raises InputError where there is none that can run."""
+    """Returns the order in the file at `path`. Raises InputError where no order is there that can run."""
     try:
         state = os.stat(path)
         return _open_order(path, (state.st_mtime_ns, state.st_size))
     except (OSError, ValueError):
-        # `read_file` says what is wrong.
+        # `read_file` raises the error with its reason.
         return _open_order(path, (0, 0))
 
 
@@ -159,7 +167,7 @@ def _open_order(path: str, version: tuple[int, int]) -> ReadOrder:
 
 
 def check_order(path: str) -> tuple[ReadOrder | None, list[Diagnostic]]:
-    """The order in the file at `path`, None where it has errors, and all that was found.
+    """Returns the order in the file at `path`, None where it has errors, and all diagnostics.
 
     Raises InputError for a file that cannot be read at all.
     """
@@ -189,7 +197,9 @@ def check_order(path: str) -> tuple[ReadOrder | None, list[Diagnostic]]:
 
 
 def _limit_errors(errors: list[Diagnostic]) -> list[Diagnostic]:
-    """The errors in the order of their places, of one code the first few and how many more there are."""
+    """Returns the errors in the order of their places, of each code the first few and how many more there
+    are.
+    """
     listed: list[Diagnostic] = []
     counts: Counter[str] = Counter()
     for error in sorted(errors, key=lambda error: (error.line or 0, error.column or 0)):
@@ -205,7 +215,7 @@ def _limit_errors(errors: list[Diagnostic]) -> list[Diagnostic]:
 
 
 def _left_out(path: str, order_text: OrderText) -> Iterator[Diagnostic]:
-    """A note on what a file says that a run takes from elsewhere."""
+    """Yields a note on each statement of a file that a run ignores."""
     counts = Counter(word for word, *_ in order_text.others)
     if counts:
         counts_text = " and ".join(f"{count} {word}" for word, count in counts.items())
@@ -218,7 +228,7 @@ def _left_out(path: str, order_text: OrderText) -> Iterator[Diagnostic]:
 
 
 class _Check:
-    """Looks for what is missing, twice, beyond the micro-batches, misplaced or out of order."""
+    """Finds what is missing, twice, beyond the micro-batches, misplaced or out of order."""
 
     def __init__(self, path: str, order_text: OrderText) -> None:
         self._path = path
@@ -226,13 +236,15 @@ class _Check:
         self._ranks = [*cells_by_rank(order_text)]
         self._depth = 1 + max(cell.position for cell in order_text.cells)
         self._microbatches = self._count()
-        # By position and micro-batch: where it is, in which cells.
+        # (position, micro-batch) -> its cells.
         self._cells: dict[tuple[int, int], list[OrderCell]] = {}
         for cell in order_text.cells:
             self._cells.setdefault((cell.position, cell.microbatch), []).append(cell)
 
     def _count(self) -> int:
-        """The micro-batches of the file: as many as most of its positions take forward, and backward."""
+        """Returns the number of micro-batches of the file: as many as most positions run forward and
+        backward.
+        """
         microbatches: dict[tuple[int, str], set[int]] = {}
         for cell in self._order_text.cells:
             if cell.kind != "W":
@@ -242,7 +254,7 @@ class _Check:
         return max(counts, key=lambda count: (counts[count], count), default=0)
 
     def errors(self) -> Iterator[Diagnostic]:
-        """All of them; who lies where and in which order only where nothing is missing or beyond."""
+        """Yields all errors; those on placement and order only where nothing is missing or beyond."""
         diagnostics = [*self._check_ranks(), *self._check_microbatches()]
         diagnostics += [] if diagnostics else self._check_positions()
         diagnostics += [*self._check_sequence()]
@@ -281,7 +293,9 @@ class _Check:
                 yield from self._check_microbatch(position, microbatch, of_rank)
 
     def _check_microbatch(self, position: int, microbatch: int, of_rank: OrderCell) -> Iterator[Diagnostic]:
-        """What is missing or twice of a micro-batch at a position. of_rank: a cell of that position."""
+        """Yields what is missing or twice of a micro-batch at a position. of_rank: a cell of that
+        position.
+        """
         cells = self._cells.get((position, microbatch), [])
         by_kind: dict[str, list[OrderCell]] = {}
         for cell in cells:
@@ -299,7 +313,7 @@ class _Check:
                     near,
                 )
             for again in there[1:]:
-                if not (part == "W" and again.kind == "B"):  # said of its I
+                if not (part == "W" and again.kind == "B"):  # reported for its I
                     first = there[0]
                     yield self._error(
                         "schedule-twice",
@@ -343,7 +357,7 @@ class _Check:
         yield from self._check_routes()
 
     def _check_routes(self) -> Iterator[Diagnostic]:
-        """Several ways through the ranks are copies of the model: they share no stage of a rank."""
+        """Yields errors of routes. Several routes are copies of the model: they share no stage of a rank."""
         first_at: dict[tuple[int, ...], int] = {}
         for microbatch, route in enumerate(_routes(self._order_text, self._depth, self._microbatches)):
             first_at.setdefault(route, microbatch)
@@ -364,7 +378,7 @@ class _Check:
                     return
 
     def _check_sequence(self) -> Iterator[Diagnostic]:
-        """What stands on its rank before something that it needs of the same rank."""
+        """Yields each cell that comes on its rank before another cell whose output it needs."""
         for cells in self._ranks:
             index_of: dict[tuple[int, int, str], int] = {}
             for index, cell in enumerate(cells):
@@ -392,7 +406,9 @@ class _Check:
         return [(position, microbatch, "F"), *after]
 
     def _check_transfers(self) -> Iterator[Diagnostic]:
-        """SEND and RECV belong to each other, behind what makes and before what needs what they carry."""
+        """Yields errors of SENDs and RECVs: each needs the other, behind the action that makes its data and
+        before the action that needs it.
+        """
         by_key: dict[tuple[bool, bool, int, int], Transfer] = {}
         for transfer in self._order_text.transfers:
             key = (transfer.sends, transfer.forward, transfer.position, transfer.microbatch)
@@ -447,7 +463,7 @@ class _Check:
 
 
 def _routes(order_text: OrderText, depth: int, microbatches: int) -> list[tuple[int, ...]]:
-    """By micro-batch the rank at each position."""
+    """Returns by micro-batch the rank at each position."""
     routes = [[0] * depth for _ in range(microbatches)]
     for cell in order_text.cells:
         routes[cell.microbatch][cell.position] = cell.rank
@@ -455,7 +471,7 @@ def _routes(order_text: OrderText, depth: int, microbatches: int) -> list[tuple[
 
 
 def _build_order(order_text: OrderText) -> Order:
-    """The order of a file without errors."""
+    """Returns the order of a file without errors."""
     depth = 1 + max(cell.position for cell in order_text.cells)
     microbatches = 1 + max(cell.microbatch for cell in order_text.cells)
     parts = depth // order_text.ranks

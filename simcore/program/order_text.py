@@ -1,8 +1,8 @@
-"""The two ways to write an order down: PyTorch's, a line of cells a rank, and a plain text of stages.
+"""The two text forms of an order: PyTorch's, a line of cells for each rank, and a plain text of stages.
 
 PyTorch (torch.distributed.pipelining): cells between commas; `0F7` is stage 0, forward, micro-batch 7, `B` a
 backward, `I` and `W` its input and weight gradients apart; `(0F7;7B3)OVERLAP_F_B` two that run side by side;
-nothing in a cell is waiting. What communicates stands between them: `0SEND_F7`, `1RECV_F7`, `0SEND_B7`,
+an empty cell is waiting. Communication has cells of its own: `0SEND_F7`, `1RECV_F7`, `0SEND_B7`,
 `0UNSHARD`, `0RESHARD`, `0REDUCE_GRAD`. Plain: `0: F0 F1 B0 W0`, a line a stage; `2F0` where a stage has
 several parts of the model, `F7+7B3` for a pair, `.` for waiting.
 """
@@ -20,7 +20,7 @@ from simcore.records import NamedTuple
 MOST_CELLS = 4_000_000
 _ACTION = re.compile(r"(\d{1,9})?([FBIW])(\d{1,9})")
 _TRANSFER = re.compile(r"(\d{1,9})(SEND|RECV)_([FB])(\d{1,9})")
-# With the micro-batch that some versions write behind it.
+# Some versions write a micro-batch behind it.
 _OTHER = re.compile(r"(\d{1,9})(UNSHARD|RESHARD|REDUCE_GRAD)\d{0,9}")
 _PAIR = re.compile(r"\d{0,9}\(([^;()]*);([^;()]*)\)OVERLAP_F_B")
 _STAGE_LINE = re.compile(r"\s*(?:stage|rank)?\s*(\d{1,9})\s*:", re.IGNORECASE)
@@ -28,53 +28,71 @@ _WAITING = (".", "-", "_")
 
 
 class OrderCell(NamedTuple):
-    """An action as it stands in a file: of a rank, at a position of the model. line, column: from 1."""
+    """An action as a file states it."""
 
     rank: int
+    """The rank that does it."""
     kind: Kind
+    """Its letter."""
     microbatch: int
+    """From 0."""
     position: int
+    """Its position of the model."""
     paired: bool
+    """Whether it is the first of a pair."""
     line: int
+    """From 1."""
     column: int
+    """From 1."""
 
     def words(self) -> str:
-        """As PyTorch writes it."""
+        """The cell as PyTorch writes it."""
         return f"{self.position}{self.kind}{self.microbatch}"
 
 
 class Transfer(NamedTuple):
-    """A SEND or RECV of a file. after: how many actions of its rank stand before it."""
+    """A SEND or RECV of a file."""
 
     rank: int
+    """The rank in whose line it is."""
     sends: bool
+    """Whether it is a SEND."""
     forward: bool
+    """Whether it carries an activation, not a gradient."""
     microbatch: int
+    """From 0."""
     position: int
+    """The position of the model that its cell names."""
     after: int
+    """How many actions of its rank come before it."""
     line: int
+    """From 1."""
     column: int
+    """From 1."""
 
     def words(self) -> str:
-        """As PyTorch writes it."""
+        """The transfer as PyTorch writes it."""
         kind = "F" if self.forward else "B"
         return f"{self.position}{'SEND' if self.sends else 'RECV'}_{kind}{self.microbatch}"
 
 
 class OrderText(NamedTuple):
-    """What stands in a file. form: `pytorch` or `plain`. ranks: how many have a line. cells: of all, a rank
-    after another, each in its order. others: (word, position, rank, line, column) of what is left out.
-    """
+    """The cells of a schedule file."""
 
     form: str
+    """`pytorch` or `plain`."""
     ranks: int
+    """How many ranks have a line."""
     cells: list[OrderCell]
+    """The actions of all ranks, rank after rank, each in its order."""
     transfers: list[Transfer]
+    """The SENDs and RECVs."""
     others: list[tuple[str, int, int, int, int]]
+    """(word, position, rank, line, column) of what is left out."""
 
 
 def format_order(order: Order) -> str:
-    """The order as PyTorch writes it, a line a rank."""
+    """Returns the order as PyTorch writes it, a line for each rank."""
     lines = []
     for stage, actions in enumerate(order.stages):
         cells: list[str] = []
@@ -91,7 +109,7 @@ def format_order(order: Order) -> str:
 
 
 def read_text(path: str, text: str) -> tuple[OrderText, list[Diagnostic]]:
-    """What stands in the text of a schedule file, and an error for all that cannot be read."""
+    """Returns the cells in the text of a schedule file, and an error for each that cannot be read."""
     lines = [(line_number, line) for line_number, line in enumerate(text.splitlines(), 1)]
     lines = [(index, line) for index, line in lines if line.strip() and not line.lstrip().startswith("#")]
     if lines and _STAGE_LINE.match(lines[0][1]):
@@ -100,7 +118,7 @@ def read_text(path: str, text: str) -> tuple[OrderText, list[Diagnostic]]:
 
 
 class _Reader:
-    """Collects what stands in the lines of a file."""
+    """Collects the cells in the lines of a file."""
 
     def __init__(self, path: str, form: str) -> None:
         self._path = path
@@ -109,7 +127,7 @@ class _Reader:
         self._action_count = 0
 
     def pytorch(self, lines: list[tuple[int, str]]) -> tuple[OrderText, list[Diagnostic]]:
-        """A line of cells a rank, in the order of ranks."""
+        """Returns the cells of a file with a line for each rank, in the order of ranks."""
         for rank, (line_number, line) in enumerate(lines):
             column = 1
             self._action_count = 0
@@ -121,7 +139,7 @@ class _Reader:
         return self._order_text._replace(ranks=len(lines)), self._errors
 
     def plain(self, lines: list[tuple[int, str]]) -> tuple[OrderText, list[Diagnostic]]:
-        """A line a stage, which its number begins."""
+        """Returns the cells of a file with a line for each stage, which begins with its number."""
         line_of_rank: dict[int, int] = {}
         for line_number, line in lines:
             match = _STAGE_LINE.match(line)
@@ -196,7 +214,7 @@ class _Reader:
 
 
 def cells_by_rank(order_text: OrderText) -> Iterator[list[OrderCell]]:
-    """The actions of each rank, in their order."""
+    """Yields the actions of each rank, in their order."""
     cells_of: list[list[OrderCell]] = [[] for _ in range(order_text.ranks)]
     for cell in order_text.cells:
         if cell.rank < order_text.ranks:

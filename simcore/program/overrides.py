@@ -1,4 +1,4 @@
-"""Faults and scales that single ranks, ports or rows have, as the command line states them."""
+"""Faults and scales of single ranks, ports or rows, as the command line states them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from simcore.records import Struct, field
 
 # The greatest factor on a duration or bandwidth: more is a mistyped figure.
 MOST_FACTOR = 1e6
-# What a part is that a factor can be on: of a workload, and of execution traces.
+# First words of parts that a factor can be on: of a workload, and of execution traces.
 _PARTS = ("compute", "layer", "stream", "all", "nodes")
 _LAYER_PHASES = ("fwd", "ig", "wg")
-# In place of a row's name: every row that has no factor by its name.
+# Stands for every row that has no factor by its own name.
 ANY_ROW = "*"
-# How the factors of a trace are written.
+# The forms of the factors of a trace.
 TRACE_FORMS = {
     "layer_scale": "of a trace OP=X, for example forward_step=0.9",
     "kind_scale": "KIND=X, for example dp=0.5",
@@ -25,7 +25,7 @@ TRACE_FORMS = {
 
 
 class OverrideParameters(Struct, frozen=True):
-    """What parameters say of them, as they were given."""
+    """The parameters of faults and scales, as they were given; fields as in `Parameters`."""
 
     slow_rank: tuple[str, ...]
     slow_link: tuple[str, ...]
@@ -38,24 +38,28 @@ class OverrideParameters(Struct, frozen=True):
 
 
 class Overrides(Struct, frozen=True):
-    """slow_ranks: rank -> factor on its compute durations. slow_links: (dimension, rank) ->
-    factor on the bandwidth of that rank's port. jitter: standard deviation, as a share, of
-    every duration; seed: of its hash. compute_scale, comm_scale: factors on all durations of a kind;
-    layer_scales, time_scales: as the functions of these names give them.
-    """
+    """Faults and scales of a run."""
 
     slow_ranks: dict[int, float] = field(default_factory=dict)
+    """Rank -> factor on its compute durations."""
     slow_links: dict[tuple[int, int], float] = field(default_factory=dict)
+    """(dimension, rank) -> factor on the bandwidth of that rank's port."""
     jitter: float = 0.0
+    """The standard deviation of every duration, as a share of it."""
     seed: int = 0
+    """The seed of the jitter's hash."""
     compute_scale: float = 1.0
+    """A factor on all compute durations."""
     comm_scale: float = 1.0
+    """A factor on all communication durations."""
     layer_scales: dict[tuple[str, str], float] = field(default_factory=dict)
+    """As `layer_scales` returns them."""
     time_scales: list[tuple[str, float]] = field(default_factory=list)
+    """As `time_scales` returns them."""
 
 
 def parse_overrides(parameters: OverrideParameters, world: int, dimensions: int) -> Overrides:
-    """The overrides of a run. Raises `UsageError` that says what was given and what fits."""
+    """Returns the overrides of a run. Raises `UsageError` with what was given and what fits."""
     return Overrides(
         slow_ranks_of(parameters.slow_rank, world),
         slow_links_of(parameters.slow_link, world, dimensions),
@@ -69,7 +73,7 @@ def parse_overrides(parameters: OverrideParameters, world: int, dimensions: int)
 
 
 def slow_links_of(texts: Sequence[str], world: int, dimensions: int) -> dict[tuple[int, int], float]:
-    """(dimension, rank) -> factor on its port, from `--slow-link DIM:R=X`. Raises `UsageError`."""
+    """Returns {(dimension, rank): factor on its port} from `--slow-link DIM:R=X`. Raises `UsageError`."""
     links = {}
     for text in texts:
         form = "DIM:R=X, for example 1:37=0.5"
@@ -86,7 +90,7 @@ def slow_links_of(texts: Sequence[str], world: int, dimensions: int) -> dict[tup
 
 
 def slow_ranks_of(texts: Sequence[str], world: int) -> dict[int, float]:
-    """Rank -> factor on its compute, from `--slow-rank R=X`. Raises `UsageError`."""
+    """Returns {rank: factor on its compute} from `--slow-rank R=X`. Raises `UsageError`."""
     ranks = {}
     for text in texts:
         left, factor = parse_factor(text, "--slow-rank", "R=X, for example 37=1.3")
@@ -95,9 +99,9 @@ def slow_ranks_of(texts: Sequence[str], world: int) -> dict[int, float]:
 
 
 def layer_scales(texts: Sequence[str]) -> dict[tuple[str, str], float]:
-    """(name, phase) -> factor, from `--layer-scale NAME:PHASE=X`. Raises `UsageError`."""
+    """Returns {(name, phase): factor} from `--layer-scale NAME:PHASE=X`. Raises `UsageError`."""
     scales = {}
-    # No name of a workload has a blank: one word may state several.
+    # No name of a workload has a blank, so that one text may state several factors.
     for text in (word for words in texts for word in words.split()):
         form = "NAME:PHASE=X, for example mlp_row:fwd=0.9"
         left, factor = parse_factor(text, "--layer-scale", form, zero=True)
@@ -112,7 +116,7 @@ def layer_scales(texts: Sequence[str]) -> dict[tuple[str, str], float]:
 
 
 def time_scales(texts: Sequence[str]) -> list[tuple[str, float]]:
-    """(part, factor) of each `--time-scale WHAT=X`, WHAT a part of the run. Raises `UsageError`."""
+    """Returns (part, factor) of each `--time-scale WHAT=X`, WHAT a part of the run. Raises `UsageError`."""
     scales = []
     for text in texts:
         form = "WHAT=X, for example stream tp=0.9"
@@ -128,14 +132,18 @@ def time_scales(texts: Sequence[str]) -> list[tuple[str, float]]:
 
 
 def find_factors(scales: Sequence[tuple[str, float]], part: str, layer: str) -> list[float]:
-    """The factors that are on what is of a phase or stream, `compute fwd`, and of rows called so without
-    digits, one after the other. scales: as `time_scales` gives them.
+    """Returns the factors on a phase or stream (`compute fwd`) and on rows of that name without digits.
+
+    scales: as `time_scales` returns them.
     """
     return [factor for scaled_part, factor in scales if scaled_part in (part, f"layer {layer}")]
 
 
 def parse_factor(text: str, option: str, form: str, zero: bool = False) -> tuple[str, float]:
-    """(what, X) of `what=X`; `form` is for the message, `zero` whether X may be 0. Raises `UsageError`."""
+    """Returns (what, X) of `what=X`. Raises `UsageError`.
+
+    form: what fits, for the message. zero: whether X may be 0.
+    """
     left, equals, right = text.rpartition("=")
     try:
         factor = float(right)

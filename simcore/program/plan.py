@@ -41,72 +41,91 @@ from simcore.workload.model import Phase, SplitCell, UnevenCell, base_name
 
 
 class OpSegment(NamedTuple):
-    """Ops of a part of a micro-batch. joins: (op, the op of them that is over before it), ascending.
-
-    inner: these joins, one object for all segments whose ops lie and wait alike; None without any.
-    """
+    """Ops of a part of a micro-batch."""
 
     ops: Ops
+    """The ops."""
     joins: list[tuple[int, int]]
+    """(op, the op of the segment that ends before it), ascending."""
     inner: InnerJoins | None = None
+    """These joins, one object for all segments whose ops are placed and wait equally; None without any."""
 
 
 class Plan(Struct):
-    """What all stages of a program share: the file, the layout, the costs, the messages.
-
-    placement: where the parts of the model lie. passes: how often layer-loop runs the file. steps: how
-    often a pipeline runs a step. overlapped: pairs of forward and backward take turns, row by row.
-    transfer_bytes: one activation between neighbouring stages. megatron: embedding rows on the
-    first stage only, final and loss rows on the last only. least_forward_bytes: what a smaller
-    forward collective counts as. segments: the ops of a block's part, and at which of them which other
-    is waited for, made once for all stages and micro-batches that repeat it. joined: where only the step time
-    is asked for, the streams whose collectives nobody else can move: rows without another one are one op.
-    beside: then, the streams that are idle whenever a collective begins, which compute waits for; it and what
-    runs beside it are one op, too. was_busy: something else was found on one of them: this plan has no times.
-    """
+    """What all stages of a program share: the file, the layout, the costs, the messages."""
 
     workload: Workload
+    """The rows."""
     structure: Structure
+    """Which rows are micro-batches."""
     layout: Layout
+    """The ranks and their groups."""
     microbatches: int
+    """How many a step has."""
     transfer_bytes: int
+    """The bytes of one activation between neighbouring stages."""
     placement: Placement = SINGLE_STAGE
+    """Where the parts of the model are."""
     passes: int = 1
+    """How often layer-loop runs the file."""
     steps: int = 1
+    """How often a pipeline runs a step."""
     overlapped: bool = False
+    """Whether pairs of forward and backward take turns, row by row."""
     megatron: bool = False
+    """Whether embedding rows are on the first stage only, final and loss rows on the last only."""
     overlap_grad_reduce: bool = False
+    """Whether gradients are reduced during the last backward."""
     overlap_param_gather: bool = False
+    """Whether parameters are gathered during the first forward."""
     least_forward_bytes: int = 0
+    """The size that a smaller forward collective is raised to."""
     layer_scales: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """(name, phase) -> factor on compute."""
     costs: dict[tuple[type, Any], int] = field(default_factory=dict)
+    """(type, cost) -> its index in the program's table."""
     messages: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
+    """(phase, micro-batch, producer, step) -> the id of a transfer."""
     segments: dict[tuple[str, tuple[int, ...]], OpSegment] = field(default_factory=dict)
+    """The ops of a part over rows, with the joins among them, made once for all stages and micro-batches that
+    repeat them.
+    """
     merged_streams: frozenset[int] | None = None
+    """For runs of which only the step time is needed: the streams whose collectives no other stream can
+    delay. Rows that have no other collectives are one op.
+    """
     idle_streams: frozenset[int] = frozenset()
+    """For such runs: the streams that are idle whenever a collective begins that compute waits for. It and
+    what overlaps with it are one op, too.
+    """
     was_busy: bool = False
+    """Whether another collective was found on one of the idle streams: this plan has no valid times then."""
     _rows: dict[tuple[int, int, bool, bool], tuple[int, ...]] = field(default_factory=dict)
+    """The results of `rows`."""
     _first_equal_rows: list[int] | None = None
+    """By row the first row with its name and cells."""
     _by_content: dict[tuple[str, tuple[int, ...]], tuple[int, ...]] = field(default_factory=dict)
+    """(part, first equal rows) -> the rows whose segment can be reused."""
     _inner: dict[tuple[bytes, bytes, tuple[tuple[int, int], ...]], InnerJoins] = field(default_factory=dict)
+    """The joins of segments by their content."""
 
     def cost(self, cost: AnyCost) -> int:
-        """The number of a cost in the program's table."""
-        # With its type: named tuples of different kinds are equal when their values are.
+        """Returns the index of a cost in the program's table."""
+        # The key has its type: named tuples of different types are equal when their values are.
         return self.costs.setdefault((type(cost), cost), len(self.costs))
 
     def message(self, phase: int, microbatch: int, producer: int, step: int = 0) -> int:
-        """The number of a transfer: of an activation (FWD) or gradient (IG) of a micro-batch of a step.
+        """Returns the id of a transfer: of an activation (FWD) or gradient (IG) of a micro-batch of a step.
 
         producer: the position on the micro-batch's route that sends it.
         """
         return self.messages.setdefault((phase, microbatch, producer, step), len(self.messages))
 
     def rows(self, stage: int, microbatch: int, chunk: int) -> tuple[int, ...]:
-        """The rows of a micro-batch that a chunk of a stage runs, in file order.
+        """Returns the rows of a micro-batch that a chunk of a stage runs, in file order.
 
-        A chunk is one of `placement.parts` parts of consecutive layers; the first has the embedding rows
-        too, the last the final rows.
+        A chunk is one of `placement.parts` parts of consecutive layers; the first has the embedding rows too,
+        the last the final rows.
         """
         if self.workload.stages:
             return self.workload.stages[stage].chunks[chunk]
@@ -135,7 +154,9 @@ class Plan(Struct):
         return tuple(sorted(rows))
 
     def loss_rows(self, stage: int, chunk: int) -> tuple[int, ...]:
-        """The loss rows that a chunk of a stage runs: the last part of a stage, or of the model alone."""
+        """Returns the loss rows that a chunk of a stage runs: the last part of a stage, or only that of the
+        model.
+        """
         placement = self.placement
         at_end = placement.position(stage, chunk) == placement.depth - 1
         if self.workload.stages:
@@ -144,7 +165,7 @@ class Plan(Struct):
         return self.structure.loss if here else ()
 
     def with_inner(self, segment: OpSegment) -> OpSegment:
-        """The same segment with its joins as those of a run."""
+        """Returns the same segment with its joins as those of a run."""
         ops, joins, _ = segment
         if not joins:
             return segment
@@ -153,7 +174,7 @@ class Plan(Struct):
         if inner is None:
             lanes = sorted({*stream} - {COMPUTE})
             ends = tuple((lane, stream.index(lane), stream.rindex(lane)) for lane in lanes)
-            # Streams are first in, first out: what is before an op that is over is over.
+            # Streams are first in, first out: the ops before one that has ended have ended.
             over = {lane: max((op for _, op in pairs if stream[op] == lane), default=-1) for lane in lanes}
             async_ops = [op for op, lane in enumerate(stream) if lane != COMPUTE and not blocking[op]]
             unjoined = tuple(op for op in async_ops if op > over[stream[op]])
@@ -161,10 +182,11 @@ class Plan(Struct):
         return OpSegment(ops, joins, inner)
 
     def reuse_segment(self, part: str, rows: tuple[int, ...]) -> OpSegment | None:
-        """The segment of a part over `rows` from that of other rows with the same names and cells.
+        """Returns the segment of a part over `rows` from that of other rows with the same names and cells.
 
         A file repeats its rows for each micro-batch: 32 times in seed 002, whose ops take 7 of the 16 ms of
-        its program. None for the first of their kind, and where more than names and cells counts.
+        its program. None for the first rows of their content, and where a segment depends on more than names
+        and cells.
         """
         workload = self.workload
         if (
@@ -187,12 +209,11 @@ class Plan(Struct):
         return OpSegment(copied_ops, joins)
 
     def recomputed(self, rows: tuple[int, ...]) -> dict[int, list[int]]:
-        """Which of `rows` (ascending) run forward again before the input gradient of which of them.
+        """Returns {row: the rows of `rows` (ascending) that run forward again before its input gradient}.
 
-        A recompute runs from its nearest checkpoint up to the row that initiates it, that one
-        excluded. Of a block whose rows other chunks or stages run too, each chunk runs its own
-        rows again, from its input: before the initiator, or, where another chunk has that,
-        before the last of them.
+        A recompute runs from its nearest checkpoint up to the row that initiates it, that one excluded. Of a
+        block whose rows other chunks or stages run too, each chunk runs its own rows again, from its input:
+        before the initiator, or, where another chunk has that, before the last of them.
         """
         header = self.workload.header
         again_at = self.workload.recomputed
@@ -213,7 +234,9 @@ class Plan(Struct):
         return recomputed
 
     def layer_scale(self, row: int, cells: Cells) -> float:
-        """The factor of `--layer-scale` on a row's compute: of its own name, its base name, or of all."""
+        """Returns the factor of `--layer-scale` on a row's compute: of its own name, its base name, or of
+        all.
+        """
         if not self.layer_scales:
             return 1.0
         workload = self.workload
@@ -224,7 +247,7 @@ class Plan(Struct):
         return next((scales[name, phase] for name in names if (name, phase) in scales), 1.0)
 
     def uneven(self, cells: Cells, row: int) -> UnevenCell | None:
-        """How the ranks of an expert group differ in a cell."""
+        """Returns how the ranks of an expert group differ in a cell; None where they do not."""
         workload = self.workload
         if not workload.uneven:
             return None
@@ -233,12 +256,12 @@ class Plan(Struct):
         )
 
     def is_optimizer(self, row: int) -> bool:
-        """Whether a row's compute is the optimizer's, whatever cell it stands in."""
+        """Returns whether a row's compute is the optimizer's, whatever cell it is in."""
         return self.structure.is_optimizer(row, self.workload.name[row])
 
 
 def _find_first_equal_rows(workload: Workload, structure: Structure) -> list[int]:
-    """By row the first row with its name and cells; itself where it is of the tail or of uneven ranks."""
+    """Returns by row the first row with its name and cells; itself in the tail or where ranks are uneven."""
     columns: list[Iterable[object]] = [workload.name]
     for cells in (workload.fwd, workload.ig, workload.wg):
         columns += [cells.compute_ns, cells.collective, cells.group, cells.bytes]
@@ -268,7 +291,7 @@ class RowBuilder:
         self.ops = ops
         self.microbatch_of = microbatch_of or {}
         self._wait = wait
-        # Collectives that some row waits for, by phase and their own row.
+        # (phase, row) -> its collective, which some row waits for.
         self._issued: dict[tuple[Phase, int], int] = {}
 
     def begin(self, phase: Phase, row: int) -> None:
@@ -285,7 +308,7 @@ class RowBuilder:
             self._issued[phase, row] = len(self.ops) - 1
 
     def compute(self, cells: Cells, row: int, phase: int) -> None:
-        """The compute cell of a row; a cell of 0 makes no op."""
+        """Append the compute cell of a row; a cell of 0 makes no op."""
         uneven = self.plan.uneven(cells, row)
         by_rank = uneven.compute_ns if uneven is not None else ()
         self._compute(cells.compute_ns[row], cells, row, phase, by_rank)
@@ -297,11 +320,11 @@ class RowBuilder:
             self.ops.append(COMPUTE, phase, 1, cost, row, self.microbatch_of.get(row, -1))
 
     def collective(self, cells: Cells, row: int, phase: int, blocking: bool) -> None:
-        """The collective of a row; none, one of 0 bytes, or a group of one make no op."""
+        """Append the collective of a row; none, one of 0 bytes, or a group of one make no op."""
         self.part_of_collective(cells, row, phase, blocking, cells.bytes[row])
 
     def part_of_collective(self, cells: Cells, row: int, phase: int, blocking: bool, size: int) -> None:
-        """The collective of a row over `size` bytes of its buffer."""
+        """Append the collective of a row over `size` bytes of its buffer."""
         name, group = cells.collective[row], cells.group[row]
         if group == "offload" and name is not None and size:
             ns = max(1, round(size / self.plan.workload.host_link))
@@ -325,7 +348,9 @@ class RowBuilder:
     def _append_split_cell(
         self, cells: Cells, row: int, phase: int, size: int, split_cell: SplitCell
     ) -> None:
-        """The cell of a row piece by piece: its collective of `size` bytes beside its products."""
+        """Append the cell of a row split by split: its collective of `size` bytes overlaps with its
+        products.
+        """
         count, name, group = split_cell.split_count, cells.collective[row], cells.group[row]
         assert name is not None
         assert group is not None
@@ -356,7 +381,9 @@ class RowBuilder:
         self._compute(rest, cells, row, phase)
 
     def forward(self, row: int, phase: int = FWD) -> None:
-        """Forward of a row: compute, then its collective, blocking unless the file says otherwise."""
+        """Append the forward of a row: compute, then its collective, blocking unless the file says
+        otherwise.
+        """
         fwd = self.plan.workload.fwd
         self.begin("fwd", row)
         first = len(self.ops)
@@ -371,7 +398,9 @@ class RowBuilder:
         self._end("fwd", row, first)
 
     def input_grad(self, row: int) -> None:
-        """Input gradient of a row: compute, then its collective, blocking unless the file says otherwise."""
+        """Append the input gradient of a row: compute, then its collective, blocking unless the file says
+        otherwise.
+        """
         ig = self.plan.workload.ig
         self.begin("ig", row)
         split_cell = self.plan.workload.split_cells.get(("ig", row))
@@ -384,7 +413,7 @@ class RowBuilder:
         self._end("ig", row, first)
 
     def weight_grad(self, row: int, blocking: bool) -> None:
-        """Weight gradient of a row: compute, then its collective."""
+        """Append the weight gradient of a row: compute, then its collective."""
         wg = self.plan.workload.wg
         self.begin("wg", row)
         first = len(self.ops)
@@ -393,16 +422,17 @@ class RowBuilder:
         self._end("wg", row, first)
 
     def recompute(self, rows: Sequence[int]) -> None:
-        """Forward of `rows` again, with blocking collectives."""
+        """Append the forward of `rows` again, with blocking collectives."""
         for row in rows:
             self.forward(row, RECOMPUTE)
 
 
 def merge_ops(segment: OpSegment, plan: Plan) -> OpSegment:
-    """The same part with what can only run one after another as one op, of the first one's row and phase.
+    """Returns the same part with ops that can only run one after another merged into one, of the first one's
+    row and phase.
 
-    That is compute, collectives that compute waits for on the streams of `plan.joined`, and a collective on
-    one of `plan.beside` with what is beside it.
+    Those are compute, collectives on the streams of `plan.merged_streams` that compute waits for, and a
+    collective on one of `plan.idle_streams` with what overlaps with it.
     """
     assert plan.merged_streams is not None
     costs: list[Any] = [cost for _, cost in plan.costs]
@@ -411,7 +441,7 @@ def merge_ops(segment: OpSegment, plan: Plan) -> OpSegment:
     for position, waited in segment.joins:
         waits.setdefault(position, []).append(waited)
     awaited = {op: waiter for waiter, op in segment.joins}
-    # What ended within an op of several.
+    # Collectives that ended within a merged op.
     ended: set[int] = set()
     number_of: dict[int, int] = {}
     count = len(ops)
@@ -421,7 +451,7 @@ def merge_ops(segment: OpSegment, plan: Plan) -> OpSegment:
         return stream == COMPUTE or (ops.blocking[op] > 0 and stream in plan.merged_streams)  # type: ignore[operator]
 
     def find_overlap_end(op: int) -> int:
-        """Where compute waits for a collective that runs beside nothing else; 0 of others."""
+        """Returns where compute waits for a collective that overlaps with no other one; 0 for other ops."""
         until = awaited.get(op, 0)
         alone = all(between not in waits and is_sequential(between) for between in range(op + 1, until))
         return until if until > op + 1 and alone else 0
@@ -457,8 +487,8 @@ def merge_ops(segment: OpSegment, plan: Plan) -> OpSegment:
 
 
 def _merge_part(segment: OpSegment, plan: Plan) -> OpSegment:
-    """The same part as one op, and one that takes no time on each of its streams: behind that is whoever
-    waits for what the part left there.
+    """Returns the same part as one op, and one that takes no time on each of its streams, for which ops wait
+    that wait for the part's collectives.
     """
     ops = segment.ops
     streams = tuple(dict.fromkeys(stream for stream in ops.stream if stream != COMPUTE))
@@ -495,7 +525,7 @@ _NOTHING = ComputeCost(0)
 
 
 class ScheduleDefaults(NamedTuple):
-    """Values by the fields of `Parameters`."""
+    """Default values of fields of `Parameters`."""
 
     schedule: str = "layer-loop"
     microbatches: int = 1
@@ -504,17 +534,20 @@ class ScheduleDefaults(NamedTuple):
     stage_layout: str = STAGE_LAYOUTS[0]
 
 
-# A table, and a policy of ASTRA-sim 1.0, is a loop of its own: no other schedule fits.
+# The defaults of a table and of a policy of ASTRA-sim 1.0: each is a loop of its own, and no schedule fits.
 ONE_LOOP = ScheduleDefaults()
 
 
 def schedule_defaults(
     workload: Workload, layout: Layout, structure: Structure, queued: bool = False
 ) -> ScheduleDefaults:
-    """What a run of `workload` takes; queued: in dialect astra-sim-1, whatever the structure."""
+    """Returns what a run of `workload` takes by default.
+
+    queued: whether it is in dialect astra-sim-1, whatever the structure.
+    """
     if workload.is_table or queued:
         return ONE_LOOP
     if workload.stages:
-        # One stage runs its micro-batches one after another, each forward and backward.
+        # A single stage runs its micro-batches one after another, each forward and backward.
         return ScheduleDefaults("1f1b", workload.header.ga or 1)
     return ScheduleDefaults("1f1b" if layout.pp > 1 else ONE_LOOP.schedule, len(structure.blocks))

@@ -1,8 +1,8 @@
 """Dialect astra-sim-1: which ranks a policy's collectives run over, and the layout that follows from it.
 
-ASTRA-sim 1.0 states no degrees: who takes part in a row's collectives goes by the policy and by
-the dimensions of the network. Model and data groups are written as `tp` and `dp` groups of a
-`Layout`, all ranks as `all`.
+ASTRA-sim 1.0 states no degrees: the policy and the dimensions of the network decide which ranks take part in
+a row's collectives. Model and data groups are written as `tp` and `dp` groups of a `Layout`, all ranks as
+`all`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _CUSTOMIZED = {"HYBRID_MODEL_DATA": ("dp", "dp", "tp")}
 
 
 def resolve_dialect(workload: Workload, requested: str | None) -> Dialect:
-    """The dialect of a run: the one asked for, else that of the file; an op table has but one.
+    """Returns the dialect of a run: the requested one, else that of the file; an op table has only one.
 
     Raises `UsageError` for another word.
     """
@@ -67,11 +67,11 @@ def policy_layout(
     cluster_npus: int | None,
     first_dimension: Callable[[int], int],
 ) -> tuple[Layout, list[Diagnostic]]:
-    """The layout of a run in dialect astra-sim-1, and what was assumed for it.
+    """Returns the layout of a run in dialect astra-sim-1, and what was assumed for it.
 
-    cluster_npus: NPUs of a cluster that the user gave, None for the default one.
-    first_dimension: NPUs on the first dimension of the cluster for a world of so many ranks.
-    Raises `UsageError` naming the numbers that do not fit.
+    cluster_npus: NPUs of a cluster that the user gave, None for the default one. first_dimension: returns the
+    NPUs on the first dimension of the cluster for a number of ranks. Raises `UsageError` naming the numbers
+    that do not fit.
     """
     diagnostics: list[Diagnostic] = []
     header = workload.header
@@ -94,7 +94,7 @@ def policy_layout(
     world = degrees.world or header.all_gpus
     model_ranks = (stated_tp or 1) if workload.policy in TRANSFORMER else 1
     if world is None and cluster_npus is not None:
-        # As many whole model groups as there is room for; what is left over stays empty.
+        # As many whole model groups as fit; the remaining NPUs are not used.
         world = max(model_ranks, cluster_npus - cluster_npus % model_ranks)
     elif world is None:
         world = least_world(model_ranks)
@@ -125,7 +125,9 @@ def policy_layout(
 
 
 def _model_ranks(policy: str, world: int, first: int) -> tuple[int, str]:
-    """(ranks of a group on the first part of the network, what they are) of a policy without a header."""
+    """Returns (ranks of a group on the first part of the network, what they are) of a policy without a
+    header.
+    """
     if policy in ("HYBRID_DATA_MODEL", "HYBRID_MODEL_DATA", CUSTOMIZED):
         inner = min(first, world)
         return inner, f"the first dimension's {inner} NPUs, which policy {policy} goes by"
@@ -133,14 +135,14 @@ def _model_ranks(policy: str, world: int, first: int) -> tuple[int, str]:
 
 
 def with_scopes(workload: Workload, layout: Layout) -> Workload:
-    """The workload as its policy runs it: groups by the policy, all-gathers by their whole buffer.
+    """Returns the workload as its policy runs it: groups by the policy, all-gathers by their whole buffer.
 
-    A collective that nobody takes part in keeps its name, its group is None. Raises InputError
-    for a whole buffer that is too large for a column.
+    A collective that no rank takes part in keeps its name, and its group is None. Raises InputError for a
+    whole buffer that is too large for a column.
     """
     scopes = [_scope(workload, row) for row in range(len(workload))]
     columns = [_scope_cells(workload, phase, scopes, layout) for phase in PHASES]
-    # A reader that took the file for SimAI's says that update times do not count; here they do.
+    # The reader of a file of SimAI's reports that update times do not count; in this dialect they do.
     diagnostics = tuple(
         diagnostic for diagnostic in workload.diagnostics if diagnostic.code != "process-time"
     )

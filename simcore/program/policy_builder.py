@@ -9,16 +9,16 @@ from simcore.program.plan import Plan, RowBuilder
 from simcore.workload import Cells
 
 STATE_CHANGE_NS = 1
-# How a collective is queued: as the system file says, newest first, oldest first, before all.
+# How a collective is queued: as the system file says, newest first, oldest first, before all others.
 BY_SYSTEM, NEWEST, OLDEST, FIRST = range(4)
 _HIGHEST = 10**8
 
 
 class PolicyBuilder:
-    """The step of one rank, put together in the order in which its policy's loop calls.
+    """Builds the step of one rank in the order in which its policy's loop calls.
 
-    All collectives are asynchronous; `wait` holds compute until one is visible, which is its
-    row's last cell (ns) after its end.
+    All collectives are asynchronous; `wait` blocks compute until one is visible: after its end, by as many
+    ns as its row's last cell has.
     """
 
     def __init__(self, plan: Plan, newest_first: bool) -> None:
@@ -45,17 +45,17 @@ class PolicyBuilder:
         return range(len(self.workload))
 
     def compute(self, cell: int, row: int, phase: int | None = None) -> None:
-        """A compute cell of a row: FWD, IG or WG; phase: what it counts as, if not that."""
+        """Append a compute cell of a row: FWD, IG or WG. phase: what it counts as, if not that."""
         self._row_ops.compute(self._cells[cell], row, cell if phase is None else phase)
         self._computed.add((cell, row))
         self._priority.extend([0] * (len(self._ops) - len(self._priority)))
 
     def issue(self, cell: int, row: int, preference: int, phase: int | None = None) -> int | None:
-        """Issue the collective of a cell; its op, None where it makes none.
+        """Issue the collective of a cell. Returns its op, None where it makes none.
 
-        A collective that the file states takes a priority even if nobody takes part in it.
+        A collective that the file states takes a priority even if no rank takes part in it.
         Priorities: the counter goes up for newest first and down for oldest first, and each
-        collective has its value from before (ASTRA-sim 1.0).
+        collective takes the value before the change (ASTRA-sim 1.0).
         """
         cells = self._cells[cell]
         if cells.collective[row] is None:
@@ -79,24 +79,24 @@ class PolicyBuilder:
         return priority
 
     def wait(self, op: int | None) -> None:
-        """Hold compute until the collective `op` is visible."""
+        """Block compute until the collective `op` is visible."""
         if op is None:
             return
         self._outstanding.pop(op, None)
         self._wait(self._visible(op))
 
     def change_state(self) -> None:
-        """The loop goes on to its next state."""
+        """Go on to the next state of the loop."""
         self._wait(Pause(STATE_CHANGE_NS))
 
     def end_pass(self) -> None:
-        """A pass of the loop is over here."""
+        """Mark the end of a pass of the loop."""
         if self._waits or self._run_start < len(self._ops):
             self._close_run()
         self._pass_ends.append(len(self._runs))
 
     def left_out(self) -> tuple[int, int]:
-        """(compute cells, collectives) that the file states and that the policy never runs."""
+        """Returns (compute cells, collectives) that the file states and that the policy never runs."""
         computes = collectives = 0
         for cell, cells in self._cells.items():
             for row in self.rows:
@@ -119,7 +119,7 @@ class PolicyBuilder:
         self._waits = []
 
     def finish(self) -> StageProgram:
-        """The rank's program, closed by a join on all outstanding collectives."""
+        """Returns the rank's program, closed by a join on all outstanding collectives."""
         if self._run_start < len(self._ops):
             self._close_run()
         self._waits += [self._visible(op) for op in self._outstanding]

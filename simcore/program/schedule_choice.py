@@ -1,4 +1,4 @@
-"""The schedule of a run: what is chosen, and whether it fits the stages, micro-batches and layers."""
+"""The schedule of a run: which one is chosen, and whether it fits the stages, micro-batches and layers."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 
 class ScheduleParameters(Struct, frozen=True):
-    """What parameters say of the schedule; None: as the file says, or the default. given: the names of all
-    parameters that are not at their default.
-    """
+    """The parameters of the schedule, as in `Parameters`; None: as the file says, or the default."""
 
     schedule: str | None = None
     microbatches: int | None = None
@@ -35,14 +33,15 @@ class ScheduleParameters(Struct, frozen=True):
     overlap_grad_reduce: bool = False
     overlap_param_gather: bool = False
     explicit_names: frozenset[str] = frozenset()
+    """The names of all parameters that are not at their default."""
 
 
 def with_stages_of_schedule(
     workload: Workload, name: str | None, degree_parameters: DegreeParameters
 ) -> tuple[DegreeParameters, list[Diagnostic]]:
-    """The degrees with the stages of a schedule file, where nobody gave another number of them.
+    """Returns the degrees with the stages of a schedule file, unless another number of stages is given.
 
-    Raises what `chosen_schedule` does.
+    Raises what `find_schedule` does.
     """
     if name is None or degree_parameters.pp is not None or not is_schedule_file(name):
         return degree_parameters, []
@@ -59,7 +58,7 @@ def with_stages_of_schedule(
 
 
 def find_schedule(name: str) -> tuple[Schedule, ReadOrder | None]:
-    """The schedule of that name, or of the file of that name with what is in it.
+    """Returns the schedule of that name, or of the file of that name with its content.
 
     Raises `UsageError` for a name that is neither, `InputError` for a file that cannot be run.
     """
@@ -71,7 +70,7 @@ def find_schedule(name: str) -> tuple[Schedule, ReadOrder | None]:
             f"--schedule {printable(name, 60)}: one of {names} is expected, or a schedule file"
             f"{did_you_mean(name, SCHEDULES)}"
         )
-    # Imported here: the common run has no use for it.
+    # Imported here: few runs have a schedule file.
     from simcore.program.order_files import open_order
 
     read_order = open_order(name)
@@ -82,7 +81,7 @@ def find_schedule(name: str) -> tuple[Schedule, ReadOrder | None]:
 def file_microbatches(
     read_order: ReadOrder, structure: Structure, layout: Layout, requested: int | None
 ) -> int:
-    """The micro-batches of a schedule file. Raises `UsageError` where the run has another shape."""
+    """Returns the micro-batches of a schedule file. Raises `UsageError` where the run has another shape."""
     placement, name = read_order.order.placement, printable(read_order.path, 60)
     if layout.pp != placement.stages:
         raise UsageError(
@@ -98,7 +97,9 @@ def file_microbatches(
 
 
 def resolve_chunks(structure: Structure, schedule: Schedule, requested: int | None, name: str) -> int:
-    """Chunks of a stage: they divide the layers of every block."""
+    """Returns the chunks of a stage. Raises `UsageError` where they do not divide the layers of every
+    block.
+    """
     chunks = schedule.chunks if schedule.chunks is not None else requested
     if chunks is None:
         divisors = ", ".join(map(str, _divisors(math.gcd(*structure.layers_per_block)))) or "no number"
@@ -123,7 +124,9 @@ def check_chunks(structure: Structure, chunks: int, flag_text: str) -> None:
 
 
 def check_model(workload: Workload, placement: Placement, flag_text: str) -> None:
-    """Raises `UsageError` where a schedule places chunks otherwise than the rows of a model are made for."""
+    """Raises `UsageError` where a schedule places chunks differently than the rows of a model are
+    made for.
+    """
     model_chunks = len(workload.stages[0].chunks)
     if placement.chunks != model_chunks:
         raise UsageError(chunk_mismatch_text(flag_text, placement.parts, model_chunks))
@@ -140,14 +143,16 @@ def check_model(workload: Workload, placement: Placement, flag_text: str) -> Non
 
 
 def chunk_mismatch_text(flag_text: str, parts: int, model_chunks: int) -> str:
-    """Why a model that is made for so many virtual stages does not fit a schedule with `parts` of them."""
+    """Returns why a model made for so many virtual stages does not fit a schedule with `parts` of them."""
     fit = "no virtual stages" if parts == 1 else f"{parts} virtual stages"
     return f"{flag_text} has {fit}: --virtual-stages {model_chunks} does not fit it"
 
 
 def fitting_chunks(structure: Structure, stages: int, microbatches: int, name: str) -> list[int | None]:
-    """The numbers of virtual stages that a schedule is made for, [None] where it implies them: one that takes
-    several is another schedule with one (Megatron-LM refuses to interleave a single chunk of a stage).
+    """Returns the numbers of virtual stages that a schedule is made for; [None] where it implies them.
+
+    A schedule that takes several is another schedule with one (Megatron-LM refuses to interleave a single
+    chunk of a stage).
     """
     schedule = SCHEDULES[name]
     layers = math.gcd(*structure.layers_per_block)

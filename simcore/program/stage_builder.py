@@ -30,16 +30,20 @@ from simcore.workload.model import Phase
 
 
 class _ChunkRoute(NamedTuple):
-    """Where a chunk lies on its route. before, behind: the stages there, None beyond its ends."""
+    """A chunk's position on its route."""
 
     position: int
+    """Its position."""
     before: int | None
+    """The stage of the position before; None at the beginning."""
     behind: int | None
+    """The stage of the position behind; None at the end."""
     has_loss: bool
+    """Whether the chunk runs the loss rows."""
 
 
 class StageBuilder:
-    """The step of one stage, put together in the order of its schedule.
+    """Builds the step of one stage in the order of its schedule.
 
     Waits and transfers between stages come with the actions; `finish` adds the last join. A
     micro-batch goes from position to position of its route, its gradient back.
@@ -61,15 +65,14 @@ class StageBuilder:
         self._chunk_changes: list[tuple[int, int, int]] = []
         self._step = 0
         self._stretches = Stretches()
-        # Where parts of micro-batches begin among the ops, where only the step time is asked for.
+        # (index of its first op, key) of each part of a micro-batch, where only the step time is needed.
         self.parts: list[tuple[int, tuple[str, tuple[int, ...]]]] = []
         self._by_side = not plan.placement.is_loop
-        # By chunk.
         self._chunk_routes: dict[int, _ChunkRoute] = {}
-        # By chunk: the first micro-batch forward, the last whose weight gradients are made.
+        # Chunk -> its first micro-batch forward; its last one whose weight gradients are made.
         self._first_forward: dict[int, int] = {}
         self._last_gradient: dict[int, int] = {}
-        # By copy and row, what its first forward waits for.
+        # (copy, row) -> the gathers that its first forward waits for.
         self._gathered: dict[tuple[int, int], list[int]] = {}
         names, wg = plan.workload.name, plan.workload.wg
         self._points: list[list[int]] = [[], [], [], [], []]
@@ -81,8 +84,8 @@ class StageBuilder:
     # -- micro-batches of a pipeline -------------------------------------------------
 
     def run_steps(self, actions: Sequence[Action], steps: int | None = None) -> None:
-        """Every step, or so many: its start, the actions in order, its end. No step waits for one of another
-        stage.
+        """Append all steps, or so many: the start of each, its actions in order, its end. No step waits for
+        one of another stage.
         """
         for action in actions:
             if action.kind == "F":
@@ -119,7 +122,7 @@ class StageBuilder:
             self._stretches.append(first, len(self.ops), action, self._step)
 
     def forward(self, microbatch: int, chunk: int = 0) -> None:
-        """F of a micro-batch: receive, the chunk's rows, send on; after the last part the loss rows."""
+        """Append F of a micro-batch: receive, the chunk's rows, send; after the last part the loss rows."""
         way = self._chunk_route(chunk)
         self._receive(FWD, microbatch, way.position - 1, way.before)
         self._hold(chunk, 1)
@@ -127,29 +130,29 @@ class StageBuilder:
             self._forward_as_gathered(microbatch, chunk)
         else:
             self._segment("fwd", microbatch, self.plan.rows(self.stage, microbatch, chunk))
-        # The activation leaves when the chunk's last row has ended; loss rows come after it.
+        # The activation is sent when the chunk's last row has ended; loss rows come after it.
         self._send(FWD, microbatch, way.position, way.behind)
         if way.has_loss:
             self._segment("fwd", microbatch, self.plan.loss_rows(self.stage, chunk))
 
     def backward(self, microbatch: int, chunk: int = 0) -> None:
-        """B of a micro-batch: receive, the loss rows' gradients, the rows in reverse, send back."""
+        """Append B of a micro-batch: receive, the loss rows' gradients, the rows in reverse, send back."""
         self._backward(microbatch, chunk, "bwd")
         self._hold(chunk, -1)
 
     def input_grad(self, microbatch: int, chunk: int = 0) -> None:
-        """I of a micro-batch: B without its weight gradients."""
+        """Append I of a micro-batch: B without its weight gradients."""
         self._backward(microbatch, chunk, "ig")
 
     def weight_grad(self, microbatch: int, chunk: int = 0) -> None:
-        """W of a micro-batch: the weight gradients of the loss rows and of its rows in reverse."""
+        """Append W of a micro-batch: the weight gradients of the loss rows and of its rows in reverse."""
         if self._chunk_route(chunk).has_loss:
             self._segment("wg", microbatch, self.plan.loss_rows(self.stage, chunk))
         self._gradients(microbatch, chunk, "wg")
         self._hold(chunk, -1)
 
     def _hold(self, chunk: int, change: int) -> None:
-        """The activations of a chunk of one micro-batch are there from here on, or no longer."""
+        """Note that a chunk's activations of one micro-batch are in memory from here on, or no longer."""
         self._held_chunks += change
         self._peak_chunks = max(self._peak_chunks, self._held_chunks)
         self._chunk_changes.append((len(self.ops), chunk, change))
@@ -170,7 +173,7 @@ class StageBuilder:
             self._segment(part, microbatch, rows)
 
     def _is_special(self, action: Action) -> bool:
-        """Whether collectives of the start or the end of the step run among its rows."""
+        """Returns whether collectives of the start or the end of the step run among the rows of an action."""
         microbatch, chunk = action.microbatch, action.chunk
         if action.kind == "F":
             return self._gathers_first(microbatch, chunk)
@@ -186,11 +189,11 @@ class StageBuilder:
     # -- forward and backward that take turns ----------------------------------------
 
     def _overlap(self, forward: Action, backward: Action) -> None:
-        """A forward and a backward share the compute stream, row by row.
+        """Append a forward and a backward that share the compute stream, row by row.
 
-        They begin when both have what they need and send when both are done. Their rows take turns, and
-        what would wait for a collective waits only before its own next row: so the collectives of one run
-        beside the compute of the other.
+        They begin when both have their inputs and send when both have ended. Their rows take turns, and what
+        would wait for a collective waits only before its own next row: so the collectives of one overlap with
+        the compute of the other.
         """
         ahead, back = self._chunk_route(forward.chunk), self._chunk_route(backward.chunk)
         self._receive(FWD, forward.microbatch, ahead.position - 1, ahead.before)
@@ -208,17 +211,19 @@ class StageBuilder:
             self._hold(backward.chunk, -1)
 
     def _turns(self, part: str, action: Action, loss_first: bool) -> Iterator[bool]:
-        """The rows of an action, True after each turn."""
+        """Append the rows of an action, yielding after each turn."""
         _, microbatch, chunk, _ = action
         rows = [self.plan.rows(self.stage, microbatch, chunk), self.plan.loss_rows(self.stage, chunk)]
         for row in reversed(rows) if loss_first else rows:
             yield from self._row_turns(part, microbatch, row)
 
     def _row_turns(self, part: str, microbatch: int, rows: tuple[int, ...]) -> Iterator[bool]:
-        """The ops of rows, a turn up to each collective that the next waits for, or to the end of a row."""
+        """Append the ops of rows, a turn up to each collective that the next op waits for, or to the end of a
+        row.
+        """
         segment = self.part_ops(part, rows)
         start = 0
-        # Of those that are waited for, where they are: rows of the other action lie between.
+        # Awaited op of the segment -> its index here: rows of the other action are between.
         issued: dict[int, int] = {}
         for end in _turn_ends(segment.ops):
             first = len(self.ops)
@@ -236,7 +241,7 @@ class StageBuilder:
     # -- ops of rows and between stages ----------------------------------------------
 
     def part_ops(self, part: str, rows: tuple[int, ...]) -> OpSegment:
-        """The ops of a part of a micro-batch over rows: made once, of no micro-batch."""
+        """Returns the ops of a part of a micro-batch over rows: made once, of no micro-batch."""
         key = (part, rows)
         segment = self.plan.segments.get(key)
         if segment is None:
@@ -276,12 +281,12 @@ class StageBuilder:
     def _extend(
         self, segment: OpSegment, start: int, end: int, microbatch: int, issued: dict[int, int]
     ) -> None:
-        """The ops begun..end-1 of a segment, and what they wait for. issued: where those are that are."""
+        """Append the ops start..end-1 of a segment, and their waits. issued: indices here of earlier ops."""
         awaited = sorted({op for _, op in segment.joins})
 
         def copy(until: int) -> None:
             base = len(self.ops) - start
-            # With overlapped tp a layer has hundreds of joins: each is looked at once.
+            # With overlapped tp a layer has hundreds of joins: each is visited once.
             copied_ops = awaited[bisect_left(awaited, start) : bisect_left(awaited, until)]
             issued.update((op, base + op) for op in copied_ops)
             self.ops.extend(segment.ops.part(start, until), microbatch)
@@ -294,14 +299,14 @@ class StageBuilder:
         copy(end)
 
     def _row_ops_of(self, microbatch_of: dict[int, int]) -> RowBuilder:
-        """What appends rows here and now, in no segment."""
+        """Returns a builder that appends rows to the stage directly, in no segment."""
         return RowBuilder(self.plan, self.ops, microbatch_of, lambda op: self._wait(Join(op)))
 
     @staticmethod
     def _row_gradients(row_ops: RowBuilder, part: str, row: int, recomputed: dict[int, list[int]]) -> None:
         if part != "wg":
             if row in recomputed:
-                # Its weights are needed by then.
+                # The input gradient needs the row's weights.
                 row_ops.begin("ig", row)
                 row_ops.recompute(recomputed[row])
             row_ops.input_grad(row)
@@ -309,12 +314,12 @@ class StageBuilder:
             row_ops.weight_grad(row, blocking=False)
 
     def _chunk_route(self, chunk: int) -> _ChunkRoute:
-        """Where a chunk lies on its route."""
+        """Returns the position of a chunk on its route."""
         way = self._chunk_routes.get(chunk)
         if way is None:
             placement = self.plan.placement
             position = placement.position(self.stage, chunk)
-            # What a micro-batch goes through is a route, and each chunk is on one.
+            # Each chunk is on a route.
             route = next(way for way in placement.routes if (self.stage, chunk) in way)
             neighbours = [
                 route[index].stage if 0 <= index < placement.depth else None
@@ -325,18 +330,18 @@ class StageBuilder:
         return way
 
     def _receive(self, phase: int, microbatch: int, producer: int, source: int | None) -> None:
-        """Wait for what position `producer` sends from stage `source`: nothing, from none or this one."""
+        """Wait for what position `producer` sends from stage `source`; not if that is None or this stage."""
         if source is not None and source != self.stage:
             self._wait(Receive(self.plan.message(phase, microbatch, producer, self._step), source))
 
     def _send(self, phase: int, microbatch: int, producer: int, target: int | None) -> None:
-        """Send what position `producer` has made to stage `target`: nothing, to none or this one."""
+        """Send what position `producer` has made to stage `target`; not if that is None or this stage."""
         if target is None or target == self.stage:
             return
         step = target - self.stage
         cost = self.plan.cost(TransferCost(step, self.plan.transfer_bytes))
         self._outstanding.append(len(self.ops))
-        # Round and round activations go on and gradients back; else a stream is of the side it goes to.
+        # In a loop activations go to the next stage and gradients back; else the side decides the stream.
         to_next = step > 0 if self._by_side else phase == FWD
         message = self.plan.message(phase, microbatch, producer, self._step)
         self.ops.append(TO_NEXT if to_next else TO_PREVIOUS, phase, 0, cost, -1, microbatch, message)
@@ -344,7 +349,9 @@ class StageBuilder:
     # -- communication beside compute ------------------------------------------------
 
     def _copy_rows(self, chunk: int, microbatch: int) -> list[int]:
-        """The rows of a micro-batch in the copy of a stage that a chunk is of, in forward order."""
+        """Returns the rows of a micro-batch in the copy of a stage that a chunk belongs to, in
+        forward order.
+        """
         parts = self.plan.placement.parts
         first = chunk - chunk % parts
         return [
@@ -354,12 +361,14 @@ class StageBuilder:
         ]
 
     def _weights(self, rows: list[int]) -> list[int]:
-        """What a layer's share of a gradient or parameter buffer goes by: its weight-gradient time."""
+        """Returns each row's weight for its share of a gradient or parameter buffer: its weight-gradient
+        time.
+        """
         compute_ns = self.plan.workload.wg.compute_ns
         return [compute_ns[row] for row in rows]
 
     def _reduces_in_backward(self) -> bool:
-        """Whether reductions can be shared out: some row of the last micro-batch has a wg time."""
+        """Returns whether reductions can be shared out: some row of the last micro-batch has a wg time."""
         parts = self.plan.placement.parts
         chunks = range(0, self.plan.placement.chunks, parts)
         return bool(self._points[1]) and all(
@@ -369,7 +378,9 @@ class StageBuilder:
     def _gradients_and_reductions(
         self, microbatch: int, chunk: int, part: str, rows: tuple[int, ...]
     ) -> None:
-        """The rows in reverse, each row's share of every reduction issued after its weight gradient."""
+        """Append the rows in reverse, each row's share of every reduction issued after its weight
+        gradient.
+        """
         wg = self.plan.workload.wg
         order = self._copy_rows(chunk, microbatch)[::-1]
         weights = self._weights(order)
@@ -394,11 +405,12 @@ class StageBuilder:
     def _bucket_bytes(
         self, buffer: int, chunk: int, microbatch: int, order: list[int], weights: list[int]
     ) -> dict[int, int]:
-        """The bytes of a buffer that go at each row of a copy of the stage, whose rows share it by weight.
+        """Returns the bytes of a buffer that are sent at each row of a copy of the stage, whose rows share it
+        by weight.
 
-        Shares are put together, last row first, until a bucket has its least size. A bucket goes at its
-        first row, where backward has all its gradients and forward needs its parameters; none has rows of
-        two chunks.
+        Shares are put together, last row first, until a bucket has its least size. A bucket is sent at its
+        first row, where backward has all its gradients and forward needs its parameters; none has rows of two
+        chunks.
         """
         size_of = self.plan.workload.wg.bytes[buffer]
         by_row = dict(zip(order, split_by_weight(weights, size_of), strict=True))
@@ -418,7 +430,7 @@ class StageBuilder:
         return bytes_of
 
     def _issue_gathers(self) -> None:
-        """All parameter gathers at once, layer by layer; each layer's first F waits for its own."""
+        """Issue all parameter gathers at once, layer by layer; each layer's first F waits for its own."""
         wg = self.plan.workload.wg
         for copy in range(self.plan.placement.copies):
             chunk = copy * self.plan.placement.parts
@@ -439,7 +451,7 @@ class StageBuilder:
                 self._remember_asynchronous(first)
 
     def _forward_as_gathered(self, microbatch: int, chunk: int) -> None:
-        """The first F of a chunk: each row waits for its parameters."""
+        """Append the first F of a chunk: each row waits for its parameters."""
         copy = chunk // self.plan.placement.parts
         rows = self.plan.rows(self.stage, microbatch, chunk)
         row_ops = self._row_ops_of(dict.fromkeys(rows, microbatch))
@@ -452,7 +464,7 @@ class StageBuilder:
                 row_ops.forward(row)
 
     def _repeats_alone(self, phase: Phase, row: int) -> bool:
-        """Whether a row's ops wait for each other, and nothing but their first for those of other rows."""
+        """Returns whether a row's ops wait for each other, and only their first for those of other rows."""
         workload = self.plan.workload
         waits_later = ("wg", row) in workload.waits or workload.wg.collective[row] is not None
         return (phase, row) in workload.split_cells and not (phase == "ig" and waits_later)
@@ -460,7 +472,7 @@ class StageBuilder:
     # -- the whole file as one program -----------------------------------------------
 
     def loop_over_rows(self) -> None:
-        """Per pass, forward over all rows of the file, then backward in reverse, every row once.
+        """Append each pass: forward over all rows of the file, then backward in reverse, every row once.
 
         The forward of a row waits for its weight-gradient collective of the pass before.
         """
@@ -490,7 +502,7 @@ class StageBuilder:
         self._peak_chunks = len(self.plan.structure.blocks)
 
     def _end_pass(self) -> None:
-        """A pass is over here: what comes next is a run of its own."""
+        """Mark the end of a pass: the next ops are a run of their own."""
         if self._waits or self._run_start < len(self.ops):
             self._close_run()
         self._pass_ends.append(len(self._runs))
@@ -498,9 +510,9 @@ class StageBuilder:
     # -- start and end of a pipelined step -------------------------------------------
 
     def start_of_step(self) -> None:
-        """Forward cells of the prologue rows, in row order; before them overlapped gathers.
+        """Append the forward cells of the prologue rows, in row order; before them overlapped gathers.
 
-        Once for each copy of a stage, as all of the start and the end of a step.
+        That is once for each copy of a stage, as everything at the start and the end of a step.
         """
         self._gathered.clear()
         if self.plan.overlap_param_gather and self.plan.microbatches:
@@ -509,11 +521,11 @@ class StageBuilder:
             self._row_ops.forward(row)
 
     def _repeat_for_copies(self, rows: Sequence[int]) -> list[int]:
-        # A model's stage has the rows of all that it holds.
+        # The rows of a model's stage include those of all its copies.
         return [*rows] * (1 if self.plan.workload.stages else self.plan.placement.copies)
 
     def end_of_step(self) -> None:
-        """The five points of the end of a step, each waiting for the one before."""
+        """Append the five points of the end of a step, each waiting for the one before."""
         others, reductions, _, optimizer_compute, gathers = map(self._repeat_for_copies, self._points)
         rows = self._row_ops
         for row in others:
@@ -531,10 +543,10 @@ class StageBuilder:
         self._issue_together(gathers, issued=bool(self._gathered))
 
     def _issue_together(self, members: list[int], issued: bool) -> None:
-        """All compute cells of the rows, then all their weight-gradient collectives, then a join.
+        """Append the compute cells of the rows, then their weight-gradient collectives, then a join.
 
         The join is over every collective still running, those of backward included: the
-        optimizer needs all gradients. issued: the collectives ran earlier, layer by layer.
+        optimizer needs all gradients. issued: whether the collectives ran earlier, layer by layer.
         """
         wg = self.plan.workload.wg
         for row in members:
@@ -549,7 +561,7 @@ class StageBuilder:
     # -- waits -----------------------------------------------------------------------
 
     def _remember_asynchronous(self, first: int, last: int | None = None) -> None:
-        """What compute does not wait for of the ops first..last-1, by default of all from `first` on."""
+        """Remember which of the ops first..last-1 compute does not wait for; by default all from `first`."""
         blocking = self.ops.blocking
         until = len(self.ops) if last is None else last
         op = blocking.find(0, first, until)
@@ -575,11 +587,11 @@ class StageBuilder:
         self._waits = []
 
     def finish(self) -> StageProgram:
-        """The stage's program, closed by a join on all outstanding work, transfers included."""
+        """Returns the stage's program, closed by a join on all outstanding work, transfers included."""
         self._close_run()
         self._waits = [Join(op) for op in self._outstanding]
         self._close_run()
-        # Chunks held, in whole micro-batches: as many as a stage is cut into are one.
+        # In whole micro-batches: as many chunks as a stage is split into are one.
         peak_microbatches = -(-self._peak_chunks // self.plan.placement.parts)
         pass_ends = (*self._pass_ends, len(self._runs) - 1)
         return StageProgram(
@@ -589,8 +601,10 @@ class StageBuilder:
 
 
 def _turn_ends(ops: Ops) -> list[int]:
-    """Where each turn of an overlapped pair ends: behind a collective that compute waits for, and behind a
-    row that has none since the turn before. Never without ops.
+    """Returns where each turn of an overlapped pair ends.
+
+    That is behind a collective that compute waits for, and behind a row that has none since the turn before.
+    No turn is without ops.
     """
     ends: list[int] = []
     count, waited = len(ops), -1
@@ -604,7 +618,7 @@ def _turn_ends(ops: Ops) -> list[int]:
 
 
 def _end_point(name: str, wg_collective: str | None) -> int:
-    """At which point of the end of the step a prologue row runs; tail rows are point 3."""
+    """Returns the point of the end of the step at which a prologue row runs; tail rows are point 3."""
     if name.startswith("grad_param_compute"):
         return 4
     if wg_collective in ("REDUCESCATTER", "ALLREDUCE"):

@@ -1,4 +1,4 @@
-"""Two runs, or two ranks, beside each other: what differs, and why.
+"""The comparison of two runs, or of two ranks: what differs, and why.
 
 Import from here: `Comparison` and the values that it consists of.
 """

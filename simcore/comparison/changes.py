@@ -1,4 +1,4 @@
-"""What differs, as plain values: an account of the one and of the other, and the parts that explain B - A."""
+"""The differences of two runs as plain values: an account in A and in B, and the parts that explain B - A."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BUSY = "compute"
 
 
 class AccountChange(NamedTuple):
-    """A figure of the one run and of the other, ns."""
+    """The value of an account in A and in B, ns."""
 
     name: str
     a_ns: int
@@ -20,45 +20,47 @@ class AccountChange(NamedTuple):
 
     @property
     def ns(self) -> int:
-        """How much larger it is in the other run."""
+        """The difference B - A, ns."""
         return self.b_ns - self.a_ns
 
 
 class SpanPair(NamedTuple):
-    """An op, or a pass, that both runs have: when it runs in A and when it starts in B, ns of each step."""
+    """An op, or a pass, that both runs have, in ns of each step."""
 
     a_start_ns: int
+    """When it starts in A."""
     a_end_ns: int
+    """When it ends in A."""
     b_start_ns: int
+    """When it starts in B."""
 
 
 class AccountPart(NamedTuple):
-    """How much of B - A is of an account of PART_ACCOUNTS, ns."""
+    """The part of B - A that one account of PART_ACCOUNTS explains, ns."""
 
     account: str
     ns: int
 
     @property
     def words(self) -> str:
-        """`exposed tp +41.416 ms`."""
+        """The part in words: `exposed tp +41.416 ms`."""
         return f"{self.account} {signed_duration(self.ns)}"
 
 
-# Beside what explains most, a part is worth a word from this share of it on: 1 / 2.
+# A part is named with the largest one from this share of it on: 1 / 2.
 _LARGE_PART = 2
 _MOST_NAMED = 3
 
 
 class MainCause(NamedTuple):
-    """What explains that B is longer, or shorter.
-
-    most: the largest part that has the sign of B - A. beside: others of that sign, at least half as large.
-    against: the largest of the other sign, None where it is less than half of `most`.
-    """
+    """The parts that explain why B is longer, or shorter."""
 
     most: AccountPart
+    """The largest part that has the sign of B - A."""
     others: tuple[AccountPart, ...]
+    """Other parts of that sign, each at least half as large."""
     against: AccountPart | None
+    """The largest part of the other sign; None where it is less than half of `most`."""
 
     @property
     def named_parts(self) -> tuple[AccountPart, ...]:
@@ -67,15 +69,17 @@ class MainCause(NamedTuple):
 
     @property
     def words(self) -> str:
-        """`exposed tp +41.416 ms, though exposed dp -30.550 ms`."""
+        """The parts in words: `exposed tp +41.416 ms, though exposed dp -30.550 ms`."""
         with_it = [part.words for part in (self.most, *self.others)]
         listed = " and ".join([", ".join(with_it[:-1]), with_it[-1]] if with_it[1:] else with_it)
         return listed + ("" if self.against is None else f", though {self.against.words}")
 
 
 def find_main_cause(parts: Iterable[AccountPart], difference_ns: int) -> MainCause:
-    """Returns what explains that B is `difference_ns` longer. Where the steps are equal, or no part has that
-    sign (means are rounded), the largest part is most. Raises `ValueError` without parts.
+    """Returns the parts that explain why B is `difference_ns` longer.
+
+    Where the steps are equal, or no part has the sign of the difference (means are rounded), the largest part
+    is `most`. Raises `ValueError` without parts.
     """
     ordered = sorted(parts, key=lambda part: -abs(part.ns))
     if not ordered:

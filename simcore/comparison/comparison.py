@@ -1,7 +1,7 @@
-"""Two runs, or a rank of each, beside each other: which lane is which, what differs, and why.
+"""The comparison of two runs, or of a rank of each: which lanes are paired, what differs, and why.
 
-What differs is told by accounts that all runs have; where the ops of both are of rows of a workload, op by
-op: `Comparison.ops`.
+Differences are stated by the accounts that all runs have and, where the ops of both runs are of rows of a
+workload, op by op: `Comparison.ops`.
 """
 
 from __future__ import annotations
@@ -41,21 +41,23 @@ from simcore.trace.named_work import NamedWork, sum_work
 from simcore.trace.run import Run, common_ns
 from simcore.trace.track import COMMON_ACCOUNTS, Track, mean_ns
 
-# The part of the largest change of an account below which a change of compute does not explain it.
+# A change of compute below this share of the largest change of an account does not explain it.
 _CAUSE = 0.1
 
 
 class Comparison(Struct, frozen=True, dict=True):
-    """Run B against run A; differences are B - A. ranks: the rank of A and that of B alone, whose accounts
-    are those of the whole run, in which a rank waits for the others; None: all.
+    """Run B against run A; differences are B - A.
 
-    Raises `UsageError` for an order without times, where nothing of the two can be paired, for a rank that is
-    not there, and for ranks of one run that are the same one or of one class of equal ranks.
+    Raises `UsageError` for an order without times, where nothing of the two can be paired, for a rank that a
+    run does not have, and for two ranks of one run that are the same or of one class of equal ranks.
     """
 
     a: Run
     b: Run
     ranks: tuple[int, int] | None = None
+    """The rank of A and that of B that alone are compared; None: all ranks. Their accounts are those of the
+    whole run, in which a rank waits for the others.
+    """
 
     def __post_init__(self) -> None:
         for side_id, side in enumerate((self.a, self.b)):
@@ -78,33 +80,35 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @property
     def is_of_one_run(self) -> bool:
-        """Whether it is of two ranks of one run."""
+        """Whether two ranks of one run are compared."""
         return self.ranks is not None and self.a is self.b
 
     @property
     def difference_ns(self) -> int:
-        """How much longer step B is."""
+        """How much longer the step of B is, ns."""
         return self.b.step_time_ns - self.a.step_time_ns
 
     # -- op by op --------------------------------------------------------------------------
 
     @cached_property
     def op_changes(self) -> OpChanges | None:
-        """The two runs op by op; None where ops are not of rows of a workload in both."""
+        """The differences of the two runs op by op; None where the ops of either are not of rows of a
+        workload.
+        """
         if has_rows(self.a) and has_rows(self.b):
             return OpChanges(cast("SimulatedRun", self.a), cast("SimulatedRun", self.b))
         return None
 
     @property
     def ops(self) -> OpChanges | None:
-        """What differs op by op; None where ops are not matched, as of two ranks."""
+        """The differences op by op; None where ops are not matched, as those of two ranks."""
         return self.op_changes if self.ranks is None else None
 
     # -- which lane is which ---------------------------------------------------------------
 
     @cached_property
     def tracks(self) -> tuple[Sequence[Track], Sequence[Track]]:
-        """What of A and of B is compared."""
+        """The tracks of A and of B that are compared."""
         if self.ranks is None:
             return self.a.tracks, self.b.tracks
         a, b = self.ranks
@@ -112,29 +116,29 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def pairs(self) -> list[LanePair]:
-        """The lanes in pairs, by stage and rank."""
+        """The paired lanes, by stage and rank."""
         if self.ranks is not None:
             return [LanePair(None, self.tracks[0][0], self.tracks[1][0], 1, self.ranks[1])]
         return find_lane_pairs(self.a, self.b) if self.ops is None else self.ops.lane_pairs
 
     @cached_property
     def layout_differences(self) -> list[LayoutDifference]:
-        """What of the layouts is not alike."""
+        """The degrees of the layouts that differ."""
         return find_layout_differences(self.a, self.b)
 
     @property
     def is_by_rank(self) -> bool:
-        """Whether lanes are paired rank by rank; else by their stage alone."""
+        """Whether lanes are paired rank by rank; otherwise they are paired by stage alone."""
         if self.ranks is not None or self.ops is not None:
             return True
         return pairs_by_number(self.a, self.b) or pairs_by_position(self.a, self.b)
 
     def passes(self, pair: LanePair) -> list[PassPair]:
-        """The passes that both lanes of a pair have."""
+        """Returns the passes that both lanes of a pair have."""
         return match_passes(self.a.figures.passes(pair.a), self.b.figures.passes(pair.b))
 
     def matching_spans(self, pair: LanePair) -> Sequence[SpanPair]:
-        """What both lanes of a pair have that computes: ops, or passes."""
+        """Returns the ops, or the passes, that both lanes of a pair have and that compute."""
         if self.ops is not None:
             return self.ops.computed_ops(pair)
         return [SpanPair(both.a.start_ns, both.a.end_ns, both.b.start_ns) for both in self.passes(pair)]
@@ -143,12 +147,12 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def stages(self) -> list[StagePair]:
-        """Each stage that both have, ascending."""
+        """The stages that both runs have, ascending."""
         return [self._compare_stage(stage) for stage in dict.fromkeys(pair.stage for pair in self.pairs)]
 
     @cached_property
     def all_stages(self) -> StagePair:
-        """All ranks of the stages that both have, as one."""
+        """The stages that both runs have, all their ranks together."""
         return self._compare_stage(None)
 
     def _compare_stage(self, stage: int | None) -> StagePair:
@@ -175,13 +179,14 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @property
     def accounts(self) -> list[AccountChange]:
-        """Every account of the mean rank."""
+        """The accounts of the mean rank."""
         return self.all_stages.accounts if self.ops is None else self.ops.accounts
 
     @property
     def account_columns(self) -> list[Sequence[AccountChange]]:
-        """`accounts` and, of runs that know stages, those of the ranks that stand out: that compute least, or
-        of the stage that changes most.
+        """`accounts` and, of runs that know stages, the accounts of the ranks that stand out.
+
+        These are the ranks that compute least or, where ops are not matched, the stage that changes most.
         """
         if self.ops is not None:
             return [self.accounts, self.ops.worst_accounts]
@@ -190,8 +195,10 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def parts(self) -> list[AccountPart]:
-        """B - A by account of the critical paths or of the mean rank of the stages that both have, the
-        largest part first.
+        """The parts of B - A by account, the largest first.
+
+        The accounts are those of the critical paths or, where ops are not matched, of the mean rank of the
+        stages that both runs have.
         """
         if self.ops is not None:
             return self.ops.parts
@@ -204,9 +211,10 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def kind_changes(self) -> list[KindChange]:
-        """What kinds of time change most, stage by stage, the largest difference first; equal ones are not
-        there. Of a stage the mean of its ranks or, where lanes are paired by rank and one of them changes
-        much more than the others, that rank.
+        """The changes of each kind of time stage by stage, the largest first; those of 0 ns are left out.
+
+        The figures of a stage are the mean of its ranks or, where lanes are paired by rank and one of them
+        changes much more than the others, those of that rank.
         """
         changes = []
         for stage in self.stages:
@@ -223,9 +231,11 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def compute_cause(self) -> KindChange | None:
-        """Whose compute changes most: the rank whose does, if it is much more than that of the others of its
-        stage; else a stage whose mean rank's does much more than the others'; else the mean rank of all.
-        None where it is little beside the account that changes most, and so explains nothing.
+        """The rank or stage whose compute changes most; None where the change explains nothing.
+
+        It is a rank that changes much more than the others of its stage; otherwise a stage whose mean rank
+        changes much more than those of other stages; otherwise the mean rank of all. A change that is small
+        compared with the account that changes most explains nothing.
         """
         ranks = [
             KindChange(stage.stage, compute_change(a_ns, b_ns), rank)
@@ -245,7 +255,10 @@ class Comparison(Struct, frozen=True, dict=True):
         return most if most.change.ns and change_ns(most) >= largest * _CAUSE else None
 
     def _ranks_of(self, stage: int | None) -> list[tuple[int, list[int], list[int]]]:
-        """Rank, its ns by ALIKE in A and in B, of the paired ranks of a stage; none if paired by stage."""
+        """Returns (rank, ns by COMMON_ACCOUNTS in A, the same in B) of each paired rank of a stage.
+
+        The list is empty where lanes are paired by stage.
+        """
         if not self.is_by_rank:
             return []
         return [
@@ -256,7 +269,9 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @property
     def unchanged(self) -> list[str]:
-        """What is the same in both: of ops, or the kinds of time that are equal on every stage."""
+        """What is the same in both, in words: figures of ops, or the kinds of time that are equal on every
+        stage.
+        """
         if self.ops is not None:
             return self.ops.unchanged
         changed_names = {mover.change.name for mover in self.kind_changes}
@@ -270,8 +285,10 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def name_changes(self) -> list[NameChange]:
-        """What the ranks do by name, what differs most first: those of an account sum to its difference.
-        Nothing of runs where ranks are not paired or names are of other things; ops say it one by one.
+        """The changes by name, the largest first; those of an account sum to its difference.
+
+        Empty where ranks are not paired, where names are of different things, and where ops are matched,
+        which says the same op by op.
         """
         works = self._works
         a = sum_work((work, pair.ranks) for (work, _), pair in zip(works, self.pairs, strict=False))
@@ -280,7 +297,7 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def _works(self) -> list[tuple[NamedWork, NamedWork]]:
-        """What the ranks of each pair do by name; nothing where `by_name` has nothing."""
+        """The work by name of the ranks of each pair, in A and in B; empty where `name_changes` is."""
         if self.ranks is None and (
             self.ops is not None or not self.is_by_rank or not _have_same_names(self.a, self.b)
         ):
@@ -288,14 +305,14 @@ class Comparison(Struct, frozen=True, dict=True):
         return [(self.a.figures.named_work(pair.a), self.b.figures.named_work(pair.b)) for pair in self.pairs]
 
     def find_most_changed(self, change: NameChange) -> LanePair:
-        """The ranks where what has a name of `by_name` changes most."""
+        """Returns the pair of lanes where the work of a name changes most."""
         key = change.account, change.name
         differences = [abs(b.ns.get(key, 0) - a.ns.get(key, 0)) for a, b in self._works]
         return self.pairs[differences.index(max(differences))]
 
     @cached_property
     def name_sentences(self) -> list[str]:
-        """What differs most by name, in one or two sentences; nothing of runs without `by_name`."""
+        """The largest differences by name, in one or two sentences; empty for runs without `name_changes`."""
         if self.ranks is None and not self.name_changes:
             return []
         of_pairs = [(pair.ranks, common_ns(self.a, pair.a), common_ns(self.b, pair.b)) for pair in self.pairs]
@@ -313,18 +330,19 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @property
     def side_texts(self) -> tuple[str, str]:
-        """What A and B are, or what is special about them."""
+        """What A and B are, or what is special about them, in words."""
         return words.side_words(self, 0), words.side_words(self, 1)
 
     @property
     def notices(self) -> list[str]:
-        """What has to be known before the figures are believed."""
+        """The sentences that qualify the figures, to be read before them."""
         return words.notices(self)
 
     @property
     def why_text(self) -> str:
-        """What explains B - A and what causes it, a sentence without its full stop; of two ranks what differs
-        most by name.
+        """The parts that explain B - A and their cause, a sentence without its full stop.
+
+        Of two ranks it is the largest differences by name.
         """
         if self.ops is not None:
             return self.ops.why_text
@@ -332,12 +350,12 @@ class Comparison(Struct, frozen=True, dict=True):
 
 
 def _have_same_names(a: Run, b: Run) -> bool:
-    """Whether names are of the same things in both."""
+    """Returns whether names are of the same things in both runs."""
     return a.trace.columns.keys() == b.trace.columns.keys()
 
 
 def _find_track(run: Run, rank: int) -> Track:
-    """Whose times a rank has. Raises `UsageError` where the run has no such rank."""
+    """Returns the track that has the times of a rank. Raises `UsageError` where the run has no such rank."""
     for track in run.tracks:
         if rank in track.ranks:
             return track

@@ -1,8 +1,8 @@
-"""Which op of one run is which op of another: the same rank, row, phase and micro-batch.
+"""The matching of ops of two runs: the same rank, row, phase and micro-batch.
 
-Ranks are the same where their places (tp, dp, stage) are, rows where their names are, counted in file
-order, ops where row, phase, micro-batch and stream are, counted in issue order. So schedules that
-take a backward apart match whole, and runs with other degrees or files as far as they agree.
+Ranks are the same where their positions (tp, dp, stage) are; rows where their names are, counted in file
+order; ops where row, phase, micro-batch and stream are, counted in issue order. So schedules that split a
+backward match completely, and runs with other degrees or files as far as they agree.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from simcore.workload import Workload
 
 
 class ClassPair(NamedTuple):
-    """`ranks` ranks that are in class `a` of the one run and in class `b` of the other.
-
-    first: (stage, dp, tp) of the lowest of them, which orders pairs in either direction.
-    """
+    """Ranks that are in class `a` of A and in class `b` of B."""
 
     first: tuple[int, int, int]
+    """(stage, dp, tp) of the lowest of these ranks, which orders pairs in either direction."""
     a: int
+    """The class in A."""
     b: int
+    """The class in B."""
     ranks: int
+    """How many ranks they have in common."""
 
 
 def find_class_pairs(a: Simulation, b: Simulation) -> list[ClassPair]:
-    """Every pair of classes with ranks in common, in the order of their lowest places."""
+    """Returns every pair of classes with ranks in common, in the order of their lowest positions."""
     shared: dict[tuple[int, int], list[int]] = {}
     if _layout_key(a.layout) == _layout_key(b.layout):
         overlaps = _find_common_runs(_list_runs(a.timeline), _list_runs(b.timeline))
@@ -53,7 +54,7 @@ def _layout_key(layout: Layout) -> tuple[int, int, int, str]:
 
 
 def _list_runs(timeline: Timeline) -> list[tuple[int, int, int]]:
-    """(first, last, class) of ranks that follow each other, ascending."""
+    """Returns (first, last, class) of each run of consecutive ranks, ascending."""
     runs = [
         (first + step * stride, last + step * stride, class_id)
         for class_id, rank_class in enumerate(timeline.classes)
@@ -66,7 +67,7 @@ def _list_runs(timeline: Timeline) -> list[tuple[int, int, int]]:
 def _find_common_runs(
     a: list[tuple[int, int, int]], b: list[tuple[int, int, int]]
 ) -> Iterator[tuple[int, int, int, int]]:
-    """(lowest rank, ranks, class, class) of every stretch that both have."""
+    """Yields (lowest rank, ranks, class in A, class in B) of every run of ranks that both have."""
     left = right = 0
     while left < len(a) and right < len(b):
         first, last = max(a[left][0], b[right][0]), min(a[left][1], b[right][1])
@@ -79,7 +80,7 @@ def _find_common_runs(
 
 
 def _find_common_positions(a: Simulation, b: Simulation) -> Iterator[tuple[int, int, int, int]]:
-    """The same where ranks are numbered or arranged in another way: place by place."""
+    """Yields the same, position by position, where ranks are numbered or arranged differently."""
     of_a, of_b = _class_by_rank(a.timeline), _class_by_rank(b.timeline)
     here, there = a.layout, b.layout
     for stage in range(min(here.pp, there.pp)):
@@ -97,7 +98,7 @@ def _class_by_rank(timeline: Timeline) -> list[int]:
 
 
 def identify_rows(workload: Workload) -> list[tuple[str, int]]:
-    """Each row's identity: its name, and how often the name stood before it."""
+    """Returns the identity of each row: its name, and how many rows before it have that name."""
     name_counts: dict[str, int] = {}
     identities = []
     for name in workload.name:
@@ -107,7 +108,7 @@ def identify_rows(workload: Workload) -> list[tuple[str, int]]:
 
 
 def map_rows(a: Workload, b: Workload) -> list[int]:
-    """For each row of `b` the row of `a` that it is; numbers below -1 for rows that `a` has not."""
+    """Returns for each row of `b` its row in `a`; a number below -1 where `a` does not have it."""
     if a.name == b.name:
         return list(range(len(b)))
     row_of = {identity: row for row, identity in enumerate(identify_rows(a))}
@@ -120,16 +121,18 @@ _OpGroups = dict[tuple[int, int, int, int], list[int]]
 
 
 class OpMatch(NamedTuple):
-    """Ops of two runs that are the same. pairs: (op of `a`, op of `b`), in the order of `a`. cut: collectives
-    of a row that the one run has in more pieces than the other: (all of `a`, all of `b`) of each.
-    """
+    """The ops that two runs have in common."""
 
     pairs: list[tuple[int, int]]
+    """(op of `a`, op of `b`), in the order of `a`."""
     split_ops: list[tuple[list[int], list[int]]]
+    """Collectives of a row that one run has in more splits than the other: (all ops of `a`, all of `b`) of
+    each.
+    """
 
 
 def match_ops(a: Ops, b: Ops, rows: Sequence[int]) -> OpMatch:
-    """All ops of `a` that `b` has, too. rows: see `rows_in`."""
+    """Returns the ops of `a` that `b` has, too. rows: as `map_rows` returns them."""
     identical = (
         a.stream == b.stream
         and a.phase == b.phase
@@ -149,7 +152,7 @@ def match_ops(a: Ops, b: Ops, rows: Sequence[int]) -> OpMatch:
         b_ops = of_b.get(key, [])
         row, _, _, stream = key
         if b_ops and len(a_ops) != len(b_ops) and row >= 0 and stream != COMPUTE:
-            # The first piece of a collective is not the whole of it.
+            # The first split of a collective is not all of it.
             split_ops.append((a_ops, b_ops))
         else:
             pairs += zip(a_ops, b_ops, strict=False)
@@ -157,8 +160,10 @@ def match_ops(a: Ops, b: Ops, rows: Sequence[int]) -> OpMatch:
 
 
 def _merge_step_collectives(mine: _OpGroups, theirs: _OpGroups) -> None:
-    """Call the collectives of a row those of no micro-batch where the other run has them behind the last one:
-    gradients that are reduced beside a backward are of its micro-batch.
+    """Moves collectives of a row to those without a micro-batch where the other run has them so.
+
+    Gradients that are reduced while a backward runs are of its micro-batch; those reduced after the last
+    backward are of none.
     """
     for key in list(mine):
         row, phase, microbatch, stream = key
@@ -170,7 +175,7 @@ def _merge_step_collectives(mine: _OpGroups, theirs: _OpGroups) -> None:
 
 
 def _group_by_identity(ops: Ops, rows: Sequence[int] | None = None) -> _OpGroups:
-    """(row, phase, micro-batch, stream) -> its ops, in the order of issue."""
+    """Returns the ops of each (row, phase, micro-batch, stream), in the order of issue."""
     groups: _OpGroups = {}
     columns = zip(ops.row, ops.phase, ops.microbatch, ops.stream, strict=True)
     for op, (row, phase, microbatch, stream) in enumerate(columns):

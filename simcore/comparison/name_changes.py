@@ -1,4 +1,4 @@
-"""What differs between two by name: kernels, operations or rows, by more calls or by longer ones."""
+"""The differences of two runs by name: kernels, operations or rows, by more calls or by longer ones."""
 
 from __future__ import annotations
 
@@ -11,42 +11,44 @@ from simcore.trace.named_work import ALL_COMPUTE, IDLE, NamedTime, NamedWork
 from simcore.trace.track import COMMON_ACCOUNTS, COMPUTE
 from simcore.units import duration, join_names, plural, signed_duration
 
-# A name that is less than one in so many of the difference of its account, and a cause that is less of that
-# of its name, is not worth a clause.
+# A name whose change is less than 1 / 10 of the difference of its account, and a cause that is less than that
+# of the change of its name, is not worth a clause.
 _SMALL_SHARE = 10
-# Names that a sentence has.
+# The most names in a sentence.
 _MOST_NAMES = 3
 _NAME_CELLS = 40
-# What others decide, or nothing at all.
+# Time that other ranks decide, or that nothing explains.
 _WAIT_ACCOUNTS = ("wait", "bubble", IDLE)
-# In these a call takes its own time: it can be longer. Elsewhere others decide when it is over.
+# In these accounts a call takes its own time and can be longer; in all others other ranks decide when it
+# ends.
 _OWN_TIME = (ALL_COMPUTE, "host", "exposed copy")
 
 
 class NameChange(NamedTuple):
-    """What has one name, of one account, in A and in B. Differences are B - A, ns.
-
-    name: raw text of the file, "" of what is idle.
-    """
+    """The work of one name in one account, in A and in B. Differences are B - A, ns."""
 
     account: str
+    """The account that the time is in."""
     name: str
+    """Raw text of the file; "" for idle time."""
     a: NamedTime
+    """Time and calls in A."""
     b: NamedTime
+    """Time and calls in B."""
 
     @property
     def ns(self) -> int:
-        """How much more of the account it takes."""
+        """How much more of the account it takes in B, ns."""
         return self.b.ns - self.a.ns
 
     @property
     def extra_calls(self) -> int:
-        """How many more calls there are."""
+        """How many more calls there are in B."""
         return self.b.calls - self.a.calls
 
     @property
     def calls_ns(self) -> int:
-        """How much of `ns` is that there are more calls, each at the mean of what one takes in A and in B."""
+        """The part of `ns` that more calls explain, each at the mean duration of a call in A and in B."""
         if not self.extra_calls:
             return 0
         if not self.a.calls or not self.b.calls:
@@ -56,12 +58,14 @@ class NameChange(NamedTuple):
 
     @property
     def each_ns(self) -> int:
-        """The rest of `ns`: that a call takes more."""
+        """The part of `ns` that longer calls explain."""
         return self.ns - self.calls_ns
 
     @property
     def cause_words(self) -> str:
-        """`3 more calls`, `as many calls, each longer`: why it takes more or less; "" where it does not."""
+        """Why the name takes more or less: `3 more calls`, `as many calls, each longer`; "" where it does
+        not.
+        """
         calls = self.a.calls + self.b.calls
         if not calls or not (self.ns or self.extra_calls):
             return ""
@@ -82,7 +86,9 @@ class NameChange(NamedTuple):
 
     @property
     def _each_words(self) -> str:
-        """Whether its calls last longer, or less of them runs beside other work: most of `each_ns`."""
+        """Whether its calls last longer, or less of them overlaps other work: what explains most of
+        `each_ns`.
+        """
         a, b = self.a, self.b
         longer = (a.calls + b.calls) * (b.total_ns / b.calls - a.total_ns / a.calls) / 2
         if longer * self.each_ns > 0 and 2 * abs(longer) >= abs(self.each_ns):
@@ -91,7 +97,7 @@ class NameChange(NamedTuple):
 
 
 def find_name_changes(a: NamedWork, b: NamedWork) -> list[NameChange]:
-    """Every (account, name) of the two, what differs most first; equal ones too."""
+    """Returns the change of every (account, name) of the two, the largest first, those of 0 ns included."""
     changes = [NameChange(*key, a.work(*key), b.work(*key)) for key in {**a.ns, **b.ns}]
     return sorted(
         changes, key=lambda change: (-abs(change.ns), -abs(change.extra_calls), change.account, change.name)
@@ -99,7 +105,7 @@ def find_name_changes(a: NamedWork, b: NamedWork) -> list[NameChange]:
 
 
 def merge_compute(accounts: Sequence[AccountChange]) -> list[AccountChange]:
-    """Accounts by ALIKE with all compute as one, as names have it."""
+    """Returns accounts by COMMON_ACCOUNTS with all compute as one, as `NamedWork` has it."""
     computes = {COMMON_ACCOUNTS[index] for index in COMPUTE}
     compute = [change for change in accounts if change.name in computes]
     sums = sum(change.a_ns for change in compute), sum(change.b_ns for change in compute)
@@ -110,16 +116,17 @@ def merge_compute(accounts: Sequence[AccountChange]) -> list[AccountChange]:
 def make_sentences(
     accounts: Sequence[AccountChange], names: Sequence[NameChange], a_words: str, b_words: str
 ) -> list[str]:
-    """The account that differs most and the names that it is of; then what B has less, or more, for it.
+    """Returns a sentence on the account that differs most, with its names, and one on what offsets it.
 
-    accounts: by ALIKE; names: as `name_changes` has them. a_words, b_words: who A and B are.
+    accounts: by COMMON_ACCOUNTS. names: as `find_name_changes` returns them. a_words, b_words: the names of A
+    and B.
     """
     merged = merge_compute(accounts)
     most = max(merged, key=lambda change: (abs(change.ns), change.name not in _WAIT_ACCOUNTS))
     own_change = max(
         (change for change in merged if change.name not in _WAIT_ACCOUNTS), key=lambda change: abs(change.ns)
     )
-    # A rank waits for what others do: its own work comes first where it is much of it.
+    # A rank waits for what others do: a change of its own work comes first from half of the largest on.
     first = own_change if 2 * abs(own_change.ns) >= abs(most.ns) else most
     if not first.ns:
         return [f"No account of {b_words} differs from that of {a_words}."]
@@ -131,7 +138,7 @@ def make_sentences(
 
 
 def _account_words(change: AccountChange, names: Sequence[NameChange], than: str) -> str:
-    """`12.000 ms more compute than rank 0: 9.100 ms more in gemm (as many calls, each longer)`."""
+    """Returns `12.000 ms more compute than rank 0: 9.100 ms more in gemm (as many calls, each longer)`."""
     words = (
         f"{_signed_text(change.ns)} {_account_name(change.name)}{than} ({duration(change.b_ns)}, "
         f"{duration(change.a_ns)})"

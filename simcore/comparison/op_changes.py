@@ -1,4 +1,4 @@
-"""How the ops of two runs differ: which moved, take longer or wait longer, and what is unchanged."""
+"""The differences of matched ops: which start later, take or wait longer, and what is unchanged."""
 
 from __future__ import annotations
 
@@ -16,63 +16,78 @@ from simcore.simulation import Simulation
 from simcore.workload.model import base_name
 
 Measure = Literal["duration", "wait", "start"]
-# What ops take and wait, the largest first, stands before when they start, which follows from it.
+# Durations and waits, the largest first, stand before starts, which follow from them.
 MEASURES: tuple[Measure, ...] = ("duration", "wait", "start")
 _MOST_PER_MEASURE = 3
-# An op that takes less than this part of what it moved by has nothing to say: cells of 1 us that stand for
-# no compute begin 32 ms later where an optimizer does.
+# An op that takes less than 1 / 10,000 of the shift of its start is left out: cells of 1 us that stand for no
+# compute start 32 ms later where an optimizer does.
 _LEAST_OP = 10_000
-# Beside one that differs by seconds, microseconds are not what differs most.
+# Changes below 1 / 100 of the largest are left out: where one op differs by seconds, microseconds say
+# nothing.
 _LEAST_PART = 100
 
 
 class OpChange(NamedTuple):
-    """One op with what differs most about it, ns in the one run and in the other.
-
-    wait: how long compute stands still right before it. a_start_ns: when it starts in the one. place:
-    (stage, dp, tp) of the lowest rank that it is of. kind: `compute`, `send` or a collective's name.
-    name: "" for a transfer. pieces: in how many it is sent in the one run and in the other.
-    """
+    """One matched op and the measure that differs, ns in A and in B."""
 
     measure: Measure
+    """`wait` is how long compute stands still right before the op."""
     position: tuple[int, int, int]
+    """(stage, dp, tp) of the lowest rank that runs it."""
     ranks: int
+    """How many ranks run it."""
     name: str
+    """The name of its row; "" for a transfer."""
     phase: str
+    """Its phase, of PHASES."""
     kind: str
+    """`compute`, `send` or a collective's name."""
     microbatch: int
+    """Its micro-batch; below 0 for none."""
     a_ns: int
+    """The measure in A."""
     b_ns: int
+    """The measure in B."""
     a_start_ns: int
+    """When the op starts in A."""
     splits: tuple[int, int] = (1, 1)
+    """In how many splits it is sent in A and in B."""
 
 
 class OpMatches(Struct):
-    """What matching found, ops of all ranks. differs: which durations or bytes do, by kind of op."""
+    """Counts of matched ops, those of all ranks."""
 
     ops: int = 0
+    """Ops that both runs have."""
     a_ops: int = 0
+    """Ops of A."""
     b_ops: int = 0
+    """Ops of B."""
     ranks: int = 0
+    """Ranks that both runs have."""
     compared_kinds: set[str] = field(default_factory=set)
+    """Kinds of op that were compared."""
     different_kinds: set[str] = field(default_factory=set)
+    """Kinds of op whose durations differ; "bytes" where the bytes of any do."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether every op of both runs has its like."""
+        """Whether every op of both runs is matched."""
         return self.ops == self.a_ops == self.b_ops
 
 
 def compare_ops(
     a: Simulation, b: Simulation, pairs: list[ClassPair], rows: Sequence[int]
 ) -> tuple[OpMatches, list[OpChange]]:
-    """All matched ops of the ranks that both runs have, and those that differ most: a few a measure, by
-    duration and wait together the largest first, then by start; none below a hundredth of the first.
+    """Returns the counts of matched ops of the ranks that both runs have, and the ops that differ most.
+
+    These are a few a measure: durations and waits together, the largest first, then starts; none below a
+    hundredth of the first.
     """
     counts = OpMatches(
         a_ops=a.timeline.spans, b_ops=b.timeline.spans, ranks=sum(pair.ranks for pair in pairs)
     )
-    # By measure, by what an op is: the one that differs most, with a key that settles ties.
+    # By measure and identity of an op, the largest change, with a key that settles equal ones.
     most: dict[Measure, dict[tuple[str, str, str], tuple[tuple[int, ...], OpChange]]] = {
         measure: {} for measure in MEASURES
     }
@@ -93,7 +108,7 @@ def compare_ops(
             ([[op], [other_op]] for op, other_op in op_match.pairs), op_match.split_ops
         ):
             op, other_op = own_ops[0], other_ops[0]
-            # Of what the one has in pieces: all of them, and when the first begins.
+            # Of a collective in splits: the sum of all, and the start of the first.
             duration = sum(end[split] - start[split] for split in own_ops)
             other_duration = sum(other_end[split] - other_start[split] for split in other_ops)
             if duration != other_duration:
@@ -133,7 +148,7 @@ def compare_ops(
 def find_computed_ops(
     a: Simulation, b: Simulation, class_ids: tuple[int, int], rows: Sequence[int]
 ) -> list[SpanPair]:
-    """The compute ops that two classes have both and that take time, in the order of issue of A."""
+    """Returns the compute ops that take time and that both classes have, in the order of issue of A."""
     ops, start, end = a.timeline.columns(class_ids[0])
     other, other_start, _ = b.timeline.columns(class_ids[1])
     return [
@@ -146,7 +161,7 @@ def find_computed_ops(
 def _note_costs(
     a: Simulation, b: Simulation, ops: Ops, other: Ops, op_pairs: list[tuple[int, int]], counts: OpMatches
 ) -> None:
-    """Note which kinds of op were compared, and whether their bytes differ."""
+    """Adds to the counts which kinds of op were compared, and whether their bytes differ."""
     for cost_id, other_cost_id in {(ops.cost[op], other.cost[other_op]) for op, other_op in op_pairs}:
         cost, other_cost = a.program.costs[cost_id], b.program.costs[other_cost_id]
         if isinstance(cost, ComputeCost):
@@ -172,7 +187,7 @@ def _op_kind(simulation: Simulation, ops: Ops, op: int) -> str:
 
 
 def _compute_waits(ops: Ops, start: array[int], end: array[int]) -> list[int]:
-    """How long the compute stream stands still right before each compute op, ns; 0 for other ops."""
+    """Returns how long the compute stream stands still right before each compute op, ns; 0 for other ops."""
     waits = [0] * len(ops)
     before = 0
     op = ops.stream.find(COMPUTE)

@@ -1,4 +1,4 @@
-"""Two runs that are compared op by op, in words."""
+"""The comparison of two runs op by op, in words."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from simcore.comparison.op_changes import OpChange
 
 _NAME_CELLS = 28
-# Of what B - A consists of, the parts below the largest over this are not worth their figure.
+# Parts of B - A below the largest over this are counted without their figures.
 _SMALL_PART = 1000
 
 
 def side_words(ops: OpChanges, side: int) -> str:
-    """What is special about A (0) or B (1): its file where they differ, its changed parameters."""
+    """Returns what is special about A (0) or B (1): its file where they differ, its changed parameters."""
     results = (ops.a, ops.b)[side]
     parts = [printable(results.path)] if ops.has_other_file else []
     if results.model.rescaled:
@@ -39,7 +39,7 @@ def side_words(ops: OpChanges, side: int) -> str:
     if no_fold[0] != no_fold[1]:
         parts.append("--no-fold" if no_fold[side] else "equal ranks folded")
     if results.model.model_figures is not None:
-        # Imported here: files have none.
+        # Imported here: files have no figures of a model.
         from simcore.analysis.model_figures import throughput_facts
 
         throughput = throughput_facts(results.model.model_figures)
@@ -48,7 +48,9 @@ def side_words(ops: OpChanges, side: int) -> str:
 
 
 def notices(ops: OpChanges) -> list[str]:
-    """That one of the two is not the model of its file, and which changes have no effect on a run."""
+    """Returns sentences on a run that is not the model of its file, and on changes without effect
+    on a run.
+    """
     lines = []
     for name, results, other in (("A", ops.a, ops.b), ("B", ops.b, ops.a)):
         if results.model.other_model and results.model.other_model != other.model.other_model:
@@ -67,13 +69,13 @@ def notices(ops: OpChanges) -> list[str]:
 
 
 def find_ignored(ops: OpChanges) -> list[str]:
-    """The changed parameters that the run which has them does not use."""
+    """Returns the changed parameters that the run which has them does not use."""
     ignored = {*ops.a.ignored_parameters, *ops.b.ignored_parameters}
     return [field for field in ops.changed_parameters if field in ignored]
 
 
 def matched_words(ops: OpChanges) -> str:
-    """How many ops of the two were matched."""
+    """Returns how many ops of the two were matched, in words."""
     matches = ops.op_matches
     if matches.is_complete:
         return f"all {group_digits(matches.ops)} ops of {group_digits(matches.ranks)} ranks matched"
@@ -84,7 +86,10 @@ def matched_words(ops: OpChanges) -> str:
 
 
 def parts_words(ops: OpChanges) -> str:
-    """What B - A consists of where `Why` does not name all of it; small parts only by how many there are."""
+    """Returns the parts of B - A in words where `Why` does not name all of them.
+
+    Small parts are only counted.
+    """
     parts, leading = ops.parts, ops.main_cause
     if leading is None or len(parts) == len(leading.named_parts):
         return ""
@@ -96,7 +101,7 @@ def parts_words(ops: OpChanges) -> str:
 
 
 def op_words(ops: OpChanges, mover: OpChange) -> str:
-    """`stage 15, mlp_row wg, micro-batch 0`, and the collective where it is one."""
+    """Returns `stage 15, mlp_row wg, micro-batch 0`, with the name of a collective."""
     where = where_words(ops, mover.position, mover.ranks)
     description = [f"{printable(mover.name, _NAME_CELLS)} {mover.phase}" if mover.name else mover.phase]
     description += [] if mover.kind == "compute" else [mover.kind]
@@ -109,7 +114,9 @@ def op_words(ops: OpChanges, mover: OpChange) -> str:
 
 
 def splits_words(ops: OpChanges) -> str:
-    """Why what one of the two sends in more pieces takes longer there, a sentence; "" where nothing does."""
+    """Returns a sentence on why collectives that one run sends in more splits take longer there;
+    "" for none.
+    """
     longer: dict[tuple[str, int], dict[str, None]] = {}
     for mover in ops.op_changes:
         a, b = mover.splits
@@ -118,7 +125,7 @@ def splits_words(ops: OpChanges) -> str:
             names[printable(mover.name, _NAME_CELLS)] = None
     if not longer:
         return ""
-    # Those in as many pieces as the one that differs most.
+    # The collectives in as many splits as the one that differs most.
     (side, most_splits), names = next(iter(longer.items()))
     return (
         f"{side} sends {join_names([*names])} in {group_digits(most_splits)} pieces: each piece has a "
@@ -127,7 +134,7 @@ def splits_words(ops: OpChanges) -> str:
 
 
 def where_words(ops: OpChanges, position: tuple[int, int, int], ranks: int) -> str:
-    """`stage 3`, or the lowest rank of a pair of classes where that is less than a stage."""
+    """Returns `stage 3`, or the lowest rank of a pair of classes that is less than a stage."""
     stage, dp, tp = position
     layout = ops.a.simulation.layout
     if layout.pp > 1 and ranks == layout.tp * layout.dp:
@@ -137,8 +144,10 @@ def where_words(ops: OpChanges, position: tuple[int, int, int], ranks: int) -> s
 
 
 def format_cost_short(ops: OpChanges) -> str:
-    """`at most 16 mb in memory, in A 4`, or the stage that differs most where that is no more: one sentence
-    of `cost_words` for a small screen.
+    """Returns one sentence of `cost_words` for a small screen; "" where memory does not change.
+
+    It is `at most 16 mb in memory, in A 4` or, where the peaks are equal, that of the stage that differs
+    most.
     """
     cost = ops.memory_change
     if cost is None:
@@ -149,7 +158,7 @@ def format_cost_short(ops: OpChanges) -> str:
 
 
 def cost_words(ops: OpChanges) -> str:
-    """What a stage keeps in memory at most, and where that differs most; "" where it does nowhere."""
+    """Returns the peak of micro-batches in memory, and where it differs most; "" where it differs nowhere."""
     cost = ops.memory_change
     if cost is None:
         return ""

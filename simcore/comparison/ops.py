@@ -1,4 +1,4 @@
-"""Two runs whose ops are of rows of a workload: which ops differ, and what sums over ops and paths do."""
+"""The comparison of two runs of workload rows: which ops differ, and the sums over ops and critical paths."""
 
 from __future__ import annotations
 
@@ -20,44 +20,50 @@ from simcore.trace.track import RARE_ACCOUNTS
 from simcore.words.simulated import find_parameters
 from simcore.workload.model import base_name
 
-# Others say what they have made of a run.
+# Parameters whose effect other figures show.
 _NOT_COMPARED = ("no_fold", "rescale")
 
 
 class LayerChange(NamedTuple):
-    """All rows of one name without their number: what they compute and expose in a step, ns."""
+    """All rows of one name without their number, in ns of a step."""
 
     name: str
+    """The name without digits."""
     compute: AccountChange
+    """Their compute."""
     exposed: AccountChange
+    """Their exposed communication."""
 
     @property
     def total_change_ns(self) -> int:
-        """What the table is sorted by."""
+        """The sum of both changes, ns, by which the table is sorted."""
         return abs(self.compute.ns) + abs(self.exposed.ns)
 
 
 class MemoryChange(NamedTuple):
-    """Micro-batches in memory at once. a, b: on the stage where they differ most. a_peak, b_peak: on that
-    which keeps most.
-    """
+    """Micro-batches that are in memory at once."""
 
     stage: int
+    """The stage where the runs differ most."""
     a: int
+    """The micro-batches of that stage in A."""
     b: int
+    """The micro-batches of that stage in B."""
     a_peak: int
+    """The micro-batches in A of the stage that keeps most."""
     b_peak: int
+    """The micro-batches in B of the stage that keeps most."""
 
 
 class OpChanges(Struct, frozen=True, dict=True):
-    """Run B against run A. Figures are those of their `Results`; differences are B - A."""
+    """The differences of run B from run A, op by op; differences are B - A."""
 
     a: SimulatedRun
     b: SimulatedRun
 
     @property
     def difference_ns(self) -> int:
-        """How much longer step B is."""
+        """How much longer the step of B is, ns."""
         return self.b.step_time_ns - self.a.step_time_ns
 
     @property
@@ -68,10 +74,10 @@ class OpChanges(Struct, frozen=True, dict=True):
 
     @cached_property
     def changed_parameters(self) -> dict[str, tuple[Any, Any]]:
-        """The parameters that differ, with their values in the two runs, in the order of the flags."""
+        """The parameters that differ, with their values in A and in B, in the order of the flags."""
         a, b = (find_parameters(side.simulation) for side in (self.a, self.b))
         if all(side.simulation.workload.maker is None for side in (self.a, self.b)):
-            # What files alone have is among them where it was given.
+            # Parameters that only files have are among them where they were set.
             for flag in FLAGS:
                 if "file" in flag.of and (flag.field in a or flag.field in b):
                     empty: object = [] if flag.kind == "words" else flag.default
@@ -83,7 +89,7 @@ class OpChanges(Struct, frozen=True, dict=True):
 
     @cached_property
     def pairs(self) -> list[ClassPair]:
-        """The classes that have ranks in common."""
+        """The pairs of classes that have ranks in common."""
         return find_class_pairs(self.a.simulation, self.b.simulation)
 
     @cached_property
@@ -96,7 +102,7 @@ class OpChanges(Struct, frozen=True, dict=True):
 
     @cached_property
     def lane_pairs(self) -> list[LanePair]:
-        """The lanes of `pairs`."""
+        """The paired lanes, those of `pairs`."""
         a, b = ({track.track_id: track for track in side.tracks} for side in (self.a, self.b))
         layout, lanes = self.a.simulation.layout, []
         for (stage, dp, tp), of_a, of_b, ranks in self.pairs:
@@ -104,13 +110,13 @@ class OpChanges(Struct, frozen=True, dict=True):
         return lanes
 
     def computed_ops(self, pair: LanePair) -> list[SpanPair]:
-        """The compute ops that the ranks of a pair have in both runs, with when they run in each."""
+        """Returns the compute ops that the ranks of a pair have in both runs, with their times."""
         class_ids = pair.a.track_id, pair.b.track_id
         return find_computed_ops(self.a.simulation, self.b.simulation, class_ids, self._row_map)
 
     @property
     def op_matches(self) -> OpMatches:
-        """How many ops of the two have their like."""
+        """The counts of matched ops."""
         return self._op_comparison[0]
 
     @property
@@ -120,7 +126,10 @@ class OpChanges(Struct, frozen=True, dict=True):
 
     @cached_property
     def accounts(self) -> list[AccountChange]:
-        """The mean of all ranks. Context parallelism is of models alone, others of runs with time in them."""
+        """The accounts of the mean rank.
+
+        Context parallelism is listed for models alone, rare accounts for runs that have time in them.
+        """
         a, b = mean_ns(self.a), mean_ns(self.b)
         left_out = {name for name in RARE_ACCOUNTS if not (a[name] or b[name])}
         if all(side.simulation.workload.maker is None for side in (self.a, self.b)):
@@ -129,7 +138,7 @@ class OpChanges(Struct, frozen=True, dict=True):
 
     @cached_property
     def slowest_pair(self) -> ClassPair:
-        """The ranks that compute least of both steps, idle at the end left out."""
+        """The ranks that compute least in both steps, idle time at the end left out."""
 
         def idle_ns(pair: ClassPair) -> int:
             a, b = self.a.accounts[pair.a], self.b.accounts[pair.b]
@@ -139,7 +148,7 @@ class OpChanges(Struct, frozen=True, dict=True):
 
     @cached_property
     def worst_accounts(self) -> list[AccountChange]:
-        """The same accounts of those ranks."""
+        """The accounts of the ranks of `slowest_pair`."""
         a, b = self.a.accounts[self.slowest_pair.a].total_ns, self.b.accounts[self.slowest_pair.b].total_ns
         account_indices = [(name, ACCOUNTS.index(name)) for name, *_ in self.accounts]
         return [AccountChange(name, a[index], b[index]) for name, index in account_indices]
@@ -161,7 +170,7 @@ class OpChanges(Struct, frozen=True, dict=True):
 
     @cached_property
     def layers(self) -> list[LayerChange]:
-        """Every name of a row, the one that changes most first."""
+        """The changes of rows by name, the largest first."""
         sums: dict[str, list[int]] = {}
         for side, results in enumerate((self.a, self.b)):
             table, names = results.layers.table, results.simulation.workload.name
@@ -182,7 +191,9 @@ class OpChanges(Struct, frozen=True, dict=True):
 
     @cached_property
     def memory_change(self) -> MemoryChange | None:
-        """The micro-batches in memory, of a stage that both have and at most; None where none differ."""
+        """The change of micro-batches in memory; None where no stage that both have, nor the
+        peak, differs.
+        """
         a, b = (dict(enumerate(side.shape.held_microbatches)) for side in (self.a, self.b))
         peaks = max(a.values()), max(b.values())
         both = [MemoryChange(stage, a[stage], b[stage], *peaks) for stage in a if stage in b]

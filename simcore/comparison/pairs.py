@@ -1,4 +1,4 @@
-"""Which lane of one run stands beside which of another: by numbers of ranks, by their places, by stages."""
+"""The pairs of lanes of two runs: by the numbers of ranks, by their positions, or by stages."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ _LAYOUT_WORDS = {"tp": "tp", "dp": "dp", "pp": "pp", "microbatches": "micro-batc
 
 
 class LanePair(NamedTuple):
-    """A lane of A and one of B with `ranks` ranks in common. stage: None where none is known.
-
-    rank: the lowest of them, by its number in B. A lane of equal simulated ranks stands beside each of the
-    measured ones, which have numbers of their own.
-    """
+    """A lane of A and one of B that have ranks in common."""
 
     stage: int | None
+    """Their stage; None where none is known."""
     a: Track
+    """The lane of A."""
     b: Track
+    """The lane of B."""
     ranks: int
+    """How many ranks they have in common."""
     rank: int
+    """The lowest of these ranks, by its number in B. A lane of equal simulated ranks is paired with each of
+    the measured ones, which have numbers of their own.
+    """
 
 
 class LayoutDifference(NamedTuple):
-    """What of the layout differs, or is not known (None) of one."""
+    """A degree of the layout that differs between two runs; None where one does not know it."""
 
     degree: str
     a: int | None
@@ -34,7 +37,7 @@ class LayoutDifference(NamedTuple):
 
 
 def find_layout_differences(a: Run, b: Run) -> list[LayoutDifference]:
-    """Returns what of the layouts of two runs is not alike."""
+    """Returns the degrees of the layouts of two runs that differ."""
     figures = zip(a.shape.by_name.items(), b.shape.by_name.values(), strict=True)
     return [
         LayoutDifference(_LAYOUT_WORDS[name], a_figure, b_figure)
@@ -44,39 +47,42 @@ def find_layout_differences(a: Run, b: Run) -> list[LayoutDifference]:
 
 
 def has_rows(run: Run) -> bool:
-    """Returns whether what runs is of rows of a workload."""
-    # What was recorded has operations, and its trace takes long to make.
+    """Returns whether the ops of a run are of rows of a workload."""
+    # Recorded runs have operations instead, and making their trace takes long.
     return run.recording is None and "row" in run.trace.columns
 
 
 def has_numbers_alone(run: Run) -> bool:
-    """Returns whether nothing but numbers tells its ranks, which are those of a network."""
+    """Returns whether ranks are known by their numbers alone, as those of a network."""
     return run.recording is None and _is_stageless(run)
 
 
 def pairs_by_number(a: Run, b: Run) -> bool:
-    """Returns whether a rank stands beside the one of its number: where one run tells nothing else of them,
-    and where neither knows stages.
+    """Returns whether ranks of equal numbers are paired.
+
+    They are where one run knows its ranks by their numbers alone, and where neither knows stages.
     """
     return has_numbers_alone(a) or has_numbers_alone(b) or (_is_stageless(a) and _is_stageless(b))
 
 
 def pairs_by_position(a: Run, b: Run) -> bool:
-    """Returns whether a rank stands beside the one of its place in the layout, which is one."""
+    """Returns whether ranks of equal positions are paired: where the layouts are equal and all positions
+    known.
+    """
     measured = [side for side in (a, b) if side.recording is not None]
     return not find_layout_differences(a, b) and all(_find_positions(side) for side in measured)
 
 
 def find_lane_pairs(a: Run, b: Run) -> list[LanePair]:
-    """Returns the lanes in pairs, by stage and rank: of one number or place each, or of each stage the first
-    one.
+    """Returns the paired lanes, by stage and rank: of one number or position each, or the first of each
+    stage.
     """
     if pairs_by_number(a, b):
         return _pair_by_number(a.tracks, b.tracks)
     if pairs_by_position(a, b):
         return _pair_by_position(a, b)
     if _is_stageless(a) or _is_stageless(b):
-        # One that knows no stages stands beside all of the other.
+        # A run that knows no stages is paired as one with all of the other.
         return [_first_pair(None, a.tracks[0], b.tracks[0])]
     firsts: list[dict[int | None, Track]] = [{}, {}]
     for first, side in zip(firsts, (a, b), strict=True):
@@ -111,11 +117,11 @@ def _pair_by_position(a: Run, b: Run) -> list[LanePair]:
 
 
 def _find_positions(run: Run) -> list[tuple[int, int, int]]:
-    """(stage, dp, tp) of each measured rank; empty where that of one is not known."""
+    """Returns (stage, dp, tp) of each measured rank; empty where that of one is not known."""
     positions = [track.position for track in run.tracks if track.position is not None]
     return positions if len(positions) == len(run.tracks) else []
 
 
 def _is_stageless(run: Run) -> bool:
-    """Whether it knows the stage of no rank."""
+    """Returns whether a run knows the stage of no rank."""
     return all(track.stage is None for track in run.tracks)

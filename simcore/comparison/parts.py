@@ -1,8 +1,8 @@
-"""The parts of B - A: the difference of two critical paths by account, and what each path is made of.
+"""The parts of B - A: the difference of two critical paths by account, and what each path consists of.
 
-The path of a pipeline runs passes of micro-batches on top of those that a rank runs itself: fill and drain.
-Where these change, and not what ranks do themselves, the part is called so, whatever the passes consist of;
-in the JSON it has the account that ranks have meanwhile, the bubble.
+The path of a pipeline runs passes of micro-batches in addition to those that a rank runs itself: fill and
+drain. Where these change, and not the passes of ranks, the part is named after them, whatever the passes
+consist of; in the JSON it has the account that ranks have meanwhile, the bubble.
 """
 
 from __future__ import annotations
@@ -23,38 +23,41 @@ from simcore.workload.model import base_name
 WAIT_ACCOUNT, BUBBLE_ACCOUNT, IDLE_ACCOUNT = ACCOUNTS[-3:]
 # Compute is one account here, whatever its phase.
 PART_ACCOUNTS = (BUSY, *ACCOUNTS[FIRST_EXPOSED:])
-# What of a path stands where ranks have these accounts.
+# The name of the part of a path that runs while ranks have these accounts.
 _ON_PATHS = {BUBBLE_ACCOUNT: "fill and drain", WAIT_ACCOUNT: "compute of slower ranks"}
 
 
 class PathPart(AccountPart):
-    """A part of the difference of two critical paths, which run passes where ranks have bubbles: it is not
-    called by the account that stands beside it in tables of ranks, and has another figure there.
+    """A part of the difference of two critical paths.
+
+    A path runs passes while ranks have bubbles: such a part is not named after the account of ranks, which
+    has another figure in their tables.
     """
 
     __slots__ = ()
 
     @property
     def words(self) -> str:
-        """`fill and drain -4.080 s`."""
+        """The part in words: `fill and drain -4.080 s`."""
         return f"{_ON_PATHS.get(self.account, self.account)} {signed_duration(self.ns)}"
 
 
 class OwnCompute(PathPart):
-    """Compute beside fill and drain, which is compute of micro-batches, too: what it counts is what a rank
-    runs itself, and no sum by kind of a path has that figure.
+    """The compute of a path without fill and drain, which is compute of micro-batches, too.
+
+    It counts what a rank runs itself, and no sum by kind of a path has that figure.
     """
 
     __slots__ = ()
 
     @property
     def words(self) -> str:
-        """`own compute -6.135 ms`."""
+        """The part in words: `own compute -6.135 ms`."""
         return f"own {self.account} {signed_duration(self.ns)}"
 
 
 class _Cell(NamedTuple):
-    """Equal work in passes: rows of one name without digits, in one phase."""
+    """The key of equal work in passes: rows of one name without digits, in one phase."""
 
     account: str
     name: str
@@ -62,7 +65,7 @@ class _Cell(NamedTuple):
 
 
 class _CellWork(Struct):
-    """Ops of a cell, and what they take together, ns."""
+    """The ops of a cell, and their total duration, ns."""
 
     ops: int = 0
     ns: int = 0
@@ -73,7 +76,7 @@ class _CellWork(Struct):
 
     @property
     def each_ns(self) -> float:
-        """What one of them takes, the mean; 0 of none."""
+        """The mean duration of an op, ns; 0 without ops."""
         return self.ns / self.ops if self.ops else 0.0
 
 
@@ -81,19 +84,22 @@ _NOTHING = _CellWork()
 
 
 class _Path(Struct):
-    """A critical path. ns: by account. passes: what it runs of micro-batches. computed: ns by rank class."""
+    """The sums over a critical path."""
 
     ns: dict[str, int] = field(default_factory=dict)
+    """ns by account."""
     passes: dict[_Cell, _CellWork] = field(default_factory=dict)
+    """The work of micro-batches by cell."""
     computed: dict[int, int] = field(default_factory=dict)
+    """Compute by rank class, ns."""
 
 
 def find_difference_parts(a: SimulatedRun, b: SimulatedRun, pairs: list[ClassPair]) -> list[AccountPart]:
-    """Returns B - A by account, what differs most first; the parts sum to it to the nanosecond.
+    """Returns B - A by account, the largest part first; the parts sum to it to the nanosecond.
 
-    pairs: the classes with ranks in common. Compute has a part only where some rank computes more or less:
-    else what the two paths differ by in compute is fill and drain (`bubble`) or, without a pipeline, that one
-    of them goes through a slower rank, which the others wait for (`wait`).
+    pairs: the classes with ranks in common. Compute has a part only where some rank computes more or less;
+    otherwise what the two paths differ by in compute is fill and drain (`bubble`) or, without a pipeline,
+    that one of them goes through a slower rank, which the others wait for (`wait`).
     """
     sides = _sum_path(a), _sum_path(b)
     has_pipeline = is_pipeline(a) or is_pipeline(b)
@@ -116,14 +122,15 @@ def find_difference_parts(a: SimulatedRun, b: SimulatedRun, pairs: list[ClassPai
 
 
 def is_pipeline(results: SimulatedRun) -> bool:
-    """Whether stages of the run wait for each other."""
+    """Returns whether stages of the run wait for each other."""
     simulation = results.simulation
     return simulation.layout.pp > 1 and simulation.program.has_pipeline_schedule
 
 
 def compute_is_equal(a: SimulatedRun, b: SimulatedRun, pairs: list[ClassPair]) -> bool:
-    """Whether each rank computes as long in B as in A: those of one place or, where B has other places,
-    all ranks of both.
+    """Returns whether each rank computes as long in B as in A.
+
+    Ranks of equal positions are compared or, where the degrees differ, all ranks of both.
     """
     here, there = a.simulation.layout, b.simulation.layout
     if (here.tp, here.dp, here.pp) == (there.tp, there.dp, there.pp):
@@ -132,11 +139,15 @@ def compute_is_equal(a: SimulatedRun, b: SimulatedRun, pairs: list[ClassPair]) -
 
 
 def _sum_path(results: SimulatedRun) -> _Path:
-    """The critical path by account, and its passes: ops of micro-batches that compute goes or waits for."""
+    """Returns the sums over the critical path: by account, and over its passes.
+
+    The passes are ops of micro-batches that compute, or that compute waits for.
+    """
     path, timeline = results.critical_path, results.simulation.timeline
     names = [*map(base_name, results.simulation.workload.name), ""]
     sums = _Path()
-    # Whose compute the path went through last: a collective that comes then is named by any of its members.
+    # The class whose compute the path went through last: a collective that follows is on the path of any of
+    # its members.
     compute_class = path.track[0] if len(path) else 0
     for index, (class_id, op) in enumerate(zip(path.track, path.span, strict=True)):
         ns = path.edge[index + 1] - path.edge[index]
@@ -162,21 +173,22 @@ def _sum_path(results: SimulatedRun) -> _Path:
 def _find_fill_and_drain(
     a: SimulatedRun, b: SimulatedRun, pair: ClassPair, sides: tuple[_Path, _Path]
 ) -> dict[str, int]:
-    """ns by account that the path of B runs more than that of A in passes other than those of a rank itself.
+    """Returns how many ns by account the path of B runs more than that of A in passes that a rank does not
+    run itself.
 
-    pair: whose passes are taken off. Counted are the passes that one of the two has more, at what they take
-    there: that those which both have take longer is no matter of the pipeline.
+    pair: the ranks whose passes are subtracted. Only passes that one of the two has more are counted, at
+    their duration there: where passes that both have take longer, the pipeline is not the cause.
     """
     own_passes = _find_own_passes(a, pair.a), _find_own_passes(b, pair.b)
     ns_of: dict[str, float] = {}
-    # Sorted: sums of floats are the same, with the other sign, the other way round.
+    # Sorted, so that swapping A and B only changes the sign of the sums of floats.
     for cell in sorted({*sides[0].passes, *sides[1].passes}):
         works = [
             (path.passes.get(cell, _NOTHING), own_work.get(cell, _NOTHING))
             for path, own_work in zip(sides, own_passes, strict=True)
         ]
         if any(own_work.ops and not own_work.ns for _, own_work in works):
-            # What takes no time is on no path, however often it runs.
+            # Ops without time are on no path, however often they run.
             continue
         extra_ops = [on_path.ops - own_work.ops for on_path, own_work in works]
         common_ops = _common_count(*extra_ops)
@@ -189,14 +201,14 @@ def _find_fill_and_drain(
 
 
 def _common_count(a: int, b: int) -> int:
-    """What two counts, which may be below 0, have in common."""
+    """Returns what two counts, which may be below 0, have in common."""
     if a > 0 < b:
         return min(a, b)
     return max(a, b) if a < 0 > b else 0
 
 
 def _computed_ns(results: SimulatedRun, class_id: int, start_ns: int, end_ns: int) -> int:
-    """How long class `number` computes from start_ns to end_ns."""
+    """Returns how long a class computes from start_ns to end_ns."""
     accounts = results.accounts[class_id]
     computed_ns = 0
     for index in range(accounts.at(start_ns), accounts.at(end_ns) + 1):
@@ -206,7 +218,7 @@ def _computed_ns(results: SimulatedRun, class_id: int, start_ns: int, end_ns: in
 
 
 def _find_own_passes(results: SimulatedRun, class_id: int) -> dict[_Cell, _CellWork]:
-    """What a rank of class `number` runs of micro-batches."""
+    """Returns the work of micro-batches that a rank of a class runs, by cell."""
     ops, start, end = results.simulation.timeline.columns(class_id)
     names = [*map(base_name, results.simulation.workload.name), ""]
     own_passes: dict[_Cell, _CellWork] = {}
@@ -218,7 +230,7 @@ def _find_own_passes(results: SimulatedRun, class_id: int) -> dict[_Cell, _CellW
 
 
 def _find_longest_pair(pairs: list[ClassPair], sides: tuple[_Path, _Path]) -> ClassPair:
-    """The ranks on which the two paths compute longest."""
+    """Returns the ranks on which the two paths compute longest."""
     a, b = (side.computed for side in sides)
     return max(
         pairs,
@@ -227,33 +239,34 @@ def _find_longest_pair(pairs: list[ClassPair], sides: tuple[_Path, _Path]) -> Cl
 
 
 def _is_of_pass(ops: Ops, op: int) -> bool:
-    """Whether an op is of a micro-batch and holds its pass up; transfers stand between passes."""
+    """Returns whether an op is of a micro-batch and holds its pass up; transfers run between passes."""
     return ops.microbatch[op] >= 0 and ops.stream[op] < TO_NEXT and (
         ops.stream[op] == COMPUTE or ops.blocking[op] == 1
     )  # fmt: skip
 
 
 def _account_of_stream(stream: int) -> str:
-    """The account of a segment of a path, by its op's stream: nothing hides what is on it."""
+    """Returns the account of a segment of a path, by its op's stream: nothing hides what is on a path."""
     if stream == COMPUTE:
         return BUSY
     return f"exposed {STREAMS[stream] if stream < TO_NEXT else 'pp'}"
 
 
 class PathChanges(NamedTuple):
-    """ns of both critical paths by kind of segment, by stage, and by name of rows without digits.
-
-    Names are those of `CriticalPath.by_kind` and `Results.critical_by_layer`, a stage's is its
-    number. What changes most comes first, then what is longest.
+    """The changes of both critical paths, ns, each list with the largest change first, then the
+    longest part.
     """
 
     kind: list[AccountChange]
+    """By kind of segment."""
     stage: list[AccountChange]
+    """By stage; the name is its number."""
     layer: list[AccountChange]
+    """By name of rows without digits, as `critical_by_layer`."""
 
 
 def find_path_changes(a: SimulatedRun, b: SimulatedRun) -> PathChanges:
-    """Each sums to the step times of the two runs."""
+    """Returns the changes of two critical paths; each list sums to the step times of the two runs."""
     return PathChanges(
         _account_changes(*(sum_by_part(side.critical_path, side.path_source.kind) for side in (a, b))),
         _account_changes(*(_sum_by_stage(side) for side in (a, b))),

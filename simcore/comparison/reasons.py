@@ -1,7 +1,7 @@
-"""Why two runs differ, in words: the parts that explain most of B - A, and who or what causes them.
+"""The reasons why two runs differ, in words: the parts that explain most of B - A, and their causes.
 
-A new parameter's reason is one entry in `REASONS`: its words, and the accounts that it can change. A reason
-says what the figures show.
+The reason of a new parameter is one entry in `REASONS`: its words, and the accounts that it can change. A
+reason says what the figures show.
 """
 
 from __future__ import annotations
@@ -28,37 +28,42 @@ if TYPE_CHECKING:
 
 _MOST_REASONS = 2
 _NAME_CELLS = 40
-# What the parts are of: the accounts that stand beside them are means of ranks.
+# The parts are of the critical path; accounts in the tables next to them are means of ranks.
 _PATH = "on the critical path"
-# A reason for less than this share of the largest part is none for the difference.
+# A reason for less than this share of the largest part does not explain the difference.
 _WORTH_A_REASON = 0.1
 _EXPOSED = tuple(name for name in PART_ACCOUNTS if name.startswith("exposed "))
-# What passes of micro-batches consist of, and what stands between them.
+# The accounts of passes of micro-batches and of what runs between them.
 _PASSES = (BUSY, BUBBLE_ACCOUNT, "exposed tp", "exposed ep", "exposed pp")
 _PIPELINE = (BUBBLE_ACCOUNT, WAIT_ACCOUNT, "exposed pp")
 _GRADIENTS = ("exposed dp", "exposed dp_ep")
-# By kind of group where that does not say it. A transfer counts on two streams: all is counted as one.
+# The noun by kind of group where the kind does not tell it. A transfer counts on two streams: all is counted
+# as one.
 _COLLECTIVES = dict.fromkeys(("", "pp"), "collectives and transfers")
 
 
 class Reason(NamedTuple):
-    """What a parameter does. accounts: of PART_ACCOUNTS, those that it changes by itself. ns: about how much
-    of the path it changes, where that can be told; else as much as these accounts change.
-    """
+    """The effect of a parameter on a run."""
 
     words: Callable[[OpChanges], str]
+    """Returns the reason in words."""
     accounts: tuple[str, ...] = PART_ACCOUNTS
+    """The accounts, of PART_ACCOUNTS, that the parameter changes by itself."""
     ns: Callable[[OpChanges], float] | None = None
+    """Returns about how much of the path it changes, ns; None where that is not known: then as much as
+    `accounts` change.
+    """
 
     def explains_ns(self, ops: OpChanges) -> float:
-        """The largest part that it is a reason for, ns."""
+        """Returns the largest part that it is a reason for, ns."""
         largest = max((abs(part.ns) for part in ops.parts if part.account in self.accounts), default=0)
         return largest if self.ns is None else min(largest, self.ns(ops))
 
 
 def explain_difference(ops: OpChanges) -> str:
-    """Returns the parts that explain most of B - A, then who or what causes them; what is equal where nothing
-    changes, and what makes up for each other where the steps are equal.
+    """Returns the parts that explain most of B - A, then their causes, in words.
+
+    Where nothing changes it says what is equal; where the steps are equal, which parts offset each other.
     """
     leading = ops.main_cause
     if leading is None:
@@ -69,18 +74,19 @@ def explain_difference(ops: OpChanges) -> str:
             return f"the step times are equal: {most.words} {_PATH}, which other accounts make up for"
         return f"the step times are equal: {most.words} and {against.words} {_PATH} make up for each other"
     reasons, left = _find_reasons(ops, leading)
-    # One alone is called by its name.
+    # A single change is called by its flag.
     more = f" (and {left[0] or '1 more change'})" if len(left) == 1 else ""
     more = more or (f" (and {plural(len(left), 'more change')})" if left else "")
     return f"{leading.words} {_PATH}{': ' if reasons else ''}{'; '.join(reasons)}{more}"
 
 
 def _find_reasons(ops: OpChanges, leading: MainCause) -> tuple[list[str], list[str]]:
-    """The reasons for the parts that are named, that for most of them first, and the flag of each
-    that is left out, "" where it has none of its own.
+    """Returns the reasons for the named parts, that for most of them first, and the flag of each reason left
+    out.
 
-    A change that has little to do with a part that is named is left out, unless there is no other: the reason
-    for the little that it does would be taken for that of the whole.
+    The flag is "" where a reason has none of its own. A change that has little to do with a named part is
+    left out, unless it is the only one: the reason for a small effect would be taken for that of the whole
+    difference.
     """
     without_effect_fields = find_ignored(ops)
     reasons = [
@@ -99,7 +105,7 @@ def _find_reasons(ops: OpChanges, leading: MainCause) -> tuple[list[str], list[s
         if named_accounts.intersection(reason.accounts) and ns[reason.words] >= least
     ] or reasons
     words = dict.fromkeys(reason.words for reason in sorted(explain, key=lambda reason: -ns[reason.words]))
-    # Two parameters may have one reason, and what another file does holds that of its parameters.
+    # Two parameters may have one reason, and the text of another file contains those of its parameters.
     texts = list(dict.fromkeys(words_of(ops) for words_of in words))
     kept_texts = [text for text in texts if not any(text in other for other in texts if text != other)]
     left_out = [words_of for words_of in ns if words_of not in words]
@@ -111,7 +117,9 @@ def _find_reasons(ops: OpChanges, leading: MainCause) -> tuple[list[str], list[s
 
 
 def _find_flag(ops: OpChanges, words_of: Callable[[OpChanges], str]) -> str:
-    """`--comm-scale`, of the one changed parameter with this reason; "" where it is not one."""
+    """Returns the flag of the one changed parameter with this reason, `--comm-scale`; "" where several have
+    it.
+    """
     idle = find_ignored(ops)
     fields = [name for name in REASONS if REASONS[name].words is words_of and name in ops.changed_parameters]
     flags = [flag_of(name).option for name in fields if name not in idle]
@@ -167,7 +175,9 @@ def _microbatches(ops: OpChanges) -> str:
 
 
 def _communication(ops: OpChanges) -> str:
-    """What collectives of the kind that explains most take a rank, and what of the network is why."""
+    """Returns how long collectives of the kind that explains most take on a rank, and the bandwidth that
+    causes it.
+    """
     leading = ops.main_cause
     kinds = (
         []
@@ -185,22 +195,27 @@ def _communication(ops: OpChanges) -> str:
 
 
 def _communication_ns(results: SimulatedRun, kind: str) -> int:
-    """What a rank communicates in groups of a kind, or in all and between stages, the mean of all, ns."""
+    """Returns how long the mean rank communicates in groups of a kind, ns.
+
+    Of the kinds "" and `pp` it is all communication, transfers between stages included.
+    """
     if kind in ("", "pp"):
         return mean_of_ranks(results, (used.comm_ns for used in results.figures.streams))
     return sum(use.busy_ns for use, _ in results.figures.mean_streams if use.kind == kind)
 
 
 def _communication_change_ns(ops: OpChanges) -> float:
-    """How much longer or shorter a rank communicates in groups of each kind, all kinds together."""
+    """Returns how much longer or shorter a rank communicates, the sum over kinds of groups, ns."""
     kinds = [account.removeprefix("exposed ") for account in _EXPOSED if account != "exposed pp"]
     sides = (ops.a, ops.b)
     return sum(abs(_communication_ns(sides[1], kind) - _communication_ns(sides[0], kind)) for kind in kinds)
 
 
 def _bandwidth(ops: OpChanges) -> str:
-    """` (dimension 0 has 409 GB/s, before 450)`, of the one dimension whose bandwidth changed as the step
-    did; "" where there is none, or several, or the dimensions are others.
+    """Returns ` (dimension 0 has 409 GB/s, before 450)`, of the one dimension whose bandwidth explains the
+    change.
+
+    It is "" where none or several do, or where the dimensions have other sizes.
     """
     a, b = ops.a.simulation, ops.b.simulation
     if not (a.has_dimensions and b.has_dimensions):
@@ -225,7 +240,7 @@ def _compute(ops: OpChanges) -> str:
 
 
 def _time_scale(ops: OpChanges) -> str:
-    """What of the run takes another share of its time than before."""
+    """Returns which part of the run takes another share of its time than before, in words."""
     before, after = (dict(time_scales(side.parameters.time_scale)) for side in (ops.a, ops.b))
     changed = [part for part in {**before, **after} if before.get(part, 1.0) != after.get(part, 1.0)]
     part = changed[0]
@@ -235,7 +250,7 @@ def _time_scale(ops: OpChanges) -> str:
 
 
 def _compute_change_ns(ops: OpChanges) -> float:
-    """How much more a path computes as its ranks do, on the mean rank: fill and drain grow with it."""
+    """Returns how much more a path computes as the mean rank does, ns: fill and drain grow with it."""
     a, b = mean_busy_ns(ops.a), mean_busy_ns(ops.b)
     on_path = (
         sum(ns for kind, ns in sum_path(side, "kind") if kind.startswith(BUSY)) for side in (ops.a, ops.b)
@@ -245,7 +260,10 @@ def _compute_change_ns(ops: OpChanges) -> float:
 
 
 def _slow_rank(ops: OpChanges) -> str:
-    """The slow rank that the critical path goes through longest; where none is left, that which was slow."""
+    """Returns a sentence on the slow rank on which the critical path is longest.
+
+    Where no rank is newly slow, it is on the rank that was slow before.
+    """
     before, after = (_parse_factors(texts) for texts in ops.changed_parameters["slow_rank"])
     new_factors = {rank: factor for rank, factor in after.items() if before.get(rank) != factor}
     if not new_factors:
@@ -261,8 +279,9 @@ def _slow_rank(ops: OpChanges) -> str:
 
 
 def _slowdown_ns(ops: OpChanges) -> float:
-    """How much longer the path of B is on ranks that are slower than in A; that of A on those of A where the
-    path of B is not on such a rank.
+    """Returns how much longer the path of B is on ranks that are slower than in A, ns.
+
+    Where the path of B is on no such rank, it is how much longer that of A is on ranks slower than in B.
     """
     texts_a, texts_b = ops.changed_parameters["slow_rank"]
     ns = 0.0
@@ -277,13 +296,15 @@ def _slowdown_ns(ops: OpChanges) -> float:
 
 
 def _parse_factors(texts: tuple[str, ...]) -> dict[str, str]:
-    """Rank -> factor, both as they were given: `37=1.3`."""
+    """Returns the factor of each rank, both as text of the flag: `37=1.3`."""
     pairs = [printable(text, _NAME_CELLS).partition("=") for text in texts]
     return {rank.strip(): factor.strip() for rank, _, factor in pairs}
 
 
 def _find_longest_rank(results: SimulatedRun, ranks: Mapping[str, str]) -> tuple[str, int]:
-    """Of some ranks the one on which the critical path is longest, else the first; ns of the path there."""
+    """Returns the rank, of some, on which the critical path is longest, else the first, and the ns of the
+    path there.
+    """
     on_path = {str(rank): ns for rank, ns in sum_by_rank(results.critical_path).items()}
     longest = max(ranks, key=lambda rank: on_path.get(rank, 0))
     return longest, on_path.get(longest, 0)
@@ -321,7 +342,7 @@ def _degrees(ops: OpChanges) -> str:
 
 
 def _overlapped_passes(ops: OpChanges) -> str:
-    """Whether forwards and backwards take turns in B."""
+    """Returns a sentence on whether forwards and backwards take turns in B."""
     if ops.changed_parameters["overlap_fwd_bwd"][1]:
         return "collectives of a forward run beside a backward, and the other way round"
     return "a forward and a backward no longer take turns"
@@ -354,7 +375,7 @@ def _estimate_only(ops: OpChanges) -> str:
 
 
 def _other_file(ops: OpChanges) -> str:
-    """What of another file, or of a model's other rows, makes the largest part."""
+    """Returns what of another file, or of other rows of a model, explains the largest part."""
     maker = ops.a.simulation.workload.maker
     same = maker is not None and maker is ops.b.simulation.workload.maker
     what = "other rows of the model" if same else "another file"
@@ -375,7 +396,7 @@ def _pipeline_text(results: SimulatedRun) -> str:
     return f"{results.simulation.layout.pp} stages and {microbatches}"
 
 
-# By field of `Parameters`, in the order in which reasons are looked for.
+# By field of `Parameters`, in the order in which reasons are tried.
 REASONS: dict[str, Reason] = {
     "dialect": Reason(_dialect),
     "schedule": Reason(_schedule, _PIPELINE),

@@ -1,4 +1,4 @@
-"""Two runs, or two ranks, beside each other in words, whatever they came from."""
+"""The comparison of two runs, or of two ranks, in words, whatever the runs came from."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from simcore.units import difference, duration, join_names, largest_keys, plural
 if TYPE_CHECKING:
     from simcore.comparison import Comparison
 
-# Cells for what a replay changes.
+# Cells for the changes of a replay.
 _CHANGES = 36
-# And for the flags of a run of execution traces.
+# Cells for the flags of a run of execution traces.
 _FLAGS = 80
 _STAMP_CELLS = 24
 _LABEL_CELLS = 24
 
 
 def title(comparison: Comparison) -> str:
-    """The workload, where both runs are of one; else ""."""
+    """Returns the title with the workload where both runs are of one; else ""."""
     ops = comparison.ops
     return "" if ops is None or ops.has_other_file else f"Compare  {printable(comparison.a.path)}"
 
 
 def side_words(comparison: Comparison, side: int) -> str:
-    """What A (0) or B (1) is: what is special about it where ops are matched, else its name with what it is.
+    """Returns what A (0) or B (1) is: what is special about it where ops are matched, else its name and
+    facts.
 
     `rank 7, stage 1: step 20.823 ms of run 20230907231001#10 of jobs/dlrm, measured`
     """
@@ -51,14 +52,16 @@ def side_words(comparison: Comparison, side: int) -> str:
 
 
 def track_facts(comparison: Comparison, side: int) -> list[str]:
-    """The stage of the rank of A (0) or B (1), and the ranks that do as it does."""
+    """Returns the stage of the rank of A (0) or B (1), and the ranks that are equal to it."""
     (track,) = comparison.tracks[side]
     stage = [] if track.stage is None else [f"stage {track.stage}"]
     return [*stage, *([f"one of ranks {track.ranks.text()}"] if len(track.ranks) > 1 else [])]
 
 
 def format_side_names(comparison: Comparison) -> tuple[str, str]:
-    """`rank 0` and `rank 7`, with the run where there are two; of runs `A, all 8 ranks together` and `B`."""
+    """Returns `rank 0` and `rank 7`, with the run where there are two; for runs `A, all 8 ranks together` and
+    `B`.
+    """
     if comparison.ranks is None:
         return f"A, {time_owner_text(comparison)}" if len(comparison.pairs) > 1 else "A", "B"
     of = ("", "") if comparison.is_of_one_run else (" of A", " of B")
@@ -66,7 +69,7 @@ def format_side_names(comparison: Comparison) -> tuple[str, str]:
 
 
 def time_owner_text(comparison: Comparison) -> str:
-    """Whose time what is done by name is."""
+    """Returns the ranks whose time is counted by name."""
     if comparison.ranks is not None:
         return "time of the step"
     count = sum(pair.ranks for pair in comparison.pairs)
@@ -74,7 +77,7 @@ def time_owner_text(comparison: Comparison) -> str:
 
 
 def accounts_title(comparison: Comparison) -> str:
-    """Whose accounts stand beside each other; "" of two ranks."""
+    """Returns the ranks that the columns of accounts are of; "" for two ranks."""
     if comparison.ranks is not None:
         return ""
     ops = comparison.ops
@@ -88,7 +91,7 @@ def accounts_title(comparison: Comparison) -> str:
 
 
 def run_words(comparison: Comparison, side: Run) -> str:
-    """`run 20250320144110 of `, before the name of a side whose directory has both runs; else ""."""
+    """Returns `run 20250320144110 of `, before the name of a side whose directory has both runs; else ""."""
     a, b = comparison.a.setup.stamp, comparison.b.setup.stamp
     return (
         f"run {printable(side.setup.stamp or '', _STAMP_CELLS)} of " if None not in (a, b) and a != b else ""
@@ -96,8 +99,9 @@ def run_words(comparison: Comparison, side: Run) -> str:
 
 
 def side_facts(side: Run, other: Run) -> str:
-    """`replayed (compute x2), tp 2 x dp 1 x pp 4, 1 micro-batch`: what a side is, without its name. Where no
-    layout tells it also the flags that the other side does not have.
+    """Returns what a side is, without its name: `replayed (compute x2), tp 2 x dp 1 x pp 4, 1 micro-batch`.
+
+    Where no layout tells it, these are also the flags that the other side does not have.
     """
     shape = side.shape
     degrees = [
@@ -118,14 +122,14 @@ def side_facts(side: Run, other: Run) -> str:
 
 
 def _own_flags_text(side: Run, other: Run) -> str:
-    """`--time-scale 'all compute=0.5'`: the flags of a run whose values the other has not."""
+    """Returns the flags of a run whose values the other does not have: `--time-scale 'all compute=0.5'`."""
     fields, others = asdict(side.parameters), asdict(other.parameters)
     own = {name: value for name, value in fields.items() if value != others[name]}
     return printable(shlex.join(Parameters(**own).as_flags()), _FLAGS)
 
 
 def paired_words(comparison: Comparison) -> str:
-    """How many ops were matched, or how lanes were paired: `8 ranks paired`, or by stage alone."""
+    """Returns how many ops were matched, or how lanes were paired: `8 ranks paired`, or by stage alone."""
     if comparison.ops is not None:
         return op_words.matched_words(comparison.ops)
     if comparison.is_by_rank:
@@ -134,7 +138,7 @@ def paired_words(comparison: Comparison) -> str:
 
 
 def notices(comparison: Comparison) -> list[str]:
-    """What has to be known before the figures are believed."""
+    """Returns the sentences that qualify the figures, to be read before them."""
     if comparison.ops is not None:
         return op_words.notices(comparison.ops)
     if comparison.is_of_one_run:
@@ -155,7 +159,9 @@ def notices(comparison: Comparison) -> list[str]:
 
 
 def waits_unknown(side: Run, name: str) -> list[str]:
-    """What is not known of the waiting of a run, a sentence or none. name: how the run is called."""
+    """Returns a sentence on what is not known of the waiting of a run, or none. name: what the
+    run is called.
+    """
     if side.recording is not None and not side.recording.together:
         return [f"The ranks of {name} did not run together: who waits for whom is not known."]
     alone = _missing_partners_text(side, name)
@@ -163,7 +169,10 @@ def waits_unknown(side: Run, name: str) -> list[str]:
 
 
 def _missing_partners_text(side: Run, name: str) -> str:
-    """That waiting counts as communication where partners are missing, if that makes a difference."""
+    """Returns a sentence that waiting counts as communication where partners are missing.
+
+    It is "" where the step does not change much by it.
+    """
     if side.recording is None:
         return ""
     from simcore.replay.stragglers import LEAST
@@ -182,7 +191,7 @@ def _missing_partners_text(side: Run, name: str) -> str:
 
 
 def _matching_flags_text(comparison: Comparison) -> str:
-    """The flags with which a workload has the layout of the trace beside it, as far as that is known."""
+    """Returns the flags that give a workload the layout of the trace it is compared with, where known."""
     sides = comparison.a, comparison.b
     if has_rows(sides[0]) == has_rows(sides[1]):
         return ""
@@ -208,8 +217,10 @@ def _matching_flags_text(comparison: Comparison) -> str:
 
 
 def why_words(comparison: Comparison) -> str:
-    """Whose compute changes most, where that explains something, and what changes most on the mean rank: of
-    what changes as the step does. Compute is one account.
+    """Returns whose compute changes most, where that explains something, and what changes most on the mean
+    rank.
+
+    Only changes of the sign of B - A are named. Compute is one account.
     """
     if not comparison.kind_changes:
         return "nothing changes: the accounts are equal on every stage"
@@ -218,7 +229,8 @@ def why_words(comparison: Comparison) -> str:
     if cause is not None and cause.change.ns * most.ns > 0:
         if cause.stage is not None or most.account != cause.change.name:
             return f"{_computes_text(cause)}; {on_mean}"
-        # What the mean rank computes is no news beside what it computes more or less.
+        # The change of its compute is named already: that the mean rank computes as much more would repeat
+        # it.
         return (
             f"{on_mean}, which computes {duration(cause.change.b_ns)}, before {duration(cause.change.a_ns)}"
         )
@@ -240,14 +252,14 @@ def why_words(comparison: Comparison) -> str:
 
 
 def where_words(change: KindChange) -> str:
-    """`rank 7`, or `stage 3` of the mean of its ranks."""
+    """Returns `rank 7`, or `stage 3` for the mean of its ranks."""
     if change.rank is not None:
         return f"rank {change.rank}"
     return "all ranks" if change.stage is None else f"stage {change.stage}"
 
 
 def _computes_text(cause: KindChange) -> str:
-    """`rank 7 computes 962.7 ms less`."""
+    """Returns `rank 7 computes 962.7 ms less`."""
     where = f"rank {cause.rank}" if cause.rank is not None else "the mean rank"
     if cause.rank is None and cause.stage is not None:
         where += f" of stage {cause.stage}"

@@ -1,1 +1,1 @@
-"""What is said of a run, a catalogue a kind of run: only here it is asked which kind it is."""
+"""The words on each kind of run, a catalogue per kind: only here the kind of a run is asked."""

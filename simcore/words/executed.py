@@ -1,4 +1,6 @@
-"""The figures of execution traces that have run, as every run has them: see `simcore/trace/figures.py`."""
+"""The figures of execution traces that have run, in the form that all runs have: see
+`simcore/trace/figures.py`.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +33,13 @@ _NO_MESSAGES = (COMPUTE_STREAM, "cpu", "memory")
 
 
 class TraceFigures(Figures["ExecutionAnalysis"]):
-    """Of execution traces. Names of nodes have a table of their own, no layers."""
+    """The figures of execution traces. Names of nodes have a table of their own; there are no layers."""
 
     kind = "executed"
     path_groupings = ("kind", "op", "group", "rank")
 
     def __init__(self, run: ExecutionAnalysis, find_changes: Callable[[], ChangeResults | None]) -> None:
-        """found: what its changes were tried to be, where they were."""
+        """find_changes: returns the results of the what-if changes; None where none were tried."""
         super().__init__(run)
         self._find_changes = find_changes
 
@@ -64,7 +66,7 @@ class TraceFigures(Figures["ExecutionAnalysis"]):
         ]
 
     def headline(self, wide: bool) -> list[str]:
-        """Ranks, how they were run and on which network."""
+        """Returns the ranks, the rules that they ran by and their network."""
         ranks = plural(len(self.run.ranks), "rank")
         rules = ASTRA_SIM_2 if self.run.is_astra else "wltui's rules"
         if not wide:
@@ -120,7 +122,7 @@ class TraceFigures(Figures["ExecutionAnalysis"]):
         return [self._rank_streams(rank, of_units[unit]) for rank, unit in enumerate(run.executed.units.of)]
 
     def _rank_streams(self, rank: int, of_unit: TrackStreams) -> TrackStreams:
-        """Ranks that run alike have other groups."""
+        """Returns the streams of a rank from those of its unit: equal ranks have different groups."""
         column, uses = self.run.trace.column("stream"), []
         of_nodes = column.of[self.run.executed.units.of[rank]]
         for use in of_unit.streams:

@@ -1,4 +1,4 @@
-"""The rules whose sentences are told of execution traces that have run."""
+"""The rules whose sentences describe execution traces that have run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from simcore.executing.execution_analysis import ExecutionAnalysis
     from simcore.words.rules import Sentence
 
-# In the order in which they are told, the main cause first.
+# In the order of their sentences, the main cause first.
 RULES = (
     find_mean_rank,
     find_path_names,
@@ -26,7 +26,7 @@ RULES = (
 
 
 def find_sentences(results: ExecutionAnalysis) -> list[Sentence]:
-    """Returns what there is to say of a run; of a step of 0 ns only that and why."""
+    """Returns the sentences on a run; of a step of 0 ns only that it is, and why."""
     if not results.step_time_ns:
         return [*find_no_time(results)]
     return [sentence for rule in RULES for sentence in rule(results)]

@@ -1,6 +1,6 @@
-"""The figures of a measured run as every run has them: see `simcore/trace/figures.py`.
+"""The figures of a measured run in the form that all runs have: see `simcore/trace/figures.py`.
 
-What a rank takes of the step in the words of simulated runs; of a profiler trace as unions of its
+The times of a rank are named as those of simulated runs; the streams of a profiler trace are unions of its
 operations' times.
 """
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 
 def find_streams(rank: RankTrace, accounts: Accounts) -> TrackStreams:
-    """The streams that a rank has, compute first. rank: with the times that the accounts are of.
+    """Returns the streams of a rank, compute first. rank: with the times that the accounts are of.
 
-    Where compute waits for it, communication is busy from when the last member has come.
+    Where compute waits for communication, it is busy from the arrival of the last member on.
     """
     streams, computed, spans = (
         [compute_stream(accounts)],
@@ -49,7 +49,7 @@ def find_streams(rank: RankTrace, accounts: Accounts) -> TrackStreams:
     def overlapped_in(spans: Iterable[tuple[int, int]]) -> int:
         return sum(computed(end) - computed(start) for start, end in merge_spans(spans))
 
-    # Of a launch nothing says when what it launches runs.
+    # A launch does not say when the launched work runs.
     is_known = LAUNCH not in rank.ops.name
     for category, ns in accounts.exposed_ns().items():
         overlapped_ns = overlapped_in(spans.get(category, ()))
@@ -61,7 +61,7 @@ def find_streams(rank: RankTrace, accounts: Accounts) -> TrackStreams:
 
 
 def _communication_spans(rank: RankTrace) -> dict[str, list[tuple[int, int]]]:
-    """(start, end) of the sub-operations by category: beside compute only those can run."""
+    """Returns (start, end) of the sub-operations by category: only those can run while compute does."""
     spans_of: dict[str, list[tuple[int, int]]] = {}
     subs = rank.subs
     for group, time_source, start, end in zip(subs.group, subs.timing, subs.start, subs.end, strict=True):
@@ -77,7 +77,7 @@ def _policy_name(run: MeasuredRun) -> str:
 
 
 class MeasuredFigures(Figures[ReplayedRun]):
-    """Of a measured run. A ms of the files has two decimals: no more are measured.
+    """The figures of a measured run. A ms of the files has two decimals: nothing finer is measured.
 
     Each rank is a track of its own, each operation a layer; a trace describes no network.
     """
@@ -88,8 +88,9 @@ class MeasuredFigures(Figures[ReplayedRun]):
     headings: ClassVar[Mapping[str, str]] = {
         "expert dp": "exp. dp", "optimizer": "opt.", "embedding": "emb."
     }  # fmt: skip
-    # The trace's words for what simulated runs have too. A trace does not tell input and weight gradients and
-    # what is recomputed apart: `bwd` is all of a backward step. `other`: of groups without a name.
+    # The trace's names of accounts that simulated runs have, too. A trace does not tell input gradients,
+    # weight gradients and recomputation apart: `bwd` is all of a backward step. `other`: of groups without a
+    # name.
     json_keys: ClassVar[Mapping[str, str]] = {
         "forward": "fwd", "backward": "bwd", "optimizer": "opt", "expert": "ep", "expert dp": "dp_ep",
         "comm": "other",
@@ -116,7 +117,7 @@ class MeasuredFigures(Figures[ReplayedRun]):
 
     @property
     def insights(self) -> list[Insight]:
-        # Imported here: a comparison has no words.
+        # Imported here: a comparison states no sentences.
         from simcore.words.measured_sentences import find_sentences
 
         return [Insight("measured", sentence.text) for sentence in find_sentences(self.run)]
@@ -153,7 +154,7 @@ class MeasuredFigures(Figures[ReplayedRun]):
 
     @property
     def what_if_base_ns(self) -> int:
-        """That of a replay with nothing changed."""
+        """The step time of a replay without changes, ns."""
         return self.run.base.step_time_ns
 
     @cached_property
@@ -171,12 +172,14 @@ class MeasuredFigures(Figures[ReplayedRun]):
 
     @property
     def ends(self) -> list[int]:
-        """With what a profiler recorded behind the last operation."""
+        """The end of each rank, ns, with what a profiler recorded after the last operation."""
         return [rank.last_ns for rank in self.run.run.ranks] if self.run.timed else []
 
     @cached_property
     def streams(self) -> list[TrackStreams]:
-        """Compute first; of a device by the names of its groups, which alone send."""
+        """The streams of each rank, compute first; on a device they are named after its groups, the only ones
+        that send.
+        """
         if not self.run.timed:
             return []
         if not self._device_streams:
@@ -190,7 +193,7 @@ class MeasuredFigures(Figures[ReplayedRun]):
 
     @cached_property
     def _device_streams(self) -> list[TrackStreams]:
-        """What each device sends and copies; none of a run that no profiler recorded."""
+        """The streams on which each device sends and copies; empty for a run that no profiler recorded."""
         if not self.run.measured.of_devices:
             return []
         trace = self.run.trace
@@ -199,7 +202,7 @@ class MeasuredFigures(Figures[ReplayedRun]):
         ]
 
     def exposed_ns(self, track_id: int) -> dict[str, int]:
-        """Of a device by the name of the group as the trace has it, and `copy`."""
+        """Returns ns by kind; on a device by the name of the group as the trace has it, and `copy`."""
         if not self._device_streams:
             return super().exposed_ns(track_id)
         ns_of = {use.stream: use.exposed_ns for use in self._device_streams[track_id].streams}
@@ -207,7 +210,7 @@ class MeasuredFigures(Figures[ReplayedRun]):
         return ns_of | {COPY: copied_ns}
 
     def peaks(self, track_id: int) -> tuple[int | None, None]:
-        """Those that are forward and not yet backward; None where the trace names none."""
+        """Returns the most micro-batches between forward and backward; None where the trace names none."""
         in_flight: dict[int, int] = {}
         most = 0
         for one in self._find_passes(track_id):
@@ -238,7 +241,7 @@ class MeasuredFigures(Figures[ReplayedRun]):
         return named_work(self.run.trace, rank, self.run.accounts[rank], calls)
 
     def passes(self, track: Track) -> list[TimedPass]:
-        """Those that say their micro-batch, by their start."""
+        """Returns the passes that state their micro-batch, by their start."""
         return [*self._find_passes(track.track_id)]
 
     def _find_passes(self, track_id: int) -> Iterator[TimedPass]:

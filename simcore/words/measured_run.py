@@ -1,4 +1,4 @@
-"""A measured run in words, as reports, screens and the row above them say what it is."""
+"""A measured run in words, as reports, screens and the row above them describe it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from simcore.workload.formats import format_label
 if TYPE_CHECKING:
     from simcore.replay.replayed_run import ReplayedRun
 
-# So many steps are listed, of more so many of the slowest.
+# The most steps that are all listed; of more, this many of the slowest are.
 _MOST_STEPS, _SLOWEST = 6, 3
-# Cells for what a replay changes: on a page, in a wide row of the screen, in a narrow one.
+# Cells for the changes of a replay: on a page, in a wide row of the screen, in a narrow one.
 _PAGE_CELLS, _ROW_CELLS, _SHORT_CELLS = 80, 34, 26
 
 
 def title(results: ReplayedRun) -> str:
-    """What was measured or replayed, and its step time; of an order without times, that it is one."""
+    """Returns what was measured or replayed, and its step time; for an order without times, that
+    it is one.
+    """
     run = results.run
     if not run.timed:
         return f"{'Planned order' if run.unit == 'stage' else 'Order of the operations'}, no times"
@@ -34,7 +36,7 @@ def title(results: ReplayedRun) -> str:
 
 
 def facts(results: ReplayedRun) -> list[tuple[str, str]]:
-    """(name, words) of what was read and replayed, in the order of a page."""
+    """Returns (name, words) of what was read and replayed, in the order of a page."""
     run = results.run
     subs = f"; {plural(run.subs, 'sub-operation')} inside them" if run.subs else ""
     steps = run.recorded.steps if run.recorded is not None else ()
@@ -57,7 +59,7 @@ def facts(results: ReplayedRun) -> list[tuple[str, str]]:
 
 
 def format_words(run: MeasuredRun) -> str:
-    """What wrote the files; of a profiler also which of its steps is shown."""
+    """Returns what wrote the files; for a profiler also which of its steps is shown."""
     if run.recorded is None:
         return f"rank-trace, {'Megatron' if run.unit == 'rank' else 'Megatron schedule plan'}"
     writer = format_label(run.format)
@@ -70,9 +72,9 @@ def format_words(run: MeasuredRun) -> str:
 
 
 def steps_words(steps: Sequence[RecordedStep]) -> str:
-    """How long each step lasts on the rank where it takes longest; of many the middle one and the slowest."""
+    """Returns how long each step lasts on its slowest rank; of many steps the median and the slowest."""
     slowest = sorted(steps, key=lambda step: -step.longest_ns)
-    # The step of a set lasts longer: from the first rank's start to the last one's end.
+    # The step of a set of ranks lasts longer: from the first rank's start to the last one's end.
     of_ranks = ", each on the rank that takes longest" if any(len(step.ns) > 1 for step in steps) else ""
     if len(steps) <= _MOST_STEPS:
         each = ", ".join(f"{step.step_number} {duration(step.longest_ns)}" for step in steps)
@@ -83,24 +85,26 @@ def steps_words(steps: Sequence[RecordedStep]) -> str:
 
 
 def headline(results: ReplayedRun, wide: bool) -> list[str]:
-    """Ranks, and what its replay changes: what the run is, the most important first."""
+    """Returns the ranks and the changes of the replay: what the run is, the most important first."""
     run = results.run
     kind = "schedule plan" if not run.timed else "replayed" if run.replayed else "measured"
     if not wide:
         kind = _short_changes(results.changes) or kind
         degrees = (("tp", run.degrees.tp), ("dp", run.degrees.dp), ("pp", run.degrees.pp))
-        # Of a part of the ranks the whole layout would say too much.
+        # The layout is stated where all its ranks are there.
         is_whole = run.degrees.world in (None, len(run.ranks)) and run.unit == "rank"
         return [short_layout(len(run.ranks), run.unit, degrees if is_whole else ()), kind]
     changes = replay_words(results.changes, _ROW_CELLS)
     batches = [plural(run.microbatches, "micro-batch")] if run.microbatches else []
-    # Where changes are named, what is behind them is a fact of its own: it may have no room.
+    # Behind changes the micro-batches are a fact of their own, which a narrow row can leave out.
     headlines = [f"{kind}: {changes}", *batches] if changes else [", ".join([kind, *batches])]
     return [ranks_words(run), *headlines, *([] if run.concurrent else ["not concurrent"])]
 
 
 def ranks_words(run: MeasuredRun) -> str:
-    """How many ranks and of how many: `8 ranks = tp 2 x dp 1 x pp 4`, `2 of 8 ranks`, `2 stages`."""
+    """Returns how many ranks there are, and of how many: `8 ranks = tp 2 x dp 1 x pp 4`, `2 of 8 ranks`, `2
+    stages`.
+    """
     count, degrees = len(run.ranks), run.degrees
     if run.unit != "rank":
         return plural(count, run.unit)
@@ -114,8 +118,9 @@ def ranks_words(run: MeasuredRun) -> str:
 
 
 def replay_words(changes: Sequence[str], room: int) -> str:
-    """What a replay changes, in about `room` cells: `compute x2, rank 7 x0.5 in time and
-    3 more`; "" for nothing."""
+    """Returns the changes of a replay in about `room` cells: `compute x2, rank 7 x0.5 in time and 3 more`; ""
+    for none.
+    """
     listed_changes = list(changes[:1])
     for change in changes[1:]:
         if len(", ".join([*listed_changes, change])) > room:
@@ -130,8 +135,8 @@ def replay_words(changes: Sequence[str], room: int) -> str:
 
 
 def _short_changes(changes: Sequence[str]) -> str:
-    """`rank 7 x0.5 in time` for a small screen, of several `3 changes` where not all have room; ""
-    for nothing.
+    """Returns the changes for a small screen, `rank 7 x0.5 in time`; `3 changes` where not all have room; ""
+    for none.
     """
     if len(changes) == 1:
         what, _, factor = changes[0].replace("host gaps and start of", "host of").rpartition(" ")
@@ -144,7 +149,7 @@ def _short_changes(changes: Sequence[str]) -> str:
 
 
 def clock_words(run: MeasuredRun) -> str:
-    """What the ranks' times have in common."""
+    """Returns what the times of the ranks have in common."""
     if not run.timed:
         return "no times, the order alone"
     if run.replayed:

@@ -1,4 +1,4 @@
-"""The rules whose sentences are told of a measured run."""
+"""The rules whose sentences describe a measured run."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from simcore.replay.replayed_run import ReplayedRun
     from simcore.words.rules import Sentence
 
-# In the order in which they are told: causes, then what the time goes to. Who is late comes before who waits
-# for it: a screen may have room for the first lines alone, and who waits for whom directly names ranks that
-# wait themselves.
+# In the order of their sentences: causes, then what the time is spent on. Late ranks come before those that
+# wait for them: a screen may have room for the first lines only, and the ranks that others wait for directly
+# may wait themselves.
 RULES = (
     speak_of_slow_ranks,
     find_late_ranks,
@@ -29,7 +29,7 @@ RULES = (
 
 
 def find_sentences(results: ReplayedRun) -> list[Sentence]:
-    """Returns what there is to say of a run, no more than a dozen sentences; nothing of a step of 0 ns."""
+    """Returns the sentences on a run, a dozen at most; none for a step of 0 ns."""
     if not results.step_time_ns:
         return []
     return [sentence for rule in RULES for sentence in rule(results)]

@@ -1,7 +1,7 @@
-"""A sentence on a run as a record: what a rule has found, as typed facts, and the words, made of these alone.
+"""The sentences on a run as records: the facts that a rule has found, and the words, made of these alone.
 
 An entry of the catalogue is a class below `Sentence`, with the name of its rule, its facts as fields and its
-`text`, and beside it the rule: a generator that asks a run and keeps silent or gives sentences.
+`text`. Beside it stands the rule: a generator that looks at a run and yields its sentences, or none.
 """
 
 from __future__ import annotations
@@ -12,18 +12,17 @@ from simcore.records import Struct
 
 
 class Sentence(Struct, frozen=True, kw_only=True):
-    """One sentence on a run: its fields are the facts.
-
-    rule: the name of the rule that speaks. lead: what stands before the sentence where it comes first.
-    """
+    """One sentence on a run; its fields are the facts."""
 
     rule: ClassVar[str]
+    """The name of the rule that yields it."""
 
     lead: str = ""
+    """The words before the sentence where it comes first."""
 
     @property
     def text(self) -> str:
-        """The sentence in words, without what leads it."""
+        """The sentence in words, without its lead."""
         raise NotImplementedError
 
     @property

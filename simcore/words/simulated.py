@@ -1,4 +1,4 @@
-"""The figures of a simulated run as every run has them, and the parameters with the values that they had.
+"""The figures of a simulated run in the form that all runs have, and the values of its parameters.
 
 See `simcore/trace/figures.py`.
 """
@@ -41,9 +41,11 @@ if TYPE_CHECKING:
 
 
 def find_parameters(simulation: Simulation) -> dict[str, Any]:
-    """All parameters by field, those taken from the file or by default included."""
+    """Returns the values of all parameters by field, also of those taken from the file or left at their
+    default.
+    """
     layout, maker = simulation.layout, simulation.workload.maker
-    # Of a model each stage has its own rows.
+    # The stages of a model have rows of their own.
     of_model = {} if maker is None else {"stage_layout": "megatron"} | maker.values(simulation.setup.model)
     return (
         simulation.parameters.as_dict("workload" if maker is None else "model")
@@ -71,14 +73,14 @@ def find_parameters(simulation: Simulation) -> dict[str, Any]:
 
 
 class SimulatedFigures(Figures["SimulationFigures"]):
-    """Of a simulated run."""
+    """The figures of a simulated run."""
 
     kind = "simulated"
     states_shares = True
     path_groupings = ("kind", "layer", "stage", "rank")
 
     def __init__(self, run: SimulationFigures, sentences: Callable[[], list[Weighed]]) -> None:
-        """sentences: those of the run, kept there: they take other runs beside it."""
+        """sentences: returns those of the run, which stores them: they may need further runs."""
         super().__init__(run)
         self._sentences = sentences
 
@@ -99,7 +101,7 @@ class SimulatedFigures(Figures["SimulationFigures"]):
         figures = self.run.model.model_figures
         if figures is None:
             return step
-        # Imported here: files have none.
+        # Imported here: files have no figures of a model.
         from simcore.analysis.model_figures import throughput_facts
 
         lines = [", ".join(throughput_facts(figures))]
@@ -108,7 +110,7 @@ class SimulatedFigures(Figures["SimulationFigures"]):
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        # Imported here: JSON has no words.
+        # Imported here: JSON has no facts in words.
         from simcore.words.simulated_run import facts
 
         return facts(self.run)
@@ -130,7 +132,7 @@ class SimulatedFigures(Figures["SimulationFigures"]):
 
     @cached_property
     def streams(self) -> list[TrackStreams]:
-        """Compute first."""
+        """The streams of each track, compute first."""
         return self.run.trace.map_tracks(self._find_streams)
 
     def _find_streams(self, track_id: int) -> TrackStreams:
@@ -186,7 +188,7 @@ class SimulatedFigures(Figures["SimulationFigures"]):
         return self.run.simulation.timeline.ranks_of(class_id).text(), lines
 
     def layers(self, grouped: bool) -> Sequence[LayerUse]:
-        # A page shows figures of the critical path.
+        # Computed before the table is made: a page shows figures of the critical path.
         _ = self.run.rows.critical_ns, self.run.rows.slack_ns
         return self.run.layer_groups if grouped else self.run.layers
 
@@ -203,7 +205,7 @@ class SimulatedFigures(Figures["SimulationFigures"]):
         )  # fmt: skip
 
     def _degrees(self, layout: Layout) -> dict[str, int | None]:
-        """Context parallelism is of models alone; dp are replicas."""
+        """Returns the degrees of the layout: context parallelism for models alone, dp as replicas."""
         degrees: dict[str, int | None] = {"tp": layout.tp, "ep": layout.ep, "dp": layout.replicas}
         degrees |= {"pp": layout.pp, "world": layout.world}
         return degrees | ({} if self.run.simulation.workload.maker is None else {"cp": layout.cp})
@@ -216,7 +218,9 @@ class SimulatedFigures(Figures["SimulationFigures"]):
 
     @cached_property
     def _exposed_kinds(self) -> set[str]:
-        """The kinds of exposed communication that are told of a run, at 0 too: some are of models alone."""
+        """The kinds of exposed communication that are listed for the run, also at 0: some are of models
+        alone.
+        """
         simulation = self.run.simulation
         there = set(EXPOSED_KINDS) - {"dp_shard", "dp_replicate", "offload"}
         if simulation.layout.shard:
@@ -247,14 +251,16 @@ class SimulatedFigures(Figures["SimulationFigures"]):
         )
 
     def passes(self, track: Track) -> list[TimedPass]:
-        """In the order in which the compute stream of the rank does them."""
+        """Returns the passes of a rank in the order of its compute stream."""
         return [
             TimedPass(a_pass.direction, a_pass.microbatch, a_pass.part, a_pass.start_ns, a_pass.end_ns)
             for a_pass in self.run.passes(track.track_id)
         ]
 
     def path_words(self, index: int) -> tuple[str, str]:
-        """`fwd` and attention_row, `dp all-gather` and grad_gather."""
+        """Returns what a segment does and its row: `fwd` and attention_row, `dp all-gather` and
+        grad_gather.
+        """
         segment = self.run.path_source.segment(self.run.critical_path, index)
         name = base_name(segment.layer or "")
         if segment.phase is None:

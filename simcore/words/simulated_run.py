@@ -1,4 +1,4 @@
-"""A simulated run in words, as reports, screens and the row above them say what it is."""
+"""A simulated run in words, as reports, screens and the row above them describe it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def layout_words(layout: Layout) -> str:
-    """`1024 = tp 8 x dp 8 x pp 16`, and how ep lies in it where there is one."""
+    """Returns `1024 = tp 8 x dp 8 x pp 16`, and where the ranks of ep are where there is more than one."""
     shared = f" x cp {layout.cp}" if layout.cp > 1 else ""
     words = f"{layout.world} = tp {layout.tp}{shared} x dp {layout.replicas} x pp {layout.pp}"
     if layout.ep == 1:
@@ -26,7 +26,7 @@ def layout_words(layout: Layout) -> str:
 
 
 def schedule_words(program: Program) -> str:
-    """`interleaved, 16 micro-batches, 8 virtual stages`, or `layer-loop`, which has none."""
+    """Returns `interleaved, 16 micro-batches, 8 virtual stages`, or `layer-loop`, which has none."""
     if not program.has_pipeline_schedule:
         return program.schedule
     words = f"{printable(program.schedule, 40)}, {plural(program.microbatches, 'micro-batch')}"
@@ -35,7 +35,7 @@ def schedule_words(program: Program) -> str:
 
 
 def _overlap_flags(simulation: Simulation) -> list[str]:
-    """The flags given by which collectives run beside compute, without dashes; none without a schedule."""
+    """Returns the set flags that let collectives overlap compute, without dashes; none without a schedule."""
     if not simulation.program.has_pipeline_schedule:
         return []
     flags = ("overlap_grad_reduce", "overlap_param_gather", "overlap_fwd_bwd")
@@ -43,21 +43,21 @@ def _overlap_flags(simulation: Simulation) -> list[str]:
 
 
 def _short_schedule_facts(simulation: Simulation) -> list[str]:
-    """The same as facts of a small screen: `interleaved x8`, `16 mb`."""
+    """Returns the schedule as facts of a small screen: `interleaved x8`, `16 mb`."""
     program = simulation.program
     chunks = f" x{program.virtual_stages}" if program.virtual_stages > 1 else ""
-    # Beside `interleaved x8` 80 columns have room for the layout or for this.
+    # With `interleaved x8` 80 columns have room for the layout or for the overlap.
     chunks = chunks or " overlap" * bool(_overlap_flags(simulation))
     words = f"{printable(program.schedule, 20)}{chunks}"
     return [words, f"{program.microbatches} mb"] if program.has_pipeline_schedule else [words]
 
 
-# Cells of a small screen for what takes other times than the file's.
+# Cells of a small screen for scaled times.
 _SCALED_CELLS = 20
 
 
 def _scaled_words(simulation: Simulation, wide: bool) -> list[str]:
-    """`layer mlp_row x0.9 in time and 2 more`: what takes other times than the file's; nothing where
+    """Returns what takes other times than the file's: `layer mlp_row x0.9 in time and 2 more`; none where
     nothing does.
 
     wide: whether there is room for all of it.
@@ -72,7 +72,7 @@ def _scaled_words(simulation: Simulation, wide: bool) -> list[str]:
         scale_texts += [f"{prefix}{printable(what, 24)} x{factor}" for what, _, factor in parts]
     more = f" and {len(scale_texts) - 1} more" * (len(scale_texts) > 1)
     if scale_texts and wide:
-        # Two users took x0.4858 for a speed.
+        # A bare x0.4858 reads as a speed: IN_TIME says that it scales times.
         return [f"{scale_texts[0]}{IN_TIME}{more}"]
     forms = [f"{what}{more}" for first in scale_texts[:1] for what in (first, first.removeprefix("layer "))]
     if forms:
@@ -81,7 +81,7 @@ def _scaled_words(simulation: Simulation, wide: bool) -> list[str]:
 
 
 def structure_words(simulation: Simulation) -> str:
-    """How the file's rows make up the step: what comes before, in and after its blocks."""
+    """Returns how the file's rows make up the step: what comes before, in and after its blocks."""
     structure = simulation.program.structure
     if simulation.workload.maker is not None and simulation.workload.stages:
         sizes = simulation.workload.maker.values(simulation.setup.model)["stage_layers"]
@@ -101,12 +101,12 @@ def structure_words(simulation: Simulation) -> str:
 
 
 def headline(results: SimulationFigures, wide: bool) -> list[str]:
-    """Ranks, schedule and, where there is room, network: what the run is, the most important first."""
+    """Returns the ranks, the schedule and, where there is room, the network, the most important first."""
     simulation = results.simulation
     program, layout = simulation.program, simulation.layout
     figures = results.model.model_figures
     if figures is not None:
-        # Imported here, as in `facts`: files have none.
+        # Imported here, as in `facts`: files have no figures of a model.
         from simcore.analysis.model_figures import format_memory, format_memory_short, throughput_facts
 
         total, per_gpu, flops, mfu, hfu = throughput_facts(figures)
@@ -129,7 +129,7 @@ def headline(results: SimulationFigures, wide: bool) -> list[str]:
             ["rescaled"] * bool(workload.rescaled),
             ["lines left out"] * bool(workload.left_out),
         )
-        # That it is other work stands beside the step: what was changed last is the schedule.
+        # Whether a step does other work is stated next to its time; lines left out come last.
         return [
             _short_layout(layout),
             *rescaled_fact,
@@ -150,19 +150,19 @@ def headline(results: SimulationFigures, wide: bool) -> list[str]:
 
 
 def _ranks_words(layout: Layout) -> str:
-    """`64 ranks = tp 4 x dp 8 x pp 2`."""
+    """Returns `64 ranks = tp 4 x dp 8 x pp 2`."""
     return layout_words(layout).replace(" = ", f" {'rank' if layout.world == 1 else 'ranks'} = ", 1)
 
 
 def _short_layout(layout: Layout) -> str:
-    """`128: tp 8 dp 4 pp 4 (ep 4)`: ep is no factor of the ranks."""
+    """Returns `128: tp 8 dp 4 pp 4 (ep 4)`: ep is no factor of the number of ranks."""
     degrees = (("tp", layout.tp), ("cp", layout.cp), ("dp", layout.replicas), ("pp", layout.pp))
     words = short_layout(layout.world, "rank", degrees)
     return words if layout.ep == 1 else f"{words} (ep {layout.ep})"
 
 
 def facts(results: SimulationFigures) -> list[tuple[str, str]]:
-    """(name, words) of what was read and simulated, in the order of a page."""
+    """Returns (name, words) of what was read and simulated, in the order of a page."""
     simulation = results.simulation
     workload, timeline = simulation.workload, simulation.timeline
     program = timeline.program

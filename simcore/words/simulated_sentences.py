@@ -1,4 +1,4 @@
-"""The rules whose sentences are told of a simulated run, and which of these comes first."""
+"""The rules whose sentences describe a simulated run, and which sentence comes first."""
 
 from __future__ import annotations
 
@@ -29,16 +29,17 @@ from simcore.words.sentences.pipeline import find_bubble, find_idle, find_unbala
 if TYPE_CHECKING:
     from simcore.analysis.simulation_figures import SimulationFigures
 
-# The step is mostly compute from this share on; from the other one compute leaves no other cause to name.
+# The step is mostly compute from the first share on; from the second on compute leaves no other cause to
+# name.
 _MOSTLY_SHARE = 0.5
 _BOUND_SHARE = 0.8
-# A change that saves this share of the step is named with what the step goes to; below it the network is no
-# cause, either.
+# A change that saves this share of the step is named with the main cause; below it the network is no cause,
+# either.
 _SAVING_SHARE = 0.1
-# What a run stands on comes before what went wrong in it.
+# Rules on the input, which come before what went wrong in the run.
 _FILE_RULES = ("no-compute", "one-layer", "another-model", "uneven-microbatches")
 
-# What costs the same stands in this order.
+# Causes of equal cost keep this order.
 RULES: tuple[Callable[[RunSums], Iterable[Weighed]], ...] = (
     find_memory_shortfall,
     find_no_compute,
@@ -62,10 +63,10 @@ RULES: tuple[Callable[[RunSums], Iterable[Weighed]], ...] = (
 
 
 def find_sentences(results: SimulationFigures) -> list[Weighed]:
-    """What there is to say of a run, the main cause first; nothing of a step of 0 ns.
+    """Returns the sentences on a run, the main cause first; none for a step of 0 ns.
 
-    Faults come before all causes, then, without any, the cause that costs the step most, what the step
-    would be without communication, the other causes, and what is worth knowing beside them.
+    Faults come before all causes; then the cause that costs the step most where there is no fault, what the
+    step would be without communication, the other causes, and further facts.
     """
     if not results.step_time_ns:
         return []
@@ -88,11 +89,11 @@ def find_sentences(results: SimulationFigures) -> list[Weighed]:
 
 
 def find_lead(causes: Sequence[Weighed], busy_ns: int) -> str:
-    """`Bubble-bound. `: what the step goes to, in a word or two. busy_ns: compute of the mean rank.
+    """Returns the main cause in a word or two: `Bubble-bound. `. busy_ns: compute of the mean rank.
 
-    Compute with what most of the rest goes to, and what hiding gradients behind it saves: the largest part is
-    not what can be saved first; else the largest cause, which binds the step where most of what ranks do not
-    compute goes to it.
+    For compute it also names the cause of most of the rest, and what hiding gradients behind compute saves:
+    the largest part is not what can be saved first. Any other main cause binds the step where it takes most
+    of the time that ranks do not compute.
     """
     main, name = causes[0], causes[0].cause.capitalize()
     # Half or more of what ranks do not compute.
@@ -103,12 +104,12 @@ def find_lead(causes: Sequence[Weighed], busy_ns: int) -> str:
         second = next((cause.cause for cause in most_of_the_rest if cause is not main), None)
         lead = f"Mostly compute, then {second}" if second else "Mostly compute"
         if not main.worth(main.lost_ns, _MOSTLY_SHARE):
-            # The largest part, and not most of the step.
+            # Compute is the largest part, but not most of the step.
             lead = f"Compute, then {second or 'several causes'}"
         if main.worth(main.lost_ns, _BOUND_SHARE):
             lead = "Compute-bound"
         saved_ns = max(cause.saved_ns for cause in causes)
-        # Which change it is stands in the sentence that found it.
+        # The sentence of the cause names the change.
         if main.worth(saved_ns, _SAVING_SHARE):
             lead += f": gradient overlap would save {main.figure(saved_ns)}"
         return f"{lead}. "

@@ -1,4 +1,4 @@
-"""What a model's step may be where nobody said how its pipeline is run."""
+"""The sentence on the range of a model's step where no schedule was given."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from simcore.words.sentences.model import RunSums, Weighed
 
 
 class ScheduleRange(Weighed, frozen=True):
-    """Between what steps are. ns: the least. is_way: whether that is one micro-batch on its way."""
+    """The range of the step; `ns` is the least."""
 
     rule = "schedule-range"
 
     is_way: bool
+    """Whether the least is one micro-batch through all stages and back."""
     schedule: str
+    """The schedule that is assumed."""
 
     @property
     def text(self) -> str:
@@ -28,7 +30,9 @@ class ScheduleRange(Weighed, frozen=True):
 
 
 def find_schedule_range(run: RunSums) -> Iterator[ScheduleRange]:
-    """Speaks of a model on several stages without a schedule: what the step is at least, whatever it is."""
+    """Yields a sentence on a model on several stages without a schedule: the least that any
+    schedule takes.
+    """
     fastest = run.results.lower_bound
     if fastest is not None:
         yield ScheduleRange(

@@ -1,4 +1,4 @@
-"""That the step goes to compute, and to what; or that compute is not modelled."""
+"""The sentences on compute: the step goes to it, and to which rows; or it is not modelled."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from simcore.units import join_with_figures, largest_keys, percent, share_word
 from simcore.words.sentences.model import RunSums, Weighed, find_most_rows
 
 _HALF = 0.5
-# Below half compute leads by this much before any other cause; what is closer binds the step instead.
+# Below half of the step compute leads by this factor over any other cause; a closer cause binds the step
+# instead.
 _MARGIN = 1.2
 
 
 class NoCompute(Weighed, frozen=True):
-    """That the compute cells of a file are placeholders. sends: whether anything is sent."""
+    """The compute cells of a file are placeholders. sends: whether anything is sent."""
 
     rule = "no-compute"
 
@@ -33,7 +34,7 @@ class NoCompute(Weighed, frozen=True):
 
 
 def find_no_compute(run: RunSums) -> Iterator[NoCompute]:
-    """Speaks of a file with placeholders for compute, before anything is made of its communication."""
+    """Yields a sentence on a file with placeholders for compute, before any on its communication."""
     workload = run.simulation.workload
     if not workload.has_compute:
         sends = any(set(stage.ops.stream) - {COMPUTE} for stage in run.simulation.program.stages)
@@ -44,7 +45,7 @@ def find_no_compute(run: RunSums) -> Iterator[NoCompute]:
 
 
 class OneLayer(Weighed, frozen=True):
-    """That one layer of a model runs, once."""
+    """Only one layer of a model runs, once."""
 
     rule = "one-layer"
 
@@ -57,20 +58,20 @@ class OneLayer(Weighed, frozen=True):
 
 
 def find_one_layer(run: RunSums) -> Iterator[OneLayer]:
-    """Speaks of a table that lists one layer, before a share of the step is blamed on what stands beside."""
+    """Yields a sentence on a table of one layer, before a share of the step is blamed on other rows."""
     if any(one.code == "layers-assumed" for one in run.simulation.diagnostics):
         yield OneLayer(step_ns=run.step_ns, ns=run.step_ns, cause="one layer of the model runs", fault=True)
 
 
 class AnotherModel(Weighed, frozen=True):
-    """That degrees are not the file's. other: in what it is another model, as `ModelUse` says it.
-    can_rescale: whether its rows can be made anew.
-    """
+    """The degrees are not those of the file."""
 
     rule = "another-model"
 
     other: str
+    """In what it is another model, as `ModelUse` words it."""
     can_rescale: bool
+    """Whether its rows can be made again for these degrees."""
 
     @property
     def text(self) -> str:
@@ -79,11 +80,11 @@ class AnotherModel(Weighed, frozen=True):
 
 
 def find_other_model(run: RunSums) -> Iterator[AnotherModel]:
-    """Speaks of degrees that are not the file's, before its step is held against anything."""
+    """Yields a sentence on degrees that are not the file's, before the step is judged."""
     other = describe_model_change(run.simulation)
     if not other:
         return
-    # Imported here: only a run with other degrees asks.
+    # Imported here: only a run with other degrees needs it.
     from simcore.recovery.rescale import can_rescale
 
     yield AnotherModel(
@@ -93,29 +94,31 @@ def find_other_model(run: RunSums) -> Iterator[AnotherModel]:
 
 
 class Computed(NamedTuple):
-    """A layer, or a row of the only one, with its compute, ns. both_ns: with what is exposed for it."""
+    """A layer, or a row of the only layer, with its compute."""
 
     name: str
     ns: int
+    """Its compute."""
     both_ns: int
+    """Its compute and exposed communication."""
 
 
 class ComputeBound(Weighed, frozen=True):
-    """What ranks compute, the mean of all. most: the layers that compute most, () where that is all rows.
-    whole_ns: what all of them compute.
-    """
+    """The compute of the mean rank."""
 
     rule = "compute-bound"
 
     most: tuple[Computed, ...]
+    """The layers that compute most; () where these would be all rows."""
     whole_ns: int
+    """The compute of all layers."""
 
     @property
     def text(self) -> str:
         return f"Ranks compute {self.figure(self.ns)} of the step{self._rows_text()}."
 
     def _rows_text(self) -> str:
-        """`, most in mlp_norm (29.2 %, compute alone)`."""
+        """Returns `, most in mlp_norm (29.2 %, compute alone)`."""
         if not self.most:
             return ""
         how = share_word(sum(one.ns for one in self.most), self.whole_ns)
@@ -123,7 +126,7 @@ class ComputeBound(Weighed, frozen=True):
         printed = [printable(one.name, 32) for one in self.most]
         if len(shares) == 1 and how != "most" and shares[0] == percent(self.ns, self.step_ns):
             return f", {how} in {printed[0]}"
-        # Beside a layer's figure of the summary, which has its communication too.
+        # The figure of a layer in the summary contains its communication, too.
         with_communication = [percent(one.both_ns, self.step_ns) for one in self.most]
         words, each = "" if with_communication == shares else ", compute alone", len(set(shares)) == 1
         rows_text = join_with_figures(printed, [f"{share} %" for share in shares], words if each else "")
@@ -131,7 +134,7 @@ class ComputeBound(Weighed, frozen=True):
 
 
 def find_compute_bound(run: RunSums) -> Iterator[ComputeBound]:
-    """Speaks where compute takes half of the step, or clearly more than any other cause."""
+    """Yields a sentence where compute takes half of the step, or clearly more than any other cause."""
     if not run.simulation.workload.has_compute:
         return
     busy = run.mean_busy_ns
@@ -144,8 +147,9 @@ def find_compute_bound(run: RunSums) -> Iterator[ComputeBound]:
 
 
 def _most_computed(run: RunSums) -> tuple[tuple[Computed, ...], int]:
-    """The layers that compute most, and what all do; where one layer computes all, the rows of it that are
-    most of it.
+    """Returns the layers that compute most, and the compute of all, ns.
+
+    Where one layer computes all, these are the rows that are most of it.
     """
     by_name, groups = run.layer_compute_ns, run.results.layer_groups
     names, exposed, whole = (
@@ -156,7 +160,7 @@ def _most_computed(run: RunSums) -> tuple[tuple[Computed, ...], int]:
     if len(names) == 1 and share_word(by_name[names[0]], whole) != "most":
         rows = find_most_rows(run.row_compute_ns)
         if rows and len(rows) < len(run.row_compute_ns):
-            # What a row is exposed for is in no other figure.
+            # No other figure states the exposed communication of a row.
             by_name, names, exposed = run.row_compute_ns, rows, {}
         elif len(by_name) == 1:
             names = []

@@ -1,4 +1,4 @@
-"""Experts that get more tokens than others."""
+"""The sentence on experts that get more tokens than others."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from simcore.trace.contexts import Imbalance
 from simcore.units import format_number
 from simcore.words.sentences.model import RunSums, Weighed
 
-# From this share of the step on uneven experts come before what they make of compute and network.
+# From this share of the step on uneven experts come before the compute and network that they affect.
 _BLAMED = 0.1
 
 
 class UnevenExperts(Weighed, frozen=True):
-    """The rank whose experts get most, what that costs, and what a capacity or another placement would
-    bring: each by a run of its own.
+    """The rank whose experts get most tokens, the cost, and the effect of a capacity or another placement.
+
+    Each step time is that of a further run.
     """
 
     rule = "uneven-experts"
@@ -44,7 +45,7 @@ class UnevenExperts(Weighed, frozen=True):
 
 
 def find_uneven_experts(run: RunSums) -> Iterator[UnevenExperts]:
-    """Speaks where not all experts get the same."""
+    """Yields a sentence where experts get different numbers of tokens."""
     imbalance = run.results.model.imbalance
     if imbalance is not None:
         lost_ns = max(imbalance.lost_ns or 0, 0)

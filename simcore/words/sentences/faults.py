@@ -1,4 +1,4 @@
-"""What went wrong: a rank that others wait for, a port that is slow."""
+"""The sentences on faults: a rank that others wait for, a port that is slow."""
 
 from __future__ import annotations
 
@@ -23,17 +23,22 @@ from simcore.workload.model import GroupKind
 
 
 class Peers(NamedTuple):
-    """So many of the `of` peers that a rank has in its group of a kind, and what they wait for it, ns."""
+    """The peers of a rank in its group of one kind that wait for it."""
 
     kind: GroupKind
+    """The kind of group."""
     waiting: int
+    """How many of the peers wait."""
     of: int
+    """How many peers the rank has in the group."""
     least_ns: int
+    """The shortest of their waits."""
     most_ns: int
+    """The longest of their waits."""
 
     @property
     def words(self) -> str:
-        """`its 7 tp peers`, `4 of its 7 tp peers`."""
+        """The peers in words: `its 7 tp peers`, `4 of its 7 tp peers`."""
         of_kind = "" if self.kind == "all" else f"{self.kind} "
         if self.waiting == self.of:
             return f"its {plural(self.of, f'{of_kind}peer')}"
@@ -41,49 +46,57 @@ class Peers(NamedTuple):
 
     @property
     def with_wait(self) -> str:
-        """`its 3 ep peers 11.161 ms`."""
+        """The peers and their waits in words: `its 3 ep peers 11.161 ms`."""
         least, most = duration(self.least_ns), duration(self.most_ns)
         return f"{self.words} {most if least == most else f'{least} to {most}'}"
 
 
 class Through(NamedTuple):
-    """Ranks that wait for those that wait for a late one, None where they are all others, and how long."""
+    """The ranks that wait for those that wait for a late one, and how long."""
 
     whom: RankSet | None
+    """The ranks; None: all others."""
     ns: int
 
 
 class Growth(NamedTuple):
-    """What slow ranks, so many, cost the step: what it is without, and how much longer with them.
-
-    absorbs: whether those who wait have as much less bubble and idle time as explains the rest of the wait.
-    stage: theirs, None of one stage alone.
-    """
+    """The cost of slow ranks for the step."""
 
     ns: int
+    """How much longer the step is with them."""
     without_ns: int
+    """The step time without them."""
     slow: int
+    """How many slow ranks there are."""
     absorbs: bool
+    """Whether the waiting ranks have so much less bubble and idle time that it explains the rest
+    of the wait.
+    """
     stage: int | None
+    """Their stage; None where there is only one stage."""
 
 
 class Straggler(Weighed, frozen=True):
-    """Who makes whom wait in collectives, ns: the longest wait, and what it costs the step.
-
-    place: where the one late rank lies, by dimension of the layout. peers: those that wait longest for it;
-    others: who else waits for it alone, by kind of collective, as far as it is worth saying, and `through`
-    them. growth: of slow ranks, from the run without, None where it is not known.
+    """The late ranks of the longest wait in collectives, those that wait for them, and the cost
+    for the step.
     """
 
     rule = "straggler"
 
     late: RankSet
+    """The ranks that come late."""
     early: RankSet
+    """The ranks that wait longest for them."""
     position: tuple[tuple[str, int], ...]
+    """The coordinates of the one late rank, by dimension of the layout."""
     peers: Peers
+    """The peers that wait longest for it."""
     others: tuple[Peers, ...]
+    """The peers of other kinds of group that wait for it alone, where that is worth saying."""
     through: tuple[Through, ...]
+    """The ranks that wait for those that wait for it."""
     growth: Growth | None
+    """The cost of slow ranks, from the run without them; None where it is not known."""
 
     @property
     def text(self) -> str:
@@ -116,7 +129,7 @@ class Straggler(Weighed, frozen=True):
 
 
 def find_straggler(run: RunSums) -> Iterator[Straggler]:
-    """Speaks where the longest wait is worth saying."""
+    """Yields a sentence where the longest wait is worth saying."""
     waits = run.results.class_waits
     if not waits or not run.is_worth_saying(waits[0].ns):
         return
@@ -134,7 +147,7 @@ def find_straggler(run: RunSums) -> Iterator[Straggler]:
 
 
 def _find_position(run: RunSums, rank: int) -> tuple[tuple[str, int], ...]:
-    """Where a rank lies, dimensions of one left out."""
+    """Returns the coordinates of a rank, dimensions of size one left out."""
     layout = run.simulation.layout
     tp, dp, stage = layout.position(rank)
     parts = (("stage", stage, layout.pp), ("dp", dp, layout.dp), ("tp", tp, layout.tp))
@@ -142,8 +155,9 @@ def _find_position(run: RunSums, rank: int) -> tuple[tuple[str, int], ...]:
 
 
 def _others_wait(run: RunSums, longest: LongestWait) -> tuple[tuple[Peers, ...], tuple[Through, ...]]:
-    """Who else waits for the one late rank alone, by kind of collective, as far as it is worth saying; and
-    who waits for it and those that wait for it.
+    """Returns the other peers that wait for the one late rank alone, and the ranks that wait through them.
+
+    Peers are by kind of collective; waits that are not worth saying are left out.
     """
     both = RankSet.merge_blocks([*longest.late.blocks, *longest.early.blocks])
     through = {
@@ -176,7 +190,7 @@ def _others_wait(run: RunSums, longest: LongestWait) -> tuple[tuple[Peers, ...],
 
 
 def _growth(run: RunSums, longest: LongestWait) -> Growth | None:
-    """What a slow rank costs the step, from the run without; None where that is not known."""
+    """Returns the cost of a slow rank for the step, from the run without it; None where it is not known."""
     other = run.results.variants.run(slow_rank=())
     if other is None:
         return None
@@ -194,7 +208,7 @@ def _standing(accounts: Accounts) -> int:
 
 
 class SlowLink(Weighed, frozen=True):
-    """What slow ports, as `--slow-link` has them, cost the step, ns; what it is without."""
+    """The cost of slow ports (`--slow-link`) for the step, ns, and the step without them."""
 
     rule = "slow-link"
 
@@ -220,7 +234,7 @@ class SlowLink(Weighed, frozen=True):
 
 
 def find_slow_link(run: RunSums) -> Iterator[SlowLink]:
-    """Speaks of slow ports where the run without them is known."""
+    """Yields a sentence on slow ports where the run without them is known."""
     links = run.simulation.parameters.slow_link
     other = run.step_with(slow_link=()) if links else None
     if other is not None:

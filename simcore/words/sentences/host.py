@@ -1,4 +1,4 @@
-"""What keeps ranks from running anything: what their hosts did then."""
+"""The sentence on gaps in which ranks run nothing, and what their hosts did meanwhile."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ _MOST_CAUSES = 2
 
 
 class RunsNothing(Sentence, frozen=True, kw_only=True):
-    """That ranks run nothing in gaps with one cause. held: these gaps, by the number of the rank. before:
-    what runs behind the gap where it is one alone, None where nothing does.
-    """
+    """The gaps with one cause in which ranks run nothing."""
 
     rule = "runs-nothing"
 
     unit: str
+    """What the run calls a rank."""
     cause: GapCause
+    """The gaps, by the number of the rank."""
     step_ns: int
     next_op: str | None
+    """The operation after the gap where there is only one gap; None where none follows."""
 
     @property
     def text(self) -> str:
@@ -51,8 +52,8 @@ class RunsNothing(Sentence, frozen=True, kw_only=True):
 
 
 def find_idle_ranks(results: ReplayedRun) -> Iterator[RunsNothing]:
-    """Speaks of what keeps ranks from running anything for longest, as far as no straggler's sentence
-    does.
+    """Yields sentences on the causes for which ranks run nothing longest, except those named for
+    a straggler.
     """
     ranks = results.measured.ranks
     straggler_gaps = {

@@ -1,4 +1,4 @@
-"""Ranks that come last to collectives, and why."""
+"""The sentences on ranks that come last to collectives, and why."""
 
 from __future__ import annotations
 
@@ -16,17 +16,15 @@ _MOST_STRAGGLERS = 2
 
 
 class ComesLast(Sentence, frozen=True, kw_only=True):
-    """That a rank comes last to most collectives, and why, as far as the trace shows it.
-
-    less_ns: what its compute and host gaps would be less on time; rerun: the step then, None where that gains
-    nothing.
-    """
+    """A rank that comes last to most collectives, and why, where the trace shows it."""
 
     rule = "straggler"
 
     straggler: Straggler
     less_ns: int
+    """How much shorter its compute and host gaps would be if it came on time."""
     rerun: ReplayedStep | None
+    """The step then; None where that gains nothing."""
 
     @property
     def text(self) -> str:
@@ -57,12 +55,12 @@ class ComesLast(Sentence, frozen=True, kw_only=True):
 
 
 def worst_stragglers(results: ReplayedRun) -> list[Straggler]:
-    """Returns those that have a sentence."""
+    """Returns the stragglers that have a sentence."""
     return find_stragglers(results)[:_MOST_STRAGGLERS]
 
 
 def find_late_ranks(results: ReplayedRun) -> Iterator[ComesLast]:
-    """Speaks of the ranks that come last most often."""
+    """Yields sentences on the ranks that come last most often."""
     for straggler in worst_stragglers(results):
         scales, less_ns = on_time_scales(results, straggler)
         yield ComesLast(straggler=straggler, less_ns=less_ns, rerun=find_gain(results, scales))

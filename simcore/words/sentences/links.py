@@ -1,4 +1,4 @@
-"""The links of executed traces, where their messages share these."""
+"""The sentence on the links of executed traces whose messages share them."""
 
 from __future__ import annotations
 
@@ -14,22 +14,26 @@ if TYPE_CHECKING:
 
 
 class BusiestLink(Sentence, frozen=True, kw_only=True):
-    """The link that is busy longest, ns, of how many, and how many others are as busy. source, target: ranks,
-    or a switch where negative; dimension: None where there is one alone. queued_ns: of all messages on all
-    links.
-    """
+    """The link that is busy longest."""
 
     rule = "busiest-link"
 
     step_ns: int
     links: int
+    """How many links there are."""
     equally_busy: int
+    """How many other links are as busy."""
     source: int
+    """The rank that it comes from; negative for a switch."""
     target: int
+    """The rank that it goes to; negative for a switch."""
     dimension: int | None
+    """Its dimension; None where there is only one."""
     busy_ns: int
+    """How long it is busy."""
     bytes: int
     queued_ns: int
+    """How long all messages queue on all links."""
 
     @property
     def text(self) -> str:
@@ -46,7 +50,7 @@ class BusiestLink(Sentence, frozen=True, kw_only=True):
 
 
 def find_busiest_link(results: ExecutionAnalysis) -> Iterator[BusiestLink]:
-    """Speaks of runs whose messages share links."""
+    """Yields a sentence on runs whose messages share links."""
     links = results.executed.links
     if not links:
         return

@@ -1,4 +1,4 @@
-"""What the time of executed ranks goes to."""
+"""The sentences on how executed ranks spend their time."""
 
 from __future__ import annotations
 
@@ -18,23 +18,25 @@ _MOST_PARTS = 3
 
 
 class Part(Struct, frozen=True):
-    """What a rank spends, ns: the mean of all, and the range where the mean is of none of them."""
+    """A part of a rank's time."""
 
     name: str
     ns: int
+    """The mean of all ranks."""
     rank_range: tuple[int, int] | None
+    """The least and the most of a rank where the mean describes none of them; else None."""
 
 
 class MeanRank(Sentence, frozen=True, kw_only=True):
-    """What the mean rank's time goes to, the largest parts first. in_cycles: whether the step is one of
-    cycles.
-    """
+    """The parts of the mean rank's time."""
 
     rule = "mean-rank"
 
     step_ns: int
     is_in_cycles: bool
+    """Whether the step is counted in cycles."""
     parts: tuple[Part, ...]
+    """The parts, the largest first."""
 
     @property
     def text(self) -> str:
@@ -52,7 +54,7 @@ class MeanRank(Sentence, frozen=True, kw_only=True):
 
 
 def find_mean_rank(results: ExecutionAnalysis) -> Iterator[MeanRank]:
-    """Speaks of every run; of compute as a whole where nodes do not say of which phase they are."""
+    """Yields a sentence on every run, with compute as one part where nodes do not state their phase."""
     ns_of, ns_by_rank = mean_ns(results), [[one.ns(name) for name in ACCOUNTS] for one in results.accounts]
     names = {name: [name] for name in ns_of}
     if not states_phases(results.executed):
@@ -71,15 +73,16 @@ def find_mean_rank(results: ExecutionAnalysis) -> Iterator[MeanRank]:
 
 
 class PrintedExposed(Sentence, frozen=True, kw_only=True):
-    """What the exposed communication is that ASTRA-sim prints for the rank that ends last: all but GPU
-    compute. ns_of: its parts, the largest first.
-    """
+    """The exposed communication that ASTRA-sim prints for the rank that ends last: all but GPU compute."""
 
     rule = "printed-exposed"
 
     rank: int
+    """The rank that ends last."""
     exposed_ns: int
+    """The printed figure."""
     ns_of: dict[str, int]
+    """The parts of it, the largest first."""
 
     @property
     def text(self) -> str:
@@ -91,7 +94,10 @@ class PrintedExposed(Sentence, frozen=True, kw_only=True):
 
 
 def find_printed_exposed(results: ExecutionAnalysis) -> Iterator[PrintedExposed]:
-    """Speaks of what ASTRA-sim prints; not of a number that wraps there, or that other rules make."""
+    """Yields a sentence on the figure that ASTRA-sim prints.
+
+    Silent on a figure that wraps there, and on one that other rules make.
+    """
     rank, _, exposed = max(results.executed.ranks, key=lambda figures: (figures[1], -figures[0]))
     accounts = results.accounts[rank]
     parts = {

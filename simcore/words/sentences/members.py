@@ -1,4 +1,4 @@
-"""Who comes late to collectives of executed ranks."""
+"""The sentence on late members of collectives of executed ranks."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from simcore.words.rules import Sentence
 if TYPE_CHECKING:
     from simcore.executing.execution_analysis import ExecutionAnalysis
 
-# A second's walk.
+# More nodes take over a second to walk.
 _MOST_NODES = 500_000
 
 
 class MembersWait(Sentence, frozen=True, kw_only=True):
-    """What all ranks together wait for the last members of their collectives, ns. ns_of: for whom, by rank;
-    {} where that is not known.
-    """
+    """How long all ranks together wait for the last members of their collectives."""
 
     rule = "members-wait"
 
     ns: int
+    """The sum of all waits."""
     ns_of: dict[int, int]
+    """The part for each late rank; {} where it is not known."""
 
     @property
     def text(self) -> str:
@@ -41,15 +41,17 @@ class MembersWait(Sentence, frozen=True, kw_only=True):
 
 
 def find_member_waits(results: ExecutionAnalysis) -> Iterator[MembersWait]:
-    """Speaks where waiting for members takes more than a hundredth of the ranks' time."""
+    """Yields a sentence where waiting for members takes more than a hundredth of the ranks' time."""
     ns = sum(account.ns("wait") for account in results.accounts)
     if ns * 100 >= results.step_time_ns * len(results.accounts):
         yield MembersWait(ns=ns, ns_of=_sum_waits_by_late_rank(results))
 
 
 def _sum_waits_by_late_rank(results: ExecutionAnalysis) -> dict[int, int]:
-    """Of each rank, ns that others wait for it in collectives that it is the last to come to; of several that
-    come last, for each. {} where ranks that run alike are known as one, and of more nodes than are walked.
+    """Returns for each rank how long others wait for it in collectives that it starts last, ns.
+
+    Where several start last, each of them counts. {} where equal ranks are executed as one, and for more
+    nodes than are walked.
     """
     executed = results.executed
     if len(executed.units.first) < len(results.ranks) or results.held_ops > _MOST_NODES:

@@ -1,4 +1,4 @@
-"""What a GPU has not the memory for, and what would need less."""
+"""The sentence on a model that needs more memory than a GPU has, and the changes that need less."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ from simcore.words.sentences.model import RunSums, Weighed
 if TYPE_CHECKING:
     from simcore.analysis.fitting import MemorySaving
 
-# As many changes are named.
+# The most changes that are named.
 _MOST_NAMED = 3
 
 
 class DoesNotFit(Weighed, frozen=True):
-    """That the fullest stage needs more bytes than a GPU has. ways: changes with which less is needed, those
-    with which it fits where there are such.
-    """
+    """The fullest stage needs more bytes than a GPU has."""
 
     rule = "memory"
 
     stage: int
+    """The fullest stage."""
     needed: int
+    """The bytes that it needs."""
     limit: int
+    """The bytes of a GPU."""
     savings: tuple[MemorySaving, ...]
+    """Changes that need less; only those with which it fits where there are any."""
 
     @property
     def text(self) -> str:
@@ -38,13 +40,13 @@ class DoesNotFit(Weighed, frozen=True):
 
 
 def find_memory_shortfall(run: RunSums) -> Iterator[DoesNotFit]:
-    """Speaks of a model whose fullest stage needs more than a GPU has."""
+    """Yields a sentence on a model whose fullest stage needs more than a GPU has."""
     figures = run.results.model.model_figures
     if figures is None or figures.fits:
         return
     ways = run.results.memory_savings
     fitting = tuple(way for way in ways if way.fits) or tuple(ways)
-    # What does not fit takes no step at all.
+    # A model that does not fit runs no step: all of the step is lost.
     yield DoesNotFit(
         step_ns=run.step_ns, ns=0, cause="memory", lost_ns=run.step_ns, fault=True,
         stage=figures.fullest.stage, needed=figures.fullest.needed, limit=figures.limit,

@@ -1,4 +1,4 @@
-"""What the rules for simulated runs are given, and what their sentences weigh."""
+"""The sums over a simulated run that its rules use, and the weights of their sentences."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 GRADIENT_KINDS = ("dp", "dp_ep", "dp_shard", "dp_replicate", "all")
 _REDUCES = ("ALLREDUCE", "REDUCESCATTER")
 
-# By kind and op: exposed ns of gradient reductions after the last backward.
+# Exposed ns of gradient reductions after the last backward, by kind and op.
 Late = dict[str, dict[int, int]]
 
 
 def sum_late_reductions(simulation: Simulation, class_id: int, accounts: Accounts) -> Late:
-    """What of the gradient reductions of class `number`, which has these accounts, is exposed after its
-    last backward.
+    """Returns the exposed ns of the gradient reductions of a class after its last backward. accounts: those
+    of the class.
     """
     ops = simulation.timeline.stage_program(class_id).ops
     costs = simulation.program.costs
     late: Late = {}
     behind = _find_last_backward_end(simulation, class_id, accounts)
-    # Nothing is late of a run that computes nothing: micro-benchmarks of collectives have no backward.
+    # Without compute nothing is late: micro-benchmarks of collectives have no backward.
     for segment in range(behind, len(accounts.account) if behind else 0):
         op = accounts.op[segment]
         if op < 0 or not FIRST_EXPOSED <= accounts.account[segment] < WAIT or ops.stream[op] == COMPUTE:
@@ -55,70 +55,72 @@ def sum_late_reductions(simulation: Simulation, class_id: int, accounts: Account
 
 
 def find_last_backward_ns(simulation: Simulation, class_id: int, accounts: Accounts) -> int:
-    """When the last backward of class `number`, which has these accounts, ends, ns."""
+    """Returns when the last backward of a class ends, ns. accounts: those of the class."""
     return accounts.edge[_find_last_backward_end(simulation, class_id, accounts)]
 
 
 def _find_last_backward_end(simulation: Simulation, class_id: int, accounts: Accounts) -> int:
-    """The segment behind it."""
+    """Returns the index of the first segment after the last backward."""
     ops = simulation.timeline.stage_program(class_id).ops
     structure = simulation.program.structure
     outside = {*structure.prologue, *structure.tail}
     last = len(accounts.account)
-    # Rows of the end of the step compute a little too: they are no backward.
+    # Rows of the end of the step compute a little, too, but are no backward.
     while last and (accounts.account[last - 1] > WG or ops.row[accounts.op[last - 1]] in outside):
         last -= 1
     return last
 
 
-# What is less than this share of the step is left out.
+# Figures below this share of the step are left out.
 WORTH_SAYING = 0.02
-# Ranks compute alike where they differ by less than a 500th: a share of the step is said in tenths of a per
-# cent.
+# Compute of ranks is equal where it differs by less than a 500th: a share of the step is stated in tenths of
+# a per cent.
 _EQUAL_FRACTION = 500
 
 
 class Weighed(Sentence, frozen=True, kw_only=True):
-    """A sentence on a simulated run, and what it weighs. step_ns: the step. ns: the figure it is about.
-
-    cause: what it names as a cause (`network`), "" where it names none. lost_ns: what that costs the
-    step: the largest is the main cause. fault: it goes before all causes, because it is something
-    that went wrong. saved_ns: what the change that it names takes off the step.
-    """
+    """A sentence on a simulated run, and its weight."""
 
     step_ns: int
+    """The step time."""
     ns: int
+    """The figure that the sentence is about."""
     cause: str = ""
+    """The cause that it names (`network`); "" where it names none."""
     lost_ns: int = 0
+    """What the cause costs the step; the largest is the main cause."""
     fault: bool = False
+    """Whether it goes before all causes, because something went wrong."""
     saved_ns: int = 0
+    """How much shorter the step is with the change that it names."""
 
     def worth(self, ns: int, share: float = WORTH_SAYING) -> bool:
-        """Whether `ns` is as large a share of the step."""
+        """Returns whether `ns` is at least this share of the step."""
         return ns > 0 and ns >= share * self.step_ns
 
     def figure(self, ns: int) -> str:
-        """`6.987 s (47.3 %)`: a time and its share of the step."""
+        """Returns a time and its share of the step: `6.987 s (47.3 %)`."""
         return f"{duration(ns)} ({percent(ns, self.step_ns)} %)"
 
     def change(self, step_ns: int) -> str:
-        """`13.973 s (-5.4 %)`: another step time, and what it is against this one."""
+        """Returns another step time, and its change from this one: `13.973 s (-5.4 %)`."""
         return f"{duration(step_ns)} ({change_percent(self.step_ns, step_ns)})"
 
 
 class Who(Struct, frozen=True):
-    """Ranks that a sentence names. stages: the stages that they are, all ranks of each, or with `is_most` the
-    one that they are most of; None where ranks are named.
-    """
+    """The ranks that a sentence names."""
 
     ranks: RankSet
     stages: RankSet | None = None
+    """The stages that have all these ranks and no others or, with `is_most`, the stage that they are most of;
+    None where ranks are named.
+    """
     is_most: bool = False
 
     @property
     def words(self) -> str:
-        """`Stage 3`, `Stages 3-5`, `Most of stage 3`, `Rank 37` or `Ranks 0-63`, shortened where they are
-        many.
+        """The ranks in words: `Stage 3`, `Stages 3-5`, `Most of stage 3`, `Rank 37` or `Ranks 0-63`,
+        shortened where they are many.
         """
         if self.stages is None:
             text = self.ranks.words()
@@ -130,17 +132,17 @@ class Who(Struct, frozen=True):
 
     @property
     def inside(self) -> str:
-        """The same within a sentence."""
+        """The same words within a sentence."""
         return f"{self.words[0].lower()}{self.words[1:]}"
 
     @property
     def is_several(self) -> bool:
-        """Whether a verb behind it is that of several."""
+        """Whether a verb after the words is in the plural."""
         return len(self.ranks if self.stages is None else self.stages) > 1
 
 
 class RunSums(Struct, frozen=True, dict=True):
-    """A run as the rules ask about it: its results and a few sums over them."""
+    """A run and the sums over it that rules use."""
 
     results: SimulationFigures
 
@@ -162,17 +164,17 @@ class RunSums(Struct, frozen=True, dict=True):
 
     @property
     def mean_ns(self) -> dict[str, int]:
-        """Each account, the mean of all ranks."""
+        """ns of each account, the mean of all ranks."""
         return mean_ns(self.results)
 
     @property
     def mean_busy_ns(self) -> int:
-        """Compute of a rank, the mean of all."""
+        """Compute of the mean rank, ns."""
         return mean_busy_ns(self.results)
 
     @cached_property
     def stage_busy_ns(self) -> list[int]:
-        """Compute of a rank of each stage, the mean of its ranks."""
+        """Compute of the mean rank of each stage, ns."""
         stages = range(max(rank_class.stage for rank_class in self.classes) + 1)
         sums, ranks = [0 for _ in stages], [0 for _ in stages]
         for rank_class, accounts in zip(self.classes, self.accounts, strict=True):
@@ -182,20 +184,20 @@ class RunSums(Struct, frozen=True, dict=True):
 
     @cached_property
     def computes(self) -> bool:
-        """Whether ranks compute so that compute can wait: of placeholders, or next to nothing, none does."""
+        """Whether ranks have compute that can wait: placeholders, or less than 1 % of the step, are none."""
         return self.simulation.workload.has_compute and self.is_worth_saying(self.mean_busy_ns, 0.01)
 
     @cached_property
     def layer_compute_ns(self) -> dict[str, int]:
-        """Compute of each layer, its rows of one name together, the mean of all ranks."""
+        """Compute of each layer, its rows of one name together, the mean of all ranks, ns."""
         if self._has_equal_compute:
-            # Few groups of equal rows, of which a file may have 100,000.
+            # Sums few groups of equal rows: a file may have 100,000 rows.
             return self.results.layer_groups.sum_by_name(self.results.layer_groups.compute_ns)
         return self._compute_by(base_name)
 
     @cached_property
     def row_compute_ns(self) -> dict[str, int]:
-        """Compute of the rows of each whole name, the mean of all ranks."""
+        """Compute of the rows of each full name, the mean of all ranks, ns."""
         return self._compute_by(str)
 
     @cached_property
@@ -204,7 +206,7 @@ class RunSums(Struct, frozen=True, dict=True):
         return not self.simulation.workload.stages and _EQUAL_FRACTION * (max(busy) - min(busy)) <= max(busy)
 
     def _compute_by(self, name_of: Callable[[str], str]) -> dict[str, int]:
-        """Compute of the mean rank by what `name_of` makes of the name of a row."""
+        """Returns compute of the mean rank, ns, by what `name_of` makes of the name of a row."""
         by_row, count = self._row_compute
         sums: dict[str, int] = {}
         for name, ns in zip(map(name_of, self.simulation.workload.name), by_row, strict=True):
@@ -213,10 +215,10 @@ class RunSums(Struct, frozen=True, dict=True):
 
     @cached_property
     def _row_compute(self) -> tuple[Sequence[int], int]:
-        """(compute of each row, of how many ranks together)."""
+        """(compute of each row, ns, of how many ranks together)."""
         if self._has_equal_compute:
             return self.results.layers.table.compute_ns, 1
-        # Classes of equal times are summed once.
+        # Classes with equal times are summed once.
         ranks = [0 for _ in self.classes]
         for rank_class, first in zip(self.classes, self.simulation.timeline.first_equal_class, strict=True):
             ranks[first] += len(rank_class.ranks)
@@ -229,8 +231,8 @@ class RunSums(Struct, frozen=True, dict=True):
 
     @cached_property
     def has_equal_stages(self) -> bool:
-        """Whether there are several stages of a pipeline and no rank of one computes over 1 % longer than one
-        of another.
+        """Whether a pipeline has several stages and no rank computes over 1 % longer than one of another
+        stage.
         """
         if not self.simulation.program.pipelined or self.simulation.layout.pp == 1:
             return False
@@ -239,7 +241,7 @@ class RunSums(Struct, frozen=True, dict=True):
 
     @cached_property
     def has_same_collectives(self) -> bool:
-        """Whether there are several stages of a pipeline and all send the same bytes in collectives."""
+        """Whether a pipeline has several stages and all send the same bytes in collectives."""
         program = self.simulation.program
         if not program.pipelined or self.simulation.layout.pp == 1:
             return False
@@ -256,7 +258,7 @@ class RunSums(Struct, frozen=True, dict=True):
 
     @cached_property
     def unbalanced_ns(self) -> int:
-        """How much more the busiest stage of a pipeline computes than the mean of all stages."""
+        """How much more the busiest stage of a pipeline computes than the mean of all stages, ns."""
         if not self.simulation.program.pipelined:
             return 0
         busy = self.stage_busy_ns
@@ -264,20 +266,21 @@ class RunSums(Struct, frozen=True, dict=True):
 
     @cached_property
     def exposed_ns(self) -> int:
-        """Exposed communication of a rank, the mean of all."""
+        """Exposed communication of the mean rank, ns."""
         return self.mean_of_ranks_ns(account.all_exposed_ns for account in self.accounts)
 
     @cached_property
     def late(self) -> list[Late]:
-        """By class, kind and op: exposed gradient reductions after the last backward, ns."""
+        """Exposed gradient reductions after the last backward, ns, of each class by kind and op."""
         return self.results.trace.map_tracks(
             lambda class_id: sum_late_reductions(self.simulation, class_id, self.accounts[class_id])
         )
 
     @cached_property
     def without_network_ns(self) -> int | None:
-        """The step time with all communication free; None where it would take long to know, and where
-        less than 1 % of the step is exposed.
+        """The step time with all communication free, ns.
+
+        None where finding it would take long, and where less than 1 % of the step is exposed.
         """
         if not self.is_worth_saying(self.exposed_ns, 0.01):
             return None
@@ -285,42 +288,43 @@ class RunSums(Struct, frozen=True, dict=True):
 
     @cached_property
     def network_ns(self) -> int:
-        """What communication costs the step: all that the step would be shorter if it were free, stages
-        that wait for communication of their neighbours with it; exposed communication where that is
-        not known.
+        """The cost of communication, ns: how much shorter the step would be if all of it were free.
+
+        This includes stages that wait for communication of their neighbours. It is exposed communication
+        where `without_network_ns` is not known.
         """
         other = self.without_network_ns
         return self.exposed_ns if other is None else max(0, self.step_ns - other)
 
     @cached_property
     def bubble_ns(self) -> int:
-        """What a pipeline costs: bubble and idle of a rank, the mean of all, but for unequal stages."""
+        """The cost of a pipeline, ns: bubble and idle of the mean rank, without that of unequal stages."""
         if not self.simulation.program.pipelined:
             return 0
         return max(0, self.mean_ns["bubble"] + self.mean_ns["idle"] - self.unbalanced_ns)
 
     def mean_of_ranks_ns(self, by_class: Iterable[int]) -> int:
-        """A figure of each class as the mean of all ranks, rounded."""
+        """Returns the mean of all ranks of a figure of each class, rounded."""
         return mean_of_ranks(self.results, by_class)
 
     def is_worth_saying(self, ns: int, share: float = WORTH_SAYING) -> bool:
-        """Whether `ns` is as large a share of the step."""
+        """Returns whether `ns` is at least this share of the step."""
         return ns > 0 and ns >= share * self.step_ns
 
     def step_with(self, **changes: Any) -> int | None:
-        """The step time with other parameters, by a run of its own; None where that would take long."""
+        """Returns the step time with other parameters, by a further run; None where that would take long."""
         return self.results.variants.step_ns(**changes)
 
 
 def find_most_rows(by_row: Mapping[str, int]) -> list[str]:
-    """The few rows, by their whole names, that are most of a figure; none where that takes many."""
+    """Returns the few rows, by their full names, that are most of a figure; none where many are."""
     rows = largest_keys(by_row)
     most = sum(by_row[row] for row in rows)
     return rows if len(rows) <= LISTED and 2 * most > sum(by_row.values()) else []
 
 
 def name_stages(run: RunSums, class_ids: Collection[int]) -> Who:
-    """The ranks of these classes, as stages of a pipeline where they are all or most of such."""
+    """Returns the ranks of these classes, as stages of a pipeline where they are all or most of one."""
     ranks = name_ranks(run, class_ids)
     if not run.simulation.program.pipelined or run.simulation.layout.pp == 1:
         return ranks
@@ -335,5 +339,5 @@ def name_stages(run: RunSums, class_ids: Collection[int]) -> Who:
 
 
 def name_ranks(run: RunSums, class_ids: Collection[int]) -> Who:
-    """The ranks of these classes."""
+    """Returns the ranks of these classes."""
     return Who(ranks_of(run.classes, class_ids))

@@ -1,4 +1,6 @@
-"""What communication costs: by kind, at the end of the step, all of it, and at the ports."""
+"""The sentences on the cost of communication: by kind, at the end of the step, all of it, and at
+the ports.
+"""
 
 from __future__ import annotations
 
@@ -47,35 +49,38 @@ _PHASE_WORDS = {
     "opt": "optimizer",
     "recompute": "recompute",
 }
-# Beside kinds of communication, the part of all of them that is gradients after the last backward.
+# The key of gradients after the last backward, in parts that are otherwise by kind of communication.
 _LATE = "late"
-# The network is not the cause where the step would be shorter by less than this without it.
+# The network is not the cause where the step without it would be shorter by less than this share.
 _CAUSE = 0.1
-# Where a flag gains less than this share of what is late, what it leaves there is said.
+# Where a flag saves less than this share of the late time, the sentence says what remains late.
 _MOST_GAIN = 0.9
-# What communication costs is more than what ranks wait for it from so many times that on.
+# Communication costs more than ranks wait for it from this many times that on.
 _MUCH_MORE = 1.25
-# What is hidden says what is saved where it is as much to within this share.
+# Hidden time explains saved time where both are equal to within this share.
 _EXPLAINS = 0.1
-# Of ranks that have less than this share of what others have late the usual figure is said too.
+# The usual figure is stated, too, where it is below this share of the largest.
 _NEARLY = 0.9
 _GATHERS = cell_name("ALLGATHER")
 
 
 class Waiting(Weighed, frozen=True):
-    """What ranks wait for communication, the mean of all; the least and the most of one.
-
-    computes: whether there is compute that waits.
-    """
+    """How long ranks wait for communication."""
 
     exposed_ns: int
+    """The mean of all ranks."""
     least_ns: int
+    """The least of a rank."""
     most_ns: int
+    """The most of a rank."""
     computes: bool
+    """Whether there is compute that waits."""
 
     def waits(self, what: str) -> str:
-        """`Compute waits 1.200 s (8.1 %) for tp collectives on the mean rank`; `The mean rank waits ...`
-        where there is no compute that could. `each rank` where a figure is the same of all as it is written.
+        """Returns `Compute waits 1.200 s (8.1 %) for tp collectives on the mean rank`.
+
+        It is `The mean rank waits ...` where there is no compute that could wait, and `each rank` where the
+        printed figure is that of all.
         """
         rank = "each rank" if duration(self.least_ns) == duration(self.most_ns) else "the mean rank"
         waits = f"waits {self.figure(self.exposed_ns)} for {what}"
@@ -83,18 +88,18 @@ class Waiting(Weighed, frozen=True):
 
 
 class Network(Waiting, frozen=True):
-    """All communication that ranks wait for, in parts: by kind of communication, without the gradients after
-    the last backward, which are of the kinds `late`.
-    """
+    """All communication that ranks wait for."""
 
     rule = "network"
 
     parts: dict[str, int]
+    """ns by kind of communication, gradients after the last backward apart."""
     late: tuple[str, ...]
+    """The kinds of these gradients."""
 
     @property
     def text(self) -> str:
-        # What is late is of its kind, too: the rest is the other part of that.
+        # Late gradients are of a kind, too: the rest is the other part of that kind.
         kind_texts = {
             kind: f"other {_kind_text(kind)}" if kind in self.late else _kind_text(kind)
             for kind in self.parts
@@ -108,7 +113,7 @@ class Network(Waiting, frozen=True):
 
 
 def find_network(run: RunSums) -> Iterator[Network]:
-    """Speaks where the communication that compute waits for has several parts worth saying."""
+    """Yields a sentence where the communication that compute waits for has several parts worth saying."""
     parts = _find_parts(run)
     if not _has_several(run, parts) or not run.simulation.parameters.comm_scale:
         return
@@ -124,7 +129,7 @@ def find_network(run: RunSums) -> Iterator[Network]:
 
 
 def _find_parts(run: RunSums) -> dict[str, int]:
-    """What is exposed on each rank, the mean of all, ns: by kind, gradients at the end told apart."""
+    """Returns exposed communication of the mean rank by kind, ns, late gradients apart."""
     late = {
         kind: run.mean_of_ranks_ns(sum(of_class.get(kind, {}).values()) for of_class in run.late)
         for kind in EXPOSED_KINDS
@@ -138,50 +143,55 @@ def _has_several(run: RunSums, parts: dict[str, int]) -> bool:
 
 
 def _lost_ns(run: RunSums, part: str) -> int:
-    """What a part of all communication costs: all that the network does where it alone is worth saying."""
+    """Returns the cost of a part of all communication, ns: all of the network where it alone is
+    worth saying.
+    """
     parts = _find_parts(run)
     alone = not _has_several(run, parts) and parts[part] == max(parts.values())
     return run.network_ns if alone else min(parts[part], run.network_ns)
 
 
 class RowWait(Struct):
-    """What ranks wait for the rows of a name, ns; in which phases, in words, and for which collectives."""
+    """How long ranks wait for the rows of a name."""
 
     ns: int
     phases: list[str]
+    """The phases in which they wait, in words."""
     collectives: list[str]
+    """The collectives that they wait for."""
 
 
 class MostWaited(Struct, frozen=True):
-    """The layers that are waited for longest, or the rows that are most of the only one, by name. how: what
-    part of the wait they are, in a word. who: those that wait longest, None where nobody does.
-
-    megatron: what Megatron sends of the gradients of all parameters, in words, where a row of the file sends
-    some that no trainer does; else "".
-    """
+    """The layers that are waited for longest or, of an only layer, the rows that are most of the wait."""
 
     rows: dict[str, RowWait]
+    """The wait by name."""
     how: str
+    """The share of the wait that they are, in a word."""
     who: Who | None
+    """The ranks that wait longest; None where all wait about as long."""
     megatron: str
+    """What Megatron sends of the gradients of all parameters, in words, where a row of the file sends what no
+    trainer does; else "".
+    """
 
     def words(self, stated_ns: int) -> str:
-        """`, most for mlp_row (forward and input gradient all-reduce, 1.200 s)`. said_ns: the figure that the
-        sentence has already.
+        """Returns `, most for mlp_row (forward and input gradient all-reduce, 1.200 s)`. stated_ns: the
+        figure that the sentence already states.
         """
         names, waits = [printable(name, 32) for name in self.rows], list(self.rows.values())
         figures, who = [duration(wait.ns) for wait in waits], ""
         if self.who is not None:
             who = f" on {self.who.inside}"
         begin = f", {self.how} for "
-        # Who blames a row has to know that no trainer has it.
+        # A row that no trainer has must not be blamed without saying so.
         if len(names) > 1:
             megatron_text = (
                 f"; layernorm sends 2 B of each parameter, Megatron {self.megatron}" if self.megatron else ""
             )
             return f"{begin}{join_with_figures(names, figures, who)}{megatron_text}"
         what = " and ".join(waits[0].collectives)
-        # In the cell of an input gradient: of that it was asked how it is of all parameters.
+        # The row is an input gradient in the file, though it sends the gradients of all parameters.
         words = (
             f"{what} of 2 B of each parameter" if self.megatron else f"{' and '.join(waits[0].phases)} {what}"
         )
@@ -190,21 +200,23 @@ class MostWaited(Struct, frozen=True):
 
 
 class Exposed(Waiting, frozen=True):
-    """A kind of communication that compute waits for. has_late: whether what comes after the last backward is
-    of that kind, too, which has a sentence of its own.
-
-    most: the rows that are waited for most, None where none is. cost_ns: what transfers between stages cost
-    the step, by a run in which they are free, where that is much more than ranks wait for them, else None:
-    stages wait for each other longer, too; is_standing: whether that is the rest of it.
-    """
+    """A kind of communication that compute waits for."""
 
     rule = "exposed"
 
     kind: str
     has_late: bool
+    """Whether communication after the last backward, which has a sentence of its own, is of that
+    kind, too.
+    """
     most: MostWaited | None
+    """The rows that are waited for most; None for none."""
     cost_ns: int | None
+    """The cost of transfers between stages, by a run in which they are free, where it is much more than ranks
+    wait for them; else None. Stages then wait for each other longer, too.
+    """
     is_standing: bool
+    """Whether bubble and idle time explain the rest of that cost."""
 
     @property
     def text(self) -> str:
@@ -219,9 +231,9 @@ class Exposed(Waiting, frozen=True):
 
 
 def find_exposed(run: RunSums) -> Iterator[Exposed]:
-    """Speaks of each kind of communication that compute waits for, as far as it is worth saying."""
+    """Yields a sentence on each kind of communication that compute waits for and that is worth saying."""
     if not run.simulation.parameters.comm_scale:
-        # What is left of free collectives is what a process takes to begin them.
+        # Free collectives still take the time to start them.
         return
     parts = _find_parts(run)
     for kind in EXPOSED_KINDS:
@@ -251,8 +263,9 @@ def find_exposed(run: RunSums) -> Iterator[Exposed]:
 
 
 def _cost_of_transfers(run: RunSums, ns: int) -> tuple[int | None, bool]:
-    """What transfers between stages, for which ranks wait `ns`, cost the step where that is much more, and
-    whether the rest is bubble and idle time; else (None, False).
+    """Returns the cost of transfers between stages, and whether bubble and idle time explain the rest.
+
+    ns: how long ranks wait for them. (None, False) where the cost is not much more than that.
     """
     scales = run.simulation.parameters.time_scale
     free = run.results.variants.run(time_scale=(*scales, "stream pp=0"))
@@ -265,13 +278,15 @@ def _cost_of_transfers(run: RunSums, ns: int) -> tuple[int | None, bool]:
 
 
 def _kind_text(kind: str) -> str:
-    """A kind of communication behind its share: `tp`, `collectives of all ranks`."""
+    """Returns a kind of communication, to stand behind its share: `tp`, `collectives of all ranks`."""
     return collectives_of(kind) if kind == "all" else kind
 
 
 def _find_most_waited(run: RunSums, kind: str, of_class: Sequence[int]) -> MostWaited | None:
-    """The layers that are waited for longest, by the rows that are most of it where it is one layer. Without
-    what is late. of_class: the wait of each class.
+    """Returns the layers that are waited for longest, without late gradients. of_class: the wait of each
+    class.
+
+    Where there is one layer, it returns the rows that are most of the wait.
     """
     longest_class = max(range(len(of_class)), key=lambda n: (of_class[n], -n))
     name_of: Callable[[str], str] = base_name
@@ -284,7 +299,7 @@ def _find_most_waited(run: RunSums, kind: str, of_class: Sequence[int]) -> MostW
     if not longest:
         return None
     who = None
-    # Where ranks differ by a twentieth at most, who waits most is nobody's fault.
+    # Where waits differ by a twentieth at most, no ranks are named.
     if 20 * (max(of_class) - min(of_class)) > max(of_class):
         as_long = find_equal(of_class, of_class[longest_class])
         most = [waits[name] for name in longest]
@@ -304,7 +319,7 @@ def _find_most_waited(run: RunSums, kind: str, of_class: Sequence[int]) -> MostW
 
 
 def _sum_by_class(run: RunSums, kind: str, name_of: Callable[[str], str], names: list[str]) -> list[int]:
-    """What each class waits for rows of these names."""
+    """Returns how long each class waits for rows of these names, ns."""
     first = run.simulation.timeline.first_equal_class
     waits_by_class = {class_id: _sum_by_row(run, class_id, kind, name_of) for class_id in set(first)}
     return [
@@ -313,8 +328,9 @@ def _sum_by_class(run: RunSums, kind: str, name_of: Callable[[str], str], names:
 
 
 def _sum_by_row(run: RunSums, class_id: int, kind: str, name_of: Callable[[str], str]) -> dict[str, RowWait]:
-    """What a class waits for a kind of communication that is not late, by what `name_of` makes of the name of
-    the row.
+    """Returns how long a class waits for a kind of communication, by `name_of` of the name of the row.
+
+    Late gradients are left out.
     """
     simulation = run.simulation
     program, names = simulation.program, simulation.workload.name
@@ -333,7 +349,7 @@ def _sum_by_row(run: RunSums, class_id: int, kind: str, name_of: Callable[[str],
         wait = waits.setdefault(name_of(names[ops.row[op]]), RowWait(0, [], []))
         wait.ns += accounts.edge[segment + 1] - accounts.edge[segment]
         phase = _PHASE_WORDS[PHASES[ops.phase[op]]]
-        # What is gathered at the end of a step is what the optimizer has made of the gradients.
+        # The gathers at the end of a step are of parameters that the optimizer has updated.
         if ops.phase[op] == WG and collective == _GATHERS and ops.row[op] in program.structure.prologue:
             phase = "parameter"
         if phase not in wait.phases:
@@ -344,65 +360,78 @@ def _sum_by_row(run: RunSums, class_id: int, kind: str, name_of: Callable[[str],
 
 
 class Whom(NamedTuple):
-    """Of which ranks what is late is said. least_ns: of those that have as good as most, the least.
-
-    who: those, where the others have much less, with the usual figure, None where there is none: that of
-    the ranks in the middle, which `is_rest` are all others, else most of all. is_slow: whether it is a slow
-    link that holds them up. is_nearly: whether some have a little less.
-    """
+    """The ranks that a figure of late gradients is of."""
 
     least_ns: int
+    """The least of the ranks whose figure is about the largest."""
     is_nearly: bool = False
+    """Whether some other ranks have a little less."""
     who: Who | None = None
+    """The ranks with about the largest figure, where the others have much less; else None."""
     usual_ns: int | None = None
+    """The figure of the ranks in the middle; None where there is no usual one."""
     is_rest: bool = False
+    """Whether the ranks in the middle are all others; otherwise they are most of all ranks."""
     is_slow: bool = False
+    """Whether a slow link holds the ranks of `who` up."""
 
 
 class Left(NamedTuple):
-    """What a flag leaves late, of whom where others have more. slower_ns: what compute takes longer beside
-    what is hidden; later_ns: what the last backward ends later; 0 where the one does not explain the saving.
-    """
+    """What a flag leaves late, and why it saves no more."""
 
     ns: int
+    """The late time that remains."""
     who: Who | None
+    """The ranks that it is of; None where no others have more."""
     slower_ns: int = 0
+    """How much longer compute takes while reductions overlap it; 0 where that does not explain the saving."""
     later_ns: int = 0
+    """How much later the last backward ends; 0 where that does not explain the saving."""
 
 
 class LateGradients(Weighed, frozen=True):
-    """The gradient reductions at the end that nothing hides, ns of the ranks that have most of it. count: of
-    these; of the longest one the row, the group and the bytes, how long it takes after the last backward and
-    in all, and how many are as long.
-
-    comes: whether no part of any lies beside the backward. is_piece: whether it is the last piece of one.
-    after_optimizer: whether they run after the optimizer, which no trainer does. flags: what would hide them,
-    "" where nothing shortens the step so; then hidden_step_ns is the step, and `left` why it gains no more.
+    """The gradient reductions at the end of the step that nothing hides; `ns` is of the ranks
+    that have most.
     """
 
     rule = "late-gradients"
 
     count: int
+    """How many reductions these are."""
     collective: str
+    """The collective of the longest one."""
     row: str
+    """The row of the longest one."""
     kind: str
+    """The group of the longest one."""
     bytes: int
+    """The bytes of the longest one."""
     after_ns: int
+    """How long the longest one takes after the last backward."""
     lasting_ns: int
+    """How long the longest one takes in all."""
     equal: int
+    """How many others are as long."""
     is_all_after: bool
+    """Whether no part of any overlaps the backward."""
     is_split: bool
+    """Whether it is the last split of a reduction."""
     after_optimizer: bool
+    """Whether they run after the optimizer, which no trainer does."""
     whom: Whom
+    """The ranks that the figure is of."""
     flags: str
+    """The flags that would hide them; "" where nothing shortens the step so."""
     hidden_step_ns: int
+    """The step with these flags."""
     left: Left | None
+    """What remains late then, and why; None where most of it is saved."""
 
     @property
     def text(self) -> str:
         text = f"{self._which()} after the last backward"
         if self.after_optimizer:
-            # Who sees it in the path would take it for a fault.
+            # Without the reason the order on the path looks like a fault.
             text += " and, as SimAI runs the rows, after the optimizer"
         text += f": nothing hides {self._on_whom()}"
         if self.flags:
@@ -413,12 +442,13 @@ class LateGradients(Weighed, frozen=True):
     def _which(self) -> str:
         collective = f"{self.collective} of {printable(self.row, 32)}"
         what = f"{'all ranks' if self.kind == 'all' else self.kind}, {byte_size(self.bytes)}"
-        # Where a part of it lies beside the backward, it does not come after it: it ends there.
+        # A reduction of which a part overlaps the backward does not come after it: it ends there.
         if self.count == 1:
-            # With --overlap-grad-reduce the others have been sent: it read as if nothing was.
+            # With --overlap-grad-reduce the other splits have been sent: the sentence must not say that none
+            # was.
             whose = "The last piece of the gradient" if self.is_split else "The gradient"
             return f"{whose} {collective} ({what}) {'comes' if self.is_all_after else 'ends'}"
-        # Its first part may lie beside the backward.
+        # The first part of the longest one may overlap the backward.
         after, whole = duration(self.after_ns), duration(self.lasting_ns)
         time = after if after == whole else f"{after} of {whole}"
         longest = f"the {collective} longest ({what}, {time})"
@@ -427,8 +457,9 @@ class LateGradients(Weighed, frozen=True):
         return f"{self.count} gradient collectives, {longest}, {'come' if self.is_all_after else 'end'}"
 
     def _on_whom(self) -> str:
-        """`900.4 ms (5.7 %) on ranks 5, 13, behind a slow link, and 228.3 ms on the others`; `up to` it where
-        others have nearly as much.
+        """Returns `900.4 ms (5.7 %) on ranks 5, 13, behind a slow link, and 228.3 ms on the others`.
+
+        It is `up to` the figure where other ranks have nearly as much.
         """
         whom = self.whom
         is_up_to = whom.is_nearly or duration(whom.least_ns) != duration(self.ns)
@@ -442,7 +473,7 @@ class LateGradients(Weighed, frozen=True):
         return f"{figure} on {whom.who.inside}{slow} and {usual}"
 
     def _why_no_more(self, left: Left) -> str:
-        """`, since 4.553 ms would still come after the last backward`."""
+        """Returns `, since 4.553 ms would still come after the last backward`."""
         after = f"{duration(left.ns)} would still come after the last backward"
         after += "" if left.who is None else f" of {left.who.inside}"
         if left.later_ns:
@@ -454,19 +485,20 @@ class LateGradients(Weighed, frozen=True):
 
 
 def find_late_gradients(run: RunSums) -> Iterator[LateGradients]:
-    """Speaks of gradient reductions that end the step. Silent on what an overlap gives where compute is not
-    modelled: it would lie beside other communication.
+    """Yields a sentence on gradient reductions that end the step.
+
+    It states no saving by overlap where compute is not modelled: they would overlap other communication.
     """
     sums = [sum(sum(ops.values()) for ops in kinds.values()) for kinds in run.late]
     if not run.is_worth_saying(run.mean_of_ranks_ns(sums), 0.005):
         return
     simulation = run.simulation
-    # Of ranks that have as good as most those that end last: it is theirs that the step waits for.
+    # Of the ranks with about the most those that end last: the step waits for their reductions.
     finish = simulation.timeline.times.finish
     most = max(_with_most(sums), key=lambda class_id: (finish[class_id], sums[class_id], -class_id))
     ops, start, end = simulation.timeline.columns(most)
     last = find_last_backward_ns(simulation, most, run.accounts[most])
-    # All that it takes then: the accounts give what runs beside another one to one of the two.
+    # All the time of a reduction then: accounts give overlapping time to only one of two.
     reductions = [
         (end[op] - max(start[op], last), kind, op) for kind, late in run.late[most].items() for op in late
     ]
@@ -476,7 +508,7 @@ def find_late_gradients(run: RunSums) -> Iterator[LateGradients]:
     can_hide = row in simulation.program.structure.prologue and simulation.workload.has_compute
     changes = _hiding(simulation) if can_hide else {}
     other = run.step_with(**changes) if changes else None
-    # What makes the step longer is no advice.
+    # Flags that make the step longer are not named.
     saved_ns = max(run.step_ns - other, 0) if other is not None else 0
     has_splits = simulation.parameters.overlap_grad_reduce
     yield LateGradients(
@@ -493,7 +525,7 @@ def find_late_gradients(run: RunSums) -> Iterator[LateGradients]:
         after_ns=ns,
         lasting_ns=end[op] - start[op],
         equal=sum(other == ns for other, _, _ in reductions) - 1,
-        # What waits for its turn there takes longer than it lasts.
+        # A reduction that queues there takes longer than it lasts.
         is_all_after=all(duration(ns) == duration(end[op] - start[op]) for ns, _, op in reductions),
         is_split=has_splits and cost.bytes < simulation.workload.wg.bytes[row],
         after_optimizer=not simulation.program.has_pipeline_schedule
@@ -506,13 +538,14 @@ def find_late_gradients(run: RunSums) -> Iterator[LateGradients]:
 
 
 def _with_most(sums: Sequence[int]) -> list[int]:
-    """The classes that have as good as most late."""
+    """Returns the classes with about the most late time."""
     return largest_keys(dict(enumerate(sums)))
 
 
 def _find_remainder(run: RunSums, sums: Sequence[int], saved_ns: int, changes: dict[str, Any]) -> Left | None:
-    """Why a flag saves less than is late on the ranks that end the step; None where it saves most of it, and
-    where what it leaves there is not why.
+    """Returns why a flag saves less than is late on the ranks that end the step.
+
+    None where it saves most of that time, and where what remains late does not explain the difference.
     """
     simulation = run.simulation
     finish = simulation.timeline.times.finish
@@ -525,11 +558,11 @@ def _find_remainder(run: RunSums, sums: Sequence[int], saved_ns: int, changes: d
     who = None if duration(sums[class_id]) == duration(max(sums)) else name_stages(run, [class_id])
     if _explains(hidden_ns, saved_ns):
         return Left(other.ns, who)
-    # Rows of a model count what NCCL takes of compute.
+    # Rows of a model count the compute that NCCL takes.
     slower_ns = other.compute_ns - sum(run.accounts[class_id].compute_ns().values())
     if slower_ns > 0 and _explains(hidden_ns - slower_ns, saved_ns):
         return Left(other.ns, who, slower_ns=slower_ns)
-    # Reductions that share ports with what compute waits for hold it up.
+    # Reductions delay the collectives that compute waits for where they share ports.
     if later_ns > 0 and _explains(hidden_ns - later_ns, saved_ns):
         return Left(other.ns, who, later_ns=later_ns)
     return None
@@ -540,8 +573,9 @@ def _explains(ns: int, saved_ns: int) -> bool:
 
 
 def _hiding(simulation: Simulation) -> dict[str, Any]:
-    """The parameters with which the same step hides gradient reductions; none where they do already, or no
-    schedule can. Layer-loop has no overlap.
+    """Returns the parameters with which the same step hides gradient reductions.
+
+    None where it hides them already, or where no schedule can. Layer-loop has no overlap.
     """
     if simulation.program.pipelined:
         return {} if simulation.parameters.overlap_grad_reduce else {"overlap_grad_reduce": True}
@@ -549,19 +583,20 @@ def _hiding(simulation: Simulation) -> dict[str, Any]:
 
 
 class _LateSums(Struct, frozen=True):
-    """What of the gradient reductions ranks have after their last backward, and when that ends.
-
-    compute_ns: of such a rank in the step.
-    """
+    """The late gradient reductions of a rank, and what else changes with them."""
 
     ns: int
+    """Their time after the last backward."""
     last_backward_ns: int
+    """When the last backward ends."""
     compute_ns: int
+    """The compute of the rank in the step."""
 
 
 def _sum_late_with(run: RunSums, class_id: int, **changes: Any) -> _LateSums | None:
-    """What the ranks of a class have late in the run with these parameters; None where that would take long
-    to know.
+    """Returns the late reductions of the ranks of a class in the run with these parameters.
+
+    None where that run would take long.
     """
     other = run.results.variants.run(**changes)
     if other is None:
@@ -574,20 +609,20 @@ def _sum_late_with(run: RunSums, class_id: int, **changes: Any) -> _LateSums | N
 
 
 def _find_affected(run: RunSums, sums: Sequence[int], most: int) -> Whom:
-    """Those that have as good as most late, `most` among them, and what the others have where that is much
-    less.
+    """Returns the ranks with about the most late time, `most` among them, and the usual figure where it is
+    much less.
     """
     words, same = [duration(ns) for ns in sums], _with_most(sums)
     least_ns = min(sums[class_id] for class_id in same)
     ranks = [len(rank_class.ranks) for rank_class in run.classes]
-    # By what is written down, how many of the other ranks have it.
+    # How many of the other ranks have each printed figure.
     ranks_by_text: dict[str, int] = {}
     for class_id, (word, count) in enumerate(zip(words, ranks, strict=True)):
         if class_id not in same:
             ranks_by_text[word] = ranks_by_text.get(word, 0) + count
     if not ranks_by_text:
         return Whom(least_ns)
-    # The rank in the middle has the usual figure.
+    # The median rank has the usual figure.
     by_size = sorted(range(len(sums)), key=lambda class_id: sums[class_id])
     up_to = accumulate(ranks[class_id] for class_id in by_size)
     middle = next(class_id for class_id, count in zip(by_size, up_to, strict=True) if 2 * count >= sum(ranks))
@@ -606,25 +641,27 @@ def _find_affected(run: RunSums, sums: Sequence[int], most: int) -> Whom:
 
 
 class Unsent(NamedTuple):
-    """Rows that send nothing backward, so many, by their names. sent_ns: the step if they did, once known."""
+    """Rows that send nothing backward."""
 
     rows: int
+    """How many there are."""
     names: tuple[str, ...]
+    """Their names."""
     sent_ns: int | None
+    """The step if they sent it; None where it is not known."""
 
 
 class FreeCommunication(Weighed, frozen=True):
-    """What the step would be if all communication were free, ns, and whether the network is the cause.
-
-    waits_less: whether that is shorter by more than any rank waits for communication. unsent: what is not
-    sent and cannot be seen to cost time.
-    """
+    """The step if all communication were free, `ns`."""
 
     rule = "free-communication"
 
     is_cause: bool
+    """Whether the network is the cause."""
     waits_less: bool
+    """Whether it saves more than any rank waits for communication."""
     unsent: Unsent | None
+    """Rows whose missing communication the step cannot show; None without any."""
 
     @property
     def text(self) -> str:
@@ -635,8 +672,9 @@ class FreeCommunication(Weighed, frozen=True):
         return f"{text}{'' if self.unsent is None else self._unsent_text(self.unsent)}."
 
     def _unsent_text(self, unsent: Unsent) -> str:
-        """In two rows of a small screen: what speaks against a verdict is not cut off. What it is worth comes
-        before whose it is, which a note has too.
+        """Returns a clause for two rows of a small screen: what speaks against a verdict is not cut off.
+
+        Its cost comes before the names, which a note has, too.
         """
         rows = f"{plural(unsent.rows, 'row')} of the file"
         it, send = ("it", "sends") if unsent.rows == 1 else ("they", "send")
@@ -649,7 +687,7 @@ class FreeCommunication(Weighed, frozen=True):
 
 
 def find_free_communication(run: RunSums) -> Iterator[FreeCommunication]:
-    """Speaks of a run that computes where that step is known."""
+    """Yields a sentence on a run that computes where the step without communication is known."""
     other, workload = run.without_network_ns, run.simulation.workload
     if other is None or not workload.has_compute:
         return
@@ -657,14 +695,14 @@ def find_free_communication(run: RunSums) -> Iterator[FreeCommunication]:
     names = tuple(dict.fromkeys(base_name(workload.name[row]) for row in rows))
     yield FreeCommunication(
         step_ns=run.step_ns, ns=other, is_cause=run.is_worth_saying(run.network_ns, _CAUSE),
-        # More than any rank waits for communication: the rest is what they wait for each other meanwhile.
+        # More than any rank waits for communication: the rest is waiting for each other meanwhile.
         waits_less=run.network_ns > _MUCH_MORE * max(account.all_exposed_ns for account in run.accounts),
         unsent=Unsent(len(rows), names, run.results.with_backward_sends_ns) if rows else None,
     )  # fmt: skip
 
 
 class KindLoad(NamedTuple):
-    """How long a kind of communication keeps a port busy, and with how much."""
+    """How long a kind of communication keeps a port busy, and its bytes."""
 
     kind: str
     busy_ns: int
@@ -672,14 +710,17 @@ class KindLoad(NamedTuple):
 
 
 class BusyPort(Weighed, frozen=True):
-    """The dimension, with its number, whose ports are busy longest; on whom, and with which kinds most."""
+    """The dimension whose ports are busy longest; `ns` is how long."""
 
     rule = "busy-port"
 
     dimension_id: int
+    """The number of the dimension."""
     dimension: Dimension
     who: Who
+    """The ranks whose ports are so busy."""
     kinds: tuple[KindLoad, ...]
+    """The kinds of communication that keep them busy longest."""
 
     @property
     def text(self) -> str:
@@ -696,7 +737,7 @@ class BusyPort(Weighed, frozen=True):
 
 
 def find_busy_port(run: RunSums) -> Iterator[BusyPort]:
-    """Speaks of ports that are busy half of the step, or with more than they can carry."""
+    """Yields a sentence on ports that are busy half of the step, or with more than they can carry."""
     uses = run.results.dimensions
     use = max(uses, key=lambda use: (use.busy_ns, -use.index), default=None)
     if use is None or not run.is_worth_saying(use.busy_ns, 0.5):

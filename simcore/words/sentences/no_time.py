@@ -1,4 +1,4 @@
-"""Executed traces whose step takes no time, and why."""
+"""The sentences on executed traces whose step takes no time, and why."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class NoTime(Sentence, frozen=True, kw_only=True):
-    """That no node takes time."""
+    """No node takes time."""
 
     rule = "no-time"
 
@@ -23,7 +23,7 @@ class NoTime(Sentence, frozen=True, kw_only=True):
 
 
 class NoPrice(Sentence, frozen=True, kw_only=True):
-    """What has no price, in the words of its note."""
+    """Nodes that have no price, in the words of their note."""
 
     rule = "no-price"
 
@@ -35,7 +35,7 @@ class NoPrice(Sentence, frozen=True, kw_only=True):
 
 
 def find_no_time(results: ExecutionAnalysis) -> Iterator[Sentence]:
-    """Speaks of a step of 0 ns, and of what is known to be the cause."""
+    """Yields a sentence on a step of 0 ns, and those on its known causes."""
     yield NoTime()
     for note in results.executed.diagnostics:
         if note.code in NO_PRICES:

@@ -1,4 +1,4 @@
-"""What the critical path of executed nodes is: by their names, and of its communication by group or kind."""
+"""The sentences on the critical path of executed nodes: by name, and its communication by group or kind."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from simcore.executing.execution_analysis import ExecutionAnalysis
 
 _MOST_NAMES = 2
-# Of groups of which nobody says what they are.
+# The kind of groups whose kind is not known.
 _UNKNOWN_GROUP = "comm"
-# What has no group of its own, in words; where another group has all ranks, what singles it out.
+# The parts without a group of their own, in words; where another group has all ranks, the words that tell
+# them apart.
 _ALL_RANKS, _MESSAGES, _COLLECTIVES = "all ranks", "messages", "collectives"
 _GROUP_TEXTS = {
     _ALL_RANKS: "that of all ranks together",
@@ -31,16 +32,18 @@ _UNNAMED_TEXT = "that of collectives that name no group"
 
 
 class PathIs(Sentence, frozen=True, kw_only=True):
-    """The names that the path is longest, alike but for a number. others: how many more there are; others_ns:
-    the longest of these.
-    """
+    """The names that take most of the critical path; names that differ only in a number are one."""
 
     rule = "critical-path"
 
     step_ns: int
+    """The step time."""
     ns_of: dict[str, int]
+    """The longest names, and their ns."""
     others: int
+    """How many other names there are."""
     others_ns: int
+    """The ns of the longest of these."""
 
     @property
     def text(self) -> str:
@@ -50,7 +53,8 @@ class PathIs(Sentence, frozen=True, kw_only=True):
             return f"The whole critical path is {names[0]}."
         words = f"Of the critical path {names[0]} takes {shares[0]}"
         words += "".join(f", {name} {share}" for name, share in zip(names[1:], shares[1:], strict=True))
-        # A layer's phases have names of their own: of many names the longest may not be of the longest layer.
+        # Phases of a layer have names of their own: with many names the longest may not be of the longest
+        # layer.
         if self.others:
             each = "each of " if self.others > 1 else ""
             less = "as much or less" if self.others_ns == [*self.ns_of.values()][-1] else "less"
@@ -59,7 +63,7 @@ class PathIs(Sentence, frozen=True, kw_only=True):
 
 
 def find_path_names(results: ExecutionAnalysis) -> Iterator[PathIs]:
-    """Speaks of every run; of nodes of one name alone by that name."""
+    """Yields a sentence on every run; nodes of one name alone are named in full."""
     by_pattern: dict[str, int] = {}
     names: dict[str, set[str]] = {}
     for track, node_id, ns in results.critical_path:
@@ -81,18 +85,20 @@ def find_path_names(results: ExecutionAnalysis) -> Iterator[PathIs]:
 
 
 class PathCommunication(Sentence, frozen=True, kw_only=True):
-    """The communication that the path is longest. ns_of: all of it by group; by kind where all kinds are
-    known; or messages beside all groups. is_alone: whether there is no other group. names_all: whether a
-    named group has all ranks, too.
-    """
+    """The communication that takes most of the critical path."""
 
     rule = "path-communication"
 
     step_ns: int
+    """The step time."""
     grouping: Literal["group", "kind", "messages"]
+    """Whether `ns_of` is by group, by kind (where all kinds are known), or messages and collectives."""
     ns_of: dict[str, int]
+    """All communication of the path, ns."""
     is_alone: bool = False
+    """Whether there is no other group."""
     has_group_of_all: bool = False
+    """Whether a named group has all ranks, too."""
 
     @property
     def text(self) -> str:
@@ -124,8 +130,9 @@ class PathCommunication(Sentence, frozen=True, kw_only=True):
 
 
 def find_path_communication(results: ExecutionAnalysis) -> Iterator[PathCommunication]:
-    """Speaks of a path with communication; not where that has been said with what the path is. Of a kind of
-    groups where all kinds are known, else of a group, as one kind has many.
+    """Yields a sentence on a path with communication, unless `find_path_names` states the same.
+
+    It is by kind of group where all kinds are known; otherwise by group.
     """
     step_ns, table = results.step_time_ns, results.group_table
     kinds = {name: ns for name, ns in _sum_path(results, "kind").items() if name in GROUP_KINDS}
@@ -136,10 +143,10 @@ def find_path_communication(results: ExecutionAnalysis) -> Iterator[PathCommunic
     whole_ns, messages_ns = sum(groups.values()), groups.get(_MESSAGES, 0)
     is_alone = len(groups) == 1 and (len(table) == 1 or messages_ns > 0)
     if not groups or (is_alone and whole_ns == step_ns):
-        # The path is nothing else, and there is no other group: what the path is has been said.
+        # The path is nothing else, and there is no other group: the names state it already.
         return
     if messages_ns >= max(groups.values()) and whole_ns - messages_ns > messages_ns:
-        # Many groups with less each are more than messages all the same.
+        # Many smaller groups together can be longer than messages.
         ns_of = {_COLLECTIVES: whole_ns - messages_ns, _MESSAGES: messages_ns}
         yield PathCommunication(step_ns=step_ns, grouping="messages", ns_of=ns_of)
         return
@@ -154,7 +161,7 @@ def find_path_communication(results: ExecutionAnalysis) -> Iterator[PathCommunic
 
 
 def _sum_path(results: ExecutionAnalysis, by: str) -> dict[str, int]:
-    """What the path is of each part, ns; without those of 0."""
+    """Returns the ns of each part of the path, without those of 0."""
     sums: dict[str, int] = {}
     for part, ns in path_parts(results.critical_path, results.path_source, by):
         sums[part] = sums.get(part, 0) + ns

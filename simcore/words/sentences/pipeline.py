@@ -1,4 +1,4 @@
-"""What a pipeline costs: empty slots, unequal stages, stages that are done early."""
+"""The sentences on the cost of a pipeline: empty slots, unequal stages, stages that finish early."""
 
 from __future__ import annotations
 
@@ -12,31 +12,30 @@ from simcore.trace.changes import Change
 from simcore.units import change_percent, duration, join_names, plural
 from simcore.words.sentences.model import GRADIENT_KINDS, RunSums, Weighed, Who, name_stages
 
-# The count of slots is said where it gives the time that was lost as closely as this.
+# The slots are counted where they give the lost time to within this share.
 _SLOTS_WITHIN = 0.1
-# Accounts of what each rank does once in a step.
+# Accounts of what each rank does only once in a step.
 _OUTSIDE_PASSES = ("compute opt", *(f"exposed {kind}" for kind in GRADIENT_KINDS))
-# Blocks that a header does not ask for whose layers are named.
+# The most surplus blocks whose layers are named.
 _MOST_NAMED = 4
-# Ranks that wait this share of the longest wait are named with who waits longest.
+# Ranks that wait at least this share of the longest wait are named with those that wait longest.
 _AS_LONG = 0.99
 
 
 class Slots(NamedTuple):
-    """What a schedule leaves empty: it has so many micro-batches, of `chunks` passes on each stage.
-
-    is_uneven: whether that is what it would leave of equal micro-batches.
-    """
+    """The slots that a schedule leaves empty."""
 
     schedule: str
     stages: int
     microbatches: int
     chunks: int
+    """The passes of a micro-batch on each stage."""
     is_uneven: bool
+    """Whether the micro-batches are unequal, and the slots are those of equal ones."""
 
     @property
     def words(self) -> str:
-        """`with 16 stages and 16 micro-batches 1f1b leaves 15 of 31 slots empty ...`."""
+        """The slots in words: `with 16 stages and 16 micro-batches 1f1b leaves 15 of 31 slots empty ...`."""
         chunks = f" of {self.chunks} chunks each" if self.chunks > 1 else ""
         empty, full = self.stages - 1, self.microbatches * self.chunks
         empty_words = f"{empty} of {full + empty} slots empty on each"
@@ -52,23 +51,26 @@ class Slots(NamedTuple):
 
 
 class Bubble(Weighed, frozen=True):
-    """How long stages wait for others: who does longest, ns, and of them least, and the mean of all ranks.
-
-    who: None where all do, of so many stages. alike: `compute` or `collectives`, in which stages are alike,
-    which is no cause; "" where they are not. is_assumed: whether they are so by a stage layout that nobody
-    gave; other_ns: the step of the other, once known.
-    """
+    """How long stages wait for others; `ns` is the longest wait."""
 
     rule = "bubble"
 
     mean_ns: int
+    """The mean of all ranks."""
     least_ns: int
+    """The shortest wait of the ranks in `who`."""
     who: Who | None
+    """The ranks that wait longest; None: all."""
     stages: int
+    """How many stages there are."""
     slots: Slots | None
+    """The empty slots; None where they do not explain the time."""
     equal_in: str
+    """In what all stages are equal, so that it is no cause: `compute` or `collectives`; "" for neither."""
     is_assumed: bool
+    """Whether they are equal by a stage layout that is assumed."""
     other_ns: int | None
+    """The step with the other stage layout; None where it is not known."""
 
     @property
     def text(self) -> str:
@@ -78,7 +80,7 @@ class Bubble(Weighed, frozen=True):
             who, others = ("Both", "the other") if self.stages == 2 else ("All", "the others")
             text = f"{who} stages wait about as long for {others}, {longest}"
         else:
-            # The stage next to them, for whose data they wait, is not to blame: no other is named.
+            # The neighbour whose data they wait for is not the cause: no other stage is named.
             mean = self.figure(self.mean_ns)
             text = f"Ranks wait {mean} for other stages on average, {self.who.inside} longest, {longest}"
         text += "" if self.slots is None else f": {self.slots.words}"
@@ -93,14 +95,14 @@ class Bubble(Weighed, frozen=True):
         on_each = ", embedding and loss assumed on each"
         if self.other_ns is None:
             return on_each
-        # Its note has the step itself; 80 columns have no room for both.
+        # The note on the layout has the step itself; 80 columns have no room for both.
         same = self.other_ns == self.step_ns
         change = "as long" if same else change_percent(self.step_ns, self.other_ns)
         return f"{on_each} (on first and last alone: {change})"
 
 
 def find_bubble(run: RunSums) -> Iterator[Bubble]:
-    """Speaks of a pipeline where bubble and idle of the mean rank are worth saying."""
+    """Yields a sentence on a pipeline where bubble and idle of the mean rank are worth saying."""
     lost = run.mean_ns["bubble"] + run.mean_ns["idle"] if run.simulation.program.pipelined else 0
     bubbles = [account.bubble_ns for account in run.accounts]
     worst = max(bubbles)
@@ -109,9 +111,9 @@ def find_bubble(run: RunSums) -> Iterator[Bubble]:
     longest = [class_id for class_id, ns in enumerate(bubbles) if ns >= _AS_LONG * worst]
     equal_in = "compute" if run.has_equal_stages else ""
     if not run.computes:
-        # Placeholders are alike whatever a stage does.
+        # Placeholders are equal whatever a stage does.
         equal_in = "collectives" if run.has_same_collectives else ""
-    # Of so little compute they would be alike by any layout: see `stages_alike`.
+    # With so little compute stages are equal by any layout: see `assumed_compute_ns`.
     little = 100 * run.results.assumed_compute_ns <= max(run.stage_busy_ns)
     yield Bubble(
         step_ns=run.step_ns, ns=worst, cause="bubble", lost_ns=run.bubble_ns, mean_ns=run.mean_ns["bubble"],
@@ -124,8 +126,9 @@ def find_bubble(run: RunSums) -> Iterator[Bubble]:
 
 
 def _slots(run: RunSums, lost: int) -> Slots | None:
-    """The slots that are empty where their count gives the time lost; of unequal micro-batches what it would
-    be of equal ones; else None.
+    """Returns the empty slots where their count gives the time lost; else None.
+
+    For unequal micro-batches it returns those of equal ones.
     """
     simulation = run.simulation
     program, stages = simulation.program, simulation.layout.pp
@@ -141,13 +144,15 @@ def _slots(run: RunSums, lost: int) -> Slots | None:
         return slots
     needs_chunks = program.schedule in SCHEDULES and SCHEDULES[program.schedule].chunks is None
     if _find_uneven(run) is None or (needs_chunks and program.virtual_stages < 2):
-        # One chunk is nothing to interleave, and no example of what would be.
+        # One chunk is nothing to interleave, and no example of slots that would be empty.
         return None
     return slots._replace(is_uneven=True)
 
 
 class UnbalancedStages(Weighed, frozen=True):
-    """That a stage computes longer than the others, which wait for it: by ns more than balanced ones."""
+    """A stage computes longer than the others, which wait for it; `ns` is how much longer than
+    balanced ones.
+    """
 
     rule = "unbalanced-stages"
 
@@ -164,7 +169,7 @@ class UnbalancedStages(Weighed, frozen=True):
 
 
 def find_unbalanced(run: RunSums) -> Iterator[UnbalancedStages]:
-    """Speaks where the busiest stage computes so much more than the mean of all."""
+    """Yields a sentence where the busiest stage computes much more than the mean of all."""
     busy, excess = run.stage_busy_ns, run.unbalanced_ns
     if run.is_worth_saying(excess):
         most = busy.index(max(busy))
@@ -176,7 +181,7 @@ def find_unbalanced(run: RunSums) -> Iterator[UnbalancedStages]:
 
 
 class Idle(Weighed, frozen=True):
-    """Who is done long before the step ends."""
+    """The ranks that finish long before the step ends."""
 
     rule = "idle"
 
@@ -189,7 +194,7 @@ class Idle(Weighed, frozen=True):
 
 
 def find_idle(run: RunSums) -> Iterator[Idle]:
-    """Speaks of a twentieth of the step on, where no queue makes ranks wait."""
+    """Yields a sentence from a twentieth of the step on, where no queue makes ranks wait."""
     idle_ns = [account.idle_ns for account in run.accounts]
     worst = max(idle_ns)
     if run.is_worth_saying(worst, 0.05) and not run.simulation.program.queued:
@@ -197,15 +202,16 @@ def find_idle(run: RunSums) -> Iterator[Idle]:
 
 
 class UnequalMicrobatches(Weighed, frozen=True):
-    """That the micro-batches of a pipeline are not alike: the longest and the shortest, with their layers and
-    where they stand ("" where that is not known), and what is read in place of a mean.
-    """
+    """The micro-batches of a pipeline are unequal: the longest and the shortest."""
 
     rule = "uneven-microbatches"
 
     blocks: UnequalBlocks
+    """The two micro-batches, and how many times as long the longest computes."""
     layers: tuple[int, int]
+    """Their numbers of layers."""
     lines: tuple[str, str]
+    """Their lines in the file; "" where these are not known."""
 
     @property
     def text(self) -> str:
@@ -221,20 +227,22 @@ class UnequalMicrobatches(Weighed, frozen=True):
 
 
 class SurplusMicrobatches(Weighed, frozen=True):
-    """That rows make micro-batches, `more_layers` of each, that the header does not ask for: it has so many
-    of so many layers. ns: the step without them, by `flags`.
-
-    more: the lines of the others; copied: those that they repeat, "" where they do not.
-    """
+    """The rows make more micro-batches than the header declares; `ns` is the step without these."""
 
     rule = "uneven-microbatches"
 
     microbatches: int
+    """How many micro-batches the header declares."""
     layers: int
+    """How many layers each of these has."""
     more_layers: tuple[int, ...]
+    """The layers of each surplus micro-batch."""
     more: str
+    """The lines of the surplus ones."""
     copied: str
+    """The lines that these repeat; "" where they repeat none."""
     flags: str
+    """The flags that leave them out."""
 
     @property
     def text(self) -> str:
@@ -254,8 +262,9 @@ class SurplusMicrobatches(Weighed, frozen=True):
 
 
 def _find_uneven(run: RunSums) -> UnequalBlocks | None:
-    """How unequal the micro-batches are; None where they count as equal, or where other times than those of
-    the file decide and the header asks for all of them.
+    """Returns how unequal the micro-batches are; None where they count as equal.
+
+    None, too, where scaled times decide and the header declares all micro-batches.
     """
     parameters = run.simulation.parameters
     scaled = parameters.layer_scale or parameters.time_scale
@@ -265,8 +274,9 @@ def _find_uneven(run: RunSums) -> UnequalBlocks | None:
 
 
 def find_uneven_microbatches(run: RunSums) -> Iterator[UnequalMicrobatches | SurplusMicrobatches]:
-    """Speaks where the micro-batches of a pipeline are not alike; of a file whose header does not ask for all
-    of them with the step without the others, by a run of its own.
+    """Yields a sentence where the micro-batches of a pipeline are unequal.
+
+    Where the header of the file declares fewer, it states the step without the others, by a further run.
     """
     uneven = _find_uneven(run)
     if uneven is None:

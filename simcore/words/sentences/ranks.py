@@ -1,4 +1,4 @@
-"""Ranks as sentences on traces name them."""
+"""The words by which sentences on traces name ranks."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from simcore.ranks import RankSet
 
 
 def ranks_words(ranks: RankSet) -> str:
-    """`Rank 7`, `Ranks 0-3`."""
+    """Returns `Rank 7`, `Ranks 0-3`."""
     return f"Rank{'s' if len(ranks) > 1 else ''} {ranks.words()}"
 
 
 def stage_suffix(stage: int | None) -> str:
-    """` (stage 3)` behind ranks of a known one."""
+    """Returns ` (stage 3)`, behind ranks of a known stage; else ""."""
     return "" if stage is None else f" (stage {stage})"

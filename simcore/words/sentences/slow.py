@@ -1,4 +1,4 @@
-"""Ranks and stages that compute longer than others."""
+"""The sentences on ranks and stages that compute longer than others."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ from simcore.words.rules import Sentence
 from simcore.words.sentences.ranks import stage_suffix
 from simcore.words.sentences.replays import LEAST_GAIN, ReplayedStep, find_gain, replay_with
 
-# Of so many slow ranks it is asked what the step would take without.
+# The most slow ranks for which the step is replayed without them.
 _RERUNS = 2
 
 
 class ShorterPhase(Struct, frozen=True):
-    """A phase that a rank computes in less time than the median of its peers, ns."""
+    """A phase that a rank computes in less time than the median of its peers."""
 
     phase: str
     ns: int
+    """The time of the rank."""
     peers_ns: int
+    """The median of its peers."""
 
 
 class SlowRankSentence(Sentence, frozen=True, kw_only=True):
-    """That a rank computes longer than its peers.
-
-    unit: what the run calls a rank. by_place: whether its peers are at its place in other pipelines, which
-    have no stage.
-    """
+    """A rank that computes longer than its peers."""
 
     unit: str
+    """What the run calls a rank."""
     slow_rank: SlowRank
     is_by_position: bool
+    """Whether its peers have its position in other pipelines, which have no stage."""
 
     def begin_sentence(self, verb: str) -> str:
-        """`Rank 7 is slow: it computes 1.873 s, rank 6 (stage 3) 910.0 ms`."""
+        """Returns `Rank 7 is slow: it computes 1.873 s, rank 6 (stage 3) 910.0 ms`."""
         rank, ns, stage, peers = (
             self.slow_rank.rank,
             self.slow_rank.ns,
@@ -68,19 +68,19 @@ class SlowRankSentence(Sentence, frozen=True, kw_only=True):
 
     @property
     def peer_text(self) -> str:
-        """`rank 6`, of several `the others'`."""
+        """The peers in words: `rank 6`, for several `the others'`."""
         return f"{self.unit} {self.slow_rank.peers[0]}" if len(self.slow_rank.peers) == 1 else "the others'"
 
 
 class RankIsSlow(SlowRankSentence, frozen=True, kw_only=True):
-    """That it takes longer for the same work. shorter: what it computes in less time all the same; rerun: the
-    step with the rank as fast as its peers. None of nothing.
-    """
+    """A rank takes longer for the same work."""
 
     rule = "slow-rank"
 
     shorter: ShorterPhase | None
+    """A phase that it computes in less time all the same; None without one."""
     rerun: ReplayedStep | None
+    """The step with the rank as fast as its peers; None where that gains nothing."""
 
     @property
     def text(self) -> str:
@@ -98,13 +98,16 @@ class RankIsSlow(SlowRankSentence, frozen=True, kw_only=True):
 
 
 class RankComputesLonger(SlowRankSentence, frozen=True, kw_only=True):
-    """That it may have more work: in which operation it differs most, its own and that of its peers."""
+    """A rank computes longer and may have more work."""
 
     rule = "longer-rank"
 
     operation: str
+    """The operation in which it differs most."""
     own_work: OperationCompute
+    """Its own compute in the operation."""
     peers_work: OperationCompute
+    """The compute of its peers in the operation."""
 
     @property
     def text(self) -> str:
@@ -117,8 +120,9 @@ class RankComputesLonger(SlowRankSentence, frozen=True, kw_only=True):
 
 
 def speak_of_slow_ranks(results: ReplayedRun) -> Iterator[SlowRankSentence]:
-    """Speaks of ranks that compute much longer than the median of the other ranks of their stage: who costs
-    the step something before who may have more work.
+    """Yields sentences on ranks that compute much longer than the median of their peers.
+
+    Ranks that cost the step something come before those that may have more work.
     """
     unit, slow, ranks = results.measured.unit, find_slow_ranks(results), results.measured.ranks
     for slow_rank in sorted(longer_ranks(results), key=lambda rank: (rank not in slow, -rank.ns)):
@@ -145,10 +149,11 @@ def speak_of_slow_ranks(results: ReplayedRun) -> Iterator[SlowRankSentence]:
 
 
 def _find_shorter(results: ReplayedRun, slow_rank: SlowRank) -> ShorterPhase | None:
-    """What a slow rank computes in less time than the median of its peers; one factor on all of its compute
-    makes that shorter still.
+    """Returns the phase that a slow rank computes in less time than the median of its peers; None without
+    one.
 
-    Compute of no known phase may be of any: a phase is shorter where it is so with all of that.
+    One factor on all of its compute would shorten that phase, too. Compute without a known phase may be of
+    any: a phase is shorter only where it is so with all of that compute.
     """
     accounts = {
         rank.rank: account for rank, account in zip(results.measured.ranks, results.accounts, strict=True)
@@ -167,21 +172,26 @@ def _find_shorter(results: ReplayedRun, slow_rank: SlowRank) -> ShorterPhase | N
 
 
 class StageIsSlow(Sentence, frozen=True, kw_only=True):
-    """That the fastest rank of a stage computes longer than the median of those of the others.
-
-    others: how many stages these are. rerun: the step with balanced stages. once: where ranks are slow, what
-    holds before and after that: `rank 7 is as fast as rank 6`; "" where none is.
-    """
+    """The fastest rank of a stage computes longer than the median of the fastest ranks of other stages."""
 
     rule = "slow-stage"
 
     stage: int
+    """The slow stage."""
     ns: int
+    """The compute of its fastest rank."""
     others: int
+    """How many other stages there are."""
     others_ns: int
+    """The median of the other stages."""
     microbatches: int
+    """How many micro-batches the step has."""
     rerun: ReplayedStep
+    """The step with balanced stages."""
     condition: str
+    """What holds before and after the balancing where ranks are slow: `rank 7 is as fast as rank
+    6`; else "".
+    """
 
     @property
     def text(self) -> str:
@@ -204,8 +214,9 @@ class StageIsSlow(Sentence, frozen=True, kw_only=True):
 
 
 def find_slow_stage(results: ReplayedRun) -> Iterator[StageIsSlow]:
-    """Speaks of the stage whose ranks compute much longer than those of the other stages, by their fastest
-    rank; not where there are slow ranks and balancing gains nothing to speak of once they are as their peers.
+    """Yields a sentence on the stage whose fastest rank computes much longer than those of other stages.
+
+    Silent where ranks are slow and balancing gains little once these are as fast as their peers.
     """
     by_stage = compute_by_stage(results)
     least = {stage: min(ranks.values()) for stage, ranks in by_stage.items() if stage is not None}

@@ -1,4 +1,4 @@
-"""What the time of measured ranks goes to."""
+"""The sentences on how measured ranks spend their time."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from simcore.trace.run import mean_busy_ns, sum_ns
 from simcore.units import duration, largest_keys, percent, plural
 from simcore.words.rules import Sentence
 
-# Empty slots are said where they are what is not computed as closely as this.
+# Empty slots are stated where they match the time without compute to within this share.
 _SLOTS_WITHIN = 0.1
-# What lies outside of the ranks' own steps is said from a twentieth of their time on.
+# Time outside of the ranks' own steps is stated from a twentieth of their time on.
 _WORTH_OUTSIDE = 20
 _MESSAGE_WAIT = "wait of messages"
 _PLAIN_TEXTS = {
@@ -31,48 +31,55 @@ _NOT_COMPUTE = [index for index, name in enumerate(ACCOUNTS) if not name.startsw
 
 
 class AccountHolders(Struct, frozen=True):
-    """Who has most of an account. ns: the one that has most; of_all: whether they are all ranks, or have all
-    of it.
-    """
+    """The ranks that have most of an account."""
 
     who: RankSet
     ns: int
+    """The time of the rank that has most."""
     are_all: bool
+    """Whether they are all ranks."""
     have_all: bool
+    """Whether they have all of the account."""
 
 
 class InitialIdle(Struct, frozen=True):
-    """What a rank idles before its first operation, ns. outside_ns: what of it is before its own step;
-    is_busy: whether it is at the step before meanwhile.
-    """
+    """The idle time of a rank before its first operation."""
 
     ns: int
+    """All of it."""
     outside_ns: int
+    """The part before its own step."""
     is_busy: bool
+    """Whether it is still in the step before during that part."""
 
 
 class MostTime(Sentence, frozen=True, kw_only=True):
-    """How much of the ranks' time is compute, and which account is the largest besides.
-
-    with_messages: whether ranks wait for ends of messages as for members. most: who has most of it, None of
-    one rank; begin: of what that one idles what is before its first operation, where it is worth a word.
-    outside_ns: of idle time what lies outside of the ranks' own steps, 0 of little. knows_waits: whether what
-    of it is waiting is told apart.
-    """
+    """The share of compute in the ranks' time, and the largest account besides."""
 
     rule = "most-time"
 
     unit: str
+    """What the run calls a rank."""
     ranks: int
+    """How many ranks there are."""
     whole_ns: int
+    """The time of all ranks together."""
     compute_ns: int
+    """Their compute."""
     account: str
+    """The largest account besides compute."""
     ns: int
+    """The time of that account."""
     with_messages: bool
+    """Whether ranks wait for ends of messages, too, not only for members."""
     most: AccountHolders | None
+    """The ranks that have most of it; None where there is one rank."""
     begin: InitialIdle | None
+    """The idle time before the first operation of the rank that has most; None where it is short."""
     outside_ns: int
+    """Idle time outside of the ranks' own steps; 0 where it is short."""
     knows_waits: bool
+    """Whether waiting is told apart from communication."""
 
     @property
     def text(self) -> str:
@@ -116,7 +123,7 @@ class MostTime(Sentence, frozen=True, kw_only=True):
 
 
 def find_most_time(results: ReplayedRun) -> Iterator[MostTime]:
-    """Speaks of every run; not where empty slots tell of its bubble."""
+    """Yields a sentence on every run, except where empty slots explain its bubble."""
     accounts, ranks, totals = results.accounts, results.measured.ranks, sum_ns(results, results.tracks)
     account_id = _find_largest_account(totals)
     if account_id == BUBBLE and any(find_empty_slots(results)):
@@ -156,14 +163,15 @@ def find_most_time(results: ReplayedRun) -> Iterator[MostTime]:
 
 
 def _find_largest_account(totals: list[int]) -> int:
-    """The largest account besides compute."""
+    """Returns the index of the largest account besides compute."""
     return max(_NOT_COMPUTE, key=lambda account_id: totals[account_id])
 
 
 def _find_outside_steps(results: ReplayedRun) -> list[tuple[int, int]]:
-    """Of each rank what lies before its own step and behind it while others are in theirs, ns: nobody knows
-    what it did then. Nothing where no step of a profiler is shown, and of a replay, whose ranks begin as
-    their operations let them.
+    """Returns for each rank the time before and after its own step while others are in theirs, ns.
+
+    What a rank did then is not known. It is 0 where no step of a profiler is shown, and for a replay, whose
+    ranks start as their operations let them.
     """
     ranks, recorded = results.measured.ranks, results.measured.recorded
     is_step = recorded is not None and recorded.step is not None
@@ -173,24 +181,26 @@ def _find_outside_steps(results: ReplayedRun) -> list[tuple[int, int]]:
 
 
 class SlotsAreEmpty(Sentence, frozen=True, kw_only=True):
-    """How many slots of a pipeline are empty whatever its ranks do. busy_ns: what the mean rank computes;
-    bubble_ns, wait_ns: of all ranks, of their whole_ns.
-    """
+    """The slots of a pipeline that are empty whatever its ranks do."""
 
     rule = "empty-slots"
 
     microbatches: int
     stages: int
     busy_ns: int
+    """The compute of the mean rank."""
     step_ns: int
     bubble_ns: int
+    """The bubble of all ranks."""
     wait_ns: int
+    """The waiting of all ranks."""
     whole_ns: int
+    """The time of all ranks."""
 
     @property
     def text(self) -> str:
         slots, empty = self.microbatches + self.stages - 1, self.stages - 1
-        # What is empty by design shows in the accounts under two names.
+        # The accounts have slots that are empty by design under two names.
         return (
             f"With {plural(self.microbatches, 'micro-batch')} on {self.stages} equal stages every stage "
             f"would have {empty} of {slots} slots empty, {percent(empty, slots)} % of its time. Here the "
@@ -203,8 +213,9 @@ class SlotsAreEmpty(Sentence, frozen=True, kw_only=True):
 
 
 def find_empty_slots(results: ReplayedRun) -> Iterator[SlotsAreEmpty]:
-    """Speaks where empty slots are what is not computed: each stage runs each micro-batch once, and is busy
-    or waits, or is done.
+    """Yields a sentence where empty slots match the time without compute.
+
+    Each stage then runs each micro-batch once, and computes, waits or has finished.
     """
     batches, stages = results.shape.microbatches, len(compute_by_stage(results))
     ranks = results.measured.ranks

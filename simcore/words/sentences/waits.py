@@ -1,4 +1,4 @@
-"""Who waits for whom in a measured run, and in which operation."""
+"""The sentences on which ranks of a measured run wait for which others, and in which operation."""
 
 from __future__ import annotations
 
@@ -16,36 +16,44 @@ from simcore.words.rules import Sentence
 from simcore.words.sentences.ranks import ranks_words, stage_suffix
 
 _MOST = 2
-# A wait is named beside the longest one of its kind from this share of it on.
+# A wait is named together with the longest one of its kind from this share of it on.
 _LEAST_OF_LONGEST = 0.1
 
 
 class OwnWait(Struct, frozen=True):
-    """That ranks that come late wait themselves for most of the time. ns: of the longest wait for one of
-    them; whom: for whom they do, of which stage where that is one, and in which operation.
-    """
+    """The time that late ranks wait themselves, which is most of the wait for them."""
 
     ns: int
+    """How long, of the longest wait for one of them."""
     late: RankSet
+    """The late ranks."""
     awaited: RankSet
+    """The ranks that they wait for."""
     stage: int | None
+    """The stage of the awaited ranks; None where they are of several."""
     operation: str
+    """The operation in which they wait."""
 
 
 class WaitFor(Sentence, frozen=True, kw_only=True):
-    """That ranks wait for others, or for each other. ns: the longest of these waits. itself: what the late
-    ones wait themselves; None where that is little.
-    """
+    """Ranks that wait for others, or for each other."""
 
     rule = "wait"
 
     operation: str
+    """The operation in which they wait."""
     early: RankSet
+    """The ranks that wait."""
     early_stage: int | None
+    """Their stage; None where it is not known."""
     late: RankSet
+    """The ranks that they wait for."""
     late_stage: int | None
+    """The stage of the late ranks; None where it is not known."""
     ns: int
+    """The longest of these waits."""
     own_wait: OwnWait | None
+    """How long the late ranks wait themselves; None where that is little."""
 
     @property
     def text(self) -> str:
@@ -67,7 +75,7 @@ class WaitFor(Sentence, frozen=True, kw_only=True):
 
 
 def find_waits(results: ReplayedRun) -> Iterator[WaitFor]:
-    """Speaks of the longest waits by operation, stage that waits and stage waited for: receives, then
+    """Yields the longest waits by operation, stage that waits and stage waited for: receives, then
     collectives.
     """
     if not results.graph.together:
@@ -88,7 +96,7 @@ def find_waits(results: ReplayedRun) -> Iterator[WaitFor]:
         ns = longest(waits)[0]
         if ns < results.step_time_ns * LEAST:
             continue
-        # Who waits shortly for somebody else there hides who holds all of them up.
+        # Short waits for other ranks would hide the rank that holds all of them up.
         waits = [wait for wait in waits if wait.ns >= ns * _LEAST_OF_LONGEST]
         early, late = RankSet.of(wait.early for wait in waits), RankSet.of(wait.late for wait in waits)
         yield WaitFor(
@@ -105,10 +113,11 @@ def find_waits(results: ReplayedRun) -> Iterator[WaitFor]:
 def _find_own_wait(
     results: ReplayedRun, stretches: list[list[LateArrival]], waits: list[RankWaiting]
 ) -> OwnWait | None:
-    """Of the longest wait for somebody who waits for most of it: who comes last there is not to blame."""
+    """Returns the longest wait for ranks that wait most of that time themselves: they are not the cause."""
     ranks = results.measured.ranks
     index = {rank.rank: at for at, rank in enumerate(ranks)}
-    # Of each wait for whom the late rank waits itself, in what it waits most: ns by rank.
+    # For each wait: the ranks that the late rank waits for itself, in the operation in which it waits most:
+    # ns by rank.
     name, own_ns = "", 0
     awaited: set[int] = set()
     late: set[int] = set()

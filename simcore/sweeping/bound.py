@@ -1,15 +1,14 @@
-"""What the step of a model takes at least, whatever its schedule does: found without a run.
+"""Lower bounds of the step time of a model, whatever its schedule does: found without a run.
 
-A rank does all compute of its stage one after another, and waits for each collective that compute waits for.
-Before its first micro-batch comes to a stage, the stages before it have forwarded that, and behind its last
-gradient those stages have theirs to make; then come its optimizer and what is sent for it, unless that
-overlaps. Of the schedule only the placement of chunks is asked, and whether weight gradients are put off.
+A rank does all compute of its stage one op after another, and waits for each collective that compute waits
+for. Before its first micro-batch reaches a stage, the stages before it have run that forward, and after its
+last gradient those stages still have theirs to compute; then come its optimizer and its communication, unless
+that overlaps. Of the schedule only the placement of chunks counts, and whether weight gradients are delayed.
+What ZeRO 2 and 3 send for a micro-batch runs one after another on its stream, which takes its time, too.
 
-What ZeRO 2 and 3 send for a micro-batch runs one after another on its stream, which takes its time too.
-
-Layers of one kind take the same on every stage, so that one of each kind is priced for all layouts that cut
-it alike. What is not certain to take its time counts as nothing: where transmissions share ports, where
-groups lie differently from stage to stage, where single ranks or ops have factors.
+Layers of one kind take the same time on every stage, so one of each kind is priced for all layouts that split
+it equally. What is not certain to take its time counts as nothing: where transmissions share ports, where
+groups are placed differently from stage to stage, where single ranks or ops have factors.
 """
 
 from __future__ import annotations
@@ -55,13 +54,13 @@ from simcore.sweeping.step_time import find_idle_streams, find_merged_streams
 from simcore.workload import Workload
 from simcore.workload.model import GroupKind, Phase
 
-# Kinds of layout that are kept: those next to each other in a sweep.
+# Cached kinds of layout: those next to each other in a sweep.
 _MAX_CACHED = 512
 _PARTS = ("fwd", "bwd", "ig", "wg")
 
 
 class _Times(NamedTuple):
-    """ns of forward, backward, and its input and weight gradients."""
+    """The times of a micro-batch, ns: forward, backward, and the input and weight gradients of that."""
 
     fwd: int
     bwd: int
@@ -73,7 +72,7 @@ class _Times(NamedTuple):
         return _Times(*(mine + its for mine, its in zip(self, other, strict=True)))
 
     def times(self, count: int) -> _Times:
-        """So many of them."""
+        """Returns the times of `count` of them."""
         return _Times(*(count * mine for mine in self))
 
 
@@ -81,69 +80,83 @@ _NOTHING = _Times(0, 0, 0, 0)
 
 
 class _Units(Struct, frozen=True):
-    """What a micro-batch takes in the parts that stages are made of. layers: dense, with experts."""
+    """The times of a micro-batch in the parts that stages consist of."""
 
     embedding: _Times
+    """The embedding."""
     layers: tuple[_Times, _Times]
+    """A dense layer, and one with experts."""
     head: _Times
+    """The final rows and the loss."""
 
 
 class _Edge(NamedTuple):
-    """ns of the end of a stage's step: of what adds its gradients up, and of all that comes after."""
+    """The end of a stage's step, ns."""
 
     reduce: int
+    """The reduction of its gradients."""
     behind: int
+    """All that follows."""
 
 
 class _ShardTraffic(Struct, frozen=True):
-    """What ZeRO 2 and 3 send for a micro-batch of a chunk. streams: of each group, one after another. waited:
-    what compute waits for, the weights of the first unit and of the last. last: of its first unit's
-    gradients, behind all compute.
-    """
+    """The times of what ZeRO 2 and 3 send for a micro-batch of a chunk."""
 
     streams: dict[GroupKind, _Times] = field(default_factory=dict)
+    """The collectives of each group, one after another."""
     waited: _Times = _NOTHING
+    """The collectives that compute waits for: the weights of the first unit and of the last."""
     last: int = 0
+    """The gradients of its first unit, after all compute, ns."""
 
 
 _NOT_SHARED = _ShardTraffic()
 
 
 class _Ends(NamedTuple):
-    """Of each stage the end of its step, and what is sent for a micro-batch of each of its chunks."""
+    """The end of the step of each stage, and the traffic for a micro-batch of each of its chunks."""
 
     edges: list[_Edge]
     shared: list[list[_ShardTraffic]]
 
 
 class _Content(NamedTuple):
-    """What a chunk has: layers, dense and with experts, and whether the embedding and the output layer."""
+    """What a chunk consists of."""
 
     layers: tuple[int, int]
+    """How many layers are dense, and how many have experts."""
     begins: bool
+    """Whether it has the embedding."""
     ends: bool
+    """Whether it has the output layer."""
     shared: _ShardTraffic
+    """What ZeRO 2 and 3 send for it."""
 
     def __hash__(self) -> int:
         return hash(self[:3])
 
 
 class _Run(NamedTuple):
-    """So many stages, one after another, with the same chunks and the same end of a step."""
+    """Consecutive stages with the same chunks and the same end of a step."""
 
     stages: int
+    """How many stages there are."""
     contents: tuple[_Content, ...]
+    """Their chunks."""
     edge: _Edge
+    """The end of their step."""
 
 
 class _RankShapes(Struct):
-    """Where ranks are. shapes: of the first group of each kind; None where groups lie differently."""
+    """The placement of ranks on the network, with the prices that are known."""
 
     layout: Layout
     cluster: Cluster
     network: Network
     prices: dict[object, int]
+    """ns by kind of group, collective, bytes and scale."""
     aligned: bool
+    """Whether all groups of a kind are placed equally; prices are known only then."""
 
 
 class Bounds:
@@ -156,7 +169,7 @@ class Bounds:
         self.maker = maker
         model = maker.model
         assert model is not None
-        # A layer of each kind is enough.
+        # One layer of each kind is enough.
         layers = min(model.layers, model.moe.dense_layers + 1 if model.moe else 1)
         self._few_layers_maker = ModelMaker(maker.path, replace(model, layers=layers))
         self._units: dict[object, _Units] = {}
@@ -165,7 +178,7 @@ class Bounds:
         self._shapes: dict[object, _RankShapes] = {}
 
     def find_bound_ns(self, candidate: Candidate, training: Training) -> int:
-        """No run of a candidate has a shorter step; 0 where nothing is certain."""
+        """Returns a step time that no run of a candidate is below, ns; 0 where nothing is certain."""
         setup = Setup(self.workload, candidate.parameters)
         parameters = setup.parameters
         if (
@@ -189,17 +202,18 @@ class Bounds:
         least = filled = drained = 0
         for run in runs:
             chunks = [times[content] for content in run.contents]
-            # Both ways each micro-batch goes through one of two chunks, whichever takes less.
+            # With a placement both ways each micro-batch goes through one of two chunks: the shorter one
+            # counts.
             micro_batch = (
                 _Times(*map(min, *chunks)) if is_both_ways else _Times(*map(sum, zip(*chunks, strict=True)))
             )
             forward, backward = chunks[0].fwd, chunks[0].ig if splits else chunks[0].bwd
             if not is_both_ways:
-                # Of stages that are alike the last one begins last, and so it is done.
+                # Of equal stages the last one starts and ends last.
                 filled += (run.stages - 1) * forward
                 drained += (run.stages - 1) * backward
             reduce, behind = run.edge
-            # Whatever chunk comes last, what is sent behind it is behind all compute.
+            # Whichever chunk comes last, what is sent after it comes after all compute.
             behind_compute = max(reduce, min(chunk.shared.last for chunk in run.contents)) + behind
             least = max(least, filled + count * micro(micro_batch) + behind_compute)
             for kind in run.contents[0].shared.streams:
@@ -215,7 +229,7 @@ class Bounds:
     # -- stages ----------------------------------------------------------------------
 
     def _find_equal_stages(self, training: Training, ends: _Ends) -> list[_Run]:
-        """The stages, those that are alike and stand together as one."""
+        """Returns the stages, consecutive equal ones as one run."""
         key = (id(ends), training.placement == "both-ways")
         cached = self._runs.get(key)
         if cached is not None:
@@ -234,12 +248,12 @@ class Bounds:
                 runs[-1] = runs[-1]._replace(stages=runs[-1].stages + 1)
             else:
                 runs.append(_Run(1, tuple(contents), ends.edges[stage]))
-        # With what it is of, whose id is else that of another.
+        # Stored with the ends whose id is the key: a freed id would become that of another object.
         _cache(self._runs, key, (ends, runs))
         return runs
 
     def _ends(self, setup: Setup, training: Training) -> _Ends:
-        """What each stage does at the end of its step, and what is sent for ZeRO 2 and 3."""
+        """Returns the end of each stage's step, and what is sent for ZeRO 2 and 3."""
         parameters = setup.parameters
         key = (
             self._placement_key(setup, training), training.chunks, training.placement, training.stage_layers,
@@ -257,7 +271,7 @@ class Bounds:
         return ends
 
     def _build_edges(self, shapes: _RankShapes, setup: Setup, training: Training) -> list[_Edge]:
-        """The end of each stage's step, as far as nothing of it overlaps."""
+        """Returns the end of each stage's step, without what overlaps."""
         parameters = setup.parameters
         overlaps = parameters.overlap_grad_reduce or parameters.overlap_param_gather
         sends = shapes.aligned and not overlaps and training.placement != "both-ways"
@@ -277,7 +291,7 @@ class Bounds:
                         key = row.wg.collective == "ALLGATHER", row.wg.group
                         ns = self._collective_ns(shapes, parameters.comm_scale, row.wg)
                         stream_ns[key] = stream_ns.get(key, 0) + ns
-                # Each stream by itself, all reductions before the optimizer and all gathers behind it.
+                # Each stream on its own: all reductions come before the optimizer and all gathers after it.
                 reduce, gather = (
                     max((ns for key, ns in stream_ns.items() if key[0] is gathers), default=0)
                     for gathers in (False, True)
@@ -289,7 +303,7 @@ class Bounds:
     def _build_shard_traffic(
         self, shapes: _RankShapes, setup: Setup, training: Training
     ) -> list[list[_ShardTraffic]]:
-        """What is sent for each chunk of each stage."""
+        """Returns what is sent for each chunk of each stage."""
         chunks = training.stage_chunks
         if not shapes.aligned or not is_sharded(training):
             return [[_NOT_SHARED] * len(chunks)] * training.pp
@@ -314,7 +328,8 @@ class Bounds:
                 for kind in kinds:
                     fwd, ig, wg = ns_of(row, "fwd"), ns_of(row, "ig"), ns_of(row, "wg")
                     streams[kind] = streams.get(kind, _NOTHING) + _Times(fwd, ig + wg, ig, wg)
-            # The first unit's weights are gathered when it is to run; so are the last one's, backward.
+            # The weights of the first unit are gathered when it is to run, those of the last one when its
+            # backward is.
             begins: dict[Phase, range] = {"fwd": sharded.unit_ranges[0], "ig": sharded.unit_ranges[-1]}
             waits = {
                 phase: max(
@@ -353,7 +368,7 @@ class Bounds:
         return shapes.prices[key]
 
     def _placement_key(self, setup: Setup, training: Training) -> object:
-        """What of the parameters says where ranks are and what they send."""
+        """Returns the parameters that decide where ranks are and what they send."""
         parameters = setup.parameters
         return (
             training.tp, training.cp, training.ep, training.dp, training.pp, training.shard_size,
@@ -365,7 +380,7 @@ class Bounds:
         )  # fmt: skip
 
     def _find_shapes(self, setup: Setup, training: Training) -> _RankShapes:
-        """Where the ranks of a run are."""
+        """Returns the placement of the ranks of a run."""
         key = self._placement_key(setup, training)
         shapes = self._shapes.get(key)
         if shapes is None:
@@ -392,9 +407,10 @@ class Bounds:
     # -- units -----------------------------------------------------------------------
 
     def _units_of(self, setup: Setup, training: Training) -> _Units:
-        """One layer of each kind and what else a stage may have, as a rank of stage 0 does them.
+        """Returns the times of one layer of each kind, and of the other parts of a stage, on a rank of stage
+        0.
 
-        How many replicas there are changes none of that, but where experts lie.
+        The number of replicas changes none of them, except where experts are placed.
         """
         parameters = setup.parameters
         one_stage = replace(
@@ -433,7 +449,7 @@ class Bounds:
                 full_ns = self._price(shapes, scale, cost.group, cost.collective, cost.priced_bytes)
                 return cost.share_of(full_ns)
             if isinstance(cost, PartCost):
-                # On streams that are free: what keeps them busy makes it longer.
+                # On idle streams: other work on them makes it longer.
                 _, times_of = part_times(cost, cost_ns)
                 return times_of[0][0]
             assert isinstance(cost, SequenceCost | OverlapCost)
@@ -461,7 +477,7 @@ class Bounds:
         by_kind: dict[bool, _Times] = {}
         position = 0
         for moe in kinds:
-            # A layer's rows are those to the next row of the name of its first.
+            # The rows of a layer end before the next row with the name of its first one.
             end = position + 1
             while end < len(layers) and names[layers[end]] != names[layers[position]]:
                 end += 1
@@ -474,7 +490,7 @@ class Bounds:
 
 
 def _chunk_times(content: _Content, units: _Units) -> _Times:
-    """What a micro-batch takes in a chunk."""
+    """Returns the times of a micro-batch in a chunk."""
     waited = content.shared.waited
     for times, count in zip(units.layers, content.layers, strict=True):
         waited = waited + times.times(count)

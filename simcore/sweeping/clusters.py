@@ -1,8 +1,8 @@
-"""Points on machines that somebody else hands out: the workers of a Dask scheduler, or of Slurm through Dask.
+"""The engines that run points on other machines: the workers of a Dask scheduler, or of Slurm through Dask.
 
-`dask://HOST:PORT` is a scheduler that runs; `slurm:FILE.toml` says what jobs to ask Slurm for (dask-jobqueue
-writes their scripts and starts a scheduler here). Both come with the extra `wltui[dask]`. A task that was on
-a worker that is gone runs on another one: points are functions of their parameters alone.
+`dask://HOST:PORT` is a scheduler that runs; `slurm:FILE.toml` states which jobs to request of Slurm
+(dask-jobqueue writes their scripts and starts a scheduler here). Both come with the extra `wltui[dask]`. A
+task on a worker that ends runs again on another one: points depend on their parameters alone.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from simcore.sweeping.engines import SweepEngine, be_nice, split_into_chunks
 from simcore.sweeping.evaluating import CandidateCheck, Evaluator
 from simcore.sweeping.point import Point
 
-# Points a worker is given at a time: a task costs the scheduler about 1 ms.
+# Points of a task: a task costs the scheduler about 1 ms.
 _POINTS_PER_TASK = 8
-# Tasks that the scheduler has at a time.
+# The most tasks that the scheduler has at a time.
 _MAX_TASKS = 512
-# How many workers may go away under one task before it is said to have failed.
+# How many workers may end with a task before it counts as failed.
 _ATTEMPTS = 3
 _CONNECT_TIMEOUT_S = 10
-# What a file of Slurm's may have: the argument of dask-jobqueue, and what it is.
+# The keys of a file for Slurm: the argument of dask-jobqueue, and its type.
 _SLURM: dict[str, tuple[str, type]] = {
     "account": ("account", str), "queue": ("queue", str), "walltime": ("walltime", str),
     "cores": ("cores", int), "memory": ("memory", str), "processes": ("processes", int),
@@ -38,7 +38,7 @@ _REQUIRED = ("cores", "memory", "jobs")
 
 
 def cluster_engine(text: str) -> SweepEngine:
-    """The engine of `--engine`. Raises `UsageError` that says what was found and what would fit."""
+    """Returns the engine of `--engine`. Raises `UsageError` that says what was found and what would fit."""
     if text.startswith("dask://"):
         return DaskEngine(_scheduler_address(text))
     if text.startswith("slurm:"):
@@ -57,7 +57,7 @@ def _import_distributed() -> Any:
             "--engine: Dask is not installed; the extra wltui[dask] brings it, and --jobs does without"
         ) from None
     for name in ("distributed.client", "distributed.comm", "distributed.scheduler", "distributed.core"):
-        # A worker that goes away is our business, not the user's.
+        # A worker that ends is handled here: the user need not read of it.
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return distributed
 
@@ -72,11 +72,12 @@ def _scheduler_address(text: str) -> str:
 
 
 class DaskEngine:
-    """The workers of the scheduler at an address."""
+    """Runs points on the workers of a scheduler."""
 
     def __init__(self, address: Any, label: str = "") -> None:
-        """address: of a scheduler, or a cluster of Dask's. Raises `UsageError` where none answers, or where
-        workers have another version of wltui.
+        """address: of a scheduler, or a cluster of Dask's.
+
+        Raises `UsageError` where none answers, or where workers have another version of wltui.
         """
         distributed = _import_distributed()
         label = label or printable(str(address), 60)
@@ -100,10 +101,10 @@ class DaskEngine:
             raise UsageError(f"--engine: workers of {label} have wltui {names}, this is {__version__}")
 
     def points(self, evaluator: Evaluator, checks: Iterable[CandidateCheck]) -> Iterator[Point]:
-        """The points as they are done."""
+        """Yields the points as they finish."""
         distributed = _import_distributed()
         waiting = split_into_chunks(checks, _POINTS_PER_TASK)
-        # As a task, not as scattered data: what a worker had that is gone is made again.
+        # A task, not scattered data: Dask makes it again where a worker that had it ends.
         shared = self._client.submit(_build_evaluator, evaluator.__getstate__(), pure=False)
         chunk_of: dict[Any, list[CandidateCheck]] = {}
 
@@ -121,7 +122,7 @@ class DaskEngine:
         completed = distributed.as_completed(first, loop=self._client.loop)
         for future in completed:
             chunk = chunk_of.pop(future.key)
-            # Of one whose worker went away with what it had found this waits until another one has found it.
+            # Where a worker ended with its result, this waits until another one has found it.
             error = None if future.status == "finished" else future.exception()
             if error is None:
                 yield from future.result()
@@ -140,10 +141,12 @@ class DaskEngine:
 
 
 class SlurmEngine(DaskEngine):
-    """Workers in jobs of Slurm."""
+    """Runs points on workers in jobs of Slurm."""
 
     def __init__(self, path: str) -> None:
-        """path: a TOML file of what jobs to ask for. Raises `UsageError` for what cannot be in it."""
+        """path: a TOML file that states which jobs to request. Raises `UsageError` for what it cannot
+        contain.
+        """
         import shutil
 
         arguments, jobs = slurm_arguments(path)
@@ -168,7 +171,7 @@ class SlurmEngine(DaskEngine):
 
 
 def slurm_cluster(arguments: dict[str, Any]) -> Any:
-    """dask-jobqueue's cluster with these arguments: its `job_script()` is what is submitted."""
+    """Returns dask-jobqueue's cluster with these arguments: its `job_script()` is what is submitted."""
     try:
         jobqueue = import_module("dask_jobqueue")
     except ImportError:
@@ -179,8 +182,9 @@ def slurm_cluster(arguments: dict[str, Any]) -> Any:
 
 
 def slurm_arguments(path: str) -> tuple[dict[str, Any], int]:
-    """(the arguments of dask-jobqueue, how many jobs) of a TOML file. Raises `UsageError`, and `InputError`
-    for a file that cannot be read.
+    """Returns (the arguments of dask-jobqueue, how many jobs) of a TOML file.
+
+    Raises `UsageError`, and `InputError` for a file that cannot be read.
     """
     from simcore.model.toml_text import TomlProblem, parse_toml, read_text
 
@@ -225,7 +229,7 @@ def slurm_arguments(path: str) -> tuple[dict[str, Any], int]:
 
 # -- on a worker -------------------------------------------------------------------------
 
-# A worker may have threads, an evaluator keeps what points share.
+# A worker may have threads, and an evaluator caches what points share.
 _one_at_a_time = threading.Lock()
 
 

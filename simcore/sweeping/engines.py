@@ -1,7 +1,7 @@
-"""Where points are run: in this process, or in processes of this machine.
+"""The engines that run points: in this process, or in processes of this machine.
 
-An engine is given points that were looked at and yields them as they are done, in any order; what is in a
-point never depends on the engine. Another one (`simcore.sweeping.clusters`) runs them elsewhere.
+An engine is given checked points and yields them as they finish, in any order; the content of a point never
+depends on the engine. Another one (`simcore.sweeping.clusters`) runs them on other machines.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from simcore.diagnostics import Cancelled
 from simcore.sweeping.evaluating import CandidateCheck, Evaluator
 from simcore.sweeping.point import Point
 
-# Whoever works at the machine comes first.
+# Work of users at the machine comes first.
 _NICE = 10
-# Points a worker is given at a time: those behind one another share an order, which each worker that has one
-# of them makes for itself (50 ms, a point of an order that is there 3).
+# Points of a task: consecutive ones share an order, which each worker that has one of them builds for itself
+# (50 ms; a point of a cached order takes 3).
 _TOGETHER = 12
-# How often a point may be with a process that ends before it is said to have failed.
+# How many processes may end with a point before it counts as failed.
 _ATTEMPTS = 3
-# How often one looks whether to stop while nothing comes, s.
+# The interval, s, at which the engine checks whether to stop while no point arrives.
 _POLL_S = 0.1
 
 
@@ -37,7 +37,7 @@ class SweepEngine(Protocol):
     """Runs points somewhere."""
 
     def points(self, evaluator: Evaluator, checks: Iterable[CandidateCheck]) -> Iterator[Point]:
-        """The points as they are done. Stops what runs where it is closed."""
+        """Yields the points as they finish. Closing it stops what runs."""
         ...
 
     def close(self) -> None:
@@ -46,20 +46,21 @@ class SweepEngine(Protocol):
 
 
 class HereEngine:
-    """One point after another in this process."""
+    """Runs one point after another in this process."""
 
     def points(self, evaluator: Evaluator, checks: Iterable[CandidateCheck]) -> Iterator[Point]:
-        """The points, each when it is done."""
+        """Yields each point when it has finished."""
         return map(evaluator.evaluate, checks)
 
     def close(self) -> None:
-        """Nothing was started."""
+        """Does nothing: nothing was started."""
 
 
 class ProcessEngine:
-    """`jobs` processes of this machine. One that dies is replaced, and what it had is run again.
+    """Runs points in `jobs` processes of this machine. A process that ends is replaced, and its points run
+    again.
 
-    is_stopped: asked while points are waited for; `points` raises `Cancelled` when it holds.
+    is_stopped: called while points are waited for; `points` raises `Cancelled` when it is true.
     """
 
     def __init__(self, jobs: int, is_stopped: Callable[[], bool] = lambda: False) -> None:
@@ -68,8 +69,8 @@ class ProcessEngine:
         self._pool: ProcessPoolExecutor | None = None
 
     def points(self, evaluator: Evaluator, checks: Iterable[CandidateCheck]) -> Iterator[Point]:
-        """The points as they are done."""
-        # Taken as they are needed: looking at all of a large space takes longer than its first points.
+        """Yields the points as they finish."""
+        # Taken as they are needed: checking all of a large space takes longer than running its first points.
         chunks = split_into_chunks(checks, _TOGETHER)
         waiting: deque[list[CandidateCheck]] = deque()
         tries: dict[int, int] = {}
@@ -99,7 +100,8 @@ class ProcessEngine:
                     waiting.append(chunk)
             if not has_died:
                 continue
-            # Which of them ended it nobody knows: each goes on alone, and counts its attempts.
+            # It is not known which point ended the process: each runs alone from here on, and counts its
+            # attempts.
             lost = [*running.values(), *waiting]
             running.clear()
             waiting.clear()
@@ -114,7 +116,7 @@ class ProcessEngine:
 
     def _start_pool(self, evaluator: Evaluator) -> ProcessPoolExecutor:
         if self._pool is None:
-            # Not forked: threads of a screen may hold locks, and a lock on a file would have two owners.
+            # Not forked: threads of a screen may hold locks, and a file lock would have two owners.
             self._pool = ProcessPoolExecutor(
                 self.jobs,
                 mp_context=get_context("spawn"),
@@ -137,12 +139,14 @@ class ProcessEngine:
 
 
 def engine_of(jobs: int, is_stopped: Callable[[], bool] = lambda: False) -> SweepEngine:
-    """The engine with so many processes; one runs in this process. is_stopped: as of `ProcessEngine`."""
+    """Returns the engine with so many processes; one job runs in this process. is_stopped: as of
+    `ProcessEngine`.
+    """
     return HereEngine() if jobs == 1 else ProcessEngine(jobs, is_stopped)
 
 
 def default_jobs() -> int:
-    """Half of the cores that this process may use, one at least."""
+    """Returns half of the cores that this process may use, at least one."""
     try:
         cores = len(os.sched_getaffinity(0))
     except AttributeError:
@@ -151,13 +155,13 @@ def default_jobs() -> int:
 
 
 def be_nice() -> None:
-    """Lets whatever else runs go first."""
+    """Lowers the priority of this process below that of all other work."""
     with suppress(OSError):
         os.nice(_NICE - os.nice(0))
 
 
 def split_into_chunks(checks: Iterable[CandidateCheck], count: int) -> Iterator[list[CandidateCheck]]:
-    """The same, so many together."""
+    """Yields the checks in lists of `count`."""
     chunk: list[CandidateCheck] = []
     for point in checks:
         chunk.append(point)
@@ -168,13 +172,13 @@ def split_into_chunks(checks: Iterable[CandidateCheck], count: int) -> Iterator[
         yield chunk
 
 
-# Of a worker: what it runs points with.
+# The evaluator of a worker process.
 _evaluator: Evaluator | None = None
 
 
 def _initialize_worker(evaluator: Evaluator) -> None:
     global _evaluator
-    # Ctrl-C goes to all of a terminal's processes: the first one ends the others.
+    # Ctrl-C reaches all processes of a terminal: the first one ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     be_nice()
@@ -183,7 +187,7 @@ def _initialize_worker(evaluator: Evaluator) -> None:
 
 
 def _end_with_parent() -> None:
-    """Ends this process when the one that started it is gone: a killed one can tell nobody."""
+    """Ends this process when the one that started it has ended: a killed one can tell nobody."""
     parent = parent_process()
     if parent is not None:
         parent.join()

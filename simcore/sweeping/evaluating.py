@@ -1,4 +1,6 @@
-"""What a point takes: its layout and memory, and its step time, which is that of `wltui report` to the ns."""
+"""The figures of a point: its layout and memory, and its step time, which is that of `wltui report` to the
+ns.
+"""
 
 from __future__ import annotations
 
@@ -33,27 +35,27 @@ if TYPE_CHECKING:
     from simcore.chakra import ExecutionSet
     from simcore.measured import MeasuredRun
 
-# What --where and --by call by a name of their own; the rest are parameters.
+# $ are per GPU and hour.
 _GPU_HOURS_NS = 3_600_000_000_000
 
 
 class Definition(Struct, frozen=True):
-    """What all points of a sweep have in common.
-
-    opened: the words of a command line that open the input. price: $ of a GPU for an hour, None where nobody
-    said. rule: by what points are left out, "" where none is. input: the hash of what was opened, and of
-    files that parameters name.
-    """
+    """What all points of a sweep have in common."""
 
     opened: tuple[str, ...]
+    """The words of a command line that open the input."""
     space: Space
+    """The points."""
     price: float | None = None
+    """$ of a GPU for an hour; None where it was not stated."""
     rule: str = ""
+    """The rule by which points are left out (`Rule.text`); "" where none is."""
     input: str = ""
+    """The hash of the input, and of files that parameters name."""
 
     @property
     def sweep(self) -> str:
-        """The hash by which a file of results knows its sweep."""
+        """The hash by which a file of results identifies its sweep."""
         space = self.space
         plain = {
             "version": __version__,
@@ -75,13 +77,13 @@ def build_evaluator(
     price: float | None = None,
     rule: str = "",
 ) -> Evaluator:
-    """Returns what runs the points of a sweep over what was opened. opened, price, rule: of `Definition`.
+    """Returns the evaluator of a sweep over what was opened. opened, price, rule: of `Definition`.
 
-    Raises `UsageError` where that is no workload.
+    Raises `UsageError` where the source is no workload.
     """
     workload = require_workload(source, "sweep:")
     name = opened[-1] if opened else None
-    # What the hash of an input is of: the bytes of a file, the sizes of a model by name.
+    # The bytes that are hashed: those of a file, or the sizes of a named model.
     data = repr(getattr(workload.maker, "model", None)).encode()
     if name is not None and os.path.lexists(name):
         data = read_file(name)
@@ -89,7 +91,7 @@ def build_evaluator(
 
 
 def input_hash(data: bytes, space: Space) -> str:
-    """The hash of the bytes of an input, and of each file that a parameter of the space names."""
+    """Returns the hash of the bytes of an input, and of each file that a parameter of the space names."""
     digest = hashlib.sha256(data)
     texts = [flag.field for flag in FLAGS if flag.kind in ("text", "word")]
     values = {str(value) for axis in space.axes if axis.field in texts for value in axis.values}
@@ -103,30 +105,34 @@ def input_hash(data: bytes, space: Space) -> str:
 
 
 class CandidateCheck(Struct, frozen=True):
-    """A candidate before it is run. layout: what --where and --by know. why: why it cannot be, "" if it can.
-
-    memory, limit: bytes of the fullest stage (at least, where they do not fit and are not run) and of a GPU;
-    work: tokens of a step (micro-batches of a
-    workload); None where only a run tells. at_least_ns: no run of it takes less.
-    """
+    """A candidate that was checked before it is run."""
 
     candidate: Candidate
     layout: dict[str, Any]
+    """The values that --where and --by use."""
     gpus: int | None = None
+    """How many GPUs it needs; None where only a run tells."""
     memory: int | None = None
+    """Bytes of the fullest stage, a lower bound where they do not fit and it is not run; None where only a
+    run tells.
+    """
     limit: int | None = None
+    """Bytes of a GPU; None where only a run tells."""
     work: int | None = None
+    """Tokens of a step; of a workload file None: only a run tells its micro-batches."""
     at_least_ns: int | None = None
+    """A lower bound of the step time; None where it was not computed."""
     why: str = ""
+    """Why it is impossible; "" where it is possible."""
 
     @property
     def fits(self) -> bool:
-        """Whether its fullest stage fits into a GPU, as far as that is known."""
+        """Whether its fullest stage fits into a GPU, or may where that is not known."""
         return self.memory is None or self.limit is None or self.memory <= self.limit
 
 
 class Evaluator:
-    """Looks at candidates and runs them. It is what a worker gets, and keeps what points share."""
+    """Checks candidates and runs them. Workers get it, and it caches what points share."""
 
     def __init__(self, workload: Workload, definition: Definition) -> None:
         self.workload = workload
@@ -138,10 +144,10 @@ class Evaluator:
         self._times = StepTimes()
         self._memory = PeakMemory()
         self._limits: dict[tuple[str | None, str], int] = {}
-        # The last candidate whose training was asked for, with it.
+        # The last candidate, and its training.
         self._last_training: tuple[Candidate | None, Training | str | None] = (None, None)
         space = self.definition.space
-        # What no layout resolves, of what is given or varies at all.
+        # The parameters that are set or vary and that no layout resolves.
         names = dict.fromkeys(
             [*(flag.field for flag in space.base_parameters.explicit_flags()), *space.varied]
         )
@@ -165,7 +171,7 @@ class Evaluator:
     # -- before a run ----------------------------------------------------------------
 
     def check(self, candidate: Candidate) -> CandidateCheck:
-        """Layout and memory of a candidate; of a workload file what was given of them alone."""
+        """Returns a candidate with its layout and memory; for a workload file only with the stated layout."""
         parameters = candidate.parameters
         training = self._training(candidate)
         others = {name: _as_plain(getattr(parameters, name)) for name in self._other_fields}
@@ -186,16 +192,16 @@ class Evaluator:
         return CandidateCheck(candidate, layout, training.world, memory, limit, work)
 
     def _limit_of(self, stated_limit: str | None, gpu: str) -> int:
-        """Bytes of a GPU."""
+        """Returns the bytes of a GPU."""
         if (stated_limit, gpu) not in self._limits:
             self._limits[stated_limit, gpu] = memory_limit(stated_limit, find_gpu(gpu).memory)
         return self._limits[stated_limit, gpu]
 
     def _training(self, candidate: Candidate) -> Training | str | None:
-        """How a model is trained, or why it cannot be; None of a workload file."""
+        """Returns how a model is trained, or why it cannot be; None for a workload file."""
         last_candidate, resolved = self._last_training
         if last_candidate is candidate:
-            # Each candidate is asked about its memory and its bound.
+            # The memory and the bound of a candidate both need it.
             return resolved
         maker = self.workload.maker
         parameters = candidate.parameters
@@ -209,7 +215,7 @@ class Evaluator:
         return resolved
 
     def matches_conditions(self, check: CandidateCheck) -> bool:
-        """Whether every `--where` holds."""
+        """Returns whether every `--where` holds."""
         where = self.definition.space.where
         if not where:
             return True
@@ -219,7 +225,7 @@ class Evaluator:
     # -- points ----------------------------------------------------------------------
 
     def evaluate(self, check: CandidateCheck) -> Point:
-        """A point, simulated; what cannot be says why."""
+        """Returns the point of a candidate, simulated, or skipped with the reason why it is impossible."""
         if check.why:
             return self._skipped_point(check, f"{CANNOT_BE}: {check.why}")
         try:
@@ -241,26 +247,26 @@ class Evaluator:
         )  # fmt: skip
 
     def oversized_point(self, check: CandidateCheck) -> Point:
-        """A point that was left out because it does not fit."""
+        """Returns a point that was left out because it does not fit."""
         assert check.memory is not None
         assert check.limit is not None
         words = f"needs {check.memory / 1e9:.1f} GB or more of {check.limit / 1e9:.1f} GB"
         return self._skipped_point(check, f"{NO_MEMORY}: {words}")
 
     def with_bound(self, check: CandidateCheck) -> CandidateCheck:
-        """The same, with what it takes at least; of a workload file nothing is certain."""
+        """Returns the same check with the lower bound of its step time; 0 for a workload file."""
         training = self._training(check.candidate)
         if not isinstance(training, Training):
             return replace(check, at_least_ns=0)
         return replace(check, at_least_ns=self._bounds.find_bound_ns(check.candidate, training))
 
     def left_out_point(self, check: CandidateCheck) -> Point:
-        """A point that was left out because no run of it is among the best."""
+        """Returns a point that was left out because no run of it is among the best."""
         assert check.at_least_ns is not None
         return self._skipped_point(check, bound_words(check.at_least_ns))
 
     def failed_point(self, check: CandidateCheck, why: str) -> Point:
-        """A point whose process ended again and again."""
+        """Returns a point whose process ended again and again."""
         return self._skipped_point(check, f"{FAILED}: {why}")
 
     def _cost(self, gpus: int, step_time_ns: int) -> float | None:
@@ -285,7 +291,7 @@ class Evaluator:
 
 
 def candidate_of(point: Point) -> Candidate:
-    """What made a point that was read. Raises `UsageError` for parameters that are none."""
+    """Returns the candidate of a point that was read. Raises `UsageError` for unknown parameters."""
     flag_by_field = {flag.field: flag for flag in FLAGS}
     values: dict[str, Any] = {}
     for name, value in point.parameters.items():
@@ -301,8 +307,9 @@ def candidate_of(point: Point) -> Candidate:
 
 
 def opening_words(point: Point) -> tuple[str, ...]:
-    """The words that open the input of a point that was read. Raises `UsageError` where its command does not
-    give its parameters.
+    """Returns the words that open the input of a point that was read.
+
+    Raises `UsageError` where its command does not give its parameters.
     """
     flags = candidate_of(point).parameters.as_flags()
     try:
@@ -319,7 +326,7 @@ def opening_words(point: Point) -> tuple[str, ...]:
     return opened
 
 
-# What parameters are without being given.
+# The values of parameters that are not set.
 _DEFAULTS: dict[str, Any] = {flag.field: flag.default for flag in FLAGS}
 
 
@@ -332,7 +339,7 @@ def _one_line(error: Exception) -> str:
 
 
 def _stated_layout(candidate: Candidate) -> dict[str, Any]:
-    """What was given, and the degrees that are 1 without it."""
+    """Returns the stated layout, and the degrees that are 1 by default."""
     parameters = candidate.parameters
     layout: dict[str, Any] = {name: getattr(parameters, name) for name in ("tp", "pp", "ep", "cp", "world")}
     ranks = (parameters.tp or 1) * (parameters.pp or 1) * (parameters.cp or 1)
@@ -344,7 +351,7 @@ def _stated_layout(candidate: Candidate) -> dict[str, Any]:
 
 
 def _training_layout(training: Training, schedule: str | None) -> dict[str, Any]:
-    """What a model's run has, given or not. schedule: the one that is asked for."""
+    """Returns the layout of a model's run, stated or not. schedule: the requested one."""
     return {
         "tp": training.tp,
         "pp": training.pp,

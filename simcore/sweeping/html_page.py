@@ -14,13 +14,13 @@ from simcore.sweeping.pareto_front import EquivalentPoints, choose_measure, meas
 from simcore.sweeping.point import Point
 from simcore.units import byte_size, duration
 
-# A plot of more is a cloud, and a table of more nobody reads: the file of results has all.
+# More dots are a cloud, and more rows are too long to read: the file of results has all.
 _MOST_DOTS, _MOST_ROWS = 3000, 1000
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 760, 360, 78, 44
 
 
 def sweep_document(outcome: Outcome, path: str) -> str:
-    """The page of the points of a file of results."""
+    """Returns the page of the points of a file of results."""
     front = outcome.front
     counts = outcome.count_lines()
     verdict = [*outcome.sentences()]
@@ -53,7 +53,7 @@ def sweep_document(outcome: Outcome, path: str) -> str:
 
 
 def _tables(outcome: Outcome) -> list[str]:
-    """The front, then the fastest points, or those of each family."""
+    """Returns the sections of the front and of the fastest points, or of those of each family."""
     front, columns = outcome.front, columns_of(outcome)
     names = ", ".join("GPUs" if name == "gpus" else name for name in front.rule.objectives)
     blocks = [
@@ -83,19 +83,19 @@ def _tables(outcome: Outcome) -> list[str]:
 
 
 def _single_groups(points: list[Point]) -> list[EquivalentPoints]:
-    """The first of these, each on a row of its own."""
+    """Returns the first of these points, each on a row of its own."""
     return [EquivalentPoints(point) for point in points[:_MOST_ROWS]]
 
 
 def _input_name(point: Point) -> str:
-    """The model, or the file, that the points are of."""
+    """Returns the model, or the file, of the points."""
     command = shlex.split(point.command)
     index = command.index("--model") + 1 if "--model" in command else 2
     return command[index] if index < len(command) else "Sweep"
 
 
 def _common_section(outcome: Outcome, best: Point) -> str:
-    """What all points stand on."""
+    """Returns the section on what all points have in common."""
     facts = [("of", _input_name(best))]
     limits = {point.memory_limit_bytes for point in outcome.front.points}
     if len(limits) == 1 and best.memory_limit_bytes is not None:
@@ -123,7 +123,7 @@ def _commands_section(fastest: Point, path: str) -> str:
 
 
 class _Scale:
-    """Figures from `least` to `most` on so many units of the picture, from `start` on."""
+    """The figures from `least` to `most` on `units` of the picture, from `start` on."""
 
     def __init__(self, figures: Sequence[float], start: float, units: float) -> None:
         least, most = min(figures), max(figures)
@@ -132,13 +132,13 @@ class _Scale:
         self._start, self._units = start, units
 
     def at(self, figure: float) -> float:
-        """Where a figure lies."""
+        """Returns the position of a figure."""
         share = (figure - self.least) / (self.most - self.least)
         return round(self._start + share * self._units, 1)
 
     @property
     def ticks(self) -> list[float]:
-        """Round figures, five or so."""
+        """About five round figures."""
         rough = (self.most - self.least) / 5
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(multiple * power for multiple in (1, 2, 5, 10) if multiple * power >= rough * 0.999)
@@ -147,7 +147,9 @@ class _Scale:
 
 
 def _plot(outcome: Outcome) -> str:
-    """Time against memory, or against GPUs where no point knows its memory; the front is joined."""
+    """Returns the plot of time against memory, or against GPUs where no point knows its memory; the front is
+    a line.
+    """
     front = outcome.front
     points = sorted(front.points, key=lambda point: (measures(point).time, point.index))[:_MOST_DOTS]
     by_memory = any(point.memory_peak_bytes for point in points)

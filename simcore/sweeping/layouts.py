@@ -1,12 +1,12 @@
-"""All layouts of a model that fit a number of ranks and its batch: what `--layouts` stands for.
+"""All layouts of a model that fit a number of ranks and its batch, which `--layouts` stands for.
 
-What was given, or varies by itself, stays as it is. The order is the same everywhere: degrees first, then the
+What is set, or varies on its own, stays as it is. The order is always the same: degrees first, then the
 micro-batch size, the schedule with its virtual stages, what is recomputed, and ZeRO. Schedules are those that
 a what-if tries; others are named (`--vary schedule=1f1b,dualpipe`).
 
 Sequence parallelism is on wherever tp is above 1 and divides the tokens: of 240 layouts of four models that
-takes 2 to 7 % off the step in the median, and never adds more than 0.03 %; twice as many points would be
-looked at for it. `--vary sequence-parallel=on,off` has both.
+takes 2 to 7 % off the step in the median, and never adds more than 0.03 %; varying it would double the
+points. `--vary sequence-parallel=on,off` has both.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from simcore.records import NamedTuple, replace
 from simcore.sweeping.space import Candidate, Space
 from simcore.workload import Workload
 
-# What varies, each until it is given.
+# What varies unless it is set.
 VARIED = (
     "tp", "pp", "cp", "ep", "microbatch_size", "schedule", "virtual_stages", "recompute", "zero",
     "sequence_parallel",
@@ -33,7 +33,7 @@ VARIED = (
 
 
 def list_layouts(workload: Workload, space: Space) -> Iterator[Candidate]:
-    """The layouts of each combination of the axes. Raises `UsageError` where there can be none."""
+    """Yields the layouts of each combination of the axes. Raises `UsageError` where there can be none."""
     maker = workload.maker
     if not isinstance(maker, ModelMaker) or maker.model is None:
         raise UsageError("--layouts: found a workload file, which has its layout; a model would fit")
@@ -49,14 +49,14 @@ def list_layouts(workload: Workload, space: Space) -> Iterator[Candidate]:
 
 
 class _Layouts(NamedTuple):
-    """The layouts of a model beside what was given, by the fields that they change."""
+    """The layouts of a model with a combination of the axes, as values of the fields in `varied`."""
 
     model: Model
     combination: Candidate
     varied: set[str]
 
     def all(self) -> Iterator[dict[str, Any]]:
-        """The layouts in their order."""
+        """Yields the layouts in their order."""
         model, parameters = self.model, self.combination.parameters
         world, batch = parameters.world or 1, parameters.global_batch or 1
         seq = parameters.seq or model.seq
@@ -82,7 +82,7 @@ class _Layouts(NamedTuple):
                                 yield degrees | schedule
 
     def _is_free(self, field: str) -> bool:
-        """Whether a field varies: nobody gave it."""
+        """Returns whether a field varies: it is not set."""
         return field in self.varied and getattr(self.combination.parameters, field) == flag_of(field).default
 
     def _choices(self, field: str, choices: list[int]) -> list[int]:
@@ -92,7 +92,7 @@ class _Layouts(NamedTuple):
         parameters = self.combination.parameters
         names: list[str | None] = [parameters.schedule]
         if self._is_free("schedule"):
-            # Of one stage they are all the same.
+            # On one stage all schedules are the same.
             names = (
                 [name for name, schedule in SCHEDULES.items() if schedule.pipelined and schedule.is_candidate]
                 if pp > 1
@@ -108,7 +108,7 @@ class _Layouts(NamedTuple):
                         }  # fmt: skip
 
     def _chunks(self, pp: int, name: str | None, microbatches: int) -> list[int | None]:
-        """The virtual stages with which a schedule fits."""
+        """Returns the virtual stages with which a schedule fits."""
         layers = self.model.layers
         rules = SCHEDULES.get(name or "1f1b")
         if rules is None or not self._is_free("virtual_stages"):
@@ -121,8 +121,9 @@ class _Layouts(NamedTuple):
         return [one for one in _divisors(layers // pp) if one > 1 and not layers % (pp * one)]
 
     def _zeros(self, tp: int, pp: int, schedule: str | None) -> tuple[str, ...]:
-        """Where nobody shares the weights, there is nothing to share out; pipelines of Megatron refuse
-        ZeRO 3.
+        """Returns the ZeRO stages that make a difference and are possible.
+
+        Without replicas there is nothing to shard; pipelines of Megatron refuse ZeRO 3.
         """
         if (self.combination.parameters.world or 1) // (tp * pp) == 1:
             return ("0",)

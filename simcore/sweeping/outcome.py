@@ -1,7 +1,7 @@
-"""What came out of a sweep: counts and reasons, the front, and sentences on what the best have in common.
+"""The outcome of a sweep: counts and reasons, the front, and sentences on what the best have in common.
 
-A sentence compares the fastest point that has something with the fastest of all; where points were left
-out, so that no run tells, it says `at least` what they take at least.
+A sentence compares the fastest point that has something with the fastest of all; where points were left out,
+so that no run tells, it says `at least` with their lower bound.
 """
 
 from __future__ import annotations
@@ -25,40 +25,41 @@ from simcore.sweeping.point import CANNOT_BE, FAILED, LEFT_OUT, NO_MEMORY, Point
 from simcore.units import format_number as plain_words
 from simcore.units import plural
 
-# What a layout has that does without: simpler to run, and to understand.
+# The values of a layout without a technique: simpler to run, and to understand.
 PLAIN: dict[str, tuple[Any, ...]] = {
     "tp": (1,), "pp": (1,), "cp": (1,), "ep": (1,), "virtual_stages": (1,), "schedule": ("1f1b",),
     "recompute": ("none",), "zero": (1, 0),
 }  # fmt: skip
-# Said of so many at most; of fewer nothing can be said.
+# Sentences are on at most the first, and on no fewer than the second number of points.
 _MAX_BEST, _MIN_BEST = 10, 3
 _FIGURE = re.compile(r"\d[\d.,]*")
-# A difference below shows as 0.0 %.
+# A smaller difference is printed as 0.0 %.
 _MIN_DIFFERENCE = 0.0005
 
 
 class ValueRange(Struct):
-    """Of the points with one value of one thing: the least time of a run and of what was left out, ns of a
-    token; inf without any. runs: how many were simulated and fit.
-    """
+    """The least times of the points with one value of one parameter, ns of a token."""
 
     least_run: float = float("inf")
+    """The least of those that were simulated and fit; inf without any."""
     least_left_out: float = float("inf")
+    """The least lower bound of those that were left out; inf without any."""
     runs: int = 0
+    """How many were simulated and fit."""
 
 
 class Outcome:
-    """The points of a sweep that have come, and what is said of them. rule: what is looked for.
+    """The points of a sweep that have arrived, and the sentences on them.
 
-    open_from: of a sweep that was stopped, what the time of a point is at least that it had not come to; 0
-    where nothing is known, inf where there is none. assumed: what a report of the fastest says that it takes
-    for granted; empty where nobody asked.
+    rule: the rule of the sweep. open_from: for a sweep that was stopped, a lower bound of the time of the
+    points that it did not reach; 0 where none is known, inf where none are left. assumed: the assumptions of
+    the report of the fastest; empty where it was not requested.
     """
 
     def __init__(self, rule: Rule, points: Iterable[Point] = ()) -> None:
         self.front = ParetoFront(rule)
         self.total = self.simulated = 0
-        # Kind of reason, its words without figures -> how many points, the first one's own words.
+        # (kind of reason, its words without figures) -> how many points, and the words of the first one.
         self.reasons: Counter[tuple[str, str]] = Counter()
         self.examples: dict[tuple[str, str], tuple[int, str]] = {}
         self.too_large = 0
@@ -69,13 +70,13 @@ class Outcome:
             self.add(point)
 
     def add(self, point: Point) -> None:
-        """One more point."""
+        """Adds a point."""
         self.total += 1
         if point.skipped is not None:
             kind, _, why = point.skipped.partition(": ")
             key = (kind, _FIGURE.sub("N", why) if kind == CANNOT_BE else "")
             self.reasons[key] += 1
-            # Whatever the order in which they come, the first of the space.
+            # The first point of the space, in whatever order points arrive.
             self.examples[key] = min(self.examples.get(key, (point.index, why)), (point.index, why))
             if kind != LEFT_OUT:
                 return
@@ -97,20 +98,20 @@ class Outcome:
 
     @property
     def varied(self) -> list[str]:
-        """What of the layout differs among the points that could be among the best."""
+        """The parts of the layout that differ among the points that were simulated and fit."""
         runs = self.front.points
         names = dict.fromkeys(name for point in runs for name in point.layout)
         return [name for name in names if len({_hashable(point.layout.get(name)) for point in runs}) > 1]
 
     def common(self) -> dict[str, Any]:
-        """What of the layout all points share that were simulated and fit."""
+        """Returns the parts of the layout that all points that were simulated and fit share."""
         varied, runs = set(self.varied), self.front.points
         return {name: value for name, value in (runs[0].layout if runs else {}).items() if name not in varied}
 
     # -- sentences -------------------------------------------------------------------
 
     def count_lines(self, excluded: int = 0) -> list[str]:
-        """How many points there were, and why some were not simulated; each kind of reason once."""
+        """Returns how many points there were, and why some were not simulated; each kind of reason once."""
         lines = [f"{plural(self.total, 'point')}, {self.simulated} simulated"]
         if self.too_large:
             lines.append(f"{self.too_large} of them do not fit into memory")
@@ -126,12 +127,13 @@ class Outcome:
         return f", {'like' if count > 1 else 'as'}: {printable(self.examples[key][1], 240)}"
 
     def sentences(self) -> list[str]:
-        """What the best have in common, what other values cost, and what simpler layouts cost."""
+        """Returns what the best have in common, the cost of other values, and the cost of simpler layouts."""
         return [*self.common_words(), *self.limit_words(), *self.regret_words()]
 
     def _best(self) -> tuple[int, list[Point]]:
-        """How many of the fastest are said to be the best, and all points that these stand for: where points
-        were left out, no more than it is certain of.
+        """Returns how many of the fastest count as the best, and all points that these stand for.
+
+        Where points were left out, these are no more than are certain.
         """
         is_pruned = any(kind == LEFT_OUT for kind, _ in self.reasons)
         if is_pruned or self.front.rule.top >= _MAX_BEST:
@@ -142,7 +144,9 @@ class Outcome:
         return len(groups), [point for group in groups for point in (group.point, *group.others)]
 
     def common_words(self) -> list[str]:
-        """`All of the best 10 have tp 4 and schedule interleaved.`, of what others have otherwise."""
+        """Returns `All of the best 10 have tp 4 and schedule interleaved.`, of values that others do not
+        have.
+        """
         count, best = self._best()
         if count < _MIN_BEST or len(self.front.points) <= len(best):
             return []
@@ -160,7 +164,7 @@ class Outcome:
         return [f"All of the best {count}{so_far} have {_join_names(shared)}."]
 
     def limit_words(self) -> list[str]:
-        """`pp above 8 costs 6.0 %.`: the fastest with more than any of the best has, of degrees."""
+        """Returns `pp above 8 costs 6.0 %.`: the cost of degrees above those of all the best."""
         count, best = self._best()
         if count < _MIN_BEST:
             return []
@@ -176,7 +180,9 @@ class Outcome:
         return lines
 
     def regret_words(self) -> list[str]:
-        """How much worse the fastest layout is that does without something that the fastest of all has."""
+        """Returns how much slower the fastest layout is without each technique that the fastest
+        of all uses.
+        """
         if not self.front.points:
             return []
         best = min(self.front.points, key=lambda point: (measures(point).time, point.index))
@@ -192,7 +198,9 @@ class Outcome:
         return [f"Simpler: {'; '.join(parts)}."] if parts else []
 
     def _cost_words(self, extremes: list[ValueRange]) -> str:
-        """What the fastest of these takes longer than the fastest of all; "" where nothing is lost."""
+        """Returns how much longer the fastest of these takes than the fastest of all; "" where nothing is
+        lost.
+        """
         fastest = min((measures(point).time for point in self.front.points), default=0.0)
         ran = min((extreme.least_run for extreme in extremes), default=float("inf"))
         left_out = min((extreme.least_left_out for extreme in extremes), default=float("inf"))
@@ -201,7 +209,7 @@ class Outcome:
             return ""
         share = f"{100 * (least / fastest - 1):.1f} %"
         if self.open_from < least:
-            # One that was not come to may be faster.
+            # A point that was not reached may be faster.
             if ran == float("inf"):
                 return "was not simulated"
             return f"costs at most {100 * (ran / fastest - 1):.1f} % over the fastest here"
@@ -209,7 +217,9 @@ class Outcome:
 
 
 def equivalent_words(groups: Sequence[EquivalentPoints]) -> str:
-    """What the number of those beside a point means, and in what they differ; "" where each is alone."""
+    """Returns what the number next to a point means, and in what the points differ; "" where
+    there is none.
+    """
     names = dict.fromkeys(
         name
         for group in groups
@@ -226,7 +236,7 @@ def equivalent_words(groups: Sequence[EquivalentPoints]) -> str:
 
 
 def reason_words(kind: str, count: int) -> str:
-    """The words of a kind of reason."""
+    """Returns the words of a kind of reason."""
     return {
         CANNOT_BE: "cannot be",
         NO_MEMORY: f"{'need' if count > 1 else 'needs'} more memory than a GPU has",
@@ -240,17 +250,17 @@ _LABELS = {"microbatch_size": "micro-batch size", "virtual_stages": "virtual sta
 
 
 def label(name: str) -> str:
-    """The name of what varies, as people say it."""
+    """Returns the displayed name of a parameter."""
     return _LABELS.get(name) or printable(name.replace("_", " "), 40)
 
 
 def value_words(name: str, value: Any) -> str:
-    """`tp 4`, `schedule interleaved`, `sequence parallel on`."""
+    """Returns `tp 4`, `schedule interleaved`, `sequence parallel on`."""
     return f"{label(name)} {format_value(value)}"
 
 
 def format_value(value: Any) -> str:
-    """A value in a column."""
+    """Returns a value as the text of a cell."""
     if value is None:
         return "-"
     if isinstance(value, bool):

@@ -17,7 +17,7 @@ from simcore.sweeping.point import Point
 from simcore.sweeping.running import SweepProgress
 from simcore.units import byte_size, duration, plural
 
-# In the order in which columns stand; what a page has besides comes behind.
+# The columns in their order; others follow.
 CSV_LAYOUT = _FIRST = (
     "gpu", "cluster", "tp", "pp", "cp", "ep", "dp", "microbatch_size", "microbatches", "global_batch",
     "schedule", "virtual_stages", "recompute", "zero",
@@ -26,23 +26,27 @@ _HEADS = {
     "microbatch_size": "mbs", "microbatches": "micro-b.", "virtual_stages": "V", "global_batch": "batch",
 }  # fmt: skip
 ASSUMED = "Taken for granted of the fastest (the report of each point has its own)"
-# Rows of the front in a text page; --json and --csv have all.
+# The most rows of the front in a text page; --json and --csv have all.
 _MOST_FRONT = 20
 
 
 def columns_of(outcome: Outcome) -> list[str]:
-    """What of the layout a table shows: what differs, less what follows from the rest."""
+    """Returns the parts of the layout that a table shows: those that differ, except what follows from the
+    rest.
+    """
     varied = set(outcome.varied) - {"world", "gpus"}
     return [*(name for name in _FIRST if name in varied), *sorted(varied - {*_FIRST})]
 
 
 def head_of(name: str) -> str:
-    """What stands over the column of something of the layout."""
+    """Returns the head of the column of a part of the layout."""
     return _HEADS.get(name) or printable(name, 30)
 
 
 def open_from(progress: SweepProgress, prunes: bool) -> float:
-    """What the time of a point is at least that was not come to: `Outcome.open_from` of a stopped sweep."""
+    """Returns a lower bound of the time of the points that a stopped sweep did not reach:
+    `Outcome.open_from`.
+    """
     if progress.total is None:
         return 0.0
     if progress.total <= progress.finished:
@@ -51,8 +55,9 @@ def open_from(progress: SweepProgress, prunes: bool) -> float:
 
 
 def remaining_lines(outcome: Outcome, progress: SweepProgress, prunes: bool) -> list[str]:
-    """What a sweep that was stopped had not come to, and what is known of that. prunes: points are left out,
-    and come in the order of what they take at least.
+    """Returns how many points a stopped sweep did not reach, and what is known of them.
+
+    prunes: whether points are left out, and come in the order of their lower bounds.
     """
     candidates = progress.candidates or 0
     if prunes and progress.total is None:
@@ -83,7 +88,9 @@ def remaining_lines(outcome: Outcome, progress: SweepProgress, prunes: bool) -> 
 
 
 def text_page(outcome: Outcome, title: str, excluded: int = 0, remaining: Sequence[str] = ()) -> str:
-    """The page as text: counts, the fastest, the front, and sentences. rest: of what was not come to."""
+    """Returns the page as text: counts, the fastest, the front, and sentences. remaining: of
+    `remaining_lines`.
+    """
     counts = [*outcome.count_lines(excluded), *remaining]
     lines = [f"{title}: {counts[0]}", *(f"  {line}" for line in counts[1:])]
     front = outcome.front
@@ -125,7 +132,9 @@ def text_page(outcome: Outcome, title: str, excluded: int = 0, remaining: Sequen
 
 
 def point_table(outcome: Outcome, groups: Sequence[EquivalentPoints], columns: Sequence[str]) -> list[str]:
-    """Rows of points under their heads, columns as wide as they must be; of those that are alike one."""
+    """Returns the rows of points under their heads, columns as wide as needed; equivalent points
+    are one row.
+    """
     rate = choose_measure(outcome.front.points)
     heads = ["", "step", rate.head if rate else "", "slower by", "memory", "GPUs", "$ a step", "alike"]
     of_figures = len(heads)
@@ -151,7 +160,7 @@ def point_table(outcome: Outcome, groups: Sequence[EquivalentPoints], columns: S
         if column >= of_figures or any(row[column] not in ("", "-") for row in rows)
     ]  # fmt: skip
     kept_columns = [
-        # Words stand at the left, figures at the right.
+        # Words are aligned left, figures right.
         Column(
             heads[column],
             column >= of_figures and not all(row[column].replace(".", "").isdigit() for row in rows),
@@ -162,7 +171,7 @@ def point_table(outcome: Outcome, groups: Sequence[EquivalentPoints], columns: S
 
 
 def json_values(outcome: Outcome, excluded: int = 0, rest: Sequence[str] = ()) -> dict[str, Any]:
-    """The page as JSON: counts, reasons, the best of each family, the front, the sentences."""
+    """Returns the page as JSON: counts, reasons, the best of each family, the front, the sentences."""
     front = outcome.front
     families = front.families() or {None: []}
     return {
@@ -196,17 +205,17 @@ _CSV = ("point", "step_time_ns", "tokens_per_s", "memory_peak_bytes", "memory_li
 
 
 class CsvPage:
-    """All points as CSV, a line each as they come: figures, then the layout. names: its columns."""
+    """All points as CSV, a line each as they arrive: figures, then the layout. names: its columns."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = list(names)
 
     def head(self) -> str:
-        """The line of the heads."""
+        """Returns the line of the heads."""
         return _csv_line([*_CSV, *self.names])
 
     def line(self, point: Point) -> str:
-        """The line of a point; what it does not have is empty."""
+        """Returns the line of a point; values that it does not have are empty."""
         plain = [getattr(point, name) for name in _CSV]
         return _csv_line([*plain, *(point.layout.get(name) for name in self.names)])
 

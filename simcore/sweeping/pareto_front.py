@@ -1,10 +1,10 @@
-"""Which points of a sweep are worth running: those that no other beats in everything, and the best of each
+"""The Pareto front of a sweep, the points that no other beats in every objective, and the best of each
 family.
 
-A run counts by the time of its work: the step time over its tokens, or over its micro-batches of a workload
-file. A point that does not fit into memory is never among the best. Points are alike whose time and memory
-are the same in the figures that a page shows: what differs between them does not matter, and the fastest of
-them, of equals the first, stands for all.
+A run counts by the time of its work: the step time over its tokens, or over its micro-batches for a workload
+file. A point that does not fit into memory is never among the best. Points are equivalent whose time and
+memory are the same in the digits that a page shows: what differs between them does not matter, and the
+fastest of them, the first of equal ones, stands for all.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from simcore.units import duration, group_digits
 
 OBJECTIVES = ("time", "memory", "gpus", "cost")
 DEFAULT_TOP = 10
-# Figures of the time and of the memory in which points that are alike are the same.
+# The digits of time and memory in which equivalent points are equal.
 _TIME_DIGITS, _MEMORY_DIGITS = 4, 3
 
 
 class Rule(Struct, frozen=True):
-    """What is looked for. objectives: of `OBJECTIVES`. top: so many of each family, which has one value of
-    `by`; "": all points are one family.
-    """
+    """What a sweep looks for."""
 
     objectives: tuple[str, ...] = ("time", "memory", "gpus")
+    """The compared measures, of `OBJECTIVES`."""
     top: int = DEFAULT_TOP
+    """How many points of each family are wanted."""
     by: str = ""
+    """The value that all points of a family share; "": all points are one family."""
 
     @property
     def text(self) -> str:
@@ -42,7 +43,7 @@ class Rule(Struct, frozen=True):
 
 
 def rule_of(text: str) -> Rule:
-    """The rule of such a word. Raises `UsageError` for none."""
+    """Returns the rule of such a word. Raises `UsageError` for any other."""
     objectives, _, rest = text.partition(";")
     top, _, by = rest.partition(";")
     names = tuple(objectives.split("+"))
@@ -52,7 +53,9 @@ def rule_of(text: str) -> Rule:
 
 
 def objectives_of(text: str | None, price: float | None) -> tuple[str, ...]:
-    """Those of `--front`; without it all, the cost if there is a price. Raises `UsageError`."""
+    """Returns the objectives of `--front`; without it all, the cost if there is a price. Raises
+    `UsageError`.
+    """
     if text is None:
         return OBJECTIVES if price is not None else OBJECTIVES[:3]
     names = tuple(dict.fromkeys(text.split(",")))
@@ -66,49 +69,56 @@ def objectives_of(text: str | None, price: float | None) -> tuple[str, ...]:
 
 
 class Measures(Struct, frozen=True):
-    """What of a point is compared, less is better: ns of a token (or micro-batch), bytes, GPUs, $ of a step
-    over its work. infinite: not known.
-    """
+    """The compared measures of a point, less is better; infinite where one is not known."""
 
     time: float
+    """ns of a token, or of a micro-batch."""
     memory: float
+    """Bytes of the fullest stage."""
     gpus: float
+    """How many GPUs it needs."""
     cost: float
+    """The cost of a step over its work, in GPUs x ns."""
 
     def of(self, objectives: Sequence[str]) -> tuple[float, ...]:
-        """Those of the objectives."""
+        """Returns the measures of the objectives."""
         return tuple(getattr(self, name) for name in objectives)
 
 
 def measures(point: Point) -> Measures:
-    """The measures of a point that was simulated."""
+    """Returns the measures of a point that was simulated."""
     assert point.step_time_ns is not None
     return measures_of(point.step_time_ns, point.work, point.memory_peak_bytes, point.gpus)
 
 
 def measures_of(step_ns: int, work: int | None, memory: int | None, gpus: int | None) -> Measures:
-    """The same of its figures. What a workload file does not tell (memory) is no reason for or against."""
+    """Returns the measures of these figures.
+
+    Memory, which a workload file does not tell, counts as 0: it is no reason for or against a point.
+    """
     time = step_ns / (work or 1)
     count = gpus or 0
-    # $ go by GPUs and time: the price is the same for all points.
+    # $ are proportional to GPUs and time: the price is the same for all points.
     return Measures(time, memory or 0, count, time * count)
 
 
 class WorkMeasure(Struct, frozen=True):
-    """By what points of unequal work are faster or slower. head: of its column; words: of the axis of a
-    plot. value: of a point that was simulated, None where it is not known. text: a value in words. more:
-    whether more is better.
-    """
+    """A measure that orders points of unequal work by speed."""
 
     head: str
+    """The head of its column."""
     words: str
+    """The title of the axis of a plot."""
     value: Callable[[Point], float | None]
+    """Returns the value of a point that was simulated; None where it is not known."""
     text: Callable[[float], str]
+    """Returns a value in words."""
     is_more_better: bool
+    """Whether more is better."""
 
 
 def _microbatch_ns(point: Point) -> float | None:
-    """The time of a micro-batch, ns, as a report has it: of one replica."""
+    """Returns the time of a micro-batch of one replica, ns, as a report has it."""
     batches = point.layout.get("microbatches")
     return point.step_time_ns / batches if point.step_time_ns and batches else None
 
@@ -124,7 +134,7 @@ _MICROBATCH_TIME = WorkMeasure(
     lambda ns: duration(round(ns)),
     is_more_better=False,
 )
-# Of all replicas: a report's are those of one.
+# Of all replicas; a report has those of one.
 _MICROBATCH_RATE = WorkMeasure(
     "all mb/s",
     "micro-batches/s of all replicas",
@@ -142,8 +152,10 @@ _TOKEN_RATE = WorkMeasure(
 
 
 def choose_measure(points: Sequence[Point]) -> WorkMeasure | None:
-    """Tokens a second of a model's points. Of a workload file the time of a micro-batch, where steps do
-    unequal work; where the number of replicas differs too, the micro-batches a second of all of them.
+    """Returns the measure by which points of unequal work are compared; None where steps do equal work.
+
+    It is tokens a second for a model. For a workload file it is the time of a micro-batch or, where the
+    number of replicas differs too, the micro-batches a second of all of them.
     """
     if any(point.tokens_per_s is not None for point in points):
         return _TOKEN_RATE
@@ -154,14 +166,18 @@ def choose_measure(points: Sequence[Point]) -> WorkMeasure | None:
 
 
 class EquivalentPoints(Struct, frozen=True):
-    """Points that are alike. point: the one that stands for them. others: the rest, fastest first."""
+    """Points that are equal in the displayed digits."""
 
     point: Point
+    """The point that stands for them."""
     others: tuple[Point, ...] = ()
+    """The rest, fastest first."""
 
 
 class _Best:
-    """The fastest groups of points, at most `top`. until: what takes longer, rounded, is in none of them."""
+    """The fastest groups of points, at most `top`. slowest_time: points with a larger time, rounded, are in
+    none of them.
+    """
 
     def __init__(self, top: int) -> None:
         self.top = top
@@ -170,21 +186,21 @@ class _Best:
         self._entries: list[tuple[float, int, Point]] = []
 
     def add(self, point: Point) -> None:
-        """One more point."""
+        """Adds a point."""
         time = measures(point).time
         if _round_to(time, _TIME_DIGITS) > self.slowest_time:
             return
         insort(self._entries, (time, point.index, point))
         self.groups = group_equivalent([entry[2] for entry in self._entries])[: self.top]
         if len(self.groups) == self.top:
-            # As points come this only gets less: which are alike goes by each alone.
+            # It only decreases as points arrive: which are equivalent depends on each alone.
             self.slowest_time = _round_to(measures(self.groups[-1].point).time, _TIME_DIGITS)
             while _round_to(self._entries[-1][0], _TIME_DIGITS) > self.slowest_time:
                 self._entries.pop()
 
 
 class ParetoFront:
-    """The best of the points that have come so far. points: those that were simulated and fit."""
+    """The best of the points that have arrived so far. points: those that were simulated and fit."""
 
     def __init__(self, rule: Rule, points: Iterable[Point] = ()) -> None:
         self.rule = rule
@@ -196,7 +212,7 @@ class ParetoFront:
             self.add(point)
 
     def add(self, point: Point) -> None:
-        """One more point; what was not simulated or does not fit changes nothing."""
+        """Adds a point; one that was not simulated or does not fit changes nothing."""
         if not point.is_run or not point.fits:
             return
         self.points.append(point)
@@ -215,15 +231,17 @@ class ParetoFront:
 
     @property
     def front(self) -> list[Point]:
-        """The points that no other beats in one objective without being worse in another; fastest first."""
+        """The points that no other dominates, fastest first."""
         return [point for _, point in sorted(self._front, key=lambda entry: (*_order_key(entry[1]),))]
 
     def is_on_front(self, point: Point) -> bool:
-        """Whether a point is one of the front."""
+        """Returns whether a point is on the front."""
         return any(other.index == point.index for _, other in self._front)
 
     def families(self) -> dict[Any, list[EquivalentPoints]]:
-        """The best of each family, fastest first, families in the order of their values; without `by` one."""
+        """Returns the best of each family, fastest first, families in the order of their values; without `by`
+        one.
+        """
         if not self.rule.by:
             return {None: self.best} if self.best else {}
         return {
@@ -235,13 +253,15 @@ class ParetoFront:
 
     @property
     def best(self) -> list[EquivalentPoints]:
-        """The fastest points of all, at most `top` that are not alike."""
+        """The fastest points of all, at most `top` groups of equivalent ones."""
         return self._best.groups
 
     def excludes(self, layout: dict[str, Any], least: Measures) -> bool:
-        """Whether no point with this layout that is nowhere better than `least` can be among the best."""
+        """Returns whether no point with this layout that is nowhere better than `least` can be among the
+        best.
+        """
         best = self._families.get(self._family(layout)) if self.rule.by else self._best
-        # Of those that are alike each counts.
+        # Every point of an equivalent group counts: equal times are not excluded.
         if best is None or _round_to(least.time, _TIME_DIGITS) <= best.slowest_time:
             return False
         values = least.of(self.rule.objectives)
@@ -249,7 +269,7 @@ class ParetoFront:
 
 
 def group_equivalent(points: Iterable[Point]) -> list[EquivalentPoints]:
-    """Points in groups of those that are alike. points: fastest first."""
+    """Returns points in groups of equivalent ones. points: fastest first."""
     groups: dict[object, list[Point]] = {}
     for point in points:
         point_measures = measures(point)
@@ -267,7 +287,7 @@ def _round_to(value: float, figures: int) -> float:
 
 
 def dominates(first: Sequence[float], other: Sequence[float]) -> bool:
-    """Whether one is nowhere worse than the other, and better somewhere."""
+    """Returns whether one is nowhere worse than the other, and better somewhere."""
     return first != other and all(left <= right for left, right in zip(first, other, strict=True))
 
 

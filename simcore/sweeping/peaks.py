@@ -1,6 +1,6 @@
-"""How much memory the fullest stage of a layout needs, as `stage_memory` has it, without going through steps.
+"""The memory of the fullest stage of a layout, as `stage_memory` computes it, without simulating steps.
 
-What a schedule holds at most of each chunk does not change with more micro-batches than a few times its
+The most that a schedule holds of each chunk does not change beyond a few times as many micro-batches as
 stages, so it is found once for all of them; of stages with the same layers the one that holds most counts.
 """
 
@@ -16,37 +16,39 @@ from simcore.model.training import Training
 from simcore.program.schedule_choice import chunk_mismatch_text, find_schedule
 from simcore.records import replace
 
-# Every forward comes before every backward: all chunks of all micro-batches are held at once.
+# Every forward comes before every backward: all chunks of all micro-batches are resident at once.
 ALL_FORWARD = ("gpipe", "looped-bfs")
-# The same, but for what the last chunk does: with more micro-batches more is held.
+# The same except for the last chunk: more micro-batches have more resident chunks.
 GROWING = ("breadth-first",)
-# Of each stage: the numbers of its chunks that are held together, those that are not less than others.
+# For each stage: the counts of its chunks that are resident together, those that no others cover.
 Peaks = tuple[tuple[tuple[int, ...], ...], ...]
 _ChunkChanges = list[tuple[int, int, int]]
 _MAX_CACHED = 4096
 
 
 class PeakMemory:
-    """Bytes of the fullest stage of many layouts of a model."""
+    """Finds the bytes of the fullest stage of many layouts of a model, and caches what they share."""
 
     def __init__(self) -> None:
         self._model: Model | None = None
         self._peaks: dict[object, Peaks] = {}
-        # The stages that may be the fullest, each with a way through its peaks.
+        # The bytes of the first stage with one micro-batch.
         self._least_bytes: dict[object, int] = {}
-        # Bytes that are there all the time, and the others, by what each hangs on: points share both.
+        # Bytes that are always resident, and the others, by the parameters of each: points share both.
         self._static: dict[object, int] = {}
         self._others: dict[object, int] = {}
+        # The stages that may be the fullest, each with changes that pass through its peaks.
         self._fullest: dict[object, list[tuple[int, _ChunkChanges]]] = {}
 
     def max_stage_bytes(
         self, training: Training, schedule: str | None, overlapped: bool, limit: int | None = None
     ) -> int:
-        """Bytes of the fullest stage; of more than `limit`, some of them. Raises `UsageError` for a schedule
-        that cannot be. overlapped: whether forwards run beside backwards.
+        """Returns the bytes of the fullest stage, a lower bound where they exceed `limit`.
+
+        Raises `UsageError` for an impossible schedule. overlapped: whether forwards and backwards overlap.
         """
         if training.model is not self._model:
-            # What is known is of another model.
+            # The cached figures are of another model.
             self._model = training.model
             for cache in (self._peaks, self._least_bytes, self._static, self._others, self._fullest):
                 cache.clear()
@@ -85,7 +87,7 @@ class PeakMemory:
         static_of: object,
         others_of: object,
     ) -> int:
-        """Bytes of a stage. static_of, others_of: what both parts of them hang on."""
+        """Returns the bytes of a stage. static_of, others_of: the parameters that decide the two parts."""
         static_key, others_key = (static_of, stage), (others_of, stage, *chunk_changes)
         static, others = self._static.get(static_key), self._others.get(others_key)
         if static is None or others is None:
@@ -97,10 +99,12 @@ class PeakMemory:
         return static + others
 
     def _least(self, training: Training) -> int:
-        """Bytes of the first stage with one micro-batch, which every schedule holds; 0 of a V."""
+        """Returns the bytes of the first stage with one micro-batch, which every schedule holds; 0 where it
+        is not certain.
+        """
         moe = training.model.moe
         if training.placement != "loop" or (moe and moe.dense_layers and training.chunks > 1):
-            # Which layers the first stage has depends on the chunks.
+            # The layers of the first stage depend on the chunks.
             return 0
         key = (
             training.tp, training.cp, training.dp, training.ep, training.stage_layers, training.shard_size,
@@ -115,7 +119,7 @@ class PeakMemory:
         return least
 
     def _peaks_of(self, training: Training, name: str, from_file: bool, overlapped: bool) -> Peaks:
-        """What each stage holds at most. given: the schedule is a file."""
+        """Returns the most chunks that each stage holds. from_file: whether the schedule is a file."""
         stages, count = training.pp, training.microbatches
         if name in ALL_FORWARD:
             return (((count,) * training.chunks,),) * stages
@@ -134,7 +138,7 @@ class PeakMemory:
 
 
 def _activation_key(training: Training) -> tuple[object, ...]:
-    """What activations hang on beside where layers are."""
+    """Returns the parameters that decide activations, besides the placement of layers."""
     return (
         training.microbatch_size, training.seq, training.sequence_parallel, training.flash,
         training.recompute, training.recompute_rows, training.loads, training.precision, training.engine,
@@ -143,13 +147,13 @@ def _activation_key(training: Training) -> tuple[object, ...]:
 
 
 def _drop_oldest(entries: dict[Any, Any]) -> None:
-    """Takes away what was kept first, where that is much."""
+    """Removes the oldest entry of a cache that is full."""
     if len(entries) > _MAX_CACHED:
         del entries[next(iter(entries))]
 
 
 def _is_file(training: Training, name: str) -> bool:
-    """Whether a schedule is one of a file. Raises `UsageError` where it cannot be."""
+    """Returns whether a schedule is one of a file. Raises `UsageError` where it is impossible."""
     schedule, read_order = find_schedule(name)
     misfit = schedule.misfit(training.pp, training.microbatches)
     if misfit:
@@ -161,13 +165,16 @@ def _is_file(training: Training, name: str) -> bool:
 
 
 def few_microbatches(stages: int, count: int) -> int:
-    """As few micro-batches as hold what `count` hold: as many more than whole rounds of them."""
+    """Returns the least number of micro-batches that has the same peaks as `count`.
+
+    It exceeds whole rounds of the schedule by as many as `count` does.
+    """
     least, step = 4 * stages, 2 * stages
     return count if count < least + step else least + (count - least) % step
 
 
 def _find_highest(chunk_changes: _ChunkChanges, chunks: int) -> tuple[tuple[int, ...], ...]:
-    """The numbers of chunks held together that no others are above."""
+    """Returns the counts of resident chunks that no others cover."""
     counts = [0] * chunks
     reached: dict[tuple[int, ...], None] = {}
     for _, chunk, change in chunk_changes:
@@ -182,7 +189,7 @@ def _find_highest(chunk_changes: _ChunkChanges, chunks: int) -> tuple[tuple[int,
 
 
 def _find_fullest(training: Training, peaks: Peaks) -> list[tuple[int, _ChunkChanges]]:
-    """Of stages with the same layers one, with the peaks of all of them that no others are above."""
+    """Returns one stage of those with the same layers, with the peaks of all of them that no others cover."""
     by_content: dict[object, tuple[int, list[tuple[int, ...]]]] = {}
     for stage, of_stage in enumerate(peaks):
         content = tuple(
@@ -196,7 +203,9 @@ def _find_fullest(training: Training, peaks: Peaks) -> list[tuple[int, _ChunkCha
 
 
 def _changes_through(peaks: list[tuple[int, ...]]) -> _ChunkChanges:
-    """A way through all of these, as `StageProgram.held` has it: down before it goes up."""
+    """Returns changes that pass through all these peaks, like `StageProgram.held`: decreases come before
+    increases.
+    """
     chunk_changes: _ChunkChanges = []
     counts = (0,) * len(peaks[0]) if peaks else ()
     highest = [

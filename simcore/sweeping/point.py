@@ -11,49 +11,58 @@ from simcore.records import Struct
 from simcore.units import duration
 
 SCHEMA = "wltui.sweep/1"
-# What a line that was not simulated begins with; the rest says it in full.
+# The start of the reason of a point that was not simulated; the rest states it in full.
 CANNOT_BE, NO_MEMORY, LEFT_OUT, FAILED = "cannot be", "memory", "bound", "failed"
 
 
 class Point(Struct, frozen=True):
-    """A point: what it is, and what it takes or why nobody ran it.
-
-    sweep: of which sweep it is; version: of the program; input: hash of what was opened. rule: by what points
-    are left out (`Rule.text`), "" where none is. number: its place in the space. parameters: those that are
-    not at their default. command: the words that run it. layout: degrees and choices as the run has them,
-    also those that nobody gave. step_time_ns, tokens_per_s, memory_peak_bytes (of the fullest stage),
-    memory_limit_bytes (of a GPU), cost ($ of a step, with --price): None where they are not known. work:
-    tokens of a run, of a workload file the micro-batches of all replicas. at_least_ns: what the step takes at
-    least. skipped: None, or why it was not simulated.
-    """
+    """A point of a sweep: its parameters, and its figures or why it was not run."""
 
     schema: str
+    """Always `SCHEMA`."""
     sweep: str
+    """The hash of its sweep."""
     version: str
+    """The version of the program."""
     input: str
+    """The hash of the input."""
     rule: str
+    """The rule by which points are left out (`Rule.text`); "" where none is."""
     point: int
+    """Its index in the space."""
     parameters: dict[str, Any]
+    """The parameters that are not at their default."""
     command: str
+    """The command line that runs it."""
     layout: dict[str, Any]
+    """Degrees and choices as the run has them, also those that were not stated."""
     step_time_ns: int | None
+    """The step time; None where it was not simulated."""
     tokens_per_s: float | None
+    """Tokens a second; None where they are not known."""
     memory_peak_bytes: int | None
+    """The bytes of the fullest stage; None where they are not known."""
     memory_limit_bytes: int | None
+    """The bytes of a GPU; None where they are not known."""
     gpus: int | None
+    """How many GPUs it needs; None where it is not known."""
     cost: float | None
+    """$ of a step; None without --price."""
     work: int | None
+    """Tokens of a run; for a workload file the micro-batches of all replicas."""
     at_least_ns: int | None
+    """A lower bound of the step time; None where it was not computed."""
     skipped: str | None
+    """Why it was not simulated; None where it was."""
 
     @property
     def index(self) -> int:
-        """Its place in the space."""
+        """The index of the point in the space."""
         return self.point
 
     @property
     def fits(self) -> bool:
-        """Whether its fullest stage fits into a GPU, as far as that is known."""
+        """Whether its fullest stage fits into a GPU, or may where that is not known."""
         peak, limit = self.memory_peak_bytes, self.memory_limit_bytes
         return peak is None or limit is None or peak <= limit
 
@@ -64,12 +73,12 @@ class Point(Struct, frozen=True):
 
     @property
     def reason(self) -> str:
-        """The kind of reason why it was not simulated, "" where it was."""
+        """The kind of reason why it was not simulated; "" where it was."""
         return (self.skipped or "").partition(":")[0]
 
 
 def bound_words(at_least_ns: int) -> str:
-    """Why a point was left out that takes so long at least."""
+    """Returns why a point with this lower bound was left out."""
     return f"{LEFT_OUT}: takes {duration(at_least_ns)} at least"
 
 
@@ -78,12 +87,12 @@ _DECODER = msgspec.json.Decoder(Point)
 
 
 def encode_point(point: Point) -> bytes:
-    """The line of a point, with its end: the same bytes whoever writes it."""
+    """Returns the line of a point, with its end: the same bytes in every process."""
     return _ENCODER.encode(point) + b"\n"
 
 
 def parse_point(line: bytes, path: str, line_number: int) -> Point:
-    """The point of a line. Raises `UsageError` that names file, line and what was found."""
+    """Returns the point of a line. Raises `UsageError` that names file, line and what was found."""
     where = f"{printable(path)}:{line_number}"
     try:
         point = _DECODER.decode(line)
@@ -95,5 +104,5 @@ def parse_point(line: bytes, path: str, line_number: int) -> Point:
 
 
 def is_sweep(head: bytes) -> bool:
-    """Whether a file that begins so is one of results."""
+    """Returns whether a file with these first bytes is one of results."""
     return head.startswith(b'{"schema":"' + SCHEMA.encode() + b'"')

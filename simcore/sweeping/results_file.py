@@ -1,7 +1,7 @@
 """A file of results: each point a line, appended and flushed, written by one process at a time.
 
-The lock is the system's own on the file (flock): with its owner it goes away, however that ended. A last line
-without its end is what a killed writer left: it is dropped, and said.
+The lock is the system's own on the file (flock): it ends with its owner, however that ended. A last line
+without its end is what a killed writer left: it is dropped, and a message says so.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from simcore.units import plural
 
 
 class ResultsReader:
-    """Reads the points of a file, and those that come in while somebody writes it."""
+    """Reads the points of a file, and those that arrive while another process writes it."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -24,16 +24,16 @@ class ResultsReader:
 
     @property
     def unread_bytes(self) -> int:
-        """Bytes behind the last whole line: one that is being written, or whose writer was killed."""
+        """Bytes after the last whole line: one that is being written, or whose writer was killed."""
         return max(os.path.getsize(self.path) - self._read_bytes, 0)
 
     @property
     def whole_bytes(self) -> int:
-        """Bytes of the lines that are whole."""
+        """Bytes of the whole lines."""
         return self._read_bytes
 
     def read_new(self) -> list[Point]:
-        """The points of the lines that are there since the last time.
+        """Returns the points of the lines that were added since the last call.
 
         Raises `InputError` where the file cannot be read, `UsageError` for a line that is no point.
         """
@@ -54,14 +54,17 @@ class ResultsReader:
 
 
 class ResultsFile:
-    """A file that this process alone writes. there: the points that it had. dropped: bytes of a last line
-    that was half written. is_new: there was none.
+    """A file that this process alone writes.
+
+    earlier_points: the points that it had. dropped: bytes of a half-written last line. is_new: whether there
+    was no file.
     """
 
     def __init__(self, path: str, sweep: str, resume: bool) -> None:
-        """sweep: the hash of the sweep that goes on. Raises `UsageError` where another process writes the
-        file, where it is there and nobody asked to go on with it, and where it is of another sweep;
-        `InputError` where the system refuses.
+        """sweep: the hash of the sweep. resume: whether an existing file is continued.
+
+        Raises `UsageError` where another process writes the file, where it exists and is not to be continued,
+        and where it is of another sweep; `InputError` where the system refuses.
         """
         # Not at the top: Windows has none, and there only this class is missing.
         import fcntl
@@ -116,7 +119,7 @@ class ResultsFile:
                 raise _build_error(self.path, "written", error) from None
 
     def append(self, point: Point) -> None:
-        """Writes a line. Raises `InputError` where that cannot be (a full disk), and leaves no half line."""
+        """Writes a line. Raises `InputError` where that fails (a full disk), and leaves no half line."""
         line = encode_point(point)
         before = os.fstat(self._file).st_size
         written_bytes = 0
@@ -129,7 +132,7 @@ class ResultsFile:
             raise _build_error(self.path, "written", error) from None
 
     def close(self) -> None:
-        """Ends writing, and with it the lock. A file that was made for no point is taken away."""
+        """Ends writing, and with it the lock. A new file without any point is removed."""
         if self._file >= 0:
             if self.is_new and not os.fstat(self._file).st_size:
                 os.unlink(self.path)
@@ -144,7 +147,8 @@ class ResultsFile:
 
 
 def merge_files(paths: Sequence[str]) -> list[Point]:
-    """The points of several files of one sweep, in their order. A point that two have counts once.
+    """Returns the points of several files of one sweep, in their order. A point that two files have counts
+    once.
 
     Raises `UsageError` for files of several sweeps, and for two results of one point that differ.
     """
@@ -164,20 +168,20 @@ def merge_files(paths: Sequence[str]) -> list[Point]:
                     raise UsageError(
                         f"{printable(path)}: point {point.index} is another one than in a file before it"
                     )
-                # One part left out what another one ran.
+                # One part left out a point that another one ran.
                 by_index[point.index] = point if point.is_run else other
     return [by_index[index] for index in sorted(by_index)]
 
 
 def write_all(path: str, points: Iterable[Point], force: bool) -> int:
-    """Writes all points as a new file at once, and gives its bytes. Raises as `save` does."""
+    """Writes all points as a new file at once, and returns its bytes. Raises as `save` does."""
     from simcore.render.export import save
 
     return save(path, (encode_point(point) for point in points), force)
 
 
 def opened_words(file: ResultsFile | None, resume: bool) -> str:
-    """What is said of the file of a sweep, if it has one, as it begins; "" where nothing is."""
+    """Returns the message on the file of a sweep when the sweep starts; "" where there is none."""
     if file is None:
         return ""
     if file.dropped:
@@ -188,7 +192,7 @@ def opened_words(file: ResultsFile | None, resume: bool) -> str:
 
 
 def dropped_words(path: str, dropped: int) -> str:
-    """What is said of a last line that was half written."""
+    """Returns the message on a half-written last line."""
     return f"{printable(path)}: the last line was half written: {plural(dropped, 'byte')} dropped"
 
 

@@ -1,10 +1,10 @@
-"""A sweep as it runs: candidates are looked at, left out or run, and each becomes a point and a line.
+"""A running sweep: candidates are checked, left out or run, and each becomes a point and a line.
 
 With a rule the first points that fit are run at once, and then points in waves: the candidates, ordered by
-what they take at least, in stretches of a fixed size. Before each wave, points that cannot be among the best
-any more are left out: that goes by the waves before alone, so it depends neither on the engine nor on where
-a sweep was interrupted. A part (`Shard`) knows fewer results, and so runs what the whole runs and some more;
-`as_one` leaves that out again.
+their lower bounds, in groups of a fixed size. Before each wave, points that can no longer be among the best
+are left out: that depends on earlier waves alone, so neither on the engine nor on where a sweep was
+interrupted. A part (`Shard`) knows fewer results, and so runs what the whole runs and some more;
+`merge_shards` leaves that out again.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from simcore.sweeping.pareto_front import ParetoFront, Rule, measures_of, rule_o
 from simcore.sweeping.point import Point, bound_words
 from simcore.sweeping.results_file import ResultsFile
 
-# Points of a wave: two of them keep some ten processes busy, and of thousands little is run in vain.
+# Points of a wave: enough for about ten processes, and of thousands few are run in vain.
 WAVE = 128
-# Points that are run at once, before all candidates were looked at, which takes 30 s of 97 000 layouts: the
-# first that fit, whatever they take at least.
+# Points that are run at once, before all candidates are checked, which takes 30 s for 97 000 layouts: the
+# first that fit, whatever their lower bounds.
 SCOUTS = 4
 
 
@@ -36,48 +36,59 @@ class Shard(Struct, frozen=True):
     count: int = 1
 
     def includes(self, index: int) -> bool:
-        """Whether a point is of this part."""
+        """Returns whether a point is in this part."""
         return index % self.count == self.index - 1
 
 
 class SweepOptions(NamedTuple):
-    """A sweep that is asked for. title: of its page. rule: what is looked for; prunes: whether points are
-    left out by it. jobs: None for as many as there should be. engine: of other machines, None for processes
-    here. output: where its lines go, None for nowhere; resume: whether it goes on there. seconds: how long it
-    may take, None for as long as it does.
-    """
+    """The options of a sweep."""
 
     evaluator: Evaluator
+    """Checks and runs its points."""
     title: str = ""
+    """The title of its page."""
     rule: Rule = Rule()
+    """What the sweep looks for."""
     prunes: bool = False
+    """Whether points are left out by the rule."""
     jobs: int | None = None
+    """How many processes run points; None: the default."""
     engine: str | None = None
+    """The engine of other machines; None: processes here."""
     shard: Shard = Shard()
+    """The part of the points that is run."""
     output: str | None = None
+    """The file of its lines; None: none."""
     resume: bool = False
+    """Whether that file is continued."""
     seconds: float | None = None
+    """How long it may take; None: without limit."""
 
 
 class SweepProgress(Struct):
-    """How far a sweep is. candidates: how many there are, of layouts as soon as one looks at them; total:
-    points that are to be run, as far as that is known; excluded: those that no --where means; done: points
-    that are there; ran: those of them that were simulated now; looked: candidates whose memory was looked at.
-    least: what the time of those that are still to come is at least (`Measures.time`), where that is known.
-    """
+    """The progress of a sweep."""
 
     candidates: int | None = None
+    """How many candidates there are; with layouts known once they are counted."""
     total: int | None = None
+    """How many points are to be run; None until it is known."""
     excluded: int = 0
+    """How many candidates a --where excludes."""
     finished: int = 0
+    """How many points there are."""
     simulated: int = 0
+    """How many of them this process simulated."""
     checked: int = 0
+    """How many candidates were checked."""
     least: float | None = None
+    """A lower bound of the time of the remaining points (`Measures.time`); None where none is known."""
 
 
 class Sweep:
-    """One sweep. rule: by what points are left out, None where every one is run. is_stopped: asked at each
-    candidate; `points` raises `Cancelled` when it holds.
+    """One sweep.
+
+    rule: the rule by which points are left out; None: every point is run. is_stopped: called at each
+    candidate; `points` raises `Cancelled` when it is true.
     """
 
     def __init__(
@@ -109,16 +120,16 @@ class Sweep:
             self.file.close()
 
     def points(self) -> Iterator[Point]:
-        """Every point as it comes; each is in the file by then. Those that the file had come too."""
+        """Yields every point as it finishes, then already in the file. Points that the file had come, too."""
         for point in self._run_all() if self.rule is None else self._run_pruned(self.rule):
             self.progress.finished += 1
             yield point
 
     def _run_all(self) -> Iterator[Point]:
-        """Every point that can be, simulated."""
+        """Yields every possible point, simulated."""
         space = self.evaluator.definition.space
         if not space.layouts:
-            # As many as --where leaves; what it takes away is taken off as it comes.
+            # What a --where excludes is subtracted as it is found.
             self.progress.total = len(range(self.shard.index - 1, len(space), self.shard.count))
         impossible: list[Point] = []
 
@@ -132,7 +143,7 @@ class Sweep:
         yield from self._run_checked(possible(), impossible)
 
     def _run_pruned(self, rule: Rule) -> Iterator[Point]:
-        """Every point, those that need not be run with the reason."""
+        """Yields every point; those that need not be run have the reason."""
         waiting: list[tuple[float, int, CandidateCheck]] = []
         front, scouts = ParetoFront(rule), 0
         for check in self._check_candidates(all_shards=True):
@@ -175,7 +186,7 @@ class Sweep:
                 front.add(point)
 
     def _run_scout(self, check: CandidateCheck) -> Point:
-        """The point of one of the first that fit, run by this process."""
+        """Returns the point of one of the first that fit, run by this process."""
         point = self._earlier_points.get(check.candidate.index)
         if point is None:
             point = self.evaluator.evaluate(check)
@@ -183,9 +194,10 @@ class Sweep:
         return self._record(point)
 
     def _run_checked(self, checks: Iterable[CandidateCheck], pending: list[Point]) -> Iterator[Point]:
-        """The points of these: those of the file at once, the others as the engine has them.
+        """Yields the points of these checks: those of the file at once, the others as the engine finishes
+        them.
 
-        left: points that come in beside them, given as soon as there are any.
+        pending: further points, yielded as soon as there are any.
         """
 
         def missing() -> Iterator[CandidateCheck]:
@@ -205,19 +217,19 @@ class Sweep:
         yield from pending
 
     def _record(self, point: Point) -> Point:
-        """A point, written if the file does not have it."""
+        """Returns a point after writing it if the file does not have it."""
         if self.file is not None and point.index not in self._earlier_points:
             self.file.append(point)
         return point
 
     def _check_candidates(self, all_shards: bool = False) -> Iterator[CandidateCheck]:
-        """The candidates that every --where means: of this part, or of the whole."""
+        """Yields the candidates that no --where excludes: of this part, or of all parts."""
         space = self.evaluator.definition.space
-        # Of the whole in the order of numbers: by that `as_one` knows which were the first.
+        # All parts are in the order of indices: by that `merge_shards` knows which were the first.
         candidates = space.combinations() if all_shards else space.grouped()
         self.progress.candidates = len(space)
         if space.layouts:
-            # Counting them takes 2 us each, looking at one 100.
+            # Counting takes 2 us for each, checking 100.
             layouts = list_layouts(self.evaluator.workload, space)
             self.progress.candidates = sum(1 for _ in layouts)
             candidates = list_layouts(self.evaluator.workload, space)
@@ -242,8 +254,8 @@ def open_sweep(
 ) -> Sweep:
     """Returns a sweep that is ready to run, its file open, its time counted from now; `close` ends it.
 
-    apart: whether a single job, too, has a process of its own. Raises `UsageError` and `InputError` for a
-    file that cannot be written or is another sweep's, and for machines that are not there.
+    own_process: whether a single job, too, has a process of its own. Raises `UsageError` and `InputError` for
+    a file that cannot be written or is of another sweep, and for machines that are missing.
     """
     until = time.monotonic() + (options.seconds or math.inf)
 
@@ -265,7 +277,7 @@ def open_sweep(
 
 def _choose_engine(options: SweepOptions, is_over: Callable[[], bool], own_process: bool) -> SweepEngine:
     if options.engine is not None:
-        # Loaded here: most sweeps run on this machine.
+        # Imported here: most sweeps run on this machine.
         from simcore.sweeping.clusters import cluster_engine
 
         return cluster_engine(options.engine)
@@ -274,9 +286,10 @@ def _choose_engine(options: SweepOptions, is_over: Callable[[], bool], own_proce
 
 
 def merge_shards(points: Iterable[Point], wave: int = WAVE) -> list[Point]:
-    """The points of all parts of a sweep as one process would have written them, in the order of numbers.
+    """Returns the points of all parts of a sweep as one process would have written them, in the order of
+    indices.
 
-    What a part ran because it did not know the others' results is left out again.
+    What a part ran because it did not know the results of the others is left out again.
     """
     by_index = {point.index: point for point in points}
     rule = next((point.rule for point in by_index.values()), "")
@@ -308,5 +321,5 @@ def merge_shards(points: Iterable[Point], wave: int = WAVE) -> list[Point]:
 
 
 def least_time(at_least_ns: int | None, work: int | None) -> float:
-    """ns of a token at least: what waves are ordered by."""
+    """Returns the least ns of a token, by which waves are ordered."""
     return measures_of(at_least_ns or 0, work, None, None).time

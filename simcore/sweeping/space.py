@@ -1,7 +1,7 @@
-"""The points of a sweep: parameters that are fixed, those that vary with their values, and what is left out.
+"""The points of a sweep: fixed parameters, parameters that vary with their values, and conditions.
 
-`--vary tp=1,2,4,8`, `--vary microbatches=8..64*2` (times 2 up to 64), `compute-scale=0.8..1.2+0.1`,
-`8..12` (each whole number), `virtual-stages=none,2,4`; values that have commas have `;` between them.
+`--vary tp=1,2,4,8`, `--vary microbatches=8..64*2` (times 2 up to 64), `compute-scale=0.8..1.2+0.1`, `8..12`
+(each whole number), `virtual-stages=none,2,4`; values that contain commas are separated by `;`.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from simcore.parameters import FLAGS, Flag, Parameters, flag_of, least_count, pa
 from simcore.records import Struct, replace
 from simcore.sweeping.where import Condition
 
-# Ranks that hold the same weights: no parameter, as world = tp x cp x pp x dp.
+# The number of replicas: no parameter, as world = tp x cp x pp x dp.
 DP = "dp"
 _FIELDS = {flag.field: flag for flag in FLAGS}
-# A slip of the keyboard lies beyond: a line of each would be gigabytes.
+# More is a typing error: their lines would be gigabytes.
 MOST_POINTS = 2_000_000
 _MOST_VALUES = 10_000
-# What a run's ops and their order hang on; the rest is what they take.
+# The parameters that decide the ops of a run and their order; the others decide their durations.
 _ORDERING = {
     "tp", "pp", "cp", "ep", "world", "dp", "microbatch_size", "microbatches", "global_batch", "schedule",
     "virtual_stages", "stage_layers", "steps", "layers", "sequence_parallel",
 }  # fmt: skip
-# In place of a value: as if nobody had given the parameter.
+# The word for a parameter that is not set.
 _NONE = "none"
-# What --where and --by know beside the parameters (`simcore.sweeping.evaluating` gives their values).
+# What --where and --by know besides the parameters (`simcore.sweeping.evaluating` gives the values).
 DERIVED = (DP, "gpus")
 VALUE_NAMES = (*_FIELDS, *DERIVED)
 
@@ -47,27 +47,30 @@ class SweptParameter(Struct, frozen=True):
 
 
 class Candidate(Struct, frozen=True):
-    """A point before it is looked at. number: its place in the space."""
+    """A point before it is checked. index: its index in the space."""
 
     index: int
     parameters: Parameters
 
     def command(self, opened: Sequence[str]) -> str:
-        """The command line that runs it. opened: the words that open its input."""
+        """Returns the command line that runs it. opened: the words that open its input."""
         return shlex.join(["wltui", "report", *opened, *self.parameters.as_flags()])
 
 
 class Space(Struct, frozen=True):
     """All points: every combination of the axes' values, the last axis fastest.
 
-    layouts: whether each stands for all layouts of its model (`simcore.sweeping.layouts`). Raises
-    `UsageError` for what is given twice, and for too many points.
+    Raises `UsageError` for what is set twice, and for too many points.
     """
 
     base_parameters: Parameters
+    """The fixed parameters."""
     axes: tuple[SweptParameter, ...] = ()
+    """The parameters that vary."""
     where: tuple[Condition, ...] = ()
+    """Conditions on the points."""
     layouts: bool = False
+    """Whether each combination stands for all layouts of its model (`simcore.sweeping.layouts`)."""
 
     def __post_init__(self) -> None:
         varied_fields: set[str] = set()
@@ -84,22 +87,23 @@ class Space(Struct, frozen=True):
             raise UsageError(f"--vary: {len(self)} points, at most {MOST_POINTS} are taken")
 
     def __len__(self) -> int:
-        """Combinations of the axes, the layouts of each not counted."""
+        """Returns the number of combinations of the axes, the layouts of each not counted."""
         return math.prod(len(axis.values) for axis in self.axes)
 
     @property
     def varied(self) -> tuple[str, ...]:
-        """The names of what varies."""
+        """The names of the parameters that vary."""
         return tuple(axis.field for axis in self.axes)
 
     def combinations(self) -> Iterator[Candidate]:
-        """Each combination of the axes, in the order of their numbers."""
+        """Yields each combination of the axes, in the order of their indices."""
         for index, values in enumerate(itertools.product(*(axis.values for axis in self.axes))):
             yield self._build_candidate(index, dict(zip(self.varied, values, strict=True)))
 
     def grouped(self) -> Iterator[Candidate]:
-        """The same, those behind one another that differ in prices alone: what they share
-        is made once (`simcore.sweeping.step_time`).
+        """Yields the same, those consecutive that differ in prices alone.
+
+        What these share is built once (`simcore.sweeping.step_time`).
         """
         axes = sorted(enumerate(self.axes), key=lambda numbered_axis: numbered_axis[1].field not in _ORDERING)
         strides = [
@@ -122,12 +126,14 @@ class Space(Struct, frozen=True):
 
 
 def parse_conditions(texts: Sequence[str]) -> tuple[Condition, ...]:
-    """What `--where` asks. Raises `UsageError`."""
+    """Returns the conditions of `--where`. Raises `UsageError`."""
     return tuple(Condition(text, VALUE_NAMES) for text in texts)
 
 
 def parse_axis(text: str) -> SweptParameter:
-    """The axis of a `--vary NAME=VALUES`. Raises `UsageError` that says what was found and what would fit."""
+    """Returns the axis of a `--vary NAME=VALUES`. Raises `UsageError` that says what was found and what would
+    fit.
+    """
     name, equals, values_text = text.partition("=")
     field = name.strip().removeprefix("--").replace("-", "_")
     if not equals or not values_text.strip():
@@ -155,8 +161,8 @@ def parse_axis(text: str) -> SweptParameter:
 
 
 def _parse_values(field: str, word: str, text: str) -> Iterator[Any]:
-    """The values of one word of an axis: itself, or those of a range."""
-    # A duration of dp is a count like any other degree.
+    """Yields the values of one word of an axis: itself, or those of a range."""
+    # dp is a count like any other degree.
     flag = _FIELDS["tp"] if field == DP else _FIELDS[field]
     if flag.kind in ("count", "positive", "scale") and ".." in word:
         for figure in _expand_range(flag, word, text):
@@ -188,7 +194,7 @@ def _parse_value(flag: Flag, field: str, word: str, text: str) -> Any:
 
 
 def _expand_range(flag: Flag, word: str, text: str) -> Iterator[str]:
-    """The figures of `A..B`, `A..B*K` and `A..B+K`, exact."""
+    """Yields the figures of `A..B`, `A..B*K` and `A..B+K`, exact."""
     prefix = f"--vary {printable(text, 60)}"
     first_text, _, rest = word.partition("..")
     sign = next((character for character in "*+" if character in rest), "")
@@ -221,7 +227,7 @@ def _expand_range(flag: Flag, word: str, text: str) -> Iterator[str]:
 
 
 def axis_of_list(fixed_text: str | None, field: str) -> SweptParameter | None:
-    """The axis of `--world 256,512`, `--gpu`, `--cluster` with several values; else None."""
+    """Returns the axis of `--world 256,512`, `--gpu` or `--cluster` with several values; else None."""
     import os
 
     if fixed_text is None or "," not in fixed_text or os.path.lexists(fixed_text):

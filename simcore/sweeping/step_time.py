@@ -1,9 +1,9 @@
-"""The step time alone, where nothing else of a run is asked for: what a sweep asks of thousands of points.
+"""The step time of a run, without any other figure: what a sweep needs of thousands of points.
 
-What of a micro-batch can only run one after another is one op then: compute, and collectives that compute
-waits for, in groups whose members are all of one rank class, so that nobody else can delay them. And points
-share the order of a schedule: of two runs whose stages do the same ops, each at its own price, the second has
-only its prices made.
+The ops of a micro-batch that can only run one after another are merged into one: compute, and collectives
+that compute waits for, in groups whose members are all of one rank class, so that no other rank can delay
+them. And points share the order of a schedule: where the stages of two runs do the same ops, each at its own
+price, only the prices of the second are computed.
 
 Import from here: `StepTimes`, `StepTime`.
 """
@@ -58,71 +58,79 @@ from simcore.simulation import simulate_setup
 from simcore.workload import Workload
 from simcore.workload.model import GroupKind
 
-# Steps of scripts that are kept, 130 B each: a sweep comes back to the orders that it had last.
+# Cached steps of scripts, 130 B each: a sweep comes back to its last orders.
 _KEPT_STEPS = 1_000_000
-# Orders of the same shape that are kept.
+# Cached orders of the same shape.
 _ORDERS_PER_KEY = 4
-# Foldings that are kept, and the stages that they are made of here: only how many there are is asked.
+# Cached foldings, and the stages that they are made of here: only their number counts.
 _KEPT_FOLDINGS = 64
 _NO_OPS = StageProgram(Ops(), (), 0)
-# A part of a micro-batch: which (`StageBuilder.part_ops`), and over which rows.
+# A part of a micro-batch: its kind (`StageBuilder.part_ops`), and its rows.
 _Part = tuple[str, tuple[int, ...]]
 _Costs = tuple[AnyCost, ...]
 
 
 class StepTime(Struct, frozen=True):
-    """What `wltui report` says of a run. microbatches: of each replica, of all steps. schedule: its name."""
+    """The step time and layout of a run, as `wltui report` states them."""
 
     step_time_ns: int
     layout: Layout
     schedule: str
+    """The name of the schedule."""
     virtual_stages: int
     microbatches: int
+    """The micro-batches of each replica, of all steps."""
 
 
 class _Slot(NamedTuple):
-    """Where the price of an op comes from: op `number` of a part, of what a stage does at the beginning and
-    the end of a step (`edge`), or a transfer so many stages on.
-    """
+    """The source of the price of an op."""
 
     part: _Part | None
+    """The part whose op `slot` it is; None for other ops."""
     edge: int
+    """The stage whose op `slot` it is at the beginning or the end of a step; -1 for other ops."""
     slot: int
+    """The index of the op or, of a transfer, how many stages on it goes."""
 
 
 class _Order(Struct, frozen=True):
-    """What stages do, without prices. slots: all that scripts name; of_stage: those that each stage names.
-
-    parts: the shape of each part; edges: that of the beginning and the end of each stage's step. rows: those
-    that chunks and losses have, as `_rows_of` has them: another run has others in their places.
-    """
+    """The ops of all stages without prices."""
 
     scripts: tuple[Script, ...]
+    """The script of each stage."""
     slots: tuple[_Slot, ...]
+    """All slots that scripts name."""
     of_stage: tuple[tuple[int, ...], ...]
+    """The indices of the slots that each stage names."""
     parts: dict[_Part, object]
+    """The shape of each part."""
     edges: dict[int, object]
+    """The shape of the beginning and the end of each stage's step."""
     rows: tuple[tuple[int, ...], ...]
+    """The rows of chunks and losses, as `_index_rows` has them: another run has others in their positions."""
 
     @property
     def steps(self) -> int:
-        """Of all scripts, as they are kept."""
+        """The number of steps of all scripts, which decides what is cached."""
         return sum(len(script.order) + sum(map(len, script.stretches)) for script in self.scripts)
 
 
 class StepTimes:
-    """Step times of many setups of one workload."""
+    """Finds the step times of many setups of one workload."""
 
     def __init__(self) -> None:
         self._orders: dict[object, _Order] = {}
         self._foldings: dict[object, Folding] = {}
 
     def find_step_time(self, setup: Setup) -> StepTime:
-        """The step time of a run, equal to that of `simulated`. Raises as it does."""
+        """Returns the step time of a run, equal to that of `_simulated`. Raises as that does."""
         return (None if _needs_whole_run(setup) else self._from_merged_ops(setup)) or _simulated(setup)
 
     def _from_merged_ops(self, setup: Setup) -> StepTime | None:
-        """By joined ops; None where no pipeline schedule runs, or members of groups differ."""
+        """Returns the step time by merged ops.
+
+        None where no pipeline schedule runs, or members of groups differ.
+        """
         workload, overrides = setup.workload, setup.overrides
         check_flags(setup.rules.network, setup.network, setup.schedule.explicit_names)
         network = setup.open_network()
@@ -152,9 +160,11 @@ class StepTimes:
         )
 
     def _fold(self, plans: ProgramPlan, costs: _Costs, setup: Setup) -> Folding:
-        """The rank classes. What several runs share goes by the layout and by what communicates at all."""
+        """Returns the rank classes. Runs share them that have the same layout and the same kinds of
+        communication.
+        """
         plan, overrides = plans.plan, setup.overrides
-        # Those of joined ops are among the plan's.
+        # The costs of merged ops are among those of the plan.
         every = (*(cost for _, cost in plan.costs), *costs)
         kinds = dict.fromkeys(cost.group for cost in every if isinstance(cost, CollectiveCost))
         steps = dict.fromkeys(cost.step for cost in every if isinstance(cost, TransferCost))
@@ -169,16 +179,16 @@ class StepTimes:
         return folding
 
     def _find_order(self, plans: ProgramPlan) -> tuple[_Order, _Costs]:
-        """The order of a run, and the cost of each of its slots."""
+        """Returns the order of a run, and the cost of each of its slots."""
         plan = plans.plan
         if plan.overlap_grad_reduce or plan.overlap_param_gather:
-            # What is sent beside the first and the last micro-batch depends on their times.
+            # Communication that overlaps the first and the last micro-batch depends on their times.
             return _build_order(plans, repeats=False)
         key = (
             plans.name, plan.layout.pp, plan.microbatches, plan.placement.parts, plan.steps, plan.megatron,
             _row_pattern(plan), plan.merged_streams, plan.idle_streams,
         )  # fmt: skip
-        # By what rows run again, stages of one key may still have different ops.
+        # Stages of one key may still have different ops: which rows are recomputed is not in the key.
         for variant in range(_ORDERS_PER_KEY):
             order = self._orders.pop((key, variant), None)
             if order is None:
@@ -195,19 +205,19 @@ class StepTimes:
 
 
 def _needs_whole_run(setup: Setup) -> bool:
-    """Whether a run is one that nothing but the whole run tells the time of."""
+    """Returns whether only the whole run tells the step time."""
     workload, overrides = setup.workload, setup.overrides
     if overrides.jitter or overrides.time_scales or setup.schedule.overlap_fwd_bwd or setup.unfolded:
-        # Each op has a factor, or a place between others, of its own.
+        # Each op has a factor, or a position among others, of its own.
         return True
     if workload.uneven or workload.split_cells or workload.host_link:
-        # Ranks of an expert group wait for each other, or what is sent is not all of a row's.
+        # Ranks of an expert group wait for each other, or only a part of a row's bytes is sent.
         return True
     return setup.rules.queued or workload.is_table
 
 
 def _simulated(setup: Setup) -> StepTime:
-    """By the whole run."""
+    """Returns the step time by the whole run."""
     simulation = simulate_setup(setup)
     program = simulation.program
     return StepTime(
@@ -217,7 +227,7 @@ def _simulated(setup: Setup) -> StepTime:
 
 
 def _planned(setup: Setup) -> ProgramPlan:
-    """The plan of a run of which only the step time is asked."""
+    """Returns the plan of a run for its step time alone."""
     workload = setup.workload
     plans = plan_program(
         workload, setup.layout, setup.schedule, setup.overrides.layer_scales, setup.least_forward_bytes
@@ -227,8 +237,10 @@ def _planned(setup: Setup) -> ProgramPlan:
 
 
 def _build_order(plans: ProgramPlan, repeats: bool) -> tuple[_Order, _Costs]:
-    """The order of a run whose stages are built for it. repeats: what an action does is the same for each
-    micro-batch, but for what it is sent, and so is each step: one of each is built.
+    """Returns the order of a run, and the costs of its slots, from stages that are built for it.
+
+    repeats: an action does the same for each micro-batch and each step, except for what it is sent: one of
+    each is built.
     """
     plan, actions = plans.plan, plans.order
     assert actions is not None
@@ -243,7 +255,7 @@ def _build_order(plans: ProgramPlan, repeats: bool) -> tuple[_Order, _Costs]:
         builder.run_steps(tuple(kinds.values()) if repeats else every, 1 if repeats else None)
         built = builder.finish()
         if repeats and not all(map(operator.lt, built.stretches.first, built.stretches.last)):
-            # Which wait is of an action without ops shows only in the whole.
+            # Only the whole order shows which wait belongs to an action without ops.
             return _build_order(plans, repeats=False)
         table = [cost for _, cost in plan.costs]
         slots, edge = _find_slots(built, builder.parts, plan, stage, table)
@@ -272,7 +284,7 @@ def _build_order(plans: ProgramPlan, repeats: bool) -> tuple[_Order, _Costs]:
 
 
 def _kind_of(action: Action, plan: Plan) -> tuple[str, int, int]:
-    """What says which ops an action has: blocks of a file take turns."""
+    """Returns what decides the ops of an action: blocks of a file take turns."""
     block = 0 if plan.workload.stages else action.microbatch % len(plan.structure.blocks)
     return action.kind, action.chunk, block
 
@@ -285,14 +297,17 @@ def _repeat_script(
     kinds: list[tuple[str, int, int]],
     plan: Plan,
 ) -> Script:
-    """The script of all steps, of that of one with an action of each kind. kinds: of these in their order."""
+    """Returns the script of all steps from that of one with an action of each kind. kinds: of these in their
+    order.
+    """
     depth = plan.placement.depth
     message_of = {message_id: key for key, message_id in plan.messages.items()}
     stream = built.ops.stream
 
     def plain(step: ScriptStep) -> ScriptStep:
-        """The step with the number that its message has of micro-batch 0, and with what is waited for by its
-        stream: each wait is for all that was begun.
+        """Returns the step with the number of its message for micro-batch 0, and a wait by stream.
+
+        Each wait is for all that was started on its stream.
         """
         code, slot, what, other, _ = step
         if code in (SEND, RECEIVE):
@@ -307,7 +322,7 @@ def _repeat_script(
     script = [plain(step) for step in steps]
     stretches: list[tuple[ScriptStep, ...]] = []
     first = op_steps[built.stretches.first[0]] if op_steps else 0
-    # What an action waits for stands before its first op, behind all of the one before.
+    # The waits of an action come before its first op, after all of the action before.
     while first and script[first - 1][0] == RECEIVE:
         first -= 1
     begins = script[:first]
@@ -336,7 +351,7 @@ def _find_slots(
     stage: int,
     table: list[AnyCost],
 ) -> tuple[list[_Slot], object]:
-    """The slot of each op of a stage, and the shape of what it does outside of micro-batches."""
+    """Returns the slot of each op of a stage, and the shape of its ops outside of micro-batches."""
     ops = built.ops
     slots: list[_Slot | None] = [None] * len(ops)
     for first, part in parts:
@@ -357,7 +372,9 @@ def _find_slots(
 
 
 def _index_rows(plan: Plan) -> dict[tuple[int, ...], int]:
-    """The rows of all chunks and losses of a model's stages, those that several have once, numbered."""
+    """Returns the rows of all chunks and losses of a model's stages, numbered, those that several
+    have once.
+    """
     index_by_rows: dict[tuple[int, ...], int] = {}
     for stage in plan.workload.stages:
         for rows in (*stage.chunks, stage.loss):
@@ -366,7 +383,7 @@ def _index_rows(plan: Plan) -> dict[tuple[int, ...], int]:
 
 
 def _row_pattern(plan: Plan) -> object:
-    """Which chunks and losses of a model's stages have the same rows, whichever these are."""
+    """Returns which chunks and losses of a model's stages have the same rows, whichever these are."""
     index_by_rows = _index_rows(plan)
     return tuple(
         tuple(index_by_rows[rows] for rows in (*stage.chunks, stage.loss)) for stage in plan.workload.stages
@@ -379,7 +396,7 @@ def _segment_shape(segment: OpSegment) -> object:
 
 
 def _find_costs(order: _Order, plan: Plan) -> _Costs | None:
-    """The costs of another run in the same order; None where it has other ops."""
+    """Returns the costs of another run in the same order; None where it has other ops."""
     builder = StageBuilder(plan, 0)
     rows_here = dict(zip(order.rows, _index_rows(plan), strict=True))
     segments: dict[_Part, OpSegment] = {}
@@ -414,7 +431,7 @@ def _find_costs(order: _Order, plan: Plan) -> _Costs | None:
 def _find_end_ns(
     order: _Order, costs: _Costs, folding: Folding, network: Network, overrides: Overrides
 ) -> int:
-    """When the last class is done, ns."""
+    """Returns when the last class ends, ns."""
     prices = Prices(network, overrides.compute_scale, overrides.comm_scale)
     price_tables: dict[object, list[int]] = {}
     tables, scripts, peers = [], [], []
@@ -444,14 +461,14 @@ def _find_end_ns(
 
 
 def find_merged_streams(workload: Workload, schedule: ScheduleParameters) -> frozenset[int]:
-    """The streams on which compute waits for every collective of a micro-batch, so that none is ever queued
-    behind another.
+    """Returns the streams on which compute waits for every collective of a micro-batch.
 
-    What is issued at the end of a step is over before the next one begins, unless it overlaps.
+    No collective is ever queued behind another there. What is issued at the end of a step has finished before
+    the next one starts, unless it overlaps.
     """
     rows: Iterable[int] = range(len(workload))
     if workload.stages and not (schedule.overlap_grad_reduce or schedule.overlap_param_gather):
-        # Rows of the start and end of a step have what is issued together and joined there.
+        # Rows of the start and end of a step issue collectives together and wait for them there.
         rows = {row for stage in workload.stages for chunk in (*stage.chunks, stage.loss) for row in chunk}
     group = workload.wg.group
     queued: set[str | None] = {group[row] for row in rows}
@@ -461,9 +478,10 @@ def find_merged_streams(workload: Workload, schedule: ScheduleParameters) -> fro
 
 
 def find_idle_streams(workload: Workload) -> frozenset[int]:
-    """The streams on which each collective begins beside compute, in a forward or an input gradient, and is
-    waited for by a row of the same: each finds the one before it over, as long as nothing lies between
-    (`Plan.was_busy`).
+    """Returns the streams whose collectives each find the one before finished.
+
+    These start while compute runs, in a forward or an input gradient, and a row of the same phase waits for
+    them, so that each stream is idle then, as long as nothing comes between (`Plan.was_busy`).
     """
     if not workload.stages:
         return frozenset()

@@ -33,16 +33,18 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "%": operator.mod,
 }  # fmt: skip
-# Deeper than any condition that somebody writes; the parser calls itself at each.
+# Deeper than any condition in use; the parser calls itself at each level.
 _MAX_DEPTH = 60
 _MAX_LENGTH = 2000
 
 
 class Condition:
-    """A condition that was read. text: as it was written. names: those of a point's values in it."""
+    """A parsed condition. text: as it was written. names: the values of a point that it uses."""
 
     def __init__(self, text: str, value_names: Collection[str]) -> None:
-        """known: what a point's values are called. Raises `UsageError` with the place of what cannot be."""
+        """value_names: the names of a point's values. Raises `UsageError` with the position of
+        what is wrong.
+        """
         self.text = text
         self.names: list[str] = []
         self._value_names = value_names
@@ -53,11 +55,13 @@ class Condition:
             self._refuse("and, or, or the end is expected")
 
     def __reduce__(self) -> tuple[type[Condition], tuple[str, Collection[str]]]:
-        # What was read is functions, which go to no other process.
+        # The parsed condition is functions, which cannot be sent to another process.
         return Condition, (self.text, self._value_names)
 
     def holds(self, values: Mapping[str, Any]) -> bool:
-        """Whether a point with these values is meant. What a point does not have compares as false."""
+        """Returns whether it holds for a point with these values. A value that a point does not have compares
+        as false.
+        """
         return bool(self._node(values))
 
     # -- tokens ----------------------------------------------------------------------
@@ -81,7 +85,9 @@ class Condition:
         return tokens
 
     def _name_in(self, text: str) -> str:
-        """What of a word is a name: all of `virtual-stages`, and `dp` of `dp-tp`; `zb-h1` has none."""
+        """Returns the part of a word that is a name: all of `virtual-stages`, and `dp` of `dp-tp`; all of
+        `zb-h1`, which has none.
+        """
         for end in (len(text), *(at for at in reversed(range(len(text))) if text[at] == "-")):
             if text[:end].replace("-", "_") in self._value_names:
                 return text[:end]
@@ -146,7 +152,7 @@ class Condition:
         return self._parse_comparison()
 
     def _is_condition(self) -> bool:
-        """Whether the parenthesis that begins here holds a comparison, and is no part of a sum."""
+        """Returns whether the parenthesis at this token holds a comparison, and is no part of a sum."""
         depth = 0
         for index in range(self._index, len(self._tokens)):
             kind, text, _ = self._tokens[index]
@@ -230,7 +236,7 @@ class Condition:
         raise AssertionError
 
     def _parse_name(self, text: str) -> _Node:
-        """A value of the point, else a word: that stands beside = or != alone."""
+        """Returns the node of a value of the point or of a word, which is allowed only next to = or !=."""
         self._index += 1
         name = text.replace("-", "_")
         if name in self._value_names:
@@ -257,14 +263,17 @@ def _is_number(value: object) -> bool:
 
 
 def _holds(sign: Callable[[Any, Any], bool], left: object, right: object) -> bool:
-    """A comparison; numbers and words are never equal, and in no order. Switches are `on` and `off`."""
+    """Returns the result of a comparison.
+
+    Numbers and words are never equal, and have no order. Switches are `on` and `off`.
+    """
     if sign in (operator.eq, operator.ne):
         return sign(_as_word(left), _as_word(right))
     return _is_number(left) and _is_number(right) and sign(left, right)
 
 
 def _as_word(value: object) -> object:
-    """As it is written: `zero = 1` and `virtual-stages = none` mean the words, too."""
+    """Returns a value as it is written: `zero = 1` and `virtual-stages = none` mean the words, too."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if value is None:

@@ -1,6 +1,6 @@
 """Which lanes are in the list, in which order, as rows, and which of them has the cursor.
 
-A row may be opened, pinned, hidden and left out; what a list is remembered by.
+A row may be opened, pinned, hidden and left out; an arrangement can be saved and restored.
 """
 
 from __future__ import annotations
@@ -17,25 +17,29 @@ from tui.timeline.lanes import ALL, OTHERS, LaneKey, LaneSource, SpanLane
 
 
 class LaneRow(NamedTuple):
-    """A lane in the list. depth: under how many others. sign: `+` closed, `-` open, blank if neither."""
+    """A lane in the list."""
 
     lane: SpanLane
     key: LaneKey
     depth: int
+    """How many other lanes it stands under."""
     sign: str
+    """`+` closed, `-` open, blank if neither."""
     pinned: bool = False
 
 
 class SavedArrangement(NamedTuple):
-    """An arrangement to come back to. key: the lane with the cursor. top: how far the list is scrolled."""
+    """An arrangement that can be restored."""
 
     state: dict[str, object]
     key: LaneKey
+    """The lane with the cursor."""
     top: int
+    """How far the list is scrolled."""
 
 
 def track_layout(source: LaneSource) -> list[tuple[int, int, tuple[str, ...]]]:
-    """What two runs must share for an arrangement of one to mean the same in the other."""
+    """Returns what two runs must share for an arrangement of one to mean the same in the other."""
     return [
         (track_id, source.count_ranks(track_id), source.of.track(track_id).headings)
         for track_id in source.track_ids
@@ -43,38 +47,40 @@ def track_layout(source: LaneSource) -> list[tuple[int, int, tuple[str, ...]]]:
 
 
 class LaneListing:
-    """Which lanes are shown, and how. order: what they are sorted by.
-
-    _open, _unfolded: groups whose lanes, lanes whose streams are shown. _apart: by group of ranks, the
-    ranks that have lanes of their own. _together: the first of those whose alike ranks are one lane.
-    _pinned, _hidden: in the order in which they became so. _kept: the groups of ranks that the filter
-    leaves, None without one.
-    """
+    """Which lanes are shown, and in which order."""
 
     source: LaneSource
     order: LaneOrder
+    """What the lanes are sorted by."""
     _groups: dict[LaneKey, Group]
     _group_lanes: dict[LaneKey, GroupLane]
     _open: set[LaneKey]
+    """Groups whose lanes are shown."""
     _unfolded: set[LaneKey]
+    """Lanes whose streams are shown."""
     _apart: dict[int, dict[int, None]]
+    """By group of ranks, the ranks that have lanes of their own."""
     _together: set[int]
+    """The first track of each set of similar tracks that are shown as one lane."""
     _pinned: dict[LaneKey, None]
+    """In the order in which they were pinned."""
     _hidden: dict[LaneKey, None]
+    """In the order in which they were hidden."""
     _filtered_tracks: set[int] | None
+    """The groups of ranks that the filter leaves, None without a filter."""
 
     def _track_of(self, key: LaneKey) -> int:
-        """The group of ranks that a lane belongs to."""
+        """Returns the group of ranks that a lane belongs to."""
         track_id = self.source.of.lane_track_id(key.rank) if key.rank >= 0 else key.track_id
         return key.track_id if track_id is None else track_id
 
     def _has_others(self, track_id: int) -> bool:
-        """Whether some ranks of a group have lanes of their own, and some have not."""
+        """Returns whether some ranks of a group have lanes of their own, and some have not."""
         return 0 < len(self._apart.get(track_id, ())) < self.source.count_ranks(track_id)
 
     def _equal_tracks(self, track_id: int) -> Sequence[int]:
-        """The groups of ranks whose lane stands for a group, the one that is drawn first; itself alone where
-        it has its own.
+        """Returns the groups of ranks that one lane stands for, the drawn one first; the group alone where it
+        has a lane of its own.
         """
         if self._together:
             equal_tracks = self.source.of.equal_tracks(track_id)
@@ -115,7 +121,7 @@ class LaneListing:
                 yield from self._track_rows(child, depth)
 
     def _sort_value(self, order: LaneOrder, item: Group | int) -> int:
-        """A group goes where the first of its lanes does."""
+        """Returns the sort key; a group goes where the first of its lanes does."""
         if not order.id:
             return 0
         track_ids = item.track_ids if isinstance(item, Group) else (item,)
@@ -132,7 +138,7 @@ class LaneListing:
             yield from self._child_rows(group.children, depth + 1)
 
     def _track_rows(self, track_id: int, depth: int) -> Iterator[LaneRow]:
-        """The lane of equal ranks, its streams, and those of its ranks that are shown apart."""
+        """Yields the lane of equal ranks, its streams, and those of its ranks that are shown apart."""
         equal_tracks, apart = self._equal_tracks(track_id), self._apart.get(track_id, {})
         lane = self.source.lane(track_id) if len(equal_tracks) == 1 else self.source.merged_lane(equal_tracks)
         is_unfolded = lane.key in self._unfolded
@@ -163,20 +169,21 @@ class LaneListing:
                 yield LaneRow(lane, lane.key, depth + 1, " ")
 
 
-# So many lanes are shown with their groups open; more begin with the groups closed.
+# Up to this many lanes a run opens with its groups open; with more they begin closed.
 _OPEN_AT_FIRST = 32
-# Single ranks are listed so many at a time: a stage may have a million.
+# Single ranks are listed this many at a time: a stage may have a million.
 _RANKS_AT_ONCE = 256
 # What an arrangement is made from.
 _STATE = ("_open", "_unfolded", "_apart", "_together", "_pinned", "_hidden", "only", "_filtered_tracks")
 
 
 class Arrangement(LaneListing):
-    """The list of lanes. rows: what is in it. focus: index of the row with the cursor.
+    """The list of lanes, with its cursor and its scrolling.
 
-    height: rows on the screen. top: how far the list is scrolled; pinned rows stay above.
-    order: what lanes are sorted by. only: the filter in words, "" for none. After every change
-    the focus is on the same lane as before, or on the one that holds it.
+    `rows` is what is in the list, `focus` the index of the row with the cursor. `height` is the number of
+    rows on the screen, `top` how far the list is scrolled; pinned rows stay above. `order` is what lanes are
+    sorted by, `only` the filter in words, "" for none. After every change the focus is on the same lane as
+    before, or on the one that holds it.
     """
 
     def __init__(self, source: LaneSource, height: int = 20) -> None:
@@ -189,7 +196,7 @@ class Arrangement(LaneListing):
         self._reset()
 
     def _reset(self) -> None:
-        """Everything as the run opens."""
+        """Arranges everything as a run opens."""
         self._tree = group_tracks(self.source)
         self._groups = {LaneKey(group.path): group for group in all_groups(self._tree)}
         self._group_lanes: dict[LaneKey, GroupLane] = {}
@@ -205,7 +212,7 @@ class Arrangement(LaneListing):
         self._rebuild(None)
 
     def show(self, source: LaneSource) -> None:
-        """The lanes of another run: arranged as these where they are of the same ranks."""
+        """Shows the lanes of another run, arranged as now where they are of the same ranks."""
         has_same_layout = track_layout(self.source) == track_layout(source)
         key, track_id = self.rows[self.focus].key, self.current.track_id
         path = key.path or self.source.of.track(track_id).headings
@@ -236,12 +243,12 @@ class Arrangement(LaneListing):
 
     @property
     def folds_tracks(self) -> bool:
-        """Whether some lanes stand for ranks that are alike."""
+        """Whether some lanes stand for tracks that are similar."""
         return bool(self._together)
 
     @property
     def folded_tracks(self) -> set[int]:
-        """The groups of ranks that the lane of another one stands for."""
+        """The groups of ranks that the lane of another group stands for."""
         return {track_id for first in self._together for track_id in self._equal_tracks(first)[1:]}
 
     @property
@@ -259,7 +266,7 @@ class Arrangement(LaneListing):
 
     @property
     def omission_text(self) -> str:
-        """What keeps lanes from the list, so that none is missing unsaid; "" for nothing."""
+        """Says which lanes are missing from the list and why; "" for none."""
         parts = []
         if self._hidden:
             parts.append(f"{len(self._hidden)} hidden (U)")
@@ -270,7 +277,7 @@ class Arrangement(LaneListing):
         return ", ".join(parts)
 
     def visible(self) -> list[tuple[int, LaneRow]]:
-        """(index, row) of the rows on the screen: the pinned ones, then the list from `top` on."""
+        """Returns (index, row) of the rows on the screen: the pinned ones, then the list from `top` on."""
         pinned = self.pinned_count
         indices = [*range(pinned), *range(pinned + self.top, min(self.top + self.height, len(self.rows)))]
         return [(index, self.rows[index]) for index in indices]
@@ -278,16 +285,16 @@ class Arrangement(LaneListing):
     # -- moving ----------------------------------------------------------------------
 
     def resize(self, height: int) -> None:
-        """Another number of rows on the screen."""
+        """Sets the number of rows on the screen."""
         self.height = max(height, 1)
         self._keep_in_view()
 
     def move(self, by: int) -> None:
-        """The cursor `by` rows down."""
+        """Moves the cursor `by` rows down."""
         self.focus_row(self.focus + by)
 
     def focus_row(self, index: int) -> None:
-        """The cursor to a row, or to the first or last one."""
+        """Moves the cursor to a row, or to the first or last one."""
         self.focus = max(0, min(index, len(self.rows) - 1))
         self._keep_in_view()
 
@@ -303,7 +310,7 @@ class Arrangement(LaneListing):
     # -- folding ---------------------------------------------------------------------
 
     def fill(self, height: int) -> None:
-        """The streams of the first lanes, as many as `height` rows take; a single stream says nothing."""
+        """Opens the streams of the first lanes, as many as `height` rows take; a single stream says nothing."""
         room = height - len(self.rows)
         for row in self.rows if self.source.of.facts.timed else ():
             if row.key.path or row.key.stream is not None:
@@ -329,7 +336,7 @@ class Arrangement(LaneListing):
 
     def toggle_ranks(self) -> None:
         """Show the equal ranks of the lane under the cursor one by one, or as one lane again; the same for
-        ranks that are alike.
+        tracks that are similar.
         """
         key = self.rows[self.focus].key
         if key.path:
@@ -355,7 +362,7 @@ class Arrangement(LaneListing):
         return any(key.rank == rank and self._track_of(key) == track_id for key in self._pinned)
 
     def _fold_ranks(self, track_id: int) -> None:
-        """Ranks without lanes of their own again, but for the pinned ones."""
+        """Removes the lanes of single ranks again, but for the pinned ones."""
         apart = [rank for rank in self._apart.pop(track_id, ()) if self._is_pinned(track_id, rank)]
         if apart:
             self._apart[track_id] = dict.fromkeys(apart)
@@ -390,14 +397,16 @@ class Arrangement(LaneListing):
         self._rebuild(key)
 
     def show_lane(self, key: LaneKey) -> None:
-        """The cursor to a lane, wherever it is folded, hidden, or left out; another run's is left alone."""
+        """Moves the cursor to a lane, wherever it is folded, hidden, or left out; a lane that the run lacks
+        changes nothing.
+        """
         track_id = self._track_of(key)
         if not key.path and track_id not in self.source.track_ids:
             return
         if key.rank >= 0:
             if self.source.of.lane_track_id(key.rank) is None:
                 return
-            # Another run may have the rank among others.
+            # In another run the rank may share its lane with others.
             key = self.source.lane(track_id, key.rank).key._replace(stream=key.stream)
         if not key.path:
             if self._filtered_tracks is not None and track_id not in self._filtered_tracks:
@@ -417,12 +426,12 @@ class Arrangement(LaneListing):
         self._rebuild(key)
 
     def save_state(self) -> SavedArrangement:
-        """How all is arranged now, for `recall`."""
+        """Returns how all is arranged now, for `restore_state`."""
         state = {name: deepcopy(getattr(self, name)) for name in _STATE}
         return SavedArrangement(state, self.rows[self.focus].key, self.top)
 
     def restore_state(self, saved: SavedArrangement) -> None:
-        """All as it was."""
+        """Arranges all as it was when saved."""
         for name, value in saved.state.items():
             setattr(self, name, deepcopy(value))
         self._rebuild(saved.key)
@@ -430,12 +439,12 @@ class Arrangement(LaneListing):
         self._keep_in_view()
 
     def scroll(self, by: int) -> None:
-        """The list `by` rows further, the cursor on one of the rows that are shown then."""
+        """Scrolls the list `by` rows further, with the cursor on one of the rows that are visible then."""
         pinned = self.pinned_count
         self.top = max(0, min(self.top + by, len(self.rows) - self.height))
         if self.focus >= pinned:
             last = self.top + self.height - 1
-            # The last row may be taken by how many lanes are below.
+            # The last row may hold how many lanes are below.
             last -= last + 1 < len(self.rows) and self.height > pinned + 1
             self.focus = max(pinned + self.top, min(self.focus, last))
         self._keep_in_view()
@@ -443,7 +452,7 @@ class Arrangement(LaneListing):
     # -- what is shown, and where ----------------------------------------------------
 
     def toggle_pin(self) -> None:
-        """Keep the lane under the cursor above the others, or give it back its place."""
+        """Keep the lane under the cursor above the others, or put it back in its position."""
         key = self.rows[self.focus].key
         if key in self._pinned:
             del self._pinned[key]
@@ -468,7 +477,7 @@ class Arrangement(LaneListing):
         return True
 
     def show_hidden(self) -> None:
-        """All hidden lanes again."""
+        """Shows all hidden lanes again."""
         self._hidden.clear()
         self._rebuild(self.rows[self.focus].key)
 
@@ -478,16 +487,17 @@ class Arrangement(LaneListing):
         self.sort_by(orders[(orders.index(self.order) + 1) % len(orders)].id)
 
     def sort_by(self, id: str) -> None:
-        """Sort the lanes by one of the source's orders; another one leaves them as they are."""
+        """Sort the lanes by one of the source's orders; an unknown id changes nothing."""
         self.order = next((order for order in self.source.orders if order.id == id), self.order)
         self._group_lanes.clear()
         self._rebuild(self.rows[self.focus].key)
 
     def show_only(self, text: str) -> int:
-        """Only the lanes of ranks that match; "" for all. How many match: with 0 nothing changes.
+        """Shows only the lanes of ranks that match, "" for all; returns how many match. With 0 nothing
+        changes.
 
-        asked: ranks (`37`, `0-7,64`), or a word of a lane's title or headings (`stage 5`). A group stays
-        while one of its lanes does.
+        text: ranks (`37`, `0-7,64`), or a word of a lane's title or headings (`stage 5`). A group stays while
+        one of its lanes does.
         """
         text = text.strip()
         if not text:
@@ -508,7 +518,7 @@ class Arrangement(LaneListing):
     # -- the rows --------------------------------------------------------------------
 
     def _rebuild(self, key: LaneKey | None) -> bool:
-        """Make the rows, the cursor on `key` or on what holds it; False if there would be none."""
+        """Makes the rows, with the cursor on `key` or on what holds it; returns False if there would be none."""
         self._drop_absent_keys()
         rows = [row for pinned in self._pinned for row in self._pinned_rows(pinned)]
         rows += self._child_rows(self._tree, 0)
@@ -522,8 +532,8 @@ class Arrangement(LaneListing):
         return True
 
     def _drop_absent_keys(self) -> None:
-        """The others of a group are no lane where none of its ranks, or all, have lanes of their own; ranks
-        are none where they are not alike.
+        """Removes the keys of lanes that do not exist: those of the other ranks of a group where none or all
+        of them have lanes of their own, and those of tracks that are not similar.
         """
         equal_tracks = self.source.of.equal_tracks
         self._together = {
@@ -541,7 +551,7 @@ class Arrangement(LaneListing):
                     keys.remove(key)
 
     def _row_index(self, key: LaneKey) -> int:
-        """The row of a lane, or of the innermost one that holds it and is shown; else where the focus is."""
+        """Returns the row of a lane, or of the innermost visible one that holds it; else where the focus is."""
         index_by_key = {row.key: index for index, row in enumerate(self.rows)}
         candidates = [key, key._replace(stream=None)]
         if key.path:

@@ -1,4 +1,4 @@
-"""The critical path in the lanes: which cells of a lane hold a part of it, and how they look."""
+"""The critical path in the lanes: which cells of a lane are on it, and how they look."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from tui.frame import Glyphs, Line
 from tui.timeline.lanes import SpanLane
 
-# Cells that are not on the path, and those on it in which mostly something else, or nothing, is done.
+# Cells that are not on the path, and those on it that mostly hold something else, or nothing.
 OFF_PATH, TRACE = "bubble", "bright"
 _NOT_WORK = frozenset({"bubble", "wait", "idle", ""})
-# Without colour: instead of a fill its letter in capitals, and instead of what is no work this.
+# Without colour, a cell on the path has its kind's letter as a capital; where no work is done, this.
 _ANY = "*"
 _LETTERS = {
     "fwd": "F", "bwd": "B", "wg": "W", "opt": "O", "exposed": "X", "host": "H",
@@ -24,8 +24,8 @@ _NAME_ENDS = "<>"
 class PathLanes:
     """Segments of the path as columns, in the order of time, and by the lanes that show them.
 
-    Each segment has a start and an end, ns, the number of the lane that it is shown in, its rank,
-    and its stream, "" where only the lane of all streams shows it.
+    Each segment has a start and an end, ns, the track of the lane that it is shown in, its rank, and its
+    stream, "" where only the lane of all streams shows it.
     """
 
     def __init__(self, segments: Iterable[tuple[int, int, int, int, str]]) -> None:
@@ -41,9 +41,10 @@ class PathLanes:
         self._lanes: dict[tuple[tuple[int, ...], int, str | None], tuple[array[int], array[int]]] = {}
 
     def stretches(self, lane: SpanLane) -> tuple[array[int], array[int]]:
-        """(starts, ends) of the times in which a lane is on the path, ascending and apart; made once a lane.
+        """Returns (starts, ends) of the times in which a lane is on the path, ascending and disjoint;
+        computed once a lane.
 
-        The lane of one rank has what the path says of this rank; a heading has all that is below it.
+        The lane of one rank has the path of this rank alone; a heading has that of all lanes below it.
         """
         key = lane.track_ids, lane.key.rank, lane.stream
         if key not in self._lanes:
@@ -68,7 +69,9 @@ class PathLanes:
         return starts, ends
 
     def path_columns(self, lane: SpanLane, edges: Sequence[int]) -> bytearray:
-        """For each column between two of the `edges` (ns) 1 if a part of the path is in the lane there."""
+        """Returns for each column between two of the `edges` (ns) 1 if a part of the path is in the lane
+        there.
+        """
         starts, ends = self.stretches(lane)
         flags = bytearray(len(edges) - 1)
         first, last = bisect_right(ends, edges[0]), bisect_left(starts, edges[-1])
@@ -78,11 +81,11 @@ class PathLanes:
             for index in range(first, last):
                 left = max(bisect_right(edges, starts[index]) - 1, 0)
                 right = max(min(bisect_left(edges, ends[index]), len(flags)), left + 1)
-                # More columns than nanoseconds: columns of one instant look alike.
+                # With more columns than nanoseconds, the columns of one instant have equal flags.
                 left = bisect_left(edges, edges[left])
                 flags[left:right] = b"\1" * (right - left)
             return flags
-        # More segments than columns: those of a column are not gone through.
+        # With more segments than columns, the segments of a column are not visited one by one.
         for column in range(len(flags)):
             at = bisect_right(ends, edges[column], first, last)
             flags[column] = at < last and starts[at] < edges[column + 1]
@@ -92,9 +95,10 @@ class PathLanes:
 def mark_fills(
     row_cells: list[tuple[str, str]], flags: bytearray, covers_all: bool, glyphs: Glyphs, letters: bool
 ) -> None:
-    """Change the cells on the path; names are written over them later. letters: to tell them by their glyphs.
+    """Changes the cells on the path; names are written over them later.
 
-    Of a lane with gaps the cells between its spans are left alone: its spans alone are on the path.
+    letters: whether kinds are told by their glyphs instead of colours. Of a lane with gaps the cells between
+    its spans are left alone: only its spans are on the path.
     """
     if letters:
         letter_by_fill = {glyphs.fills[kind]: letter for kind, letter in _LETTERS.items()}
@@ -113,8 +117,9 @@ def mark_fills(
 def mark_names(
     row_cells: list[tuple[str, str]], flags: bytearray, name_columns: Iterable[tuple[int, int]]
 ) -> None:
-    """Without colour: other brackets around the names of spans on the path. named: first column of each with
-    its ends, and the one behind it.
+    """Without colour, puts other brackets around the names of spans on the path.
+
+    name_columns: of each name the first column, with its ends, and the one behind it.
     """
     for left, right in name_columns:
         if any(flags[left:right]):
@@ -123,14 +128,14 @@ def mark_names(
 
 
 def fade_cells(line: Line, flags: bytearray) -> Line:
-    """A lane's cells, those that are not on the path without their colours, so that the others stand out."""
+    """Returns a lane's cells, those off the path without their colours, so that the others stand out."""
     parts: Line = []
     at = 0
     for text, role in line:
         off_role = f"{OFF_PATH} reversed" if role.endswith(" reversed") else OFF_PATH
         end, here = at + len(text), 0
         while at < end:
-            # Stretches on the path and off it in turn.
+            # Stretches on the path and off it alternate.
             last = flags.find(not flags[at], at, end)
             last = end if last < 0 else last
             parts.append((text[here : here + last - at], role if flags[at] else off_role))

@@ -1,7 +1,7 @@
-"""From the spans of a lane to cells: what fills most of a cell decides its glyph and colour.
+"""Turns the spans of a lane into cells: what fills most of a cell decides its glyph and colour.
 
-Names stand inside spans, from five cells on, cut at the span's end, never wrapped. Where a span ends inside
-a cell stands an eighth block, the left kind in front, the right one behind.
+Names stand inside spans of five cells and more, truncated at the span's end, never wrapped. Where a span ends
+inside a cell stands an eighth block, the left kind in front, the right one behind.
 """
 
 from __future__ import annotations
@@ -20,32 +20,36 @@ from tui.timeline.window import Window
 
 _IDLE, _BWD, _WG = (KINDS.index(name) for name in ("idle", "bwd", "wg"))
 _NOTHING = -1
-# What runs, as against waiting for something: no cell is blank in which one of these does.
+# Kinds that run, in contrast to waiting: no cell is blank in which one of these does.
 _RUNNING = frozenset(range(len(KINDS))) - NAMELESS
-# Where one of so many columns is unlike both its neighbours, passes of 1.2 columns look like a long one that
-# moves from lane to lane; 3 and 2 columns for a pass and a bubble are read as they are.
+# Where one column in so many differs from both its neighbours, passes of 1.2 columns look like a long one
+# that moves from lane to lane; passes of 3 columns and bubbles of 2 are read correctly.
 _LONE_OF = 4
-# The part of a column, 1 of so many, from which a kind may have it.
+# A kind may have a column from this part of it on, 1 of so many.
 _SEEN_FROM = 8
-# A row of more runs of one kind is drawn by how busy it is: each run is a segment to send.
+# A row with more runs of one kind is drawn by how busy it is: each run is a segment to send to the terminal.
 CROWDED = 80
 _MOST_RUNS_SHADED = 40
-# Edges cost a segment more for each run.
+# Edges cost one more segment for each run.
 _MOST_RUNS_WITH_EDGES = 40
 _OWN_GLYPH = ("fwd", "bwd", "wg", "opt", "host", "wait", "bubble", "idle", "kernel", "copy")
 _GLYPH = {name: name if name in _OWN_GLYPH else "exposed" for name in KINDS} | {"recompute": "fwd"}
 
 
 class LaneCells(NamedTuple):
-    """A lane's cells. crowded: whether their height is how busy the ranks are. narrow: whether so many spans
-    are narrower than two columns that which of them has a column to itself is chance. plain: the cells
-    without names and edges, as they stand above them in a lane of several rows; none where not asked for.
-    """
+    """A lane's cells."""
 
     line: Line
     crowded: bool
+    """Whether the height of the cells is how busy the ranks are."""
     narrow: bool
+    """Whether so many spans are narrower than two columns that it is chance which of them has a column to
+    itself.
+    """
     plain: Line
+    """The cells without names and edges, for the upper rows of a lane of several rows; empty unless
+    requested.
+    """
 
 
 def draw_lane(
@@ -58,10 +62,10 @@ def draw_lane(
     tall: bool = False,
     content: Content | None = None,
 ) -> LaneCells:
-    """A lane's cells over the window, `columns` wide, and how they are to be read.
+    """Returns a lane's cells over the window, `columns` wide, and how they are to be read.
 
-    path: the critical path, where it is to stand out. tall: whether `plain` is asked for, too. content: what
-    is left of the lane, where that is not all.
+    path: the critical path, if it is to stand out. tall: whether `plain` is needed too. content: what the
+    filter leaves of the lane, None for all.
     """
     content = lane.content if content is None else content
     edges = window.edges(columns)
@@ -98,7 +102,7 @@ def draw_lane(
     if not colour:
         if path_flags is not None:
             mark_names(row_cells, path_flags, name_columns)
-        # One style for all: glyphs tell kinds apart, and the row is one segment.
+        # One style for all cells: glyphs tell kinds apart, and the row is one segment.
         row_cells = [(text, "") for text, _ in row_cells]
     line = _merge_roles(row_cells)
     if colour and path_flags is not None:
@@ -108,14 +112,14 @@ def draw_lane(
 
 
 def _merge_roles(row_cells: list[tuple[str, str]]) -> Line:
-    """Cells of one role side by side in one piece."""
+    """Merges neighbouring cells of one role."""
     return [
         ("".join(text for text, _ in cells), role) for role, cells in groupby(row_cells, key=itemgetter(1))
     ]
 
 
 def _repeat_instants(sums: dict[int, list[int]], edges: Sequence[int]) -> None:
-    """More columns than nanoseconds: columns of one instant look alike."""
+    """Copies values so that, with more columns than nanoseconds, the columns of one instant are equal."""
     for column in range(len(edges) - 3, -1, -1):
         if edges[column] == edges[column + 1]:
             for values in sums.values():
@@ -123,10 +127,11 @@ def _repeat_instants(sums: dict[int, list[int]], edges: Sequence[int]) -> None:
 
 
 def majority_kinds(sums: dict[int, list[int]], columns: int) -> list[int]:
-    """Which category fills most of each column, the first in KINDS of equal ones; _NOTHING where none does.
+    """Returns the kind that fills most of each column, the first in KINDS of equal ones; _NOTHING where none
+    does.
 
-    Input and weight gradient count together as backward. Where a schedule takes them apart the cell
-    is of the larger one, and plainly backward where both have over a third.
+    Input and weight gradient count together as backward. Where a schedule separates them the cell is of the
+    larger one, and plainly backward where both have over a third.
     """
     if not sums:
         return [_NOTHING] * columns
@@ -145,7 +150,7 @@ def majority_kinds(sums: dict[int, list[int]], columns: int) -> list[int]:
 
 
 def _sum_backward(sums: dict[int, list[int]]) -> dict[int, list[int]]:
-    """ns of each kind by column, those of input and weight gradient as one."""
+    """Returns ns of each kind by column, with input and weight gradient as one."""
     if _WG not in sums or _BWD not in sums:
         return sums
     together = {kind: values for kind, values in sums.items() if kind != _WG}
@@ -156,7 +161,9 @@ def _sum_backward(sums: dict[int, list[int]]) -> dict[int, list[int]]:
 def _with_weight_gradients(
     kinds: list[int], together: dict[int, list[int]], sums: dict[int, list[int]]
 ) -> list[int]:
-    """The kinds, those of backward changed here where it is mostly weight gradient. together: of `sums`."""
+    """Returns the kinds, with backward changed in place where it is mostly weight gradient. together: the
+    kinds of `sums` with both as one.
+    """
     if together is not sums:
         for column, (kind, other) in enumerate(zip(kinds, sums[_WG], strict=True)):
             if kind == _BWD and 3 * other >= 2 * together[_BWD][column]:
@@ -165,11 +172,12 @@ def _with_weight_gradients(
 
 
 def alternating_kinds(sums: dict[int, list[int]], edges: Sequence[int]) -> list[int]:
-    """The kinds of columns in which shorter spans take turns, each in as many of them as it has time.
+    """Returns the kinds of columns in which shorter spans alternate, each in as many of them as it has time.
 
-    What fills most of each would make passes of 1.2 columns a block of four now and then, which looked like
-    a straggler. A column has a kind that fills an eighth of it: shorter ones, as a collective in each pass,
-    would be seen where they are not. What a kind lacks is carried on, a column's time at most.
+    With the majority of each column, passes of 1.2 columns would now and then make a block of four, which
+    reads as a straggler. A kind can have a column only if it fills an eighth of it: a shorter one, such as a
+    collective in each pass, would be seen where it is not. The time that a kind lacks is carried on, one
+    column's time at most.
     """
     together = _sum_backward(sums)
     order = sorted(together)
@@ -197,7 +205,9 @@ def _kind_cells(
     edges: Sequence[int],
     glyphs: Glyphs,
 ) -> tuple[list[tuple[str, str]], list[int], list[int]]:
-    """(cells, kinds, kinds with what runs where most is idle): cells that are mostly empty have a trace."""
+    """Returns (cells, kinds, kinds with what runs where most is idle): cells that are mostly empty have a
+    trace.
+    """
     cell_of = {kind: _majority_cell(kind, glyphs) for kind in set(kinds)}
     row_cells = list(map(cell_of.__getitem__, kinds))
     visible_kinds = _trace_idle_cells(row_cells, kinds, sums, glyphs) if _IDLE in sums else kinds
@@ -215,12 +225,12 @@ def _majority_cell(kind: int, glyphs: Glyphs) -> tuple[str, str]:
 def _trace_idle_cells(
     row_cells: list[tuple[str, str]], kinds: list[int], sums: dict[int, list[int]], glyphs: Glyphs
 ) -> list[int]:
-    """The kinds, where a cell is mostly idle, that is blank, of what runs there: that leaves a trace."""
+    """Returns the kinds, with what runs in a cell that is mostly idle, and so blank: it leaves a trace."""
     visible_kinds = list(kinds)
     running = {kind: values for kind, values in sums.items() if kind in _RUNNING}
     if not running:
         return visible_kinds
-    # Nothing in most idle cells.
+    # Most idle cells hold nothing.
     runs_anything = map(any, zip(*running.values(), strict=True))
     idle = map(_IDLE.__eq__, kinds)
     for column in compress(range(len(kinds)), map(and_, runs_anything, idle)):
@@ -237,9 +247,10 @@ def _trace_half_empty(
     edges: Sequence[int],
     glyphs: Glyphs,
 ) -> list[int]:
-    """The kinds, _NOTHING where a cell is mostly empty: that has a trace, no matter what its neighbours are.
+    """Returns the kinds, _NOTHING where a cell is mostly empty; such a cell has a trace, whatever its
+    neighbours are.
 
-    Else gaps shorter than a cell, and spans of a few ns, would look like work without a break.
+    Without that, gaps shorter than a cell, and spans of a few ns, would look like work without a break.
     """
     filled = list(map(sum, zip(*(values for kind, values in sums.items() if kind != _IDLE), strict=True)))
     remaining_kinds = list(kinds)
@@ -253,12 +264,14 @@ def _trace_half_empty(
 def _busy_cells(
     kinds: list[int], sums: dict[int, list[int]], edges: Sequence[int], glyphs: Glyphs
 ) -> list[tuple[str, str]]:
-    """A communication lane: over half of a cell busy, or less; the shortest span leaves a trace."""
+    """Returns the cells of a communication lane: over half of a cell busy, or less; the shortest span leaves
+    a trace.
+    """
     row_cells = []
     role = ""
     for column, kind in enumerate(kinds):
         if kind == _NOTHING:
-            # Blanks between spans have their role: a segment less each.
+            # Blanks between spans share their role, which saves one segment each.
             row_cells.append((" ", role))
             continue
         role = KINDS[kind]
@@ -270,7 +283,9 @@ def _busy_cells(
 def _shaded_cells(
     kinds: list[int], sums: dict[int, list[int]], edges: Sequence[int], glyphs: Glyphs
 ) -> list[tuple[str, str]]:
-    """Cells as high as their ranks are busy; where kinds alternate, all in the colour of the largest."""
+    """Returns cells as high as their ranks are busy; where kinds alternate, all have the colour of the
+    largest.
+    """
     smooth_kinds = _smooth_kinds(kinds, sums)
     computing = [values for kind, values in sums.items() if kind in COMPUTING]
     other = [values for kind, values in sums.items() if kind not in COMPUTING and kind != _IDLE]
@@ -278,21 +293,21 @@ def _shaded_cells(
     row_cells = []
     for column, kind in enumerate(smooth_kinds):
         if kind == _IDLE:
-            # Merged with neighbours that are idle: what is not keeps its own kind.
+            # A column merged with idle neighbours keeps its own kind.
             kind = kinds[column]
         if kind in (_NOTHING, _IDLE):
             row_cells.append((" ", ""))
             continue
         busy = sum(values[column] for values in computing)
         room = max(edges[column + 1] - edges[column], 1)
-        # What waits or communicates all the time is low, but not gone.
+        # A column that only waits or communicates is low, but not blank.
         level = -(-busy * levels // room) or any(values[column] for values in other)
         row_cells.append((glyphs.heat[min(level, levels)], KINDS[kind]))
     return row_cells
 
 
 def _smooth_kinds(kinds: list[int], sums: dict[int, list[int]]) -> list[int]:
-    """Kinds with runs of few cells merged, until there are few runs; long ones keep their ends."""
+    """Returns the kinds with runs of few cells merged, until there are few runs; long runs keep their ends."""
     least, smoothed = 3, kinds
     while least < len(kinds) and _count_runs(smoothed) > _MOST_RUNS_SHADED:
         smoothed, first = [], 0
@@ -310,7 +325,7 @@ def _smooth_kinds(kinds: list[int], sums: dict[int, list[int]]) -> list[int]:
 
 
 def _majority_of_columns(columns: list[int], sums: dict[int, list[int]]) -> list[int]:
-    """What fills most of some neighbouring columns, for each of them."""
+    """Returns for each of some neighbouring columns the kind that fills most of them together."""
     if not columns:
         return []
     first, last = columns[0], columns[-1] + 1
@@ -324,7 +339,7 @@ def _count_runs(kinds: list[int]) -> int:
 
 
 def _count_lone(kinds: list[int]) -> int:
-    """How many columns are unlike both their neighbours."""
+    """Returns how many columns differ from both their neighbours."""
     changes = list(map(ne, kinds, islice(kinds, 1, None)))
     lone_count: int = sum(map(and_, changes, islice(changes, 1, None)))
     return lone_count
@@ -334,28 +349,28 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 # Kinds that are a thin line or nothing: they leave their part of an edge cell empty.
 _THIN = frozenset(KINDS.index(name) for name in ("idle", "bubble", "wait", "host"))
 _FULL = frozenset(KINDS.index(name) for name in ("bwd", "wg", "opt"))
-# Kinds that do not fill a cell: an edge that does, beside nothing, would look like a span of its own.
+# Kinds that do not fill a cell: a full edge next to an empty cell would look like a span of its own.
 _LOW = frozenset(range(len(KINDS))) - _FULL - _THIN
-# So many cells of one kind make the end of it worth telling.
+# Runs of one kind have exact ends from this many cells on.
 _LONG_ENOUGH = 4
 
 
 class _Edge(NamedTuple):
-    """A cell in which one kind gives way to another.
-
-    beside: 0, or where (-1 left, 1 right) a name must stand, which makes its kind as high as a cell.
-    """
+    """A cell in which one kind gives way to another."""
 
     glyph: str
     role: str
     name_side: int
+    """The side (-1 left, 1 right) on which a name must stand, which makes its kind as high as a cell; 0 for
+    none.
+    """
 
 
 def _edge_cells(kinds: Sequence[int], sums: dict[int, list[int]], edges: Sequence[int]) -> dict[int, _Edge]:
-    """The columns in which the kind on the left gives way to the one on the right.
+    """Returns the columns in which the kind on the left gives way to the one on the right.
 
-    One of the two fills some cells: where short ones alternate, edges would say less than they cost.
-    No other has more than half an eighth of the cell.
+    One of the two fills some cells: where short ones alternate, edges would say less than they cost. No third
+    kind has more than half an eighth of the cell.
 
     kinds: what fills most of each column. sums: ns of each kind by column.
     """
@@ -386,31 +401,31 @@ def _edge_cells(kinds: Sequence[int], sums: dict[int, list[int]], edges: Sequenc
 
 
 def _is_one_kind(kinds: Sequence[int]) -> bool:
-    """Whether some columns are of one kind; those beyond the ends of the row would be too."""
+    """Returns whether some columns are of one kind; columns beyond the ends of the row count as equal."""
     return kinds.count(kinds[0]) == len(kinds)
 
 
 def _put_edges(row_cells: list[tuple[str, str]], edges: dict[int, _Edge]) -> None:
-    """Put the edges into cells whose names are written."""
+    """Puts the edges into cells whose names are written."""
     for column, edge in edges.items():
         if not edge.name_side or row_cells[column + edge.name_side][1].endswith(" reversed"):
             row_cells[column] = edge.glyph, edge.role
 
 
 def _edge_role(left: int, right: int) -> tuple[str, int]:
-    """(style, `beside`) of an edge; style "" where both are thin."""
+    """Returns (style, `name_side`) of an edge; style "" where both kinds are thin."""
     left_is_thin, right_is_thin = left in _THIN or left == _NOTHING, right in _THIN or right == _NOTHING
     if left_is_thin and right_is_thin:
         return "", 0
     if right_is_thin:
         return KINDS[left], -1 if left in _LOW else 0
     if left_is_thin:
-        # A blank sliver at the left: what is in front and what is behind change places.
+        # A blank sliver at the left: foreground and background are swapped.
         return f"{KINDS[right]} reversed", 1 if right in _LOW else 0
     return f"{KINDS[left]} on {KINDS[right]}", 0
 
 
-# From this many cells on a span has its name inside.
+# A span has its name inside from this many cells on.
 _NAMED_FROM = 5
 
 
@@ -424,9 +439,10 @@ def _write_names(
     edges: list[int],
     colour: bool,
 ) -> list[tuple[int, int]]:
-    """Write each wide span's name over its cells; a cell that ends it inside keeps its edge. Gives where.
+    """Writes each wide span's name over its cells and returns the columns of the names; an edge cell inside a
+    name stays.
 
-    pieces: the cells, changed here. kinds: what fills most of each.
+    row_cells: the cells, changed here. kinds: what fills most of each.
     """
     spans = content.spans
     columns = len(row_cells)
@@ -436,7 +452,7 @@ def _write_names(
     name_columns: list[tuple[int, int]] = []
     if content.longest_named_ns < least_ns:
         return name_columns
-    # Of many spans in view only the long ones can have a name, of few any.
+    # With many spans in view only the long ones can have a name, with few any.
     in_parts = content.cell_spans is not spans
     are_few = len(inside) < 4 * columns
     candidates: list[int] = list(inside) if are_few else _long_spans(content, least_ns, inside)
@@ -460,7 +476,7 @@ def _write_names(
         starts_in_cell, ends_in_cell = left in found_edges, right - 1 in found_edges
         left, right = left + starts_in_cell, right - ends_in_cell
         name, room = KINDS[kind], right - left
-        # An edge sets the name apart as a blank does.
+        # An edge separates the name as a blank does.
         lead = "" if colour and starts_in_cell else " "
         label = lane.label(spans.op[index], room - len(lead) - (not ends_in_cell))
         if colour:
@@ -475,15 +491,16 @@ def _write_names(
 def _longest_part(
     kinds: list[int], kind: int, found_edges: dict[int, _Edge], left: int, right: int
 ) -> tuple[int, int]:
-    """The longest stretch of cells of one kind from `left` to `right`, the first of equal ones; edges end it.
+    """Returns the longest stretch of cells of one kind from `left` to `right`, the first of equal ones; edges
+    end it.
 
-    A name over all of them would hide where the span is something else, waiting for instance.
+    A name over all of the cells would hide where the span is something else, such as waiting.
     """
     best, first = (left, left), left
     for column in range(left, right + 1):
         if column < right and kinds[column] == kind and (column == first or column not in found_edges):
             continue
-        # The cell that ends it belongs to it where it is an edge.
+        # The cell behind it belongs to it where it is an edge.
         end = column + (column < right and column in found_edges)
         if end - first > best[1] - best[0]:
             best = first, end
@@ -492,7 +509,7 @@ def _longest_part(
 
 
 def _long_spans(content: Content, least_ns: int, inside: range) -> list[int]:
-    """The spans of `inside` that last at least `least_ns`."""
+    """Returns the spans of `inside` that last at least `least_ns`."""
     spans, by_length = content.spans, content.by_length
     long_ones = takewhile(lambda index: spans.end[index] - spans.start[index] >= least_ns, by_length)
     return [index for index in long_ones if index in inside]

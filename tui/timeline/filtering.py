@@ -1,4 +1,4 @@
-"""The filter: spans that do not match are not drawn and not stepped to; which lanes its words mean."""
+"""The filter: spans that do not match are not drawn and not visited; which lanes its words mean."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tui.timeline.query import Query, Word
 
 
 def filter_content(whole: Content, flags: bytes) -> Content:
-    """What is left of a lane. flags: 1 for each of its spans that is."""
+    """Returns what a filter leaves of a lane. flags: 1 for each of its spans that is left."""
     spans = _select_spans(whole.spans, flags)
     if whole.cell_spans is whole.spans:
         return Content(spans, spans)
@@ -33,31 +33,33 @@ def _select_spans(spans: Spans, flags: bytes) -> Spans:
 
 @dataclass(slots=True)
 class Filter:
-    """query: what spans have to be; an empty one, as at first, lets all through."""
+    """What is drawn of each lane. `query` is what spans have to be; an empty one, as at first, lets all
+    through.
+    """
 
     query: Query = field(default_factory=Query, init=False)
     is_on: bool = field(default=False, init=False)
-    # The query as the run on the screen understands it; found when it is first looked for.
+    # The query as the run on the screen understands it; resolved when it is first needed.
     _resolved: Query | None = None
-    # Of each lane all that is on it, its flags and what they leave.
+    # By lane: all its content, the flags of its spans, and what they leave.
     _lanes: dict[LaneKey, tuple[Content, bytes, Content]] = field(default_factory=dict)
 
     def set(self, query: Query) -> None:
-        """Another filter."""
+        """Sets another filter."""
         self.query, self.is_on = query, not query.is_empty
         self.forget_lanes()
 
     def forget_lanes(self) -> None:
-        """The lanes are those of another run."""
+        """Forgets the lanes, when those of another run are shown."""
         self._resolved = None
         self._lanes.clear()
 
     def filter_lane(self, lane: SpanLane, source: LaneSource) -> Content:
-        """What the filter leaves of a lane."""
+        """Returns what the filter leaves of a lane."""
         return self._cached_lane(lane, source)[2] if self.is_on else lane.content
 
     def hides(self, lane: SpanLane, index: int, source: LaneSource) -> bool:
-        """Whether a span of a lane is one that is not drawn."""
+        """Returns whether a span of a lane is not drawn."""
         return self.is_on and not self._cached_lane(lane, source)[1][index]
 
     def _cached_lane(self, lane: SpanLane, source: LaneSource) -> tuple[Content, bytes, Content]:
@@ -68,7 +70,7 @@ class Filter:
         return cached
 
     def flags(self, lane: SpanLane, source: LaneSource) -> bytes:
-        """A byte for each span of a lane: 1 if it is left."""
+        """Returns a byte for each span of a lane: 1 if the filter leaves it."""
         if self._resolved is None:
             self._resolved = resolve_query(self.query, source)
         query, rank = self._resolved, lane.key.rank
@@ -83,12 +85,12 @@ class Filter:
 _LIST = r"(\d{1,9}(?:-\d{1,9})?(?:\s*,\s*\d{1,9}(?:-\d{1,9})?)*)"
 _RANK_WORDS = re.compile(rf"(?:ranks?\s+)?{_LIST}", re.ASCII | re.IGNORECASE)
 _STAGE_WORDS = re.compile(rf"stages?\s+{_LIST}", re.ASCII | re.IGNORECASE)
-# No pipeline has more stages than ranks that are simulated.
+# No pipeline has more stages than there can be simulated ranks.
 _MOST_STAGES = 100_000
 
 
 def find_tracks(source: LaneSource, text: str) -> set[int]:
-    """The groups of ranks that a filter's words mean."""
+    """Returns the groups of ranks that a filter's words mean."""
     rank_match = _RANK_WORDS.fullmatch(text)
     if rank_match is not None:
         track_ids = set()
@@ -106,31 +108,31 @@ def find_tracks(source: LaneSource, text: str) -> set[int]:
         return {
             track_id for track_id in source.track_ids if _stage_words(source, track_id) & requested_stages
         }
-    # `stage 1` is not stage 10: a number at the end is a whole one.
+    # `stage 1` is not stage 10: a number at the end must not continue.
     ending = r"(?!\d)" if text[-1:].isdigit() else ""
     pattern = re.compile(r"\s+".join(re.escape(word) for word in text.split()) + ending, re.IGNORECASE)
     return {track_id for track_id in source.track_ids if any(map(pattern.search, _titles(source, track_id)))}
 
 
 def _titles(source: LaneSource, track_id: int) -> tuple[str, ...]:
-    """The headings of a group of ranks, and the title of its lane."""
+    """Returns the headings of a group of ranks, and the title of its lane."""
     track = source.of.track(track_id)
     return (*track.headings, track.title)
 
 
 def _stage_range(part: str) -> range:
-    """The stages of a part of a list: `3`, `2-4`."""
+    """Returns the stages of a part of a list: `3`, `2-4`."""
     first, _, last = part.partition("-")
     return range(int(first), min(int(last or first), int(first) + _MOST_STAGES) + 1)
 
 
 def _stage_words(source: LaneSource, track_id: int) -> set[str]:
-    """`stage 5` where a group of ranks is of it: from its headings, or from the title of its lane."""
+    """Returns `stage 5` where a group of ranks is of it, from its headings or the title of its lane."""
     return {" ".join(words.split()) for words in _titles(source, track_id)}
 
 
 def _tracks_of_ranks(source: LaneSource, requested_ranks: range) -> set[int]:
-    """The groups that have one of these ranks; the shorter of the two is gone through."""
+    """Returns the groups that have one of these ranks; the shorter of the two is iterated."""
     if len(requested_ranks) <= sum(map(source.count_ranks, source.track_ids)):
         return {
             track_id for track_id in map(source.of.lane_track_id, requested_ranks) if track_id is not None
@@ -140,19 +142,21 @@ def _tracks_of_ranks(source: LaneSource, requested_ranks: range) -> set[int]:
 
 
 def resolve_query(query: Query, source: LaneSource) -> Query:
-    """The query with such words in names: `ep` finds `ep_allreduce` where nothing is of group ep."""
+    """Returns the query, where words that occur only in names are taken as names: `ep` finds `ep_allreduce`
+    where nothing is of group ep.
+    """
     words = tuple(_resolve_word(word, source) for word in query.words)
     return query if words == query.words else replace(query, words=words)
 
 
 def describe_missing(source: LaneSource, query: Query) -> str:
-    """Which rank, stage or micro-batch of a query the run does not have; "" if it has all."""
+    """Returns which rank, stage or micro-batch of a query the run does not have; "" if it has all."""
     return source.of.missing_text(query.rank, query.stage, query.microbatch)
 
 
 def _resolve_word(word: Word, source: LaneSource) -> Word:
     name_word = Word((), "", word.whole)
-    # Lanes are looked through only for a word that a name has.
+    # Lanes are searched only for a word that a name has.
     if not word.whole or not any(map(name_word.is_in, source.of.names())) or _occurs(word, source):
         return word
     return name_word

@@ -33,22 +33,22 @@ from tui.timeline.model import FEW_LANES, ROOM_TO_FILL, TimelineModel
 from tui.timeline.pointer import Area
 from tui.timeline.window import Window
 
-# Cells of the head over the shares, on a narrow screen.
+# Cells of the heading over the shares, on a narrow screen.
 _SHORT_COLUMN = 4
 _WIDE = 100
 _TALL = 30
 # Rows above the lanes and below them on a tall screen, and on a low one without a range.
 _TALL_ABOVE, _TALL_BELOW = 4, 9
 _LOW_ABOVE, _LOW_BELOW = 3, 4
-# Rows that a table of accounts below the lanes is worth.
+# A table of accounts below the lanes needs this many rows.
 _LEAST_ACCOUNTS = 6
 _NARROW = "many spans under 2 columns wide: zoom in"
-# Lines of a lane at most: of work, of communication.
+# The most lines that a lane has: of work, of communication.
 _HIGHEST, _HIGHEST_STREAM = 8, 4
 
 
 class TimelineFrame:
-    """Draws the timeline. Keeps what does not change with the view: the minimap of a run."""
+    """Draws the timeline. It caches what does not change with the view: the minimap of a run."""
 
     def __init__(self, glyphs: Glyphs, colour: bool) -> None:
         self.glyphs = glyphs
@@ -60,21 +60,21 @@ class TimelineFrame:
         self._lane_cells: dict[LaneKey, tuple[SpanLane, Content, LaneCells]] = {}
         self._drawn_view: tuple[Window, int, PathLanes | None] | None = None
         self._path: PathLanes | None = None
-        # Of the lanes drawn over this window.
+        # Whether some lane drawn over this window is `narrow`.
         self._is_narrow = False
 
     def draw(self, model: TimelineModel, width: int, height: int) -> list[Line]:
-        """The frame's lines: `height` of them, each `width` cells."""
-        # Before anything is laid out: what it shows has to be counted.
+        """Returns the frame's lines: `height` of them, each `width` cells."""
+        # Before anything is laid out: the lines that it shows have to be counted.
         around = _TALL_ABOVE + _TALL_BELOW if height >= _TALL else _LOW_ABOVE + _LOW_BELOW
         model.unfold_first(height - around)
         wide, count = width >= _WIDE, len(model.arrangement.rows)
         # Where the lanes leave room for it, a screen has all the lines of a tall one.
         tall = height >= _TALL or count + _TALL_ABOVE + _TALL_BELOW <= height
-        # The name of a lane that stands for ranks says how alike they are.
+        # The name of a lane that stands for several tracks says how similar these are.
         more = (17 if wide else 7) if model.arrangement.folds_tracks else 0
         left = (23 if wide else 13) + more
-        # Of the class of the lane at the cursor, of the first where that heads others.
+        # The class of the lane at the cursor, or of the first lane where that is a heading.
         track_id = model.arrangement.rows[model.lane].key.track_id if count else 0
         memory = self._memory.lane(model.results, track_id) if tall else None
         heat = model.results.network.link_heat if tall else None
@@ -85,21 +85,21 @@ class TimelineFrame:
         model.resize(columns, max(height - above - below, 1))
         span_lines: list[Line] = []
         if below:
-            # What is said of the span takes rows that no lane needs.
+            # The description of the span takes rows that no lane needs.
             spare = max(model.rows - count, 0)
             span_lines = cursor_lines(model, width - 2, wide, low=not tall and not spare)
             below += max(min(len(span_lines) + status.around - below, spare), 0)
             model.resize(columns, height - above - below)
         lines = self._lines_above(model, left, columns, tall)
         if memory is not None:
-            # Below the ruler, over the view: a lane of what the lane at the cursor holds.
+            # Below the ruler, over the view: the memory of the class of the lane at the cursor.
             lines.insert(-1, self._memory.line(memory, model.window, left, columns))
         if heat is not None:
             step = model.results.step_time_ns
             most = max((link.busy_ns for link in model.results.network.links or ()), default=0)
             busiest = most / step if step else 0.0
             lines.insert(-1, links_row(heat, busiest, model.window, left, columns, self.glyphs))
-        # Asked for when it is shown alone: it is not there for nothing.
+        # Drawn only where the path is displayed: it takes time to find.
         self._path = model.path if model.shows_path else None
         if self._drawn_view != (model.window, columns, self._path):
             self._drawn_view = (model.window, columns, self._path)
@@ -112,8 +112,8 @@ class TimelineFrame:
             visible_rows = visible_rows[:-1]
             lanes_below += 1
         signs: list[tuple[int, int]] = []
-        # One group of ranks alone has the screen for itself, whatever its size. Twice as high 16 lanes would
-        # take 16 of the 16 ms that a pan has; the table below them stays as it is.
+        # A single group of ranks has the screen for itself, whatever its size. At twice the height 16 lanes
+        # would take 16 of the 16 ms that a pan has; the table below them stays as it is.
         are_few = model.source.track_count <= FEW_LANES
         may_grow = (model.rows >= ROOM_TO_FILL and are_few) or model.source.track_count == 1
         is_whole = not lanes_below and not model.top
@@ -125,13 +125,13 @@ class TimelineFrame:
                 model, row, index, left, work_height if row.lane.by_majority else stream_height
             )
             lines += rows
-            # The sign stands beside the last one.
+            # The sign stands in the last one.
             signs += [(index, -1)] * (len(rows) - 1) + [(index, _sign_column(row, wide))]
         self.area = Area(left, above, tuple(signs), 2 if tall else 1)
         if lanes_below and len(visible_rows) < model.rows:
             words = f"{plural(lanes_below, 'lane')} below"
             if not below and arrangement.omission_text:
-                # There is no other line to say it in.
+                # There is no other line for it.
                 words += f", {arrangement.omission_text}"
             lines.append(rule(words, width, self.glyphs))
         lines += self._account_lines(model, width, above + model.rows - len(lines))
@@ -161,14 +161,14 @@ class TimelineFrame:
         under = glyphs.horizontal * left
         above = model.arrangement.top
         if above:
-            # Beside the lanes that they are above of; behind the pinned ones, that stay.
+            # Next to the visible lanes that they are above; behind the pinned ones, which stay.
             words = f" {plural(above, 'lane')} above " if wide else f" {above} above "
             under = f"{glyphs.horizontal * 2}{words}".ljust(left, glyphs.horizontal)[:left]
         line: Line = [(f"{under}{glyphs.cross}", "dim"), *self._mark_line(model, marks)]
         return [heat, view, ruler, line] if tall else [heat, ruler, line]
 
     def _heat_row(self, model: TimelineModel, columns: int) -> str:
-        """How many of all ranks compute, over the whole step."""
+        """Returns for each column how many of all ranks compute, over the whole step."""
         if self._heat is not None and self._heat[0] is model.results and self._heat[1] == columns:
             return self._heat[2]
         step = model.window.step_ns
@@ -176,7 +176,7 @@ class TimelineFrame:
         busy = [0] * columns
         world = 0
         facts = model.source.of.facts
-        # Ranks without a common time cannot be added up at any.
+        # Ranks without a common time cannot be added up at any instant.
         for track_id in facts.track_ids if facts.concurrent else ():
             count = model.source.count_ranks(track_id)
             world += count
@@ -189,13 +189,13 @@ class TimelineFrame:
         row = ""
         for column in range(columns):
             room = max((edges[column + 1] - edges[column]) * world, 1)
-            # A step of 0 ns has spans that share its only one.
+            # A step of 0 ns has spans in its only ns.
             row += self.glyphs.heat[-(-min(busy[column], room) * levels // room)]
         self._heat = (model.results, columns, row)
         return row
 
     def _mark_line(self, model: TimelineModel, ticks: str) -> Line:
-        """The line under the ruler: its ticks, the range, the marks, and the cursor over all of them."""
+        """Returns the line under the ruler: its ticks, the range, the marks, and the cursor over all of them."""
         row_cells = [(tick, "dim") for tick in ticks]
         stretch = range_columns(model, model.columns)
         if stretch is not None:
@@ -217,7 +217,7 @@ class TimelineFrame:
     # -- lanes -----------------------------------------------------------------------
 
     def _lane_lines(self, model: TimelineModel, row: LaneRow, index: int, left: int, high: int) -> list[Line]:
-        """The lines of a lane, `high` of them; names and label stand in the last."""
+        """Returns the lines of a lane, `high` of them; names and label stand in the last."""
         is_focused = index == model.lane
         lane, order = row.lane, model.arrangement.order.id
         share = lane.share(order) if order else lane.busy
@@ -242,11 +242,11 @@ class TimelineFrame:
         ]
 
     def _account_lines(self, model: TimelineModel, width: int, rows: int) -> list[Line]:
-        """Where the step of the ranks at the cursor goes, in rows that no lane needs."""
+        """Returns where the step of the ranks at the cursor goes, in rows that no lane needs."""
         run, lanes = model.results, model.arrangement.rows
         if rows < _LEAST_ACCOUNTS or not run.timed or width < _WIDE or not lanes:
             return []
-        # A heading is of several sets of ranks.
+        # A heading is of several tracks.
         key = lanes[model.lane].key
         track = next((track for track in run.tracks if track.track_id == key.track_id and not key.path), None)
         if track is None:
@@ -268,7 +268,7 @@ class TimelineFrame:
     def _lines_below(
         self, model: TimelineModel, width: int, rows: int, span_lines: list[Line], status: _Status
     ) -> list[Line]:
-        """told: what there is to say of the span at the cursor, in full."""
+        """Returns the lines below the lanes. span_lines: the full description of the span at the cursor."""
         title = self._title_line(model, width, not status.tall)
         span_lines = _first_lines(span_lines, rows - status.around, width)
         legend_line = self._legend_line(model, width)
@@ -288,17 +288,17 @@ class TimelineFrame:
         ]
 
     def _title_line(self, model: TimelineModel, width: int, low: bool) -> Line:
-        """Where the cursor is; what the last key has to say; which lanes are left out; the filter and the
-        critical path where no line of the view says them.
+        """Returns where the cursor is; the notice of the last key; which lanes are left out; the filter and
+        the critical path where no line of the view says them.
         """
         time_text = model.source.axis.clock(model.cursor_ns)
-        # What is not in the list is said on every size of screen.
+        # Lanes missing from the list are mentioned on every size of screen.
         texts = [words for words in (model.notice, model.arrangement.omission_text) if words]
         if (low or width < _WIDE) and model.filter.is_on:
             texts.append(filter_text(model))
         if (low or width < _WIDE) and self._path is not None:
             texts.append(self._path_words)
-        # Whole or not at all: a picture that is not what it seems, and how it becomes so.
+        # Complete or not at all: a notice that the picture misleads, and how to correct it.
         all_texts = [*texts, _NARROW] if self._is_narrow else texts
         full_title = f"At the cursor, {time_text}"
         glyph = self.glyphs.horizontal
@@ -343,7 +343,7 @@ class TimelineFrame:
         line.append((f" view {axis.clock(window.first_ns)} .. {axis.clock(window.last_ns)}", ""))
         column = (f", {axis.length(column_ns)} a column", "")
         ranks = (f"   {model.source.of.facts.counts_text}", "")
-        # What stands out is said, where there is no room for all, rather than what does not change.
+        # Where there is no room for all, what stands out is kept before what does not change.
         endings: tuple[Line, ...] = ([column, ranks, ("   critical path off", "")], [column, ranks], [column])
         if self._path is not None:
             path = (f"   {self._path_words}", "accent")
@@ -355,9 +355,9 @@ class TimelineFrame:
 
 
 class _Status(NamedTuple):
-    """What is said of the range (lines), and on a tall screen of the last mark, below the details.
+    """The lines about the range, and on a tall screen about the last mark, below the details.
 
-    On a low screen there is one line for the range, or else for the mark, where there is one.
+    On a low screen there is one line for the range, or else for the mark, if there is one.
     """
 
     tall: bool
@@ -379,9 +379,9 @@ def _status(model: TimelineModel, width: int, tall: bool) -> _Status:
 
 
 def _first_lines(span_lines: list[Line], rows: int, width: int) -> list[Line]:
-    """The first lines of the details, as many as there is room for; dots where there are more.
+    """Returns the first lines of the details, as many as there is room for; dots where there are more.
 
-    In the two lines of a low screen stands all that matters of the others.
+    The two lines of a low screen hold all that matters of the others.
     """
     visible_lines: list[Line] = [[("  ", ""), *line] for line in span_lines[:rows]]
     if len(span_lines) > rows > 2:
@@ -396,8 +396,8 @@ def _first_lines(span_lines: list[Line], rows: int, width: int) -> list[Line]:
 
 
 def _lane_heights(visible_rows: list[LaneRow], rows: int) -> tuple[int, int]:
-    """How many lines a lane of work, and one of communication, has where all are on the screen and there is
-    room for more: work comes first.
+    """Returns how many lines a lane of work, and one of communication, has where all lanes are on the screen
+    and there is room for more: work comes first.
     """
     work_lanes = sum(row.lane.by_majority for row in visible_rows)
     streams = len(visible_rows) - work_lanes
@@ -406,12 +406,12 @@ def _lane_heights(visible_rows: list[LaneRow], rows: int) -> tuple[int, int]:
 
 
 def _sign_column(row: LaneRow, wide: bool) -> int:
-    """Where the sign of folding is, -1 without one."""
+    """Returns the column of the folding sign, -1 without one."""
     return 1 + (2 if wide else 1) * row.depth if row.sign.strip() else -1
 
 
 def _column_heading(model: TimelineModel, left: int) -> str:
-    """Above the lanes: what they are sorted by, and what the share beside each is of."""
+    """Returns the heading above the lanes: what they are sorted by, and what the share in each is of."""
     order = model.arrangement.order
     of_wide, of_narrow = model.source.of.facts.note_heading
     if left > 20:
@@ -425,11 +425,11 @@ def _column_heading(model: TimelineModel, left: int) -> str:
 
 
 def _lane_name(row: LaneRow, mark: str, wide: bool) -> str:
-    """Cursor, folding, pin and title of a lane, as deep as it is under others."""
+    """Returns cursor, folding, pin and title of a lane, indented by its depth."""
     lane, depth = row.lane, row.depth
     title = lane.title if wide else lane.short_title
     if row.pinned and depth == 0 and row.key.stream is not None:
-        # Away from its own lane a stream says whose it is.
+        # Away from its own lane a stream names its ranks.
         whose = lane.whose if wide else lane.whose.removeprefix("stage ").removeprefix("rank ")
         title = f"{whose}: {title}"
     pin = "*" if row.pinned and depth == 0 else " "
@@ -440,7 +440,9 @@ def _lane_name(row: LaneRow, mark: str, wide: bool) -> str:
 
 
 def _format_label(name: str, count: str, busy: str, left: int) -> str:
-    """A lane's name, count and busy share in `left` cells: the share whole, the count whole or absent."""
+    """Returns a lane's name, count and busy share in `left` cells: the share complete, the count complete or
+    absent.
+    """
     share = f"{busy:>4}" if len(busy) < 4 else f" {busy}"
     room = left - len(share)
     if len(name) + len(count) < room or not count:
@@ -449,7 +451,7 @@ def _format_label(name: str, count: str, busy: str, left: int) -> str:
 
 
 def _reverse_cell(line: Line, column: int) -> Line:
-    """The cell at `column` in reverse: the cursor on its lane."""
+    """Returns the line with the cell at `column` in reverse: the cursor on its lane."""
     ends: list[int] = []
     position = 0
     for text, _ in line:

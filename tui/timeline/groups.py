@@ -1,4 +1,4 @@
-"""Lanes that head others: a pipeline stage, a parallel group in it."""
+"""Lanes that head others, such as a pipeline stage or a parallel group in it."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ from tui.timeline.query import Query
 
 
 class Group(Struct, frozen=True):
-    """Lanes under one heading. path: the headings down to it. below: groups, or numbers of lanes."""
+    """Lanes under one heading."""
 
     path: tuple[str, ...]
+    """The headings down to it."""
     track_ids: tuple[int, ...]
     children: tuple[Group | int, ...]
+    """Groups, or ids of tracks."""
 
 
 def group_tracks(
     source: LaneSource, track_ids: Sequence[int] | None = None, depth: int = 0
 ) -> tuple[Group | int, ...]:
-    """The lanes of a source under their headings; a heading that tells nothing apart is left out."""
+    """Returns the lanes of a source under their headings; a heading that all lanes share is left out."""
     track_ids = source.track_ids if track_ids is None else track_ids
     by_heading: dict[str, list[int]] = {}
     for track_id in track_ids:
         headings = source.of.track(track_id).headings
         if len(headings) <= depth:
-            # Ranks of several groups have one lane: nothing here can be sorted into groups.
+            # Ranks of several groups share one lane: nothing here can be sorted into groups.
             return tuple(track_ids)
         by_heading.setdefault(headings[depth], []).append(track_id)
     if len(by_heading) == 1:
@@ -45,7 +47,7 @@ def group_tracks(
 
 
 def all_groups(items: Sequence[Group | int]) -> Iterator[Group]:
-    """Every group, each before those in it."""
+    """Yields every group, each before those in it."""
     for item in items:
         if isinstance(item, Group):
             yield item
@@ -53,15 +55,15 @@ def all_groups(items: Sequence[Group | int]) -> Iterator[Group]:
 
 
 class GroupLane(SpanLane):
-    """A lane that heads others. It shows one of them for all: the one that is sorted first.
+    """A lane that heads others and is drawn as one of them: the one that is sorted first.
 
-    The sum of hundreds of ranks would take seconds; and a span under the cursor is of one rank.
+    The sum of hundreds of ranks would take seconds, and a span under the cursor is of one rank.
     """
 
     stream = None
 
     def __init__(self, source: LaneSource, group: Group, drawn_id: int) -> None:
-        """shown: which of the group's lanes is drawn for it."""
+        """Makes the lane of a group. drawn_id: which of the group's lanes is drawn for it."""
         self._source = source
         self._group = group
         self.track_id = drawn_id
@@ -74,7 +76,7 @@ class GroupLane(SpanLane):
 
     @property
     def track_ids(self) -> tuple[int, ...]:
-        """Of the lanes below it."""
+        """The tracks of the lanes below it."""
         return self._group.track_ids
 
     @property
@@ -87,8 +89,8 @@ class GroupLane(SpanLane):
 
     @property
     def count(self) -> str:
-        """How many ranks, where lanes have their number, without the `x` of equal ones; else what its share
-        is, for the lane is drawn as one of them: "" of a range, that says so itself.
+        """How many ranks, without the `x` of equal ones, where lanes show their count; else "mean", because
+        the lane is drawn as one of them, or "" where its share is a range, which says so itself.
         """
         if self._shows_rank_count:
             return str(self._rank_count)
@@ -107,7 +109,7 @@ class GroupLane(SpanLane):
         return self.share("busy")
 
     def share(self, measure: str) -> str:
-        """Over all of its ranks."""
+        """Returns the share over all of its ranks."""
         source, track_ids = self._source, self._group.track_ids
         if not any(order.id == measure for order in source.orders):
             return self.drawn_lane.busy
@@ -119,7 +121,9 @@ class GroupLane(SpanLane):
         return format_share(total_ns, source.length * self._rank_count)
 
     def _share_range(self, measure: str) -> str:
-        """`24-49%`, where its ranks lie so far apart that their mean is of none of them; else ""."""
+        """Returns `24-49%`, where its ranks differ so much that their mean is the share of none of them; else
+        "".
+        """
         of, length = self._source.of, self._source.length
         if not of.facts.timed:
             return ""
@@ -140,24 +144,24 @@ class GroupLane(SpanLane):
         return self.drawn_lane.matches(query)
 
     def detail_lines(self, index: int | None, others: str, width: int, wide: bool) -> list[Line]:
-        """What is under the cursor on the lane that is drawn, and how far all of them lie apart."""
+        """Returns what is under the cursor on the lane that is drawn, and how much all lanes differ."""
         lines = self.drawn_lane.detail_lines(index, others, width, wide)
         title = " ".join(self.drawn_lane.title.split())
         lanes = len(self._group.track_ids)
         among = f" in {plural(lanes, 'lane')}" if lanes != self._rank_count else ""
-        # Of a lane a rank the share is not that of what is drawn.
+        # In a lane of one rank the share is not that of what is drawn.
         mean = ""
         if not self._shows_rank_count:
             mean = f", busy {apart}" if (apart := self._share_range("busy")) else f", mean busy {self.busy}"
         heading: Line = [(f"{self.whose}: {plural(self._rank_count, 'rank')}", ""), (among + mean, "dim")]
         first, *figures = self._source.heading_lines(heading, self._group.track_ids)
-        # The lane that is drawn is the one that sorts first; where its name is long, ranks that stand out are
-        # news before that.
+        # The drawn lane is the one that sorts first; where its name is long, ranks that stand out come before
+        # it.
         clauses = [*first[len(heading) :], (f"   drawn as {title}", "dim")]
         if mean:
             clauses = [(f", drawn as {title}", "dim"), *first[len(heading) :]]
         first_line = _append_clauses(heading, [[clause] for clause in clauses], width)
-        # A figure is its name, its span and its unit.
+        # A figure is its name, its range and its unit.
         figure_lines = [
             _append_clauses([], [line[index : index + 3] for index in range(0, len(line), 3)], width)
             for line in figures
@@ -166,7 +170,7 @@ class GroupLane(SpanLane):
 
 
 def _append_clauses(line: Line, clauses: list[Line], width: int) -> Line:
-    """A line with as many clauses as fit: half of one says something else."""
+    """Returns a line with as many clauses as fit complete: half of one says something else."""
     for clause in clauses:
         if width_of([*line, *clause]) > width:
             break

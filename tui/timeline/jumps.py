@@ -1,4 +1,4 @@
-"""Ways to move that are not along the axis: by passes, waits, matches and marks; and ranges taken whole."""
+"""Moves that are not along the axis: by passes, waits, matches and marks; and ranges set in one key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tui.timeline.query import Query
 from tui.timeline.search import Match, Search
 from tui.timeline.window import Mark
 
-# What is said of a jump, as the last row has it.
+# Notices of jumps, as the last row has them.
 NO_PATH = "no critical path: the ranks of this run have no common time"
 PATH_BEGINS, PATH_ENDS = "the critical path begins here", "the critical path ends here"
 RANGE_BEGINS = "a range begins: move to extend it, v ends it, Esc removes it"
@@ -38,22 +38,26 @@ NO_FREE_LETTER = "all letters are in use: ' lists the marks"
 
 
 class JumpTarget(NamedTuple):
-    """Where one was, to come back to."""
+    """A position to come back to."""
 
     arranged: SavedArrangement
+    """How the lanes were arranged."""
     cursor_ns: int
+    """The cursor's time."""
     first_ns: int
+    """The start of the window."""
     span_ns: int
+    """The length of the window."""
 
 
 def current_position(model: TimelineModel) -> JumpTarget:
-    """Where the model is."""
+    """Returns the position of the model."""
     window = model.window
     return JumpTarget(model.arrangement.save_state(), model.cursor_ns, window.first_ns, window.span_ns)
 
 
 def return_to(model: TimelineModel, jump: JumpTarget) -> None:
-    """Back to a place, as if one had not been away."""
+    """Moves back to a position, restoring lanes, cursor and window."""
     model.arrangement.restore_state(jump.arranged)
     model.cursor_ns = jump.cursor_ns
     model.window = model.window.moved_to(jump.first_ns, jump.span_ns, model.columns)
@@ -63,7 +67,7 @@ def return_to(model: TimelineModel, jump: JumpTarget) -> None:
 
 
 def toggle_range(model: TimelineModel) -> None:
-    """Begin a range at the cursor; a range that follows the cursor ends there."""
+    """Begins a range at the cursor; a range that follows the cursor ends there."""
     selection = model.selection
     stretch = selection.stretch(model.cursor_ns)
     if selection.follows and stretch is not None and stretch[0] < stretch[1]:
@@ -74,7 +78,7 @@ def toggle_range(model: TimelineModel) -> None:
 
 
 def extend_range(model: TimelineModel) -> None:
-    """The span at the cursor as the range; then its pass, then the whole step, then the span again."""
+    """Takes the span at the cursor as the range; then its pass, then the whole step, then the span again."""
     choices: list[tuple[int, int, str]] = []
     lane, index = model.current, model.span
     if index is not None:
@@ -96,7 +100,7 @@ def extend_range(model: TimelineModel) -> None:
 
 
 def step_pass(model: TimelineModel, direction: int) -> None:
-    """The cursor to where the next (1) or previous (-1) pass of a micro-batch begins on its ranks."""
+    """Moves the cursor to where the next (1) or previous (-1) pass of a micro-batch begins on its ranks."""
     passes = model.source.of.passes(model.current.track_id)
     if not passes:
         model.notice = NO_PASSES
@@ -115,8 +119,11 @@ def step_pass(model: TimelineModel, direction: int) -> None:
 
 
 def go_to_longest_wait(model: TimelineModel, everywhere: bool) -> None:
-    """The cursor to the longest wait or bubble of its lane, or of all; again: the next longest. Behind the
-    last of them come idle stretches, which wait for nobody: host gaps, what lies before and after the work.
+    """Moves the cursor to the longest wait or bubble of its lane, or of all; when repeated, to the next
+    longest.
+
+    Behind the last of them come idle stretches, which wait for nobody: host gaps, the time before and after
+    the work.
     """
     here = model.current.key._replace(stream=None)
     if everywhere:
@@ -148,7 +155,7 @@ def go_to_longest_wait(model: TimelineModel, everywhere: bool) -> None:
 
 
 def follow(model: TimelineModel, direction: int) -> None:
-    """The cursor to what the span here waited for (-1), or to what it holds back (1)."""
+    """Moves the cursor to what the span here waited for (-1), or to what it holds back (1)."""
     index = model.span
     lane, words = model.current, model.source.of.words
     steps = (
@@ -163,7 +170,7 @@ def follow(model: TimelineModel, direction: int) -> None:
 
 
 def toggle_path(model: TimelineModel) -> None:
-    """Let the critical path stand out in the lanes, or no longer."""
+    """Shows or hides the critical path in the lanes."""
     model.shows_path = not model.shows_path and model.path is not None
     if model.path is None:
         model.notice = NO_PATH
@@ -172,7 +179,7 @@ def toggle_path(model: TimelineModel) -> None:
 
 
 def step_critical(model: TimelineModel, direction: int) -> None:
-    """The cursor to the next (1) or previous (-1) leg of the critical path."""
+    """Moves the cursor to the next (1) or previous (-1) merged segment of the critical path."""
     if model.path is None:
         model.notice = NO_PATH
         return
@@ -180,14 +187,14 @@ def step_critical(model: TimelineModel, direction: int) -> None:
     if step is None:
         model.notice = PATH_ENDS if direction > 0 else PATH_BEGINS
         return
-    # Who walks along it wants to see where it goes.
+    # A step along the path needs it visible.
     model.shows_path = True
     _go_along(model, step)
     model.notice = in_cells(step.words)
 
 
 def _go_along(model: TimelineModel, step: Step) -> None:
-    # A lane of one rank is left for that of another only.
+    # A lane of one rank is left only for that of another.
     rank = step.rank if step.rank == model.rank else ALL
     model.go_to(LaneKey((), step.track_id, rank, step.stream))
     model.jump_to(step.start_ns)
@@ -197,24 +204,24 @@ def _go_along(model: TimelineModel, step: Step) -> None:
 
 
 def new_search(model: TimelineModel, query: Query) -> Search:
-    """A search through the lanes as they are shown, for what the filter leaves."""
+    """Returns a search through the lanes as they are shown, of what the filter leaves."""
     return Search(model.source, query, model.unfolded, model.filter, model.arrangement.folded_tracks)
 
 
 def first_match(model: TimelineModel, search: Search) -> Match | None:
-    """The cursor to the first match from the left edge of the view on; None if nothing matches."""
+    """Moves the cursor to the first match from the left edge of the view on; returns None if nothing matches."""
     match = search.first(model.window.first_ns, model.current.key)
     return None if match is None else _go_to(model, search, *match)
 
 
 def next_match(model: TimelineModel, direction: int) -> None:
-    """The cursor to the next (1) or previous (-1) match of the last search."""
+    """Moves the cursor to the next (1) or previous (-1) match of the last search."""
     search = model.search
     if search is None:
         model.notice = NOTHING_SEARCHED
         return
     if search.among != model.filter.query:
-        # What the filter hides now is no match, and what it hid then may be one.
+        # What the filter hides now is no match, and what it hid before may be one.
         search = model.search = new_search(model, search.query)
     while not search.advance(1.0):
         pass
@@ -240,7 +247,7 @@ def _go_to(model: TimelineModel, search: Search, match: Match, wrapped: bool) ->
 
 
 def _reveal_lane(model: TimelineModel, key: LaneKey) -> str:
-    """To a lane; what had to be shown again for it, in words."""
+    """Moves the cursor to a lane; returns in words what had to be shown again for it."""
     arrangement = model.arrangement
     hidden, only = arrangement.hidden_count, arrangement.only
     model.go_to(key)
@@ -250,7 +257,7 @@ def _reveal_lane(model: TimelineModel, key: LaneKey) -> str:
 
 
 def match_text(search: Search, match: Match) -> str:
-    """`match 3 of 24`, or which lane it is."""
+    """Returns `match 3 of 24`, or which lane it is."""
     noun = "lane" if search.of_lanes else "match"
     words = f"{noun} {search.ordinal(match)} of {search.count}"
     if not search.among.is_empty and not search.of_lanes:
@@ -259,11 +266,11 @@ def match_text(search: Search, match: Match) -> str:
 
 
 def no_match_text(search: Search) -> str:
-    """Why there is none."""
+    """Returns why nothing matches."""
     words = search.problem or f"no match for {search.query.text}"
     if not search.problem and not search.among.is_empty:
         words += f" {IN_THE_FILTER}"
-    # A pipeline's waiting has a word of its own.
+    # Waiting in a pipeline has a word of its own: bubble.
     waits = any(word.startswith("wait") for word in search.query.text.split())
     return f"{words} (for a neighbouring stage: bubble)" if waits else words
 
@@ -272,7 +279,7 @@ def no_match_text(search: Search) -> str:
 
 
 def set_mark(model: TimelineModel) -> None:
-    """A mark at the cursor."""
+    """Sets a mark at the cursor."""
     lane = model.current
     title = model.whose + (f", {lane.title}" if lane.stream is not None else "")
     mark = model.marks.set(model.cursor_ns, lane.key, title)
@@ -280,7 +287,7 @@ def set_mark(model: TimelineModel) -> None:
 
 
 def go_to_mark(model: TimelineModel, mark: Mark) -> None:
-    """The cursor to a mark, in time and lane."""
+    """Moves the cursor to a mark, in time and lane."""
     model.go_to(mark.lane)
     model.jump_to(mark.time_ns)
     model.notice = f"mark {mark.letter}"

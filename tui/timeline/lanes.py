@@ -1,6 +1,6 @@
 """Lanes as the timeline sees them, spans with names and words: of equal ranks, of one of them, of a stream.
 
-Those of a run are made when they are asked for.
+The lanes of a run are made on demand.
 """
 
 from __future__ import annotations
@@ -18,48 +18,48 @@ from tui.frame import Line, cells, in_cells, width_of, wrapped
 from tui.session import Run
 from tui.timeline.query import Query, match_spans
 
-# Characters of ranks that are listed in a lane's name; of more their number.
+# Characters of ranks that are listed in a lane's name; of more ranks it has the count.
 _MOST_LISTED, _MOST_LISTED_NARROW = 12, 7
 # Instead of a rank in a key: all that the lane stands for, or those that have no lane of their own.
 ALL, OTHERS = -1, -2
 
 
 class LaneKey(NamedTuple):
-    """Which lane, the same in every arrangement.
-
-    path: the headings down to a lane that heads others; () for lanes of ranks. number: their
-    group. rank: ALL, OTHERS, or the only rank that the lane is of. stream: as in `SpanLane`.
-    """
+    """Which lane, the same in every arrangement."""
 
     path: tuple[str, ...] = ()
+    """The headings down to a lane that heads others; () for lanes of ranks."""
     track_id: int = -1
+    """The track of its ranks."""
     rank: int = ALL
+    """ALL, OTHERS, or the only rank that the lane is of."""
     stream: str | None = None
+    """As in `SpanLane`."""
 
 
 class Kind(NamedTuple):
-    """An entry of the legend: a fill, its role, what it is; `parts`: (role, word) of its kinds."""
+    """An entry of the legend."""
 
     fill: str
     role: str
     words: str
+    """What it is."""
     parts: tuple[tuple[str, str], ...] = ()
+    """(role, word) of each of its kinds."""
 
 
 def format_share(busy_ns: int, length: int) -> str:
-    """A share as a lane shows it: `49%`, `<1%` for anything below that is not nothing."""
+    """Returns a share as a lane shows it: `49%`, `<1%` for anything below that is not nothing."""
     return "<1%" if 0 < 100 * busy_ns < length else f"{whole_percent(busy_ns, length)}%"
 
 
 class SpanLane:
-    """A lane of the timeline. Subclasses give what it has and what is said of it.
-
-    number: which ranks it is of. stream: None for the lane that stands for them when folded,
-    else the name of one of the lanes below it.
-    """
+    """A lane of the timeline. Subclasses provide its content and its texts."""
 
     track_id: int
+    """The track whose ranks it is of."""
     stream: str | None
+    """The name of its stream; None for the folded lane of all streams."""
 
     @property
     def key(self) -> LaneKey:
@@ -87,12 +87,12 @@ class SpanLane:
         raise NotImplementedError
 
     def share(self, measure: str) -> str:
-        """The share of the step that lanes are ordered by, as `busy` writes it."""
+        """Returns the share of the step that lanes are ordered by, as `busy` writes it."""
         return self.busy
 
     @property
     def content(self) -> Content:
-        """What is on it."""
+        """The spans on it and their columns."""
         raise NotImplementedError
 
     @property
@@ -106,20 +106,20 @@ class SpanLane:
         return self.stream in (None, COMPUTE_STREAM)
 
     def label(self, op: int, room: int) -> str:
-        """A span's name in at most `room` cells."""
+        """Returns a span's name in at most `room` cells."""
         raise NotImplementedError
 
     def detail_lines(self, index: int | None, others: str, width: int, wide: bool) -> list[Line]:
-        """The lines about span `index`, or about a time without one; `others`: what else is there."""
+        """Returns the lines about span `index`, or about a time without one; `others`: what else is there."""
         raise NotImplementedError
 
     def matches(self, query: Query) -> bytes:
-        """For each span 1 if a query means it, else 0; what the query says of lanes is not looked at."""
+        """Returns 1 for each span that a query means, else 0; what the query says of lanes is ignored."""
         raise NotImplementedError
 
     @property
     def seams(self) -> Sequence[int]:
-        """When a step ends here and the next one begins, ns: none in a lane of one step."""
+        """Where one step ends and the next one begins, ns: none in a lane of one step."""
         return ()
 
     @property
@@ -131,7 +131,7 @@ class SpanLane:
     def short_title(self) -> str:
         """The title on a narrow terminal."""
         short = self.title.replace("stage ", "").replace("rank ", "").replace("compute", "comp")
-        # Of a device's streams and its host's threads the number is what tells them apart.
+        # A device's streams and its host's threads are told apart by their number.
         short = short.replace("stream ", "s").replace("host ", "h").replace("thread ", "t")
         if self.stream is None:
             return short
@@ -153,9 +153,9 @@ _THIN = (("copy", "copy"), ("host", "host"), ("wait", "wait"), ("bubble", "bubbl
 
 
 def legend_of(names: Collection[str], communication: str) -> tuple[Kind, ...]:
-    """The kinds of cell among KINDS that `names` has, in one order.
+    """Returns the kinds of cell among KINDS that `names` has, in one order.
 
-    communication: what its kinds are called together.
+    communication: the common word for its kinds.
     """
     kinds = [
         Kind("fwd" if name == "recompute" else name, name, words) for name, words in _FILLS if name in names
@@ -169,23 +169,24 @@ def legend_of(names: Collection[str], communication: str) -> tuple[Kind, ...]:
 
 @dataclass(frozen=True)
 class Lane(SpanLane):
-    """A lane of ranks (stream None) or of one of their streams.
-
-    number: the track that its words are of. rank: ALL, the only rank it is of, or OTHERS. rank_set: the equal
-    ranks that it stands for; of OTHERS these and the ones apart. name: what its ranks are called. left:
-    how many ranks OTHERS are. alike: the tracks that it stands for, the spans those of the first; short: what
-    they are called where there is little room.
-    """
+    """A lane of ranks (stream None) or of one of their streams."""
 
     of: Lanes
     track_id: int
+    """The track that its words are of."""
     stream: str | None
     rank: int
+    """ALL, the only rank it is of, or OTHERS."""
     rank_set: RankSet = field(compare=False)
+    """The equal ranks that it stands for; of OTHERS these and the ones shown apart."""
     name: str = field(compare=False)
+    """What its ranks are called."""
     others_count: int = 0
+    """How many ranks OTHERS are."""
     equal_tracks: tuple[int, ...] = field(default=(), compare=False)
+    """The similar tracks that it stands for; the spans are those of the first."""
     short: str = field(default="", compare=False)
+    """What they are called where there is little room."""
 
     @property
     def track_ids(self) -> tuple[int, ...]:
@@ -253,20 +254,22 @@ class Lane(SpanLane):
         return match_spans(self.spans, self.of.search_columns(self._drawn_track, self.stream), query)
 
     def label(self, op: int, room: int) -> str:
-        """A span's name in at most `room` cells; it is cut for its ending, if three cells of it are left."""
+        """Returns a span's name in at most `room` cells; it is truncated for its ending, if three cells of it
+        remain.
+        """
         name, ending = self.of.span_name(self.track_id, op)
         name = cells(name)
         return name[:room] if room - len(ending) < min(len(name), 3) else name[: room - len(ending)] + ending
 
     def detail_lines(self, index: int | None, others: str, width: int, wide: bool) -> list[Line]:
-        """The span, its times, then where its duration comes from, in lines of at most `width` cells."""
+        """Returns the span, its times, then where its duration comes from, in lines of at most `width` cells."""
         summary = self.of.words.summarize(self.track_id, self.stream, index, self.rank_set)
         whose = [in_cells(words) for words in (summary.ranks_texts if wide else summary.ranks_texts[-1:])]
         if index is None:
             return [[("nothing runs here", ""), ("   ", ""), (whose[0], "dim")]]
         what = in_cells(summary.description)
         room = width - len(what) - len(others) - 3
-        # The lane at the cursor is named beside its cells, too.
+        # The lane at the cursor is named next to its cells, too.
         whose_text = next((f"   {words}" for words in whose if len(words) <= room), "")
         second: Line = [(summary.times, "")]
         if summary.length:
@@ -281,16 +284,17 @@ class Lane(SpanLane):
 
 
 def format_count(ranks: int) -> str:
-    """How many ranks, in at most four characters: 64, 1024, 131k, 1.0M."""
+    """Returns how many ranks, in at most four characters: 64, 1024, 131k, 1.0M."""
     if ranks < 10_000:
         return str(ranks)
     return f"{ranks // 1000}k" if ranks < 1_000_000 else f"{ranks / 1e6:.1f}M"
 
 
 class LaneSource:
-    """The lanes of a run as the timeline needs them, and the words around them. of: the run's own.
+    """The lanes of a run as the timeline needs them, and the words around them.
 
-    numbers: of the groups of ranks that are a lane each when all is folded; groups: how many they are.
+    `of` is the run's own lanes, `track_ids` those of the groups of ranks that have a lane each when all is
+    folded, `track_count` how many they are.
     """
 
     def __init__(self, run: Run) -> None:
@@ -311,19 +315,21 @@ class LaneSource:
         return legend_of(self.of.kinds, self.of.facts.communication)
 
     def order_value(self, order: LaneOrder, track_id: int) -> int:
-        """What an order goes by, of a group of ranks; the smallest comes first."""
+        """Returns the sort key of a group of ranks in an order; the smallest comes first."""
         ns = self.of.measure_ns(order.id, track_id)
         return ns if order.least_first else -ns
 
     def count_ranks(self, track_id: int) -> int:
-        """How many ranks a group has."""
+        """Returns how many ranks a group has."""
         return len(self.of.track(track_id).ranks)
 
     def lane(self, track_id: int, rank: int = ALL, others_count: int = 0) -> Lane:
-        """The folded lane of a group, of one of its ranks, or (OTHERS) of the `left` others."""
+        """Returns the folded lane of a group, of one of its ranks, or (OTHERS) of the `others_count` other
+        ranks.
+        """
         # A comparison asks for a track of any rank, not only for those that stand for their equals.
         full_lane = self._lane(self.of.track(track_id).track_id, rank, None)
-        # How many are left changes with every rank that is shown apart.
+        # The count of the others changes with every rank that is shown apart.
         return (
             Lane(self.of, track_id, None, OTHERS, full_lane.rank_set, "the others", others_count)
             if others_count
@@ -331,7 +337,7 @@ class LaneSource:
         )
 
     def _lane(self, track_id: int, rank: int, stream: str | None) -> Lane:
-        """A lane, the same one each time: what it has computed is kept."""
+        """Returns a lane, the same object each time: what it has computed is kept."""
         of = self.of
         ranks = of.track(track_id).ranks
         if rank >= 0 and len(ranks) == 1:
@@ -344,7 +350,7 @@ class LaneSource:
             else:
                 lane_track, name = track_id, "the others"
                 if rank >= 0:
-                    # Its own track has the words of where its figures come from.
+                    # The rank's own track has the words of where its figures come from.
                     own_track = of.own_track_id(rank)
                     lane_track = track_id if own_track is None else own_track
                     name, ranks = f"rank {rank}", RankSet([Block(rank, rank)])
@@ -353,7 +359,7 @@ class LaneSource:
         return lane
 
     def merged_lane(self, track_ids: Sequence[int]) -> Lane:
-        """The lane that stands for tracks that are alike: the spans and figures of the first of them."""
+        """Returns the lane that stands for similar tracks: the spans and figures of the first of them."""
         of, first = self.of, self._lane(track_ids[0], ALL, None)
         key = tuple(track_ids)
         if key not in self._merged_lanes:
@@ -371,12 +377,12 @@ class LaneSource:
         return self._merged_lanes[key]
 
     def streams(self, track_id: int, rank: int = ALL) -> list[SpanLane]:
-        """The lanes below it."""
+        """Returns the lanes of its streams."""
         return [self._lane(track_id, rank, stream) for stream in self.of.streams(track_id)]
 
     def heading_lines(self, title: Line, track_ids: Sequence[int]) -> list[Line]:
-        """Which of several groups of ranks have the extremes, behind their title; then each figure from least
-        to most.
+        """Returns which of several groups of ranks have the extremes, behind their title; then each figure
+        from least to most.
         """
         spread = self.of.times_by_measure(track_ids)
         if not spread:

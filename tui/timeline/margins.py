@@ -1,9 +1,9 @@
 """What stands above and below the lanes: minimap, ruler, busy row, memory row, legend; details, range, marks.
 
-The minimap says where the view lies in the step, a bar of half cells below the busy row, or the row itself;
-the ruler has round times with their unit; the busy row how much of each stretch is compute, of any number
-of lanes; the memory row how full a GPU is in each column; the legend the kinds that occur, as many as the
-width takes. Below stand what is under the cursor, in full what `Enter` shows of it, and the filter.
+The minimap says where the view lies in the step, as a bar of half cells below the busy row, or as the row
+itself; the ruler has round times with their unit; the busy row how much of each stretch is compute, of any
+number of lanes; the memory row how full a GPU is in each column; the legend the kinds that occur, as many as
+the width takes. Below stand what is under the cursor, the full details that `Enter` shows, and the filter.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ HIDDEN = "hidden by the filter"
 
 
 def view_bar(window: Window, columns: int, glyphs: Glyphs) -> Line:
-    """The bar, exact to half a cell; ASCII has whole cells alone."""
+    """Returns the bar, exact to half a cell; ASCII has only whole cells."""
     if glyphs is ASCII:
         first, last = _parts_in_view(window, columns)
         length = last - first
         bar = glyphs.view_left + glyphs.view * (length - 2) + glyphs.view_right if length > 1 else glyphs.view
         return [(" " * first, ""), (bar, "accent")]
     first, last = _parts_in_view(window, 2 * columns)
-    # Half a cell at an end: the right half of the first one, the left half of the last one.
+    # Half a cell at an end: the right half of the first cell, the left half of the last one.
     left, right = first % 2, last % 2
     if last - first == 1:
         bar = glyphs.view_left if left else glyphs.view_right
@@ -47,7 +47,9 @@ def view_bar(window: Window, columns: int, glyphs: Glyphs) -> Line:
 
 
 def busy_view_row(row: str, window: Window, colour: bool) -> Line:
-    """The busy row with the view in it: bright in view, dim outside; without colour, reversed in view."""
+    """Returns the busy row with the view in it: bright in view, dim outside; without colour, reversed in
+    view.
+    """
     first, last = _parts_in_view(window, len(row))
     if last - first == len(row):
         return [(row, "bwd")]
@@ -56,7 +58,7 @@ def busy_view_row(row: str, window: Window, colour: bool) -> Line:
 
 
 def _parts_in_view(window: Window, parts: int) -> tuple[int, int]:
-    """The first part of the step that the view touches, and the one behind the last."""
+    """Returns the first part of the step that the view touches, and the one behind the last."""
     first = window.first_ns * parts // window.step_ns
     return first, max(-(-window.last_ns * parts // window.step_ns), first + 1)
 
@@ -65,7 +67,7 @@ _STEPS = (1, 2, 5)
 
 
 def tick_step(span_ns: int, columns: int, least_columns: int) -> int:
-    """The least round number of ns (1, 2 or 5 times a power of ten) at least that many columns wide."""
+    """Returns the least round number of ns (1, 2 or 5 times a power of ten) at least that many columns wide."""
     power = 1
     while True:
         for step in _STEPS:
@@ -75,7 +77,7 @@ def tick_step(span_ns: int, columns: int, least_columns: int) -> int:
 
 
 def ticks(window: Window, columns: int, axis: TimeAxis = TIME) -> list[tuple[int, str]]:
-    """(column, label) of each tick; the first label carries the unit.
+    """Returns (column, label) of each tick; the first label carries the unit.
 
     The labels' unit is the one of the window's end, with as many decimals as tell two
     neighbouring ticks apart.
@@ -99,19 +101,19 @@ def ticks(window: Window, columns: int, axis: TimeAxis = TIME) -> list[tuple[int
     return labels
 
 
-# What is above the limit is drawn as a full column and named by its colour's role, and by this.
+# The glyph of a column above the limit, in the role of a warning.
 _OVER = "!"
 
 
 class MemoryRow:
-    """Draws the row. Keeps the lane of the class that was last asked for."""
+    """Draws the row. It caches the lane of the class that it last drew."""
 
     def __init__(self, glyphs: Glyphs) -> None:
         self.glyphs = glyphs
         self._cached: tuple[Run, int, MemoryLane | None] | None = None
 
     def lane(self, run: Run, class_id: int) -> MemoryLane | None:
-        """The memory of a class of a run; None where it is not of a model."""
+        """Returns the memory of a class of a run; None where the run is not of a model."""
         if run.model.model_figures is None:
             return None
         class_id = max(class_id, 0)
@@ -120,7 +122,7 @@ class MemoryRow:
         return self._cached[2]
 
     def line(self, lane: MemoryLane, window: Window, left: int, columns: int) -> Line:
-        """`left` cells of words, with the peak in view of what a GPU has, and a glyph a column."""
+        """Returns `left` cells of words, with the peak in view of a GPU's capacity, and a glyph a column."""
         span = window.last_ns - window.first_ns
         edges = [window.first_ns + span * column // columns for column in range(columns + 1)]
         peaks = lane.peak_bytes(edges)
@@ -141,8 +143,8 @@ class MemoryRow:
 def links_row(
     heat: LinkHeat, busiest: float, window: Window, left: int, columns: int, glyphs: Glyphs
 ) -> Line:
-    """How busy the links are: `left` cells of words, with the share of the step that the busiest one is busy,
-    and a glyph a column, the mean of all links.
+    """Returns how busy the links are: `left` cells of words, with the share of the step that the busiest one
+    is busy, and a glyph a column, the mean of all links.
     """
     span = window.last_ns - window.first_ns
     edges = [window.first_ns + span * column // columns for column in range(columns + 1)]
@@ -161,24 +163,25 @@ def legend(
     kinds: Sequence[Kind], glyphs: Glyphs, width: int, colour: bool, crowded: bool, streams: bool,
     path: bool = False, wide: bool | None = None, partly: bool = False, seams: bool = False,
 ) -> Line:  # fmt: skip
-    """One line of at most `width` cells; an entry that does not fit whole is left out.
+    """Returns one line of at most `width` cells; an entry that does not fit complete is left out.
 
-    crowded: whether a row is drawn by how busy it is. streams: whether a stream's lane is shown.
-    path: whether the critical path stands out. seams: whether steps end in lanes. partly: whether lanes
-    are shown that are empty at times.
-    wide: whether whole words are written and communication by its kinds; None: from 100 cells on.
+    crowded: whether a row is drawn by how busy it is. streams: whether a stream's lane is shown. path:
+    whether the critical path stands out. seams: whether steps end in lanes. partly: whether lanes are shown
+    that are empty at times. wide: whether full words are written and communication by its kinds; None: from
+    100 cells on.
     """
     wide = width >= _WIDE if wide is None else wide
     entries: list[Line] = [_legend_entry(kind, glyphs, wide and colour, wide) for kind in kinds]
     if streams and not wide:
-        # What is hidden behind compute has the same glyph in lanes of communication: these are busy.
+        # Communication hidden behind compute has the same glyph in lanes of communication, which are busy
+        # then.
         for kind, entry in zip(kinds, entries, strict=True):
             if kind.parts and kind.words.startswith("exposed"):
                 entry[-1] = (" exposed or busy ", "")
     if crowded:
         height = f"{glyphs.heat[2]}{glyphs.heat[5]}{glyphs.heat[8]}"
         words = " crowded: height is busy share" if wide else " busy share"
-        # In front of all else: it changes what the others say.
+        # It comes first because it changes what the others mean.
         entries.insert(0, [(height, "bright"), (f"{words} ", "")])
     if seams:
         entries.insert(0, [(glyphs.vertical, "bright"), (" step ends ", "")])
@@ -197,7 +200,9 @@ def legend(
 
 
 def _legend_entry(kind: Kind, glyphs: Glyphs, names_kinds: bool, wide: bool) -> Line:
-    """named: whether communication is told apart, each kind in its colour."""
+    """Returns an entry of the legend. names_kinds: whether communication has an entry for each kind, in its
+    colour.
+    """
     line: Line = [(glyphs.fills[kind.fill], kind.role)]
     if kind.parts and names_kinds:
         line.append((f" {kind.words}", ""))
@@ -207,14 +212,14 @@ def _legend_entry(kind: Kind, glyphs: Glyphs, names_kinds: bool, wide: bool) -> 
     return [*line, (f" {kind.words if wide else kind.words.split()[0]} ", "")]
 
 
-# From so many cells on a line has room for the whole words.
+# From this many cells on a line has room for the full words.
 WIDE = 100
-# Whose figures they are, in so many cells: both lines are as far in.
+# Cells for whose figures they are: both lines have the same indent.
 _WHOSE = 22
 
 
 def range_title(model: TimelineModel) -> str:
-    """The range in words: its ends, its length, the spans of this lane in it; "" without a range."""
+    """Returns the range in words: its ends, its length, the spans of this lane in it; "" without a range."""
     stretch = model.selection.stretch(model.cursor_ns)
     if stretch is None:
         return ""
@@ -229,7 +234,7 @@ def range_title(model: TimelineModel) -> str:
 
 
 def range_lines(model: TimelineModel, width: int, wide: bool) -> list[Line]:
-    """What this lane's ranks, and (wide) all ranks on average, do in the range."""
+    """Returns what this lane's ranks, and (wide) all ranks on average, do in the range."""
     stretch = model.selection.stretch(model.cursor_ns)
     if stretch is None:
         return []
@@ -254,9 +259,10 @@ def range_lines(model: TimelineModel, width: int, wide: bool) -> list[Line]:
 def _figure_line(
     model: TimelineModel, figures: StretchFigures, room: int, wide: bool, times: bool = True
 ) -> Line:
-    """Shares, and times, in the order of the accounts.
+    """Returns shares, and times, in the order of the accounts.
 
-    Where there is no room the words are short ones, and where that is not enough the smallest are left out.
+    Where there is no room the words are short ones, and where that is not enough the smallest figures are
+    left out.
     """
     length = model.source.axis.length
     for short in (not wide, True):
@@ -279,14 +285,16 @@ def _figure_line(
         fitting.add(index)
     line = [part for index in sorted(fitting) for part in parts[index]]
     if len(fitting) < len(parts):
-        # Nothing is left out unsaid.
+        # The sum of what is left out is stated.
         remaining_ns = sum(figure.ns for index, figure in enumerate(figures.figures) if index not in fitting)
         line.append((f"+ {percent(remaining_ns, figures.full_ns)} %", "dim"))
     return line
 
 
 def mark_line(model: TimelineModel, width: int, wide: bool) -> Line:
-    """How far the cursor is from the last mark, and what this lane does between the two; [] without marks."""
+    """Returns how far the cursor is from the last mark, and what this lane does between the two; [] without
+    marks.
+    """
     mark = model.marks.last
     if mark is None:
         return []
@@ -301,7 +309,9 @@ def mark_line(model: TimelineModel, width: int, wide: bool) -> Line:
 
 
 def stretch_figures(model: TimelineModel, first: int, last: int, start: Line, width: int) -> Line:
-    """What the ranks of the cursor's lane do from `first` to `last` ns, behind `start`; [] for no time."""
+    """Returns what the ranks of the cursor's lane do from `first` to `last` ns, behind `start`; [] for no
+    time.
+    """
     if first == last:
         return []
     figures = model.source.of.figures(model.current.track_id, first, last)
@@ -309,7 +319,7 @@ def stretch_figures(model: TimelineModel, first: int, last: int, start: Line, wi
 
 
 def filter_text(model: TimelineModel) -> str:
-    """What the filter leaves; "" without one."""
+    """Returns what the filter leaves, in words; "" without a filter."""
     if not model.filter.is_on:
         return ""
     lane, content = model.current, model.visible_content(model.current)
@@ -318,7 +328,7 @@ def filter_text(model: TimelineModel) -> str:
 
 
 def mark_columns(model: TimelineModel, columns: int) -> dict[int, str]:
-    """Column -> letter of each mark in view; of several in a column the last that was set."""
+    """Returns the letter of each mark in view by column; of several in a column the last that was set."""
     letters = {}
     for mark in model.marks.all:
         column = model.window.column(mark.time_ns, columns)
@@ -328,7 +338,7 @@ def mark_columns(model: TimelineModel, columns: int) -> dict[int, str]:
 
 
 def range_columns(model: TimelineModel, columns: int) -> tuple[int, int] | None:
-    """First and last column of the range that are in view."""
+    """Returns the first and last column of the range that are in view."""
     stretch = model.selection.stretch(model.cursor_ns)
     if stretch is None or stretch[1] <= model.window.first_ns or stretch[0] >= model.window.last_ns:
         return None
@@ -338,15 +348,16 @@ def range_columns(model: TimelineModel, columns: int) -> tuple[int, int] | None:
 
 
 def cursor_lines(model: TimelineModel, width: int, wide: bool, low: bool = False) -> list[Line]:
-    """The span at the cursor, its times, where its duration comes from: lines of at most `width` cells.
+    """Returns the span at the cursor, its times, where its duration comes from: lines of at most `width`
+    cells.
 
-    low: there is room for two of them; what matters of the others stands in the second, as it does where
-    the screen is not wide.
+    low: whether there is room for only two of them; what matters of the others stands in the second, as it
+    does where the screen is not wide.
     """
     lane = model.current
     index, others = model.span, ""
     if index is not None and lane.content.find_span(model.cursor_ns) is None:
-        # A cell that is partly busy: speak of what makes it so.
+        # In a cell that is partly busy the lines are about the span that makes it so.
         edges = model.window.edges(model.columns)
         column = model.cursor_column
         inside = lane.content.starting_in(edges[column], edges[column + 1])
@@ -360,7 +371,7 @@ def cursor_lines(model: TimelineModel, width: int, wide: bool, low: bool = False
         volume = words.volume(lane.track_id, lane.stream, index) if wide else ""
     if low or not wide:
         if aside and len(lines) > 1:
-            # Behind the length: when a transfer itself runs gives way to it.
+            # Behind the length: it gives way to when a transfer itself runs.
             fits = wide and width_of(lines[1]) + len(aside) + 3 <= width
             lines[1] = [*(lines[1] if fits else lines[1][:3]), (f"   {aside}", "")]
         more = []
@@ -371,12 +382,14 @@ def cursor_lines(model: TimelineModel, width: int, wide: bool, low: bool = False
     return [*lines[:2], *([(words, "")] for words in more if words), *lines[2:]]
 
 
-# Cells of the labels at least, and of one and what is set beside it.
+# Least cells of the labels, and cells of a label with what is set next to it.
 _LABEL, _SPACE = 16, 2
 
 
 def make_details(model: TimelineModel) -> Callable[[int], list[Line]]:
-    """What makes its lines of at most a given width: of the run as it is now, whichever comes meanwhile."""
+    """Returns the function that makes its lines of at most a given width; it keeps the run as it is now, even
+    if another one is shown later.
+    """
     lane, index = model.current, model.span
     facts = []
     if index is not None:
@@ -390,7 +403,7 @@ def make_details(model: TimelineModel) -> Callable[[int], list[Line]]:
     def lines(width: int) -> list[Line]:
         result: list[Line] = []
         for detail_line in lane.detail_lines(index, "", width, wide=True)[:1]:
-            # What it is; whose it is stands below.
+            # The first line says what it is; whose it is stands below.
             result += [[("  ", ""), *detail_line[:1]], []]
         for label, words in facts:
             result += _paragraph(label, words, label_cells, width)
@@ -408,7 +421,7 @@ def _paragraph(label: str, words: str, label_cells: int, width: int) -> list[Lin
 
 
 class _Table:
-    """The range's accounts, of this lane and of all ranks. names: its rows."""
+    """The range's accounts, of this lane and of all ranks. `names` are its rows."""
 
     def __init__(self, model: TimelineModel, first_ns: int, last_ns: int) -> None:
         axis, track_id = model.source.axis, model.current.track_id
@@ -425,7 +438,7 @@ class _Table:
         ]
 
     def lines(self, label_cells: int, width: int) -> list[Line]:
-        """Its lines: the range, a heading, a row for each account."""
+        """Returns its lines: the range, a heading, a row for each account."""
         result: list[Line] = [[], *_paragraph("range", self._words, label_cells, width)]
         result.append([(f"  {'':<{label_cells}}{self._title:>22}{'mean of all ranks':>26}", "dim")])
         for name, role, here, everywhere in self._rows:

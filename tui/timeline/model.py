@@ -14,37 +14,40 @@ from tui.timeline.query import Query
 from tui.timeline.search import Search
 from tui.timeline.window import Marks, Navigation, Selection, Window
 
-# Rows of lanes from which on lanes take what is free: the first ones show their streams, all are taller.
+# From this many rows on lanes use the free ones: the first lanes show their streams, and all are taller.
 ROOM_TO_FILL = 28
-# More lanes stay as they are: a pan is to be sent within its budget of bytes and time.
+# With more lanes all keep their height: a pan must be sent within its budget of bytes and time.
 FEW_LANES = 8
 
 
 @dataclass(slots=True)
 class TimelineModel(Navigation):
-    """State of the timeline screen. columns, rows: cells of the lane area, set when drawn.
-
-    results: the run. source: its lanes. arrangement: which lanes are shown, in which order, and which has the
-    cursor. selection, marks, search, filter: what was marked out,
-    looked for, and left to be seen. shows_path: whether the critical path stands out. notice: what the
-    last key has to say. is_new: whether it was never drawn, nor arranged by a session: then lanes unfold
-    where there is room. walk: which of the longest waits the cursor is at: (place, of all lanes, lane,
-    time).
-    """
+    """State of the timeline screen."""
 
     results: Run
+    """The run."""
     source: LaneSource = field(init=False)
+    """Its lanes."""
     arrangement: Arrangement = field(init=False)
+    """Which lanes are shown, in which order, and which has the cursor."""
     rows: int = 20
+    """The rows of the lane area, set when drawn, as `columns` is."""
     selection: Selection = field(default_factory=Selection)
+    """The range that was set."""
     marks: Marks = field(default_factory=Marks)
     search: Search | None = None
+    """The last search."""
     filter: Filter = field(default_factory=Filter)
+    """Which spans are drawn."""
     shows_path: bool = False
+    """Whether the critical path stands out."""
     notice: str = ""
+    """The message of the last key."""
     is_new: bool = True
+    """Whether it was never drawn, nor arranged by a session: then lanes unfold where there is room."""
     walk: tuple[int, bool, LaneKey, int] | None = None
-    # Of this run, found when it is first shown: (the path or that there is none).
+    """Which of the longest waits the cursor is at: (index, whether of all lanes, lane, time)."""
+    # The path of this run or that there is none, as a tuple once it was looked up.
     _path: tuple[PathLanes | None] | None = None
 
     def __post_init__(self) -> None:
@@ -54,7 +57,7 @@ class TimelineModel(Navigation):
         self.cursor_ns = self.window.span_ns // 2
 
     def show(self, results: Run) -> None:
-        """Another run of the same workload: places are kept as shares of the step."""
+        """Shows another run of the same workload: positions are kept as shares of the step."""
         source = LaneSource(results)
         old, new = self.window.step_ns, max(source.length, 1)
         self.results, self.source = results, source
@@ -95,7 +98,9 @@ class TimelineModel(Navigation):
         return self.arrangement.unfolded
 
     def unfold_first(self, rows: int) -> None:
-        """Before the first picture: the streams of the only lane, or of the first ones that `rows` take."""
+        """Before the first drawing, opens the streams of the only lane, or of the first lanes that `rows`
+        take.
+        """
         if self.is_new:
             self.is_new = False
             few = len(self.arrangement.rows) <= FEW_LANES
@@ -103,13 +108,13 @@ class TimelineModel(Navigation):
                 self.arrangement.fill(rows)
 
     def resize(self, columns: int, rows: int) -> None:
-        """The lane area has another size."""
+        """Sets the size of the lane area."""
         self.columns, self.rows = max(columns, 1), max(rows, 1)
         self.arrangement.resize(self.rows)
 
     @property
     def path(self) -> PathLanes | None:
-        """The critical path in the lanes, found once a run; None where the run has none."""
+        """The critical path in the lanes, computed once a run; None where the run has none."""
         if self._path is None:
             lanes = self.source.of
             self._path = (PathLanes(lanes.path()) if lanes.facts.concurrent else None,)
@@ -118,7 +123,7 @@ class TimelineModel(Navigation):
     # -- lanes -----------------------------------------------------------------------
 
     def move_lane(self, by: int) -> None:
-        """The cursor to another lane, `by` lanes down."""
+        """Moves the cursor to another lane, `by` lanes down."""
         self.arrangement.move(by)
 
     def toggle_fold(self) -> None:
@@ -126,19 +131,19 @@ class TimelineModel(Navigation):
         self.arrangement.toggle()
 
     def go_to(self, key: LaneKey) -> None:
-        """The cursor to a lane, wherever it is folded or hidden."""
+        """Moves the cursor to a lane, wherever it is folded or hidden."""
         if key != self.arrangement.rows[self.arrangement.focus].key:
             self.arrangement.show_lane(key)
 
     @property
     def rank(self) -> int | None:
-        """The only rank that the lane with the cursor is of."""
+        """The only rank of the lane with the cursor, None of a lane of several."""
         return self.current.key.rank if self.current.key.rank >= 0 else None
 
     @property
     def first_rank(self) -> int | None:
-        """The rank that the lane with the cursor is of, or the first of those that do alike; None of a lane
-        that heads others.
+        """The rank of the lane with the cursor, or the first of its equal ranks; None of a lane that heads
+        others.
         """
         if self.rank is not None or self.current.key.path:
             return self.rank
@@ -154,7 +159,7 @@ class TimelineModel(Navigation):
     # -- spans -----------------------------------------------------------------------
 
     def visible_content(self, lane: SpanLane) -> Content:
-        """What the filter leaves of a lane."""
+        """Returns what the filter leaves of a lane."""
         return self.filter.filter_lane(lane, self.source)
 
     @property
@@ -169,7 +174,7 @@ class TimelineModel(Navigation):
         return index
 
     def focus(self) -> None:
-        """The range, or else the span under the cursor, over most of the width; once more, the whole step."""
+        """Fits the view to the range, or else to the span under the cursor; when repeated, to the whole step."""
         stretch = self.selection.stretch(self.cursor_ns)
         if stretch is not None and stretch[0] < stretch[1]:
             self.fit(*stretch)
@@ -177,7 +182,7 @@ class TimelineModel(Navigation):
             self.focus_span()
 
     def focus_span(self) -> None:
-        """The span under the cursor over most of the width; once more, the whole step."""
+        """Fits the view to the span under the cursor; when repeated, to the whole step."""
         index = self.current.content.find_span(self.cursor_ns)
         if index is None:
             self.show_all()
@@ -190,22 +195,24 @@ class TimelineModel(Navigation):
             self.cursor_ns = start + (end - start) // 2
 
     def clear_last(self) -> None:
-        """One thing less that was marked out: the range, else the filter."""
+        """Clears the range, or if there is none, the filter."""
         if not self.selection.clear():
             self.filter.set(Query())
 
     def show_stretch(self, track_id: int, start_ns: int, end_ns: int, stream: str | None = None) -> None:
-        """The cursor to the middle of start_ns..end_ns on the lane of a group of ranks, or on that of one of
+        """Moves the cursor to the middle of start_ns..end_ns on the lane of a group of ranks, or of one of
         its streams; the view fits it.
         """
-        # Of equal ranks that are each simulated one lane is shown.
+        # Equal ranks that are simulated one by one share a lane.
         self.go_to(LaneKey((), self.source.lane(track_id).track_id, stream=stream))
         span = end_ns - start_ns
         self.cursor_ns = start_ns + span // 2
         self._change(self.window.moved_to(start_ns - span // 4, span + span // 2, self.columns))
 
     def step_span(self, direction: int) -> None:
-        """The cursor to the next (1) or previous (-1) span of its lane, of those that the filter leaves."""
+        """Moves the cursor to the next (1) or previous (-1) span of its lane, of those that the filter
+        leaves.
+        """
         content, cursor_ns = self.visible_content(self.current), self.cursor_ns
         start_ns = content.next_start(cursor_ns) if direction > 0 else content.previous_start(cursor_ns)
         index = None if start_ns is None else content.find_span(start_ns)

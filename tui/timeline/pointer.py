@@ -1,4 +1,6 @@
-"""The mouse over the timeline: what a cell is of, and what pressing, dragging and turning the wheel do."""
+"""The mouse over the timeline: which part of it a cell belongs to, and what pressing, dragging and the wheel
+do.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +9,24 @@ from dataclasses import dataclass
 from simcore.records import NamedTuple
 from tui.timeline.model import TimelineModel
 
-# The wheel over the names goes so many lanes.
+# The wheel over the names moves by this many lanes.
 _LANES_A_TURN = 3
 
 
 class Area(NamedTuple):
-    """Where the parts of a drawn timeline are: cells left of the lanes, rows above them.
-
-    rows: of each row of lanes its place in the list, and the column of its sign (-1: none). minimap: rows
-    of the minimap.
-    """
+    """Where the parts of a drawn timeline are."""
 
     left: int
+    """Cells left of the lanes."""
     above: int
+    """Rows above the lanes."""
     rows: tuple[tuple[int, int], ...]
+    """By row of lanes, its index in the list and the column of its folding sign (-1: none)."""
     minimap: int
+    """Rows of the minimap."""
 
     def part(self, x: int, y: int) -> str:
-        """`name`, `lane`, `minimap`, `ruler`, or "" for anywhere else."""
+        """Returns `name`, `lane`, `minimap`, `ruler`, or "" for anywhere else."""
         if self.above <= y < self.above + len(self.rows):
             return "name" if x < self.left else "lane"
         if 0 <= y < self.above and x > self.left:
@@ -34,15 +36,17 @@ class Area(NamedTuple):
 
 @dataclass(slots=True)
 class Pointer:
-    """A button that is held. part: where it was pressed. anchor_ns: at which time."""
+    """A pressed button."""
 
     model: TimelineModel
     part: str = ""
+    """The part of the timeline where it was pressed."""
     anchor_ns: int = 0
+    """The time at which it was pressed."""
     has_moved: bool = False
 
     def press(self, area: Area, x: int, y: int) -> bool:
-        """A button goes down; False where that means nothing."""
+        """Handles the press of a button; returns False where that means nothing."""
         model = self.model
         self.part, self.has_moved = area.part(x, y), False
         if self.part in ("name", "lane"):
@@ -58,7 +62,7 @@ class Pointer:
         return bool(self.part)
 
     def drag(self, area: Area, x: int) -> bool:
-        """The pointer moves with the button held; False where that means nothing."""
+        """Handles a move with the button pressed; returns False where that means nothing."""
         model = self.model
         if self.part == "minimap":
             self._show(area, x)
@@ -67,7 +71,7 @@ class Pointer:
             if not self.has_moved and time_ns == self.anchor_ns:
                 return False
             self.has_moved = True
-            # To both ends of the cells: what looks marked is in the range.
+            # The range reaches both ends of the cells: what looks marked is in it.
             column_ns = max(model.window.span_ns // model.columns, 1)
             first, last = sorted((self.anchor_ns, time_ns))
             step = model.window.step_ns
@@ -78,11 +82,13 @@ class Pointer:
         return True
 
     def release(self) -> None:
-        """The button goes up."""
+        """Handles the release of the button."""
         self.part = ""
 
     def turn(self, area: Area, x: int, y: int, direction: int, pan: bool) -> bool:
-        """The wheel goes up or left (-1), down or right (1); `pan`: sideways, or with Shift or Ctrl."""
+        """Handles a turn of the wheel up or left (-1), down or right (1). pan: whether sideways, or with
+        Shift or Ctrl.
+        """
         model = self.model
         part = area.part(x, y)
         if part == "name":
@@ -96,7 +102,7 @@ class Pointer:
         return bool(part)
 
     def _show(self, area: Area, x: int) -> None:
-        """The place of the minimap in the middle of the view."""
+        """Shows the pointed part of the minimap in the middle of the view."""
         model = self.model
         column = max(0, min(x - area.left - 1, model.columns - 1))
         time_ns = model.window.step_ns * (2 * column + 1) // (2 * model.columns)

@@ -1,4 +1,4 @@
-"""What the timeline asks: the search, which jumps while one types, the filter, which lanes, which mark."""
+"""The prompts of the timeline: the search, which jumps while one types, the filter, which lanes, which mark."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
 from tui.timeline.search import Search
 
-# Of many marks the stretches to the nearest ones: the chosen one stays in view.
+# Of many marks only the nearest ones have their stretch: the chosen one stays in view.
 _MOST_STRETCHES = 6
 _ENDING = "a letter or Enter goes there, Delete removes, Esc closes this"
 
 
 class MarksPanel(Panel):
-    """Covers the screen with the marks; gives the letter of the one to go to."""
+    """Covers the screen with the marks; its result is the letter of the one to go to."""
 
     CSS = "MarksPanel { background: $background; }"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -47,7 +47,7 @@ class MarksPanel(Panel):
         self._lines.more = lambda hidden: f"{hidden} more"
 
     def _build_lines(self, width: int) -> list[Line]:
-        """A line a mark, the newest last; then from the chosen one to the cursor and to the others."""
+        """Returns a line a mark, the newest last; then from the chosen one to the cursor and to the others."""
         axis, cursor, marks = self._model.source.axis, self._model.cursor_ns, self._marks.all
         if not marks:
             return [[("  no marks: m sets one at the cursor", "")]]
@@ -71,7 +71,7 @@ class MarksPanel(Panel):
         return lines
 
     def on_key(self, event: events.Key) -> None:
-        """A mark's letter goes there: before `j`, `k` and the others move."""
+        """Chooses a mark by its letter, before `j`, `k` and the other keys move."""
         if event.character and self._marks.of(event.character):
             event.stop()
             event.prevent_default()
@@ -92,14 +92,14 @@ class MarksPanel(Panel):
             self.action_scroll(0)
 
 
-# A search works so long before it lets keys through.
+# A search works this long before it lets keys through.
 _SLICE_SECONDS = 0.03
 _ONLY = "only the lanes of"
 _LANES = "stage 5, stages 2-4, ranks 0-7,64, or words of a name; nothing: all"
 
 
 class Asking:
-    """Asks of a view's model. redraw: shows where one is."""
+    """The prompts of a view's model."""
 
     def __init__(self, view: Widget, model: TimelineModel, redraw: Callable[[], None]) -> None:
         self._view, self._model, self._redraw = view, model, redraw
@@ -107,7 +107,7 @@ class Asking:
         self._search: Search | None = None
 
     def search(self) -> None:
-        """Jump to the first match while one types; Enter stays there, Esc goes back."""
+        """Jumps to the first match while one types; Enter stays there, Esc goes back."""
         model = self._model
         self._start_position, self._previous_search = current_position(model), model.search
         self._search = None
@@ -130,7 +130,7 @@ class Asking:
         return new_search(self._model, parse_query(text))
 
     def _continue_search(self, search: Search) -> None:
-        """A piece of the search; another text may have been typed meanwhile."""
+        """Continues the search for one slice; another text may have been typed meanwhile."""
         if search is not self._search or self._prompt is None:
             return
         if not search.advance(_SLICE_SECONDS):
@@ -141,7 +141,7 @@ class Asking:
         self._redraw()
 
     def _jump(self, search: Search) -> str:
-        """To the first match, from where the prompt was opened; what there is to say."""
+        """Jumps to the first match, from where the prompt was opened; returns the message."""
         model = self._model
         return_to(model, self._start_position)
         if search.problem or not search.count:
@@ -155,7 +155,7 @@ class Asking:
         return f"{match_text(search, match)}: {location}"
 
     def find(self, text: str) -> None:
-        """What a search for a text does, without asking for it."""
+        """Does what a search for a text does, without a prompt."""
         self._start_position, self._previous_search = current_position(self._model), self._model.search
         self._search = None
         self._finish_search(text)
@@ -186,12 +186,12 @@ class Asking:
     # -- filter ------------------------------------------------------------------------
 
     def filter(self) -> None:
-        """Ask what spans have to be; nothing: all are shown."""
+        """Asks what spans have to be; an empty text shows all."""
         self._prompt = LivePrompt("filter", self._initial_filter(), self._filter_typed)
         self._view.app.push_screen(self._prompt, self._finish_filter)
 
     def _initial_filter(self) -> str:
-        """The filter that is on, else what was searched for last."""
+        """Returns the filter that is on, else the text of the last search."""
         model = self._model
         if model.filter.is_on or model.search is None:
             return model.filter.query.text
@@ -224,7 +224,7 @@ class Asking:
     # -- lanes -------------------------------------------------------------------------
 
     def lanes(self) -> None:
-        """Ask for the lanes to show."""
+        """Asks for the lanes to show."""
         prompt = Prompt(_ONLY, self._model.arrangement.only, form=_LANES)
         self._view.app.push_screen(prompt, self._filter_lanes)
 
@@ -232,7 +232,7 @@ class Asking:
         if text is None:
             return
         if not self._model.arrangement.show_only(text):
-            # Asked again, with what was typed: nothing in the list has changed.
+            # The prompt opens again with the typed text: the list has not changed.
             prompt = Prompt(_ONLY, text, form=f"no lane matches: {_LANES}")
             self._view.app.push_screen(prompt, self._filter_lanes)
         self._redraw()
@@ -240,5 +240,5 @@ class Asking:
     # -- marks -------------------------------------------------------------------------
 
     def marks(self, glyphs: Glyphs, go: Callable[[str | None], None]) -> None:
-        """Show the marks; go: to the one with a letter, None for none."""
+        """Shows the marks. go: moves to the mark with a letter, None for none."""
         self._view.app.push_screen(MarksPanel(self._model, glyphs), go)

@@ -4,9 +4,9 @@ A rank, a stage, words, a micro-batch, a length; all that is typed has to hold. 
 the screen uses of spans (`forward`, `wait`, `all-reduce`, `tp`), or the beginning of one, or a part of a
 layer's or operation's name.
 
-Of a lane the spans that are meant are a flag a span, a byte each, combined by the million in microseconds.
-A word is looked up in the tables of `Searched`, which are short, and `translate` does the rest: 1 ns a
-span. A million spans take 100 to 150 ms the first time, and 10 ms for every letter after that.
+The matching spans of a lane are a flag a span, a byte each, combined by the million in microseconds. A word
+is looked up in the tables of `SearchColumns`, which are short, and `translate` does the rest: 1 ns a span. A
+million spans take 100 to 150 ms the first time, and 10 ms for every letter after that.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
 _FIRST_OF_TWO = ("input", "weight")
 _LIMIT_NAMES = {"rank": "rank", "stage": "stage", "mb": "microbatch", "micro-batch": "microbatch",
            "microbatch": "microbatch"}  # fmt: skip
-# Of a word that is not finished: with fewer letters nearly every word begins like it.
+# The least letters of an unfinished word: with fewer, nearly every word begins like it.
 _LEAST_LETTERS = 3
 _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 _TOKEN = re.compile(r"[<>]=?|[^\s<>]+")
@@ -47,17 +47,20 @@ _SPACED = re.compile(r"\bmicro batch\b")
 
 
 class Word(NamedTuple):
-    """kinds: what the word stands for. name: what names must contain instead; "" for a whole word.
-    whole: a whole word as it was typed, "" for another; without kinds a part of names must begin so.
-    """
+    """A word of a query."""
 
     kinds: tuple[str, ...]
+    """What the word stands for."""
     name: str
+    """What names must contain where it stands for nothing; "" for a complete word."""
     whole: str = ""
+    """A complete word as it was typed, "" for an unfinished one; without kinds a part of names must begin so.
+    """
 
     def is_in(self, name: str) -> bool:
-        """Whether a name has it: in any place, or of a whole word that stands for nothing, as `ep` in
-        `ep_allreduce` and not in `forward_step`."""
+        """Returns whether a name contains it: at any position, or for a complete word without kinds at the
+        beginning of a part, as `ep` in `ep_allreduce` and not in `forward_step`.
+        """
         if self.name:
             return self.name in name.lower()
         if not self.whole or self.kinds:
@@ -66,40 +69,40 @@ class Word(NamedTuple):
 
 
 class Query(Struct, frozen=True):
-    """What spans must be: all of it. Fields are None where nothing was said.
-
-    least_ns, most_ns: of their length. problem: why the text cannot be understood, "" if it can.
-    """
+    """What spans must be: all of it. Fields are None where the query states nothing."""
 
     text: str = ""
     rank: int | None = None
     stage: int | None = None
     microbatch: int | None = None
     least_ns: int | None = None
+    """The least length."""
     most_ns: int | None = None
+    """The greatest length."""
     words: tuple[Word, ...] = ()
     problem: str = ""
+    """Why the text cannot be understood, "" if it can."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is asked for."""
+        """Whether it restricts nothing."""
         return not self.of_spans and not self.of_lanes
 
     @property
     def of_lanes(self) -> bool:
-        """Whether it says in which lanes to look."""
+        """Whether it restricts the lanes."""
         return self.rank is not None or self.stage is not None
 
     @property
     def of_spans(self) -> bool:
-        """Whether it says anything of spans; if not, it means lanes."""
+        """Whether it restricts the spans; if not, it means lanes."""
         return bool(self.words) or any(
             value is not None for value in (self.microbatch, self.least_ns, self.most_ns)
         )
 
 
 def parse_query(text: str) -> Query:
-    """The query that was typed. What cannot be understood is said in `problem`, nothing is raised."""
+    """Returns the query of a text. Nothing is raised: `problem` says what cannot be understood."""
     plain = _SPACED.sub("micro-batch", text.lower())
     tokens = _TOKEN.findall(_GLUED.sub(r"\1 ", plain))
     limits: dict[str, int] = {}
@@ -147,7 +150,7 @@ def _parse_number(token: str) -> int | None:
 
 
 def _parse_length(tokens: list[str]) -> tuple[int | None, int]:
-    """(ns, tokens used) of `1 ms` or `1ms`."""
+    """Returns (ns, tokens used) of `1 ms` or `1ms`."""
     if not tokens:
         return None, 0
     with_unit = _WITH_UNIT.fullmatch(tokens[0])
@@ -170,7 +173,7 @@ def _parse_word(token: str) -> Word:
 
 
 def match_spans(spans: Spans, searched: SearchColumns, query: Query) -> bytes:
-    """For each span 1 if the query means it, else 0. Rank and stage are not looked at."""
+    """Returns 1 for each span that the query means, else 0. Rank and stage are ignored."""
     flags = [_word_flags(searched, word) for word in query.words]
     if query.microbatch is not None:
         flags.append(_code_flags(searched.microbatch, {query.microbatch + 1}))
@@ -178,7 +181,7 @@ def match_spans(spans: Spans, searched: SearchColumns, query: Query) -> bytes:
 
 
 def _word_flags(searched: SearchColumns, word: Word) -> bytes:
-    """1 for each span that a word means: by what it is, or by a name that it has."""
+    """Returns 1 for each span that a word means: by its kind, or by its name."""
     word_kinds = frozenset(word.kinds)
     kinds = {code for code, kind in enumerate(searched.kinds) if not word_kinds.isdisjoint(kind)}
     names = {code for code, entry_names in enumerate(searched.names) if any(map(word.is_in, entry_names))}
@@ -187,15 +190,15 @@ def _word_flags(searched: SearchColumns, word: Word) -> bytes:
 
 
 def _code_flags(codes: Sequence[int], selected: Collection[int]) -> bytes:
-    """1 for each of the codes that is wanted."""
+    """Returns 1 for each of the codes that is selected."""
     if isinstance(codes, bytes):
         return codes.translate(translation_table(code for code in selected if code < 256))
     return bytes(map(selected.__contains__, codes))
 
 
 def intersect_flags(flags: Sequence[bytes]) -> bytes:
-    """1 where all of the flags are 1."""
-    # As numbers: `&` of a million takes microseconds.
+    """Returns 1 where all of the flags are 1."""
+    # As integers: `&` of a million flags takes microseconds.
     together = int.from_bytes(flags[0], "little")
     for other in flags[1:]:
         together &= int.from_bytes(other, "little")
@@ -203,13 +206,13 @@ def intersect_flags(flags: Sequence[bytes]) -> bytes:
 
 
 def unite_flags(left: bytes, other: bytes) -> bytes:
-    """1 where one of the flags is."""
+    """Returns 1 where one of the flags is 1."""
     together = int.from_bytes(left, "little") | int.from_bytes(other, "little")
     return together.to_bytes(len(left), "little")
 
 
 def length_flags(start: Sequence[int], end: Sequence[int], query: Query) -> bytes:
-    """1 for each span that is as long as the query says."""
+    """Returns 1 for each span whose length the query allows."""
     flags = [b"\1" * len(start)]
     if query.least_ns is not None:
         flags.append(bytes(map(query.least_ns.__le__, map(sub, end, start))))
@@ -219,7 +222,7 @@ def length_flags(start: Sequence[int], end: Sequence[int], query: Query) -> byte
 
 
 def translation_table(values: Iterable[int]) -> bytes:
-    """For `translate`: 1 for each of the values."""
+    """Returns a table for `translate`: 1 for each of the values."""
     flags = bytearray(256)
     for value in values:
         flags[value] = 1

@@ -1,4 +1,4 @@
-"""The timeline's part of a session file: plain values, checked; a model as them, and back."""
+"""The timeline's part of a session file: plain values, checked; a model to them, and back."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
 from tui.timeline.window import Mark, Window
 
-# (path, number, rank, stream) of a LaneKey.
+# (path, track_id, rank, stream) of a LaneKey.
 Key = tuple[tuple[str, ...], int, int, "str | None"]
-# What the lane area may be, in columns and rows.
+# The most columns and rows that the lane area may have.
 _MOST_CELLS = 10_000
 
 
@@ -40,44 +40,54 @@ class SavedMark(NamedTuple):
 
 
 class SavedTimeline(NamedTuple):
-    """Where one was: times are of a step of step_ns. columns, rows: of the lane area then.
-
-    lane: with the cursor; top: how far the list was scrolled. order: id of what lanes were sorted by.
-    opened, unfolded, pinned, hidden: lanes. apart: (group of ranks, its ranks with lanes of their own).
-    together: the first of those whose alike ranks are one lane.
-    only, kept: the filter of lanes in words, and the groups that it left, None without one. filter: of
-    spans, as typed. anchor_ns, fixed: the range.
-    """
+    """The saved position in the timeline."""
 
     step_ns: int
+    """The step of which the times are."""
     first_ns: int
     span_ns: int
     cursor_ns: int
     columns: int
+    """Columns of the lane area when it was saved."""
     rows: int
+    """Rows of the lane area when it was saved."""
     lane: Key
+    """The lane with the cursor."""
     top: int
+    """How far the list was scrolled."""
     order: str = ""
+    """The id of what lanes were sorted by."""
     opened: tuple[Key, ...] = ()
+    """Lanes."""
     unfolded: tuple[Key, ...] = ()
+    """Lanes."""
     apart: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    """(group of ranks, its ranks with lanes of their own)."""
     pinned: tuple[Key, ...] = ()
+    """Lanes."""
     hidden: tuple[Key, ...] = ()
+    """Lanes."""
     only: str = ""
+    """The filter of lanes, in words."""
     kept: tuple[int, ...] | None = None
+    """The groups that the filter of lanes left, None without one."""
     filter: str = ""
+    """The filter of spans, as typed."""
     anchor_ns: int | None = None
+    """Where the range begins."""
     fixed: tuple[int, ...] | None = None
+    """Both ends of the range, if they are set."""
     marks: tuple[SavedMark, ...] = ()
     together: tuple[int, ...] = ()
+    """The first track of each set of similar tracks that are one lane."""
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON takes it."""
+        """Returns the values as JSON takes them."""
         return self._asdict()
 
     @classmethod
     def read(cls, value: object, where: str) -> SavedTimeline:
-        """Checked, each value in itself; whether a run has these lanes is seen when it is restored."""
+        """Returns the checked values, each by itself; `restore` checks whether a run has these lanes."""
         entries = check_table(value, where)
 
         def get(name: str) -> tuple[object, str]:
@@ -108,7 +118,7 @@ class SavedTimeline(NamedTuple):
             ),
             fixed=check_optional(*get("fixed"), lambda stretch, where: _read_stretch(stretch, where, step)),
             marks=check_items(*get("marks"), lambda mark, where: _read_mark(mark, where, step), 26),
-            # What was saved before there were any has none.
+            # Older sessions have no such key.
             together=check_items(entries.get("together", []), f"{where}.together", _read_number),
         )
 
@@ -159,7 +169,7 @@ def _read_mark(value: object, where: str, step: int) -> SavedMark:
 
 
 def save(model: TimelineModel) -> SavedTimeline:
-    """Where one is in the timeline."""
+    """Returns the state of the timeline as it is saved."""
     memory = model.arrangement.save_state()
     state, window, selection = memory.state, model.window, model.selection
     apart = state["_apart"]
@@ -171,7 +181,7 @@ def save(model: TimelineModel) -> SavedTimeline:
         step_ns=window.step_ns, first_ns=window.first_ns, span_ns=window.span_ns, cursor_ns=model.cursor_ns,
         columns=model.columns, rows=model.rows, lane=memory.key, top=memory.top,
         order=model.arrangement.order.id,
-        # Sets have no order of their own; a session that has not changed is to be the same text.
+        # Sets have no order of their own; an unchanged session must give the same text.
         opened=_sort_keys(state["_open"]), unfolded=_sort_keys(state["_unfolded"]),
         apart=tuple((track_id, tuple(ranks)) for track_id, ranks in apart.items() if ranks),
         pinned=_list_keys(state["_pinned"]), hidden=_list_keys(state["_hidden"]),
@@ -183,9 +193,9 @@ def save(model: TimelineModel) -> SavedTimeline:
 
 
 def restore(model: TimelineModel, state: SavedTimeline, keeps_position: bool = True) -> None:
-    """All as it was kept, where this run has such lanes; of a step of another length shares of it.
+    """Restores what was saved, where this run has such lanes; of a step of another length shares of it.
 
-    place: whether window, cursor and range come back too, or only lanes and marks.
+    keeps_position: whether window, cursor and range come back too, or only lanes and marks.
     """
     step = model.window.step_ns
     model.is_new = False
@@ -216,7 +226,7 @@ def restore(model: TimelineModel, state: SavedTimeline, keeps_position: bool = T
 
 
 def _arrange(model: TimelineModel, state: SavedTimeline, run_lanes: _Lanes) -> None:
-    """The list of lanes as it was, without those that this run has not."""
+    """Arranges the list of lanes as it was, without those that this run lacks."""
     arrangement, source = model.arrangement, model.source
     model.resize(state.columns, state.rows)
     arrangement.sort_by(state.order)
@@ -245,12 +255,12 @@ def _arrange(model: TimelineModel, state: SavedTimeline, run_lanes: _Lanes) -> N
         )
     )
     if arrangement.rows is rows:
-        # Every lane would be hidden.
+        # Otherwise every lane would be hidden.
         arrangement.restore_state(before)
 
 
 class _Lanes:
-    """Which lanes a run has."""
+    """The lanes that a run has."""
 
     def __init__(self, source: LaneSource) -> None:
         self._source = source
@@ -267,7 +277,7 @@ class _Lanes:
         )
 
     def of(self, keys: Iterable[Key]) -> list[LaneKey]:
-        """Those that are there."""
+        """Returns the lanes of these that the run has."""
         return [key for key in (LaneKey(*parts) for parts in keys) if key in self]
 
 

@@ -1,8 +1,7 @@
-"""A search: what matches in which lane, and which match comes next from a place.
+"""A search: what matches in which lane, and which match comes next from a position.
 
-Matches are in the order of time; of those that begin together the upper lane's comes first. The
-folded lanes are looked through, and the streams of those that are unfolded; if nothing is found
-there, the streams of all.
+Matches are in the order of time; of those that begin together the upper lane's comes first. The folded lanes
+are searched, and the streams of those that are unfolded; if nothing matches there, the streams of all.
 """
 
 from __future__ import annotations
@@ -18,39 +17,43 @@ from tui.timeline.query import Query, intersect_flags
 
 
 class Match(NamedTuple):
-    """A span of a lane, which is given by its place among those searched; span -1: the lane itself."""
+    """A span of a lane."""
 
     time_ns: int
     lane: int
+    """The index of the lane among those searched."""
     span: int
+    """The index of the span; -1 for the lane itself."""
 
 
 class LaneMatches(NamedTuple):
-    """A lane and a byte for each of its spans, 1 if it matches. matches: how many do."""
+    """The matches of a lane."""
 
     lane: SpanLane
     flags: bytes
+    """A byte for each of its spans, 1 if it matches."""
     matches: int
+    """How many match."""
 
     def first_from(self, time_ns: int, after: bool) -> int:
-        """The first match that begins at a time or later (`after`: later); -1 if none does."""
+        """Returns the first match that begins at a time or later (`after`: later); -1 if none does."""
         start = self.lane.spans.start
         index = bisect_right(start, time_ns) if after else bisect_left(start, time_ns)
         return self.flags.find(1, index)
 
     def last_before(self, time_ns: int, including: bool) -> int:
-        """The last match that begins before a time (`including`: or at it); -1 if none does."""
+        """Returns the last match that begins before a time (`including`: or at it); -1 if none does."""
         start = self.lane.spans.start
         index = bisect_right(start, time_ns) if including else bisect_left(start, time_ns)
         return self.flags.rfind(1, 0, index)
 
     def count_before(self, index: int) -> int:
-        """How many matches come before span `index`."""
+        """Returns how many matches come before span `index`."""
         return self.flags.count(1, 0, index)
 
 
 class Search:
-    """Looks through the lanes of a run, some of them at a time."""
+    """Searches the lanes of a run, some of them at a time."""
 
     def __init__(
         self,
@@ -60,17 +63,19 @@ class Search:
         among: Filter | None = None,
         folded_tracks: Collection[int] = (),
     ) -> None:
-        """unfolded: groups of ranks whose streams are shown; these are looked through, too.
-        among: the filter whose spans alone are matches. held: groups of ranks that another lane stands for.
+        """Prepares the search.
+
+        unfolded: groups of ranks whose streams are shown; these are searched, too. among: the filter whose
+        spans alone are matches. folded_tracks: groups of ranks that another lane stands for.
         """
         self.problem = query.problem or describe_missing(source, query)
         self.query = query if self.problem else resolve_query(query, source)
-        # A copy: the user may set another one.
+        # A copy: the user may set another filter meanwhile.
         self._filter = Filter()
         if among is not None:
             self._filter.set(among.query)
         self.matched_lanes: list[LaneMatches] = []
-        # Whether nothing was found in the lanes that are shown.
+        # Whether nothing matched in the visible lanes.
         self.searches_folded = False
         self.count = 0
         self._source = source
@@ -82,21 +87,21 @@ class Search:
 
     @property
     def of_lanes(self) -> bool:
-        """Whether lanes are looked for, and not spans."""
+        """Whether lanes are searched for, and not spans."""
         return not self.query.of_spans
 
     @property
     def among(self) -> Query:
-        """The filter that the matches are left by."""
+        """The filter that the matches have passed."""
         return self._filter.query
 
     @property
     def is_finished(self) -> bool:
-        """Whether all lanes were looked through."""
+        """Whether all lanes were searched."""
         return self._remaining_lanes is None
 
     def advance(self, seconds: float) -> bool:
-        """Look on for so long (at least through one lane); True when done."""
+        """Searches for this many seconds (at least one lane); returns True when finished."""
         until = time.perf_counter() + seconds
         while self._remaining_lanes is not None:
             lane = next(self._remaining_lanes, None)
@@ -124,7 +129,7 @@ class Search:
         if query.rank is not None:
             track_id = source.of.lane_track_id(query.rank)
             track_ids = [] if track_id is None else [track_id]
-            # A rank that has equals has a lane of its own for the asking.
+            # A rank that has equals has a lane of its own on demand.
             rank = query.rank if track_ids and source.count_ranks(track_ids[0]) > 1 else ALL
         for track_id in track_ids:
             if track_id in self._folded_tracks and query.rank is None:
@@ -139,9 +144,10 @@ class Search:
     # -- matches -----------------------------------------------------------------------
 
     def next(self, time_ns: int, lane: LaneKey, direction: int) -> tuple[Match, bool] | None:
-        """The match behind (1) or before (-1) a place: (match, whether it is past the end of the step).
+        """Returns the match behind (1) or before (-1) a position: (match, whether it is past the end of the
+        step).
 
-        lane: of the place. None if nothing matches.
+        lane: that of the position. None if nothing matches.
         """
         if not self.matched_lanes:
             return None
@@ -167,14 +173,14 @@ class Search:
         return None
 
     def first(self, time_ns: int, lane: LaneKey) -> tuple[Match, bool] | None:
-        """The first match at a time or later, the place's own lane or another."""
+        """Returns the first match at a time or later, in the given lane or another."""
         if self.of_lanes:
             lane_index = max(self._index_of_lane(lane), 0)
             return (Match(time_ns, lane_index, -1), False) if self.matched_lanes else None
         return self.next(time_ns, LaneKey(), 1)
 
     def ordinal(self, match: Match) -> int:
-        """Which match it is, from 1."""
+        """Returns the ordinal of a match, from 1."""
         if self.of_lanes:
             return match.lane + 1
         before = 0
@@ -198,7 +204,7 @@ class Search:
     def _neighbour_match(
         lane_matches: LaneMatches, time_ns: int, lanes_down: int, direction: int, wrapped: bool
     ) -> int:
-        """The next or previous match in a lane that is so many below that of the place."""
+        """Returns the next or previous match in a lane that is so many below that of the position."""
         if direction > 0:
             return lane_matches.first_from(time_ns, after=lanes_down <= 0 or wrapped)
         return lane_matches.last_before(time_ns, including=lanes_down < 0 or wrapped)

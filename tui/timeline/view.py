@@ -125,14 +125,14 @@ class TimelineView(ScreenView):
 
     @cached_property
     def _asking(self) -> Asking:
-        """What asks for a search, a filter, lanes or a mark."""
-        # Imported here: not before somebody asks for one.
+        """The prompts for a search, a filter, lanes or a mark."""
+        # Imported here: not before a prompt opens.
         from tui.timeline.prompts import Asking
 
         return Asking(self, self.model, self.changed)
 
     def _hints(self) -> tuple[tuple[str, str], ...]:
-        """Only keys that do something here and now."""
+        """Returns only the keys that do something here and now."""
         model = self.model
         hints = [("w s", "zoom"), ("a d", "pan"), ("hjkl", "cursor"), ("Space", "fold")]
         if model.selection.is_there:
@@ -170,18 +170,18 @@ class TimelineView(ScreenView):
         self.hints = self._hints()
 
     def changed(self) -> None:
-        """Show where one is now, and the keys that do something there."""
+        """Shows the current state, and the keys that do something there."""
         self.redraw()
         self.show_hints(self._hints())
 
     def _do(self, move: Callable[[], object]) -> None:
-        """A key: what the one before had to say is over."""
+        """Handles a key: the notice of the one before ends."""
         self.model.notice = ""
         move()
         self.changed()
 
     def go_to(self, track_id: int, start_ns: int, end_ns: int, stream: str | None = None) -> None:
-        """The cursor on the lane of rank class `number` or of a stream of it, the view around
+        """Moves the cursor to the lane of a track or of a stream of it, with the view around
         start_ns..end_ns.
         """
         self._do(lambda: self.model.show_stretch(track_id, start_ns, end_ns, stream))
@@ -235,7 +235,7 @@ class TimelineView(ScreenView):
         self._do(lambda: self._rearrange(self.model.arrangement.next_order, _ONE_ORDER))
 
     def _rearrange(self, change: Callable[[], None], otherwise: str) -> None:
-        """Arrange the lanes anew. otherwise: what is said where that changes nothing."""
+        """Arranges the lanes anew. otherwise: the notice where that changes nothing."""
         arrangement = self.model.arrangement
         before = arrangement.order, [row.key for row in arrangement.rows]
         change()
@@ -275,7 +275,7 @@ class TimelineView(ScreenView):
         if a is None or b is None:
             host.say(NO_A if a is None else _NO_RANK)
             return
-        # Imported here: not before somebody compares.
+        # Imported here: not before two runs are compared.
         from simcore.comparison import Comparison
 
         try:
@@ -303,7 +303,7 @@ class TimelineView(ScreenView):
         self._do(lambda: self._go(self.model.forward, NO_VIEW_AFTER))
 
     def _go(self, move: Callable[[], None], nothing: str) -> None:
-        """To another view; what there is to say where there is none."""
+        """Moves to another view, or shows the notice `nothing` where there is none."""
         before = self.model.window
         move()
         if self.model.window == before:
@@ -313,7 +313,7 @@ class TimelineView(ScreenView):
         self._do(self._asking.search)
 
     def find(self, text: str) -> None:
-        """The cursor to the first match of a text, as `/` and Enter."""
+        """Moves the cursor to the first match of a text, as `/` and Enter."""
         self._do(lambda: self._asking.find(text))
 
     def action_match(self, direction: int) -> None:
@@ -339,7 +339,7 @@ class TimelineView(ScreenView):
         self._do(lambda: None if mark is None else jumps.go_to_mark(self.model, mark))
 
     async def action_leave(self) -> None:
-        """The range off, else the filter, else back to the screen that led here."""
+        """Clears the range, else the filter, else goes back to the previous screen."""
         model, app = self.model, cast("Host", self.app)
         origin = app.came_from
         if origin and not model.selection.is_there and not model.filter.is_on:
@@ -348,9 +348,9 @@ class TimelineView(ScreenView):
             self._do(model.clear_last)
 
     def action_details(self) -> None:
-        """All that is known of the span at the cursor."""
+        """Shows all details of the span at the cursor."""
         title = f"At the cursor, {self.model.source.axis.clock(self.model.cursor_ns)}"
-        # Keys that come before the panel is there still move the timeline; another run may be shown under it.
+        # Keys that come before the panel is open still move the timeline; another run may be shown under it.
         self.app.push_screen(Panel(title, make_details(self.model), self.glyphs))
 
     # -- mouse -------------------------------------------------------------------------

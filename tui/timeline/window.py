@@ -1,6 +1,6 @@
-"""The stretch of time that the screen shows and where one is on it; the range and the marks there.
+"""The stretch of time that the screen shows and the cursor in it; the range and the marks.
 
-Zoom, pan, cursor and the way back; what was marked out, and the places that marks hold.
+Zoom, pan, cursor and the history of views; the selected range, and the positions of marks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _HISTORY = 100
 
 
 class Window(Struct, frozen=True):
-    """first_ns..first_ns + span_ns of a step of step_ns."""
+    """The stretch first_ns..first_ns + span_ns of a step of step_ns."""
 
     first_ns: int
     span_ns: int
@@ -22,7 +22,7 @@ class Window(Struct, frozen=True):
 
     @classmethod
     def whole(cls, step_ns: int) -> Window:
-        """The whole step; a step of 0 ns is shown as 1 ns."""
+        """Returns the whole step; a step of 0 ns is shown as 1 ns."""
         return cls(0, max(step_ns, 1), max(step_ns, 1))
 
     @property
@@ -30,54 +30,54 @@ class Window(Struct, frozen=True):
         return self.first_ns + self.span_ns
 
     def edges(self, columns: int) -> list[int]:
-        """The times between the columns: `columns` + 1 of them."""
+        """Returns the times between the columns: `columns` + 1 of them."""
         first, span = self.first_ns, self.span_ns
         return [first + span * column // columns for column in range(columns + 1)]
 
     def column(self, time_ns: int, columns: int) -> int:
-        """The column that holds `time_ns`; it may lie outside 0..columns-1."""
+        """Returns the column that holds `time_ns`; it may lie outside 0..columns-1."""
         # The last column whose left edge is not after the time: edges are floors, as in drawing.
         return -(-(time_ns - self.first_ns + 1) * columns // self.span_ns) - 1
 
     def moved_to(self, first_ns: int, span_ns: int, columns: int) -> Window:
-        """Another stretch, kept inside the step and at least 1 ns a column (or the whole step)."""
+        """Returns another stretch, kept inside the step and at least 1 ns a column (or the whole step)."""
         span_ns = max(min(span_ns, self.step_ns), min(columns, self.step_ns))
         first_ns = max(0, min(first_ns, self.step_ns - span_ns))
         return Window(first_ns, span_ns, self.step_ns)
 
     def zoomed(self, at_ns: int, numerator: int, denominator: int, columns: int) -> Window:
-        """The span times numerator / denominator, with `at_ns` staying where it is on the screen."""
+        """Returns the span times numerator / denominator, with `at_ns` staying where it is on the screen."""
         target_ns = self.span_ns * numerator // denominator
         span = max(min(target_ns, self.step_ns), min(columns, self.step_ns))
         return self.moved_to(at_ns - (at_ns - self.first_ns) * span // self.span_ns, span, columns)
 
     def panned(self, numerator: int, denominator: int, columns: int) -> Window:
-        """Moved by a fraction of its span; negative numerators go left."""
+        """Returns the window moved by a fraction of its span; negative numerators go left."""
         return self.moved_to(self.first_ns + self.span_ns * numerator // denominator, self.span_ns, columns)
 
 
 class History:
-    """Windows to go back and forward to."""
+    """The windows before and after the current one."""
 
     def __init__(self) -> None:
         self._back: list[Window] = []
         self._forward: list[Window] = []
 
     def leave(self, window: Window) -> None:
-        """Remember a window that is about to change."""
+        """Remembers a window that is about to change."""
         if not self._back or self._back[-1] != window:
             self._back = [*self._back[1 - _HISTORY :], window]
         self._forward.clear()
 
     def back(self, window: Window) -> Window:
-        """The window before `window`, or itself when there is none."""
+        """Returns the window before `window`, or itself when there is none."""
         if not self._back:
             return window
         self._forward.append(window)
         return self._back.pop()
 
     def forward(self, window: Window) -> Window:
-        """The window that `back` left, or itself when there is none."""
+        """Returns the window that `back` left, or itself when there is none."""
         if not self._forward:
             return window
         self._back.append(window)
@@ -86,12 +86,15 @@ class History:
 
 @dataclass(slots=True)
 class Navigation:
-    """window: the stretch on the screen. cursor_ns: the cursor's time. columns: of the lane area."""
+    """The window and the cursor in it."""
 
     window: Window = field(init=False)
+    """The stretch on the screen."""
     history: History = field(init=False, default_factory=History)
     cursor_ns: int = field(init=False, default=0)
+    """The cursor's time."""
     columns: int = field(init=False, default=96)
+    """The columns of the lane area."""
 
     @property
     def cursor_column(self) -> int:
@@ -99,34 +102,34 @@ class Navigation:
         return max(0, min(self.window.column(self.cursor_ns, self.columns), self.columns - 1))
 
     def time_at(self, column: int) -> int:
-        """The time in the middle of a column, a time of the step wherever the column lies."""
+        """Returns the time in the middle of a column, a time of the step wherever the column lies."""
         column = max(0, min(column, self.columns - 1))
         edges = self.window.edges(self.columns)
         return (edges[column] + edges[column + 1]) // 2
 
     def move_cursor(self, by: int) -> None:
-        """The cursor `by` columns to the right; at the edge the view moves with it."""
+        """Moves the cursor `by` columns to the right; at the edge the view moves with it."""
         before = self.cursor_ns
         column_ns = max(self.window.span_ns // self.columns, 1)
         target = self.window.column(self.cursor_ns, self.columns) + by
         if 0 <= target < self.columns:
-            # The middle of a column: what the cell mostly shows is what the details speak of.
+            # The middle of a column: the details are about what the cell mostly shows.
             self.cursor_ns = self.time_at(target)
         else:
             self.cursor_ns += by * column_ns
         if self.cursor_ns == before:
-            # More columns than nanoseconds: the next column may be the same instant.
+            # With more columns than nanoseconds the next column may be the same instant.
             self.cursor_ns += 1 if by > 0 else -1
         self.cursor_ns = max(0, min(self.cursor_ns, self.window.step_ns - 1))
         self._keep_cursor_in_view()
 
     def move_to(self, time_ns: int) -> None:
-        """The cursor to a time of the step; the view follows."""
+        """Moves the cursor to a time of the step; the view follows."""
         self.cursor_ns = max(0, min(time_ns, self.window.step_ns - 1))
         self._keep_cursor_in_view()
 
     def jump_to(self, time_ns: int) -> None:
-        """The cursor to a time of the step; where the view has to move, `back` leads to it again."""
+        """Moves the cursor to a time of the step; where the view has to move, `back` returns to it."""
         before = self.window
         self.move_to(time_ns)
         if self.window != before:
@@ -153,11 +156,13 @@ class Navigation:
             self.cursor_ns = self.time_at(column)
 
     def show_all(self) -> None:
-        """The whole step."""
+        """Shows the whole step."""
         self._change(Window.whole(self.window.step_ns))
 
     def fit(self, first_ns: int, last_ns: int, margin: int = 8) -> None:
-        """A stretch over most of the width, 1/margin of it on both sides; once more, the whole step."""
+        """Shows a stretch over most of the width, 1/margin of it on both sides; when repeated, the whole
+        step.
+        """
         span = last_ns - first_ns
         target = self.window.moved_to(first_ns - span // margin, span + 2 * span // margin, self.columns)
         if target == self.window:
@@ -168,17 +173,17 @@ class Navigation:
         self._change(target)
 
     def back(self) -> None:
-        """The view before the last zoom, pan or focus."""
+        """Goes back to the view before the last zoom, pan or focus."""
         self.window = self.history.back(self.window)
         self._keep_cursor_in_window()
 
     def forward(self) -> None:
-        """The view that `back` left."""
+        """Goes forward to the view that `back` left."""
         self.window = self.history.forward(self.window)
         self._keep_cursor_in_window()
 
     def show_step(self, step_ns: int) -> None:
-        """A step of another length: the place is kept as a share of it."""
+        """Shows a step of another length; the position is kept as a share of it."""
         old, new = self.window.step_ns, max(step_ns, 1)
         whole = Window.whole(new)
         if self.window.span_ns == old:
@@ -213,21 +218,21 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 @dataclass(slots=True)
 class Selection:
-    """A range. anchor_ns: where the one that follows the cursor began. fixed: one that does not."""
+    """The range: one that begins at anchor_ns and follows the cursor, or the fixed one, or none."""
 
     anchor_ns: int | None = None
     fixed_range: tuple[int, int] | None = None
 
     def start(self, time_ns: int) -> None:
-        """A range from here; the cursor is its other end."""
+        """Begins a range here; the cursor is its other end."""
         self.anchor_ns, self.fixed_range = time_ns, None
 
     def fix(self, first_ns: int, last_ns: int) -> None:
-        """A range that stays."""
+        """Sets a range that does not follow the cursor."""
         self.anchor_ns, self.fixed_range = None, (first_ns, last_ns)
 
     def clear(self) -> bool:
-        """No range; False if there was none."""
+        """Clears the range; returns False if there was none."""
         was = self.is_there
         self.anchor_ns, self.fixed_range = None, None
         return was
@@ -242,13 +247,13 @@ class Selection:
         return self.anchor_ns is not None
 
     def stretch(self, cursor_ns: int) -> tuple[int, int] | None:
-        """(first, last) ns of the range, None without one."""
+        """Returns (first, last) ns of the range, None without one."""
         if self.anchor_ns is not None:
             return min(self.anchor_ns, cursor_ns), max(self.anchor_ns, cursor_ns)
         return self.fixed_range
 
     def scale(self, old_ns: int, new_ns: int) -> None:
-        """A step of another length: the range is kept as a share of it."""
+        """Scales the range to a step of another length: it is kept as a share of it."""
         if self.anchor_ns is not None:
             self.anchor_ns = self.anchor_ns * new_ns // old_ns
         if self.fixed_range is not None:
@@ -256,7 +261,7 @@ class Selection:
 
 
 class Mark(NamedTuple):
-    """A place to come back to: a time of a lane. title: the lane's."""
+    """A position to come back to: a time of a lane, which had this title."""
 
     letter: str
     time_ns: int
@@ -271,7 +276,7 @@ class Marks:
     all: list[Mark] = field(default_factory=list)
 
     def set(self, time_ns: int, lane: LaneKey, title: str) -> Mark | None:
-        """A mark with the first letter that is free; None when none is."""
+        """Returns a mark with the first letter that is free; None when none is."""
         used_letters = {mark.letter for mark in self.all}
         letter = next((letter for letter in LETTERS if letter not in used_letters), None)
         if letter is None:
@@ -281,11 +286,11 @@ class Marks:
         return mark
 
     def remove(self, letter: str) -> None:
-        """One mark less."""
+        """Removes the mark with a letter."""
         self.all = [mark for mark in self.all if mark.letter != letter]
 
     def of(self, letter: str) -> Mark | None:
-        """The mark with a letter."""
+        """Returns the mark with a letter."""
         return next((mark for mark in self.all if mark.letter == letter), None)
 
     @property
@@ -294,5 +299,5 @@ class Marks:
         return self.all[-1] if self.all else None
 
     def scale(self, old_ns: int, new_ns: int) -> None:
-        """A step of another length: marks are kept as shares of it."""
+        """Scales the marks to a step of another length: they are kept as shares of it."""
         self.all = [mark._replace(time_ns=mark.time_ns * new_ns // old_ns) for mark in self.all]

@@ -310,7 +310,9 @@ class Arrangement(LaneListing):
     # -- folding ---------------------------------------------------------------------
 
     def fill(self, height: int) -> None:
-        """Opens the streams of the first lanes, as many as `height` rows take; a single stream says nothing."""
+        """Opens the streams of the first lanes, as many as `height` rows take; a single stream says
+        nothing.
+        """
         room = height - len(self.rows)
         for row in self.rows if self.source.of.facts.timed else ():
             if row.key.path or row.key.stream is not None:
@@ -518,7 +520,9 @@ class Arrangement(LaneListing):
     # -- the rows --------------------------------------------------------------------
 
     def _rebuild(self, key: LaneKey | None) -> bool:
-        """Makes the rows, with the cursor on `key` or on what holds it; returns False if there would be none."""
+        """Makes the rows, with the cursor on `key` or on what holds it; returns False if there
+        would be none.
+        """
         self._drop_absent_keys()
         rows = [row for pinned in self._pinned for row in self._pinned_rows(pinned)]
         rows += self._child_rows(self._tree, 0)
@@ -551,7 +555,9 @@ class Arrangement(LaneListing):
                     keys.remove(key)
 
     def _row_index(self, key: LaneKey) -> int:
-        """Returns the row of a lane, or of the innermost visible one that holds it; else where the focus is."""
+        """Returns the row of a lane, or of the innermost visible one that holds it; else where the
+        focus is.
+        """
         index_by_key = {row.key: index for index, row in enumerate(self.rows)}
         candidates = [key, key._replace(stream=None)]
         if key.path:

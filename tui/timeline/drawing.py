@@ -307,7 +307,9 @@ def _shaded_cells(
 
 
 def _smooth_kinds(kinds: list[int], sums: dict[int, list[int]]) -> list[int]:
-    """Returns the kinds with runs of few cells merged, until there are few runs; long runs keep their ends."""
+    """Returns the kinds with runs of few cells merged, until there are few runs; long runs keep
+    their ends.
+    """
     least, smoothed = 3, kinds
     while least < len(kinds) and _count_runs(smoothed) > _MOST_RUNS_SHADED:
         smoothed, first = [], 0

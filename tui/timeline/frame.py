@@ -195,7 +195,9 @@ class TimelineFrame:
         return row
 
     def _mark_line(self, model: TimelineModel, ticks: str) -> Line:
-        """Returns the line under the ruler: its ticks, the range, the marks, and the cursor over all of them."""
+        """Returns the line under the ruler: its ticks, the range, the marks, and the cursor over
+        all of them.
+        """
         row_cells = [(tick, "dim") for tick in ticks]
         stretch = range_columns(model, model.columns)
         if stretch is not None:

@@ -209,7 +209,9 @@ def new_search(model: TimelineModel, query: Query) -> Search:
 
 
 def first_match(model: TimelineModel, search: Search) -> Match | None:
-    """Moves the cursor to the first match from the left edge of the view on; returns None if nothing matches."""
+    """Moves the cursor to the first match from the left edge of the view on; returns None if
+    nothing matches.
+    """
     match = search.first(model.window.first_ns, model.current.key)
     return None if match is None else _go_to(model, search, *match)
 

@@ -262,7 +262,9 @@ class Lane(SpanLane):
         return name[:room] if room - len(ending) < min(len(name), 3) else name[: room - len(ending)] + ending
 
     def detail_lines(self, index: int | None, others: str, width: int, wide: bool) -> list[Line]:
-        """Returns the span, its times, then where its duration comes from, in lines of at most `width` cells."""
+        """Returns the span, its times, then where its duration comes from, in lines of at most
+        `width` cells.
+        """
         summary = self.of.words.summarize(self.track_id, self.stream, index, self.rank_set)
         whose = [in_cells(words) for words in (summary.ranks_texts if wide else summary.ranks_texts[-1:])]
         if index is None:

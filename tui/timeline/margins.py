@@ -67,7 +67,9 @@ _STEPS = (1, 2, 5)
 
 
 def tick_step(span_ns: int, columns: int, least_columns: int) -> int:
-    """Returns the least round number of ns (1, 2 or 5 times a power of ten) at least that many columns wide."""
+    """Returns the least round number of ns (1, 2 or 5 times a power of ten) at least that many
+    columns wide.
+    """
     power = 1
     while True:
         for step in _STEPS:

@@ -174,7 +174,9 @@ class TimelineModel(Navigation):
         return index
 
     def focus(self) -> None:
-        """Fits the view to the range, or else to the span under the cursor; when repeated, to the whole step."""
+        """Fits the view to the range, or else to the span under the cursor; when repeated, to the
+        whole step.
+        """
         stretch = self.selection.stretch(self.cursor_ns)
         if stretch is not None and stretch[0] < stretch[1]:
             self.fit(*stretch)

@@ -1,4 +1,6 @@
-"""The prompts of the timeline: the search, which jumps while one types, the filter, which lanes, which mark."""
+"""The prompts of the timeline: the search, which jumps while one types, the filter, which lanes,
+which mark.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ class MarksPanel(Panel):
         self._lines.more = lambda hidden: f"{hidden} more"
 
     def _build_lines(self, width: int) -> list[Line]:
-        """Returns a line a mark, the newest last; then from the chosen one to the cursor and to the others."""
+        """Returns a line a mark, the newest last; then from the chosen one to the cursor and to the
+        others.
+        """
         axis, cursor, marks = self._model.source.axis, self._model.cursor_ns, self._marks.all
         if not marks:
             return [[("  no marks: m sets one at the cursor", "")]]

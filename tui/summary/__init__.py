@@ -1,1 +1,1 @@
-"""The summary: where the step goes at a glance, and the ways on from there."""
+"""The summary: where the step goes at a glance, and links to the other screens."""

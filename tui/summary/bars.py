@@ -14,9 +14,9 @@ from simcore.trace.track import Track
 from simcore.units import duration, percent, range_if_far_apart, whole_percent
 from tui.frame import Glyphs, Line, fitted, row_of
 
-# The parts that the accounts of a bar add up to, by their first words, in the order of their columns.
+# The accounts of a bar are summed into these parts, by their first words, in the order of the columns.
 _PARTS = ("compute", "exposed", "wait", "bubble", "host", "idle")
-# A part of these is shown though it is 0, where a run knows for certain that it is.
+# These parts are drawn even if they are 0, where a run knows for certain that they are.
 _SHOWN_AT_ZERO = ("compute", "exposed", "bubble", "idle")
 # Fill and role of compute by what it is for, in the words of simulated and of measured runs.
 _COMPUTE_FILLS = {
@@ -31,46 +31,46 @@ _LEGEND = {
     "host": ("host", "host"), "idle": ("", "idle"),
 }  # fmt: skip
 _NAME = 12
-# Cells of a bar at least where the columns have their whole names.
+# The least cells of a bar where the columns have their full names.
 _LEAST_BAR = 14
-# Cells from which on figures have a decimal and stages their ranks.
+# From this many cells on figures have a decimal and stages their ranks.
 _WIDE = 62
-# Cells of the screen under which the legend has its first words alone.
+# On narrower screens the legend has only its first words.
 _WORDS_WIDE = 100
 
 
 class BarRow(NamedTuple):
-    """Tracks that share a bar. label: their stages, or ranks; aside: their ranks, or the stage, "" if it is
-    not known.
-    """
+    """Tracks that share a bar."""
 
     label: str
+    """Their stages, or ranks."""
     aside: str
+    """Their ranks, or the stage; "" if it is not known."""
     tracks: tuple[Track, ...]
 
 
 class BarRows(Protocol):
-    """What a row of the bars is."""
+    """What a row of the bars stands for."""
 
     title: str
-    # Where rows are of several, before what their figures are.
+    # The title where rows stand for several tracks: the beginning that says that the figures are means.
     mean_title: str
 
     def rows(self, tracks: Sequence[Track], room: int) -> list[BarRow]:
-        """The rows for as many lines. tracks: of the run, by their numbers."""
+        """Returns rows for at most `room` lines. tracks: those of the run, by their ids."""
         ...
 
     def head(self, rows: list[BarRow], wide: bool) -> str:
-        """What stands over the labels, in as many cells as they have."""
+        """Returns the heading of the labels, in as many cells as these have."""
         ...
 
     def label(self, row: BarRow, rows: list[BarRow], wide: bool) -> str:
-        """A row's name behind the cursor's mark."""
+        """Returns a row's name behind the cursor's mark."""
         ...
 
 
 class StageBars:
-    """A row a stage, or neighbouring stages in each where there is no room for all."""
+    """A row a stage, or several neighbouring stages a row where there is no room for all."""
 
     title = "Where each stage's time goes"
     mean_title = "Time by stages, each row their "
@@ -105,7 +105,7 @@ class StageBars:
 
 
 class RankRows:
-    """A row a rank where there is room, else a row a stage, else a few neighbouring ranks in each."""
+    """A row a rank where there is room, else a row a stage, else several neighbouring ranks a row."""
 
     title = "Where each rank's time goes"
     mean_title = "Time by ranks, each row their "
@@ -118,7 +118,7 @@ class RankRows:
             stages.setdefault(track.stage, []).append(track)
         groups = [(_stage_text(stage), members) for stage, members in stages.items()]
         if 1 < room < len(groups):
-            # Neighbouring stages whole: a row across them would be of nobody.
+            # Only complete stages share a row: one across them would be of no stage.
             groups_per_row = -(-len(groups) // room)
             groups = [
                 (f"{here[0][0]}-{here[-1][0]}", [member for _, members in here for member in members])
@@ -136,7 +136,7 @@ class RankRows:
 
     def head(self, rows: list[BarRow], wide: bool) -> str:
         size = self._name_cells(rows)
-        # Of execution traces and profiles nobody knows stages.
+        # Execution traces and profiles have no stages.
         stage = "stage" if any(row.aside for row in rows) else ""
         return f"  {'rank':>{size}} {stage:>5}".ljust(size + 9)
 
@@ -153,7 +153,7 @@ class Bars:
     """The rows of a run, and the accounts of each."""
 
     def __init__(self, run: Run, kind: BarRows, room: int | None = None) -> None:
-        """room: for how many rows; None for all."""
+        """Makes the rows. room: for how many rows; None for all."""
         self._run = run
         self._kind = kind
         self._tracks = sorted(run.tracks, key=lambda track: track.track_id)
@@ -165,12 +165,12 @@ class Bars:
 
     @cached_property
     def _totals(self) -> dict[str, int]:
-        """The accounts of all ranks together."""
+        """The accounts of all ranks together, ns."""
         return account_ns(self._run, self._tracks)
 
     @property
     def title(self) -> str:
-        """Over the bars: of rows of several stages, or ranks, also that they are means."""
+        """The title of the bars; where rows are of several stages, or ranks, it says that they are means."""
         if len(self.rows) < self.most_rows:
             return self._kind.mean_title + ("range or mean" if any(self.ranges) else "mean")
         is_single = len(self._tracks) == 1 and len(self._tracks[0].ranks) == 1
@@ -178,11 +178,13 @@ class Bars:
 
     @cached_property
     def most_rows(self) -> int:
-        """Rows where there is room for all."""
+        """How many rows there are where there is room for all."""
         return len(self._kind.rows(self._tracks, len(self._tracks)))
 
     def fit(self, room: int) -> None:
-        """As many rows as there is room for; one with ranks far apart is the first to be a row a rank."""
+        """Makes as many rows as there is room for; rows with ranks that differ widely are the first to be
+        split into a row a rank.
+        """
         if max(room, 1) == self.room:
             return
         self.room = max(room, 1)
@@ -196,8 +198,8 @@ class Bars:
 
     @cached_property
     def least_rows(self) -> int:
-        """A row a stage, and one a rank where those of a stage lie far apart: the mean of a slow rank and its
-        peers is of none of them.
+        """The rows needed for a row a stage, and a row a rank where the ranks of a stage differ widely: the
+        mean of a slow rank and its peers describes none of them.
         """
         stages = len({track.stage for track in self._tracks})
         rows = self._kind.rows(self._tracks, stages)
@@ -207,7 +209,7 @@ class Bars:
 
     @property
     def ranges(self) -> list[dict[str, tuple[int, int]]]:
-        """Of each row the parts in which ranks of it lie far apart: (least, most) in whole per cents."""
+        """For each row the parts in which its ranks differ widely: (least, most) in whole per cents."""
         if self._ranges is None:
             self._ranges = [self._range_of(row) for row in self.rows]
         return self._ranges
@@ -229,19 +231,20 @@ class Bars:
         }
 
     def row_of(self, track: Track) -> int:
-        """The row that has a track in it."""
+        """Returns the row that contains a track."""
         return next(index for index, row in enumerate(self.rows) if track in row.tracks)
 
     def find_interval(self, row: int) -> TrackInterval:
-        """The whole step of the first of the tracks of a row."""
+        """Returns the whole step of the first track of a row."""
         tracks = self.rows[row].tracks
         track_id = min(track.track_id for track in tracks if track.stage == tracks[0].stage)
         return TrackInterval(track_id, 0, self._run.step_time_ns)
 
     def lines(self, width: int, at: int, glyphs: Glyphs, focused: bool, high: int = 1) -> list[Line]:
-        """A line a row: its time as a bar, and the parts in per cent of the step. at: the cursor's row.
+        """Returns a line a row: its time as a bar, and the parts in per cent of the step. at: the cursor's
+        row.
 
-        high: lines of a bar; what is said of it stands beside the last.
+        high: lines of a bar; its figures stand in the last.
         """
         if self._sums is None:
             self._sums = [account_ns(self._run, row.tracks) for row in self.rows]
@@ -252,7 +255,7 @@ class Bars:
         sizes = [max(len(name) + 2, size) for name in columns]
         has_full_names = width - len(head) - sum(sizes) - 1 >= _LEAST_BAR
         if not has_full_names:
-            # A small screen: four letters of each.
+            # On a small screen columns have four letters of their names.
             sizes = [size] * len(columns)
         bar_width = max(width - len(head) - sum(sizes) - 1, 4)
         names = "".join(
@@ -281,7 +284,7 @@ class Bars:
         return lines
 
     def legend(self, width: int, glyphs: Glyphs) -> Line:
-        """What the parts of a bar are, each with its fill."""
+        """Returns the legend of the parts of a bar, each with its fill."""
         has_host = "host" in self._totals
         names = {name: meaning for name, (_, meaning) in _LEGEND.items() if name != "host" or has_host}
         if not self._totals.get("compute kernel"):
@@ -292,13 +295,13 @@ class Bars:
             name: meaning.split()[0] if width < _WORDS_WIDE else meaning for name, meaning in names.items()
         }
         for name in ("opt", "fwd", "bwd"):
-            # A part that is cut away says nothing.
+            # A truncated entry would say nothing.
             if name in labels and sum(len(meaning) + 3 for meaning in labels.values()) > width:
                 labels[name] = "opt." if name == "opt" else name
         if sum(len(meaning) + 3 for meaning in labels.values()) > width:
-            # It is drawn as nothing.
+            # Idle time is drawn as a blank.
             del labels["idle"]
-        # Two cells between the parts where there is room for them.
+        # Two cells between the entries where there is room for them.
         gap = "  " if sum(len(meaning) + 4 for meaning in labels.values()) <= width + 1 else " "
         line: Line = []
         for name, meaning in labels.items():
@@ -306,7 +309,7 @@ class Bars:
         return line
 
     def _columns(self) -> list[str]:
-        """The parts that a figure is given of: of what may be without a partner no part is said to be 0."""
+        """Returns the parts that have a column; a measured run states no part as 0."""
         parts, certain = _sum_by_part(self._totals), self._run.recording is None
         return [
             name
@@ -316,23 +319,23 @@ class Bars:
 
 
 def make_bars(run: Run, room: int | None = None) -> Bars:
-    """The bars of a run. Where a map beside them has every rank, a row a stage is enough."""
+    """Returns the bars of a run. Where a map next to them has every rank, a row a stage is enough."""
     return Bars(run, RankRows() if run.shape.rank_map is None else StageBars(), room)
 
 
 def account_bar(ns_of: dict[str, int], whole: int, width: int, glyphs: Glyphs) -> Line:
-    """Accounts of some ranks beside each other, ns each, on `width` cells that stand for `whole` ns."""
+    """Returns the accounts of some ranks, ns each, in one bar: `width` cells stand for `whole` ns."""
     return _bar(_account_parts(ns_of), whole, width, glyphs)
 
 
 def scale(step: int, width: int) -> str:
-    """`0 s` on the left of the bars and the step time on their right."""
+    """Returns `0 s` on the left of the bars and the step time on their right."""
     right = duration(step)
     return f"0{right:>{width - 1}}" if width > len(right) + 2 else " " * width
 
 
 def _bar(parts: Iterable[tuple[int, str, str]], whole: int, width: int, glyphs: Glyphs) -> Line:
-    """(ns, fill, role) beside each other on `width` cells that stand for `whole` ns."""
+    """Returns a bar of (ns, fill, role): `width` cells stand for `whole` ns."""
     line: Line = []
     elapsed_ns = filled = 0
     for ns, fill, role in parts:
@@ -344,7 +347,7 @@ def _bar(parts: Iterable[tuple[int, str, str]], whole: int, width: int, glyphs: 
 
 
 def _account_parts(sums: Mapping[str, int]) -> Iterator[tuple[int, str, str]]:
-    """(ns, fill, role) of accounts."""
+    """Yields (ns, fill, role) of accounts."""
     for account, ns in sums.items():
         part, _, of = account.partition(" ")
         if part == "exposed":
@@ -355,7 +358,7 @@ def _account_parts(sums: Mapping[str, int]) -> Iterator[tuple[int, str, str]]:
 
 
 def _sum_by_part(sums: Mapping[str, int]) -> dict[str, int]:
-    """ns by the first word of the accounts."""
+    """Returns ns by the first word of the accounts."""
     parts: dict[str, int] = {}
     for account, ns in sums.items():
         part = account.partition(" ")[0]

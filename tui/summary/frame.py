@@ -28,26 +28,27 @@ from tui.summary.side_panels import RankTable, SidePanel
 from tui.summary.worst import worst_lines
 
 _WIDE, _SPELLED, _TALL, _MANY = 100, 116, 26, 34
-# Cells of the bars with whole names and their frame.
+# Cells of the bars with full names and their frame.
 _LEAST_LEFT = 66
 _TOP, _BOTTOM, _ADVICE_PERCENT = 7, 6, 60
-# Places at most, changes while they are looked for, lines of a bar at most; more rows than any screen has.
+# The most findings; the rows for changes while they are computed; the most lines of a bar; more rows than any
+# screen has.
 _MAX_FINDINGS, _CHANGES, _HIGHEST, _UNLIMITED = 7, 12, 4, 1000
-# What begins with what a step is bound by.
+# The beginning of the sentence that says what a step is bound by.
 _VERDICT = re.compile(r"\S+-bound\. ")
-# Rows of the table beside the bars that nothing else takes, and that words do not. Of a small screen: the
-# rules over its parts, and the legend.
+# Rows of the table next to the bars that are taken neither by other panels, nor by the words. On a small
+# screen: the rules over its parts, and the legend.
 _SIDE_ROWS, _LEAST_ROWS = 8, 3
 _RULES = 5
-# Rows of a small screen that the worst places, the bars with their head and the words have at least.
+# The least rows of a small screen for the worst findings, for the bars with their heading, and for the words.
 _LEAST_WORST, _LEAST_BARS, _FEW_WORDS = 2, 4, 6
-# Of a large one the bars with head, legend and frame, where stages or ranks share a row.
+# The least rows on a large screen for bars with heading, legend and frame, where stages or ranks share a row.
 _JOINED_BARS = 12
 _AROUND_BARS = 4
 
 
 def draw(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
-    """The lines of the screen, at most `height` of them. progress: of the what-if table."""
+    """Returns the lines of the screen, at most `height` of them. progress: of the what-if table."""
     model.shows_all_key = True
     if not model.results.timed:
         return _draw_plan(model, width, height, glyphs)
@@ -57,7 +58,7 @@ def draw(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progress:
 
 
 def _bars(model: SummaryModel, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
-    """The bars, taller where a few have many rows."""
+    """Returns the bars, of several lines each where there are many rows for few bars."""
     model.fit(rows - 1)
     high = max(1, min((rows - 1) // max(len(model.bars.rows), 1), _HIGHEST))
     return model.bars.lines(width, model.row(STAGES), glyphs, model.panel == STAGES, high)
@@ -101,7 +102,7 @@ def _draw_boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, pr
     )
     changes = change_lines(model, advice - 2, size.bottom - 2, progress)
     advice_title = model.advice_title(advice)
-    # Frame, corners and what stands between the two.
+    # The frame, the corners and what stands between the two texts.
     needs, aside = needs_and_keys(model, advice - 2, size.bottom - 2, advice - len(advice_title) - 12)
     advice_title += f"; {needs}" if needs else ""
     bottom_boxes = join_panels(
@@ -118,9 +119,11 @@ def _step_title(run: Run) -> str:
 
 
 def _words_title(model: SummaryModel, omission_text: str, width: int) -> str:
-    """What the sentences are: the shares in those of a simulated run are of its step where they say no more.
+    """Returns the title of the sentences: the shares in those of a simulated run are of its step unless they
+    say otherwise.
 
-    cut: as `told_and_cut` has it. width: of the box, which may have what made the rows beside the title.
+    omission_text: as `fit_sentences` returns it. width: of the box, whose title may also name what made the
+    rows.
     """
     of_step = ", % of step" if model.results.figures.states_shares else ""
     title, short = (
@@ -134,7 +137,9 @@ def _words_title(model: SummaryModel, omission_text: str, width: int) -> str:
 
 
 def _title_with_count(title: str, table: SidePanel, rows: int) -> str:
-    """`Who waits for whom, 3 of 28` where a panel of `rows` lines, its head among them, has not all rows."""
+    """Returns `Who waits for whom, 3 of 28` where a panel of `rows` lines, its heading among them, lacks some
+    rows.
+    """
     count, visible_count = table.extent[0], max(rows - 1, 1)
     if visible_count >= count or not isinstance(table, RankTable):
         return title
@@ -142,40 +147,40 @@ def _title_with_count(title: str, table: SidePanel, rows: int) -> str:
 
 
 class _Sizes:
-    """Rows and columns of the panels in boxes: what is left over goes to words, then to advice and notes that
-    would be cut, then to the bars.
+    """Rows and columns of the panels in boxes. Free rows go to the words, then to advice and notes that would
+    be truncated, then to the bars.
 
-    figure: cells of the step time; left, right: of the two columns. top, middle, bottom: rows of the words,
-    of the bars and of the advice; worst: of the worst places.
+    `figure` is the cells of the step time, `left` and `right` those of the two columns. `top`, `middle` and
+    `bottom` are the rows of the words, of the bars and of the advice, `worst` those of the worst findings.
     """
 
     def __init__(self, model: SummaryModel, width: int, height: int, is_folded: bool) -> None:
-        """folded: whether nothing stands over the worst places."""
+        """Distributes the rows. is_folded: whether nothing stands over the worst findings."""
         self.figure = max(40, width // 3)
-        # What leads on is cut before the bars are.
+        # The panels on the right are truncated before the bars are.
         self.left = width * (_ADVICE_PERCENT if width >= _SPELLED else 56) // 100
         findings = model.results.figures.worst_findings[:_MAX_FINDINGS]
         if width >= _SPELLED and model.results.shape.rank_map is not None:
-            # Bars are read as well with fewer cells: names of places are not.
+            # Bars read as well with fewer cells: the names of findings do not.
             needed = max((len(finding.words) for finding in findings), default=0) + 12
             self.left = max(min(self.left, width - needed), min(self.left, _LEAST_LEFT))
         self.right = width - self.left
         self.worst = len(findings) + 2
-        # A row more where there are many, for what memory the fullest stage needs.
+        # One row more where there are many, for the memory that the fullest stage needs.
         step_rows = len(step_facts(model.results, self.figure - 2)) + 5
         step_rows += bool(model.results.model.memory_unknown)
         self.top = _TOP + (height >= _MANY and step_rows > _TOP)
         self.bottom = _BOTTOM + fixes_in_front(model.knobs or ())
         sentence_lines = word_lines(model.results.figures.words, width - self.figure - 2, _UNLIMITED)
-        # Head, legend and frame around the bars.
+        # Heading, legend and frame around the bars.
         bars = model.bars.most_rows + _AROUND_BARS
-        # A long table beside them can be moved through; advice and words that are cut are not seen.
+        # One can scroll a long table next to them; truncated advice and words are not seen.
         side_rows, least = self.worst, self.worst
         if not is_folded:
             side_rows += min(model.side_panel.extent[0], _SIDE_ROWS) + 6
             least += min(model.side_panel.extent[0], _LEAST_ROWS) + 4
         spare = height - self.top - self.bottom
-        # The sentence that decides may be the second one: these two come before bars that can be joined.
+        # The sentence that decides may be the second one: both come before bars that can be merged.
         first_lines = word_lines(model.results.figures.words[:2], width - self.figure - 2, _UNLIMITED)
         more_rows = max(min(len(first_lines) + 2 - self.top, spare - max(min(bars, _JOINED_BARS), least)), 0)
         self.top, spare = self.top + more_rows, spare - more_rows
@@ -189,10 +194,10 @@ class _Sizes:
         needed = max(changes, len(notes)) + 2
         self.bottom += max(min(needed - self.bottom, spare), 0)
         self.middle = height - self.top - self.bottom
-        # Stages that share rows leave some blank: 16 in 13 rows are 8.
+        # Stages that share rows leave some blank: 16 in 13 rows need 8.
         model.fit(self.middle - _AROUND_BARS)
         if len(model.bars.rows) < model.bars.most_rows:
-            # A map beside them keeps its scale.
+            # A map next to them keeps its scale.
             blank_rows = min(self.middle - _AROUND_BARS - len(model.bars.rows), self.middle - least - 1)
             used_rows = max(min(blank_rows, needed - self.bottom), 0)
             self.bottom, self.middle = self.bottom + used_rows, self.middle - used_rows
@@ -204,17 +209,18 @@ class _Memory:
     """What a small screen says of memory, once, in a row or in a rule with room for it: what the fullest
     stage needs, and what the change that was tried needs more.
 
-    costs: the second alone, as `more_memory` has it. left: what is still to be said, the longest form first.
+    `costs` are the texts of the second alone, as `more_memory` returns them; `remaining_forms` those not yet
+    on the screen, the longest first.
     """
 
     def __init__(self, model: SummaryModel, width: int) -> None:
-        # Of a model the row on top has it.
+        # The top row has it for a model.
         self._fullest = (
             fullest_stage_text(model.results, width) if model.results.model.model_figures is None else ""
         )
         self._width = width
         self.costs = model.more_memory()
-        # What a change costs goes before where it is.
+        # The additional memory comes before its place.
         behind = [words.removeprefix("memory ") for words in self.costs]
         self.remaining_forms = [f"{self._fullest}, {words}" for words in behind] if self._fullest else []
         self.remaining_forms += [
@@ -223,7 +229,7 @@ class _Memory:
         self.remaining_forms = self.remaining_forms or [self._fullest] * bool(self._fullest)
 
     def sentence_row(self) -> Line:
-        """All of it in a row of the words."""
+        """Returns all of it as a row of the words."""
         words = next(
             (form for form in self.remaining_forms if len(form) + 3 <= self._width), self.remaining_forms[-1]
         )
@@ -231,11 +237,12 @@ class _Memory:
         return [(f" {words[0].upper()}{words[1:]}.", "warn" if self.costs else "")]
 
     def findings_title(self, plain_title: str) -> str:
-        """The title of the worst places with it: the fullest stage is one of them."""
+        """Returns the title of the worst findings with it: the fullest stage is one of them."""
         if not self.remaining_forms:
             return plain_title
-        # Both, or what the change costs: that is news, and what it needs was said of it before. In fewer
-        # words, `15 mb held`, it was taken for bytes: what the shares are of stands over the bars, too.
+        # Both, or only the additional memory: that is new, and the need of the run is on the screen before
+        # it. The title is shortened first, because shorter words for memory, such as `15 mb held`, read as
+        # bytes; what the shares are of stands over the bars, too.
         titles = (plain_title, plain_title.replace(", % of step", "")) if self.costs else (plain_title,)
         forms = ((title, form) for title in titles for form in (*self.remaining_forms, *self.costs))
         fits = [(title, form) for title, form in forms if len(title) + len(form) + 8 <= self._width]
@@ -246,8 +253,9 @@ class _Memory:
         return f"{title}; {words}"
 
     def full_advice_title(self, advice: str, needs: str, keys: str) -> str:
-        """The title of the advice with its keys and what its first change needs, else with what the run
-        needs, where that is still to be said. What its own change costs would be taken for the next one's.
+        """Returns the title of the advice with its keys and what its first change needs, else with what the
+        run needs, where that is not yet on the screen. The additional memory of the run's own change would
+        read as that of the next one.
         """
         run_needs = "" if self.costs or not self.remaining_forms else self.remaining_forms[0]
         if run_needs and not needs and len(advice) + len(keys) + len(run_needs) + 10 > self._width:
@@ -260,11 +268,12 @@ class _Memory:
 
 
 class _Headings:
-    """A small screen: the same order, no frames; the table takes the place of the bars. The words and the
-    bars have their rows before all else, then whatever would be cut.
+    """A small screen: the same order without frames; the table replaces the bars. The words and the bars have
+    their rows first, then whatever would be truncated.
 
-    worst, changes, notes, bars: rows of each part, its rule not among them. told: the lines of the words;
-    cut: as `told_and_cut` has it. spare: rows that none of them needs.
+    `worst`, `changes`, `notes` and `bars` are the rows of each part without its rule, `spare` the rows that
+    no part needs. `sentence_lines` are the lines of the words, `omission_text` is as `fit_sentences` returns
+    it.
     """
 
     def __init__(self, model: SummaryModel, width: int, height: int) -> None:
@@ -282,7 +291,7 @@ class _Headings:
             min(height // 5, len(model.results.figures.worst_findings)) - self.worst
         )
         if model.panel != MAP:
-            # Rows that stages or ranks in groups leave blank are for words.
+            # Rows that stages or ranks in groups leave blank go to the words.
             model.fit(min(most_bars, self.bars + self.spare) - 1)
             most_bars = min(most_bars, len(model.bars.rows) + 1)
         self.bars += self._take_rows(most_bars - self.bars)
@@ -304,13 +313,13 @@ class _Headings:
             self.spare -= 1
 
     def _take_rows(self, rows: int) -> int:
-        """So many of the rows that are left over, or as many as there are."""
+        """Takes this many of the spare rows, or as many as there are."""
         used_rows = max(min(rows, self.spare), 0)
         self.spare -= used_rows
         return used_rows
 
     def _rows_of_bars(self) -> tuple[int, int]:
-        """The rows that the bars with their head can have, and those that they have in any case."""
+        """Returns the most rows that the bars with their heading can use, and the least that they get."""
         model = self.model
         most = (
             max(model.side_panel.extent[0] + 4, 3) if model.panel == MAP else max(model.bars.most_rows + 1, 2)
@@ -319,13 +328,13 @@ class _Headings:
         # Few stages have a row each, or two of them share one, and a row stays blank.
         least = min(most, _LEAST_BARS + (stages == _LEAST_BARS))
         if model.panel != MAP and stages <= _LEAST_BARS and least <= model.bars.least_rows <= _LEAST_BARS + 2:
-            # The rank to blame has a row of its own.
+            # The slow rank has a row of its own.
             least = min(most, model.bars.least_rows + 1)
         return most, least
 
     def _rows_of_words(self, room: int) -> tuple[int, int]:
-        """The rows of the words that come before places and bars, and how many there are for words. said: how
-        many there would be; the second place may give one.
+        """Returns the rows of the words that come before findings and bars, and the rows available for words.
+        room: the available rows; the second finding may give up one.
         """
         words, width = self.model.results.figures.words, self.width
         # The sentence that decides may be the second one.
@@ -335,27 +344,27 @@ class _Headings:
             and _VERDICT.match(words[1])
             and first == len(word_lines(words[:1], width, _UNLIMITED))
         ):
-            # The first one is of the file: what the step is bound by comes before a second place.
+            # The first sentence is about the file: what the step is bound by comes before a second finding.
             further = len(word_lines(words[:2], width, room + 1))
             if further > first:
                 first, room = further, room + 1
                 self.worst -= 1
         if first == len(word_lines(words[:1], width, max(room, 1))):
-            # The second one is too long: what follows it, who is waited for mostly, has its place.
+            # The second sentence is too long: the one that follows, who is waited for most, takes its rows.
             first = len(word_lines(words[:3], width, max(room, 1)))
         return max(first, min(_FEW_WORDS, room), 1), room
 
     def lines(self, glyphs: Glyphs, progress: str) -> list[Line]:
-        """The screen. progress: as `draw` has it."""
+        """Returns the lines of the screen. progress: as in `draw`."""
         model, width = self.model, self.width
         worst = worst_lines(model, width, self.worst, model.panel == WORST)
         changes = change_lines(model, width, self.changes, progress)
-        # Notes say more with what these leave than a taller bar.
+        # Notes say more with the free rows than a taller bar.
         spare = self.spare + self.worst - len(worst) + self.changes - len(changes)
         room = self.notes + (0 if model.panel == MAP else spare)
         notes = note_lines(model.notes, 0, width, room, False)
         title, body = self._bars_and_title(self.bars + spare + self.notes - len(notes), glyphs)
-        # The words have no heading of their own: one below says that there are more, the first one with room.
+        # The words have no heading of their own: the first heading below with room says that there are more.
         more_words = f"; in words {self.omission_text}" if self.omission_text else ""
         count = len(model.results.figures.worst_findings)
         findings_title = (
@@ -368,8 +377,8 @@ class _Headings:
             full_title = f"{effect_title}, ! all"
             forms = [(full_title, model_text)]
             if model.model_title.startswith("AICB: "):
-                # Which model it is nothing else on a small screen says: its name alone, or it in place of the
-                # assumption.
+                # Nothing else on a small screen names the model: its name alone stands here, or it replaces
+                # the assumption.
                 name = f"; {model.model_title.removeprefix('AICB: ').partition(',')[0]}"
                 forms += [(full_title, name), (notes_heading, model_text)]
             fits = [form for form in forms if sum(map(len, form)) + 4 <= width]
@@ -377,9 +386,9 @@ class _Headings:
         if len(title) + len(more_words) + 4 <= width:
             title, more_words = title + more_words, ""
         elif self.memory.costs:
-            # What a change costs is nowhere else.
+            # The additional memory of a change is nowhere else.
             findings_title = self.memory.findings_title(findings_title)
-        # Very narrow screens name the count alone.
+        # Very narrow screens have only the count.
         for words in (more_words, more_words.partition(",")[0]):
             if len(findings_title) + len(words) + 4 <= width:
                 findings_title += words
@@ -401,9 +410,9 @@ class _Headings:
         return lines[: self.height]
 
     def _advice_title(self) -> str:
-        """What stands over the advice, with what its first change needs of memory, and the keys. Why that is
-        as much as now comes before what the shares are of, which stands over the bars, and before the key of
-        screen 4, which the row of the screens has.
+        """Returns the title of the advice, with the memory that its first change needs, and the keys. Why
+        that memory equals the current one comes before what the shares are of, which stands over the bars,
+        and before the key of screen 4, which the row of the screens has.
         """
         model, width = self.model, self.width
         title = model.advice_title(width)
@@ -417,14 +426,15 @@ class _Headings:
         return self.memory.full_advice_title(title, needs, keys)
 
     def _bars_and_title(self, rows: int, glyphs: Glyphs) -> tuple[str, list[Line]]:
-        """The bars in so many rows, or the table in their place, and what stands over them."""
+        """Returns the bars in this many rows, or the table that replaces them, and their title."""
         model, width = self.model, self.width
         if model.panel == MAP:
             table = model.side_panel
             title = _title_with_count(table.heading, table, rows)
             body = table.lines(width, rows, model.cursor(MAP), glyphs, True)[:rows]
         else:
-            # Of 16 stages with 16 micro-batches it was asked which the 16 are.
+            # The title names the count of micro-batches: with 16 stages and 16 micro-batches, `16` is
+            # ambiguous.
             each = each_words(model.results.shape, " mb")
             body = _bars(model, width, rows, glyphs)[:rows]
             title = f"{model.bars.title}, % of step{'; ' if each else ''}{each}"
@@ -432,8 +442,8 @@ class _Headings:
 
 
 def _draw_plan(model: SummaryModel, width: int, height: int, glyphs: Glyphs) -> list[Line]:
-    """Of a plan there is an order and no time."""
-    # Imported here: no other run has use for it.
+    """Returns the screen of a plan, which has an order and no times."""
+    # Imported here: no other run needs it.
     from simcore.render.report.measured import order_lines
 
     recording = model.results.recording

@@ -18,22 +18,24 @@ PANELS = (STAGES, MAP, WORST, WHAT_IF, NOTES)
 
 @dataclass(slots=True, kw_only=True)
 class SummaryModel(PanelCursor):
-    """bars: where the time goes, the panel STAGES. beside: what stands beside them, the panel MAP. behind:
-    the model behind a file, "" while nobody knows it. notes: what weighs most first. left_out: how many rows
-    of the what-if table are another one but for its overlap, and not here. opened: the run that the one on
-    the screen is a change of, None where it is that run. tells_where_all_are: whether the title of the
-    advice, as it was last drawn, has the key of the screen with all changes.
-    """
+    """State of the summary."""
 
     panels: tuple[str, ...] = PANELS
     panel: str = STAGES
     model_title: str = ""
+    """The model behind a file, "" where it is unknown."""
     left_out_count: int = 0
+    """How many rows of the what-if table are only on screen 4."""
     opened_run: Run | None = None
+    """The run that the one on the screen is a change of, None where it is that run."""
     shows_all_key: bool = True
+    """Whether the title of the advice, as it was last drawn, has the key of the screen with all changes."""
     bars: Bars = field(init=False)
+    """Where the time goes, the panel STAGES."""
     side_panel: SidePanel = field(init=False)
+    """What stands next to the bars, the panel MAP."""
     notes: list[Diagnostic] = field(init=False)
+    """The largest weight first."""
 
     def __post_init__(self) -> None:
         self.side_panel = choose_side_panel(self.results)
@@ -46,8 +48,9 @@ class SummaryModel(PanelCursor):
         self.notes = sort_by_weight(self.results.diagnostics)
 
     def set_what_if(self, knobs: Sequence[WhatIf] | None) -> None:
-        """The what-if table; of changes that differ in overlap alone the best, and what is seen in the step
-        where anything is: screen 4 has all. What was found with it is in the notes, too.
+        """Sets the what-if table: of changes that differ only in overlap the best, and of the others those
+        with an effect on the step where any have one; screen 4 has all. Diagnostics of the table are in the
+        notes, too.
         """
         self.knobs, self.left_out_count = None, 0
         if knobs is not None:
@@ -71,29 +74,31 @@ class SummaryModel(PanelCursor):
         return len(rows[panel]), 1
 
     def fit(self, room: int) -> None:
-        """As many rows of bars as there is room for; the cursor stays on what it is on."""
+        """Makes as many rows of bars as there is room for; the cursor stays on the same track."""
         row = self.row(STAGES)
         track = self.bars.rows[row].tracks[0]
         self.bars.fit(room)
         self.set_cursor(STAGES, self.bars.row_of(track))
 
     def more_memory(self) -> list[str]:
-        """What the change needs more of memory, in words, the shortest last; nothing where it is no more."""
+        """Returns the additional memory that the change needs, in words, the shortest last; empty where it
+        needs no more.
+        """
         if self.opened_run is None:
             return []
-        # Imported here: of traces nobody knows.
+        # Imported here: traces have no memory.
         from simcore.analysis.file_memory import compare_memory
 
         return compare_memory(self.opened_run, self.results)
 
     def next_side_panel(self) -> None:
-        """Something else beside the bars."""
+        """Shows the next table next to the bars."""
         title = self.side_panel.title
         self.side_panel.next()
         self.set_cursor(MAP, *self.cursor(MAP) if self.side_panel.title == title else (0, 0))
 
     def target(self) -> TrackInterval | None:
-        """Where Enter leads in the timeline; None where it leads elsewhere or nowhere."""
+        """Returns where Enter leads in the timeline; None where it leads elsewhere or nowhere."""
         at = self.cursor(self.panel)
         if self.panel == STAGES:
             return self.bars.find_interval(at[0])

@@ -1,5 +1,5 @@
-"""What stands in the panels of the summary: lines of so many cells. The step time stands in large digits, the
-one figure that is read from across the room.
+"""The lines in the panels of the summary. The step time stands in large digits, which are legible from across
+the room.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ _DIGITS = {
 
 
 def large_digits(words: str) -> list[str]:
-    """Three rows of cells for a figure with its unit: `14.774 s`. The unit stands in plain letters."""
+    """Returns three rows of cells for a figure with its unit: `14.774 s`. The unit stands in plain
+    letters.
+    """
     figure, _, unit = words.rpartition(" ")
     rows = [" ".join(_DIGITS[char][row] for char in figure) for row in range(3)]
     return [rows[0], rows[1], f"{rows[2]} {unit}"]
@@ -43,17 +45,17 @@ def large_digits(words: str) -> list[str]:
 def step_lines(
     results: Run, glyphs: Glyphs, width: int, height: int, costs: Sequence[str] = ()
 ) -> list[Line]:
-    """The step time, large, and what there is to say of it, as much as there is room for. costs: what a
-    change needs more of memory, as `more_memory` has it.
+    """Returns the step time, large, and the facts about it, as many as there is room for. costs: the
+    additional memory of a change, as `more_memory` returns it.
     """
     figure, facts = figure_lines(duration(results.step_time_ns), glyphs), step_facts(results, width)
     cost = next((words for words in costs if len(words) + 3 <= width), "")
     facts += [[(f"   {cost}", "warn")]] if cost else []
     if len(figure) + len(facts) > height:
-        # What a micro-batch takes stands in the row on top, too; memory does not.
+        # The time of a micro-batch stands in the top row, too; memory does not.
         facts = [facts[0], *facts[2:]]
     if len(figure) + len(facts) > height and cost:
-        # How much of it is computed stands in the bars.
+        # The computed share stands in the bars.
         facts = facts[1:]
     if results.model.memory_unknown and len(figure) + len(facts) < height:
         why = results.model.memory_unknown
@@ -62,15 +64,15 @@ def step_lines(
         facts.append([(f"  {next((text for text in words if len(text) <= width - 2), words[-1])}", "dim")])
     published = results.model.model_figures.trust if results.model.model_figures is not None else None
     if published is not None:
-        # The last one: it goes where there is no row left.
+        # The last fact: it is dropped first.
         forms = published.short_words
         facts.append([(f"  {next((text for text in forms if len(text) <= width - 2), forms[-1])}", "dim")])
     return [*figure, *facts][:height]
 
 
 def step_facts(results: Run, width: int) -> list[Line]:
-    """How much of the step a rank computes; of a replay what was measured, else what a micro-batch takes; and
-    memory.
+    """Returns how much of the step a rank computes; of a replay the measured step, else the time of a
+    micro-batch; and memory.
     """
     step, compute = results.step_time_ns, mean_busy_ns(results)
     share = f" = {whole_percent(compute, step)} % of it" if step else ""
@@ -100,9 +102,10 @@ def step_facts(results: Run, width: int) -> list[Line]:
 
 
 def fullest_stage_text(results: Run, room: int) -> str:
-    """What the fullest stage needs, of what its GPU has where that is known; "" where nobody knows.
+    """Returns what the fullest stage needs, of its GPU's capacity where that is known; "" where the need is
+    unknown.
 
-    room: cells; without them which stage it is goes before that it does not fit.
+    room: cells; where they are short, the stage is dropped before the note that it does not fit.
     """
     figures = results.model.model_figures
     if figures is not None:
@@ -118,12 +121,12 @@ def fullest_stage_text(results: Run, room: int) -> str:
     if fullest.activations is None:
         # What schedules differ in is not in it.
         return f"memory at least {words}, activations not known"
-    # The activations are those of layers that are not recomputed, which no row tells.
+    # The activations are those of layers that are not recomputed, which no row states.
     return f"memory about {words} on stage {fullest.stage}"
 
 
 def figure_lines(words: str, glyphs: Glyphs) -> list[Line]:
-    """A figure with its unit in three rows: large, in plain letters where there is ASCII alone."""
+    """Returns a figure with its unit in three rows: large, or in plain letters where there is only ASCII."""
     if glyphs.corners[0] == "+":
         return [[], [(f"  {words}", "bright")], []]
     return [[(f"  {row}", "bright")] for row in large_digits(words)]
@@ -132,8 +135,8 @@ def figure_lines(words: str, glyphs: Glyphs) -> list[Line]:
 def note_lines(
     diagnostics: Sequence[Diagnostic], row: int, width: int, rows: int, focused: bool
 ) -> list[Line]:
-    """The notes around the cursor, each behind what it is: a line each, in brief where its words have no room
-    in it, and more of their words where rows are left over.
+    """Returns the notes around the cursor, each behind its weight: a line each, in brief where the full words
+    do not fit, and with more of their words where there are spare rows.
     """
     lines: list[Line] = []
     room = max(width - WEIGHT_CELLS - 2, 10)
@@ -141,7 +144,7 @@ def note_lines(
     for index in rows_around(row, len(diagnostics), rows):
         diagnostic, is_at_cursor = diagnostics[index], focused and index == row
         weight = diagnostic.weight
-        # Of what was assumed the place is where something is missing.
+        # The place of an assumption is where something is missing.
         is_placed = diagnostic.line is not None and weight != "assumption"
         location = f"line {diagnostic.line}: " if is_placed else ""
         full_text = f"{location}{cells(diagnostic.message, 2000)}"
@@ -149,7 +152,7 @@ def note_lines(
         if len(words) > max(spare_rows + 1, 1):
             if diagnostic.brief:
                 brief = cells(diagnostic.brief, 200)
-                # What is at stake stands at its end: it goes rather than that it is cut.
+                # The effect stands at the end: it is dropped rather than truncated.
                 words = textwrap.wrap(brief, room, break_on_hyphens=False)
                 if len(words) > max(spare_rows + 1, 1):
                     brief = brief.rpartition("; ")[0] or brief
@@ -157,7 +160,7 @@ def note_lines(
                 if len(location) + len(brief) <= room:
                     words = [f"{location}{brief}"]
             else:
-                # What is left over of the last line ends with dots.
+                # The rest of the last line ends with dots.
                 most = max(spare_rows + 1, 1)
                 words = textwrap.wrap(
                     full_text, room, break_on_hyphens=False, max_lines=most, placeholder="..."
@@ -178,14 +181,14 @@ def note_lines(
     return lines or [[(" none", "dim")]]
 
 
-# From this share of the step on what hangs on an assumption stands in a title that has no row for it.
+# An effect on an assumption of this share of the step or more stands in the title where it has no row.
 _DECIDES = 0.05
 
 
 def assumption_title(diagnostics: Sequence[Diagnostic], visible_count: int, width: int) -> str:
-    """`Notes (12), assumed cluster h100-8, half the bandwidth +38.7 %`: in place of how many there are of
-    each weight the assumption on which most hangs, where it is none of the `shown` first; "" where little
-    does, or a rule of `width` cells has no room for it.
+    """Returns `Notes (12), assumed cluster h100-8, half the bandwidth +38.7 %`: in place of the counts by
+    weight the assumption with the largest effect, unless it is among the first `visible_count`; "" where the
+    effect is small, or a rule of `width` cells has no room for it.
     """
     for diagnostic in diagnostics[visible_count:]:
         if diagnostic.weight == "assumption":
@@ -199,13 +202,13 @@ def assumption_title(diagnostics: Sequence[Diagnostic], visible_count: int, widt
 
 
 def notes_title(diagnostics: Sequence[Diagnostic], width: int = 0) -> str:
-    """How many of each weight there are: they stand in this order. width: of a box, whose title has the key
-    that shows all of them whole, too.
+    """Returns the counts of the notes by weight, in their order. width: of a box, whose title also has the
+    key that shows the full notes.
     """
     notes, counts = f"Notes ({len(diagnostics)})", describe_weights(diagnostics)
     if not width:
         return f"{notes}{counts}"
-    # What is cut is a count, not the key.
+    # A count is dropped before the key is.
     full_title = f"{notes}{counts}, ! whole"
     if len(full_title) + 7 <= width:
         return full_title
@@ -213,7 +216,9 @@ def notes_title(diagnostics: Sequence[Diagnostic], width: int = 0) -> str:
 
 
 def change_lines(model: SummaryModel, width: int, rows: int, progress: str) -> list[Line]:
-    """The changes that gain most, those around the cursor; below them what one of them does or replaces."""
+    """Returns the changes that gain most, those around the cursor; below them what one of them does or
+    replaces.
+    """
     if not model.knobs:
         return [[(" nothing to change" if model.knobs is not None else f" {progress}", "dim")]]
     row, focused = model.row(WHAT_IF), model.panel == WHAT_IF
@@ -232,18 +237,19 @@ def change_lines(model: SummaryModel, width: int, rows: int, progress: str) -> l
 def _visible_changes(
     knobs: Sequence[WhatIf], row: int, focused: bool, rows: int, width: int
 ) -> tuple[list[int | None], list[str]]:
-    """`lists_and_meaning` in a panel of so many rows and cells."""
+    """Returns `lists_and_meaning` in a panel of this many rows and cells."""
     return lists_and_meaning(knobs, row, focused, rows, width - 2)
 
 
 TRIES, ALL, ALL_IN_SHORT = "t tries it", "4 has all", "4 all"
-# In what a change needs where it says that it is of memory.
+# Matches needs that say that they are of memory.
 _OF_MEMORY = re.compile("needs|memory")
 
 
 def needs_and_keys(model: SummaryModel, width: int, rows: int, room: int) -> tuple[str, str]:
-    """What stands in the title of the advice, in `room` cells together: what the change needs of memory, ""
-    where nobody knows, and the keys. That screen 4 has more rows is said before `t`, which the last row has.
+    """Returns what stands in the title of the advice, in `room` cells together: the memory that the change
+    needs, "" where it is unknown, and the keys. That screen 4 has more rows comes before `t`, which the last
+    row has.
 
     width, rows: of the panel.
     """
@@ -254,7 +260,7 @@ def needs_and_keys(model: SummaryModel, width: int, rows: int, room: int) -> tup
     forms = (f"{TRIES}, {ALL}", ALL, ALL_IN_SHORT) if is_cut else (TRIES, "")
     fitting_forms = [(needs, keys) for keys in forms if (needs := model.describe_memory(room - len(keys)))]
     if fitting_forms:
-        # Of what it is, and of which row, come before a key that the last row has.
+        # The quantity, and the row that it is of, come before a key that the last row has.
         return max(
             fitting_forms, key=lambda words: (bool(_OF_MEMORY.search(words[0])), words[0][:3] != "1st")
         )
@@ -264,7 +270,9 @@ def needs_and_keys(model: SummaryModel, width: int, rows: int, room: int) -> tup
 def change_line(
     knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at: bool, with_time: bool = True
 ) -> Line:
-    """A change in words, the step time with it, and the difference. with_time: as `change_words` has it."""
+    """Returns a change in words, the step time with it, and the difference. with_time: as in
+    `change_words`.
+    """
     words, share, role = name_and_share(step, knob, dims, size - 1, with_time)
     name = f"{'>' if at else ' '}{words}"
     if knob.unknown:
@@ -277,12 +285,12 @@ _WHOLE_CLAUSE = 60
 
 
 def word_lines(sentences: Sequence[str], width: int, rows: int) -> list[Line]:
-    """Whole sentences, as many as there is room for: of one that is too long a later one has its place."""
+    """Returns full sentences, as many as there is room for: a later one replaces one that is too long."""
     return fit_sentences(sentences, width, rows)[0]
 
 
 def all_sentence_lines(sentences: Sequence[str], width: int) -> list[Line]:
-    """All sentences whole, a blank row between them."""
+    """Returns all sentences in full, a blank row between them."""
     lines: list[Line] = []
     for sentence in sentences:
         lines += [[] for _ in range(bool(lines))]
@@ -291,12 +299,12 @@ def all_sentence_lines(sentences: Sequence[str], width: int) -> list[Line]:
 
 
 def _fitting_sentences(sentences: Sequence[str], width: int, rows: int) -> list[list[Line]]:
-    """The lines of each sentence that has room."""
+    """Returns the lines of each sentence that has room."""
     sentence_lines: list[list[Line]] = []
     for sentence in sentences:
         wrapped = _wrap_sentence(sentence, width)
         if len(wrapped) > rows:
-            # What decides, without what explains it.
+            # The statement without its explanation.
             shorter = (_wrap_sentence(words, width) for words in shorter_sentences(sentence, _WHOLE_CLAUSE))
             wrapped = next((lines for lines in shorter if len(lines) <= rows), wrapped)
         if len(wrapped) <= rows:
@@ -310,8 +318,8 @@ def _wrap_sentence(sentence: str, width: int) -> list[str]:
 
 
 def fit_sentences(sentences: Sequence[str], width: int, rows: int) -> tuple[list[Line], str]:
-    """The lines of `word_lines`, and `3 of 7, Space all` where some of the sentences have no room or are told
-    in short, "" where all have.
+    """Returns the lines of `word_lines`, and `3 of 7, Space all` where some of the sentences have no room or
+    are shortened, "" where all are there in full.
     """
     fitting = _fitting_sentences(sentences, width, rows)
     all_lines = [line for sentence in sentences for line in _wrap_sentence(sentence, width)]

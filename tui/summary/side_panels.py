@@ -1,6 +1,6 @@
-"""The panel beside the bars: every rank in a map, or who waits for whom and what a replay changes.
+"""The panel next to the bars: every rank in a map, or who waits for whom and what a replay changes.
 
-Of what stands in it figures are whole at any width: names give way, then columns.
+Its figures are complete at any width: names are shortened, then columns dropped.
 """
 
 from __future__ import annotations
@@ -22,20 +22,24 @@ if TYPE_CHECKING:
     from simcore.trace.run import Run
 
 _MAP_ROLE = {"exposed": "comm", "wait": "wait", "computing": "bwd"}
-# Cells of a name that are worth a column of figures, and operations of a rank at most.
+# The cells that a name keeps before columns of figures are added, and the most operations of a rank.
 _NAME, _OPS = 13, 3
 _UNCHANGED = "as measured"
-# One rank waits for nobody.
+# One rank alone waits for nobody.
 _FEWEST_RANKS = 2
 
 
 class SidePanel(Protocol):
-    """title, aside: on its frame; heading: where it has none. moves: the keys of its cursor. other: what `i`
-    leads to. sideways: why left and right do nothing elsewhere.
+    """A panel next to the bars.
+
+    `title` and `aside` stand on its frame, `heading` where it has none; `sideways_text` says why left and
+    right do nothing.
     """
 
     moves: str
+    """The keys of its cursor."""
     next_label: str
+    """What `i` leads to."""
 
     @property
     def sideways_text(self) -> str: ...
@@ -56,31 +60,33 @@ class SidePanel(Protocol):
         ...
 
     def show(self, run: Run) -> None:
-        """Another run of the same kind."""
+        """Shows another run of the same kind."""
         ...
 
     def next(self) -> None:
-        """What `i` does."""
+        """Does what `i` does."""
         ...
 
     def lines(self, width: int, rows: int, at: tuple[int, int], glyphs: Glyphs, focused: bool) -> list[Line]:
-        """As many lines. at: the cursor."""
+        """Returns as many lines. at: the cursor."""
         ...
 
     def find_interval(self, at: tuple[int, int]) -> TrackInterval | None:
-        """Where Enter leads; None where it leads nowhere."""
+        """Returns where Enter leads; None where it leads nowhere."""
         ...
 
 
 def choose_side_panel(run: Run) -> SidePanel:
-    """The map where the ranks have places in a layout and are alike, else what each of them waits for."""
+    """Returns the map where the ranks have positions in a layout and are simulated in classes, else what each
+    of them waits for.
+    """
     if run.shape.rank_map is not None:
         return RankMap(run)
     return LateRanks(run) if run.recording is None else Waits(run)
 
 
 class RankMap:
-    """A measure of every rank: a line for ranks that are alike, a column a stage. measure: of MEASURES."""
+    """A measure of every rank: a line for equal ranks, a column a stage. `measure` is one of MEASURES."""
 
     moves = "hjkl"
     next_label = "other measure"
@@ -114,7 +120,7 @@ class RankMap:
         return len(self._rows), self._run.shape.pp or 1
 
     def next(self) -> None:
-        """Another measure."""
+        """Shows another measure."""
         names = list(MEASURES)
         self.measure = names[(names.index(self.measure) + 1) % len(names)]
 
@@ -147,13 +153,13 @@ class RankMap:
         return [*lines, *self._legend(at, least, most, width, glyphs, focused)]
 
     def _ns(self, row: MapRow, stage: int) -> int:
-        """The measure of a cell of the map, ns."""
+        """Returns the measure of a cell of the map, ns."""
         return MEASURES[self.measure](self._run.accounts[row.classes[stage]])
 
     def _legend(
         self, at: tuple[int, int], least: int, most: int, width: int, glyphs: Glyphs, focused: bool
     ) -> list[Line]:
-        """What the heights mean; over it the cell under the cursor, or the mean of all ranks."""
+        """Returns what the heights mean; over it the cell under the cursor, or the mean of all ranks."""
         results = self._run
         step = results.step_time_ns
         ends = [
@@ -177,12 +183,14 @@ class RankMap:
 
 
 def _shade(ns: int, most: int, glyphs: Glyphs) -> str:
-    """How high a cell of the map is: blank for nothing, full for the most there is."""
+    """Returns how high a cell of the map is: blank for nothing, full for the largest."""
     return glyphs.heat[-(-ns * (len(glyphs.heat) - 1) // most)] if most else " "
 
 
 def _ruler(first: int, stage_count: int, gap: int, width: int) -> str:
-    """The numbers of the stages over the columns of a map: every fifth, as far as `width` has room."""
+    """Returns the ids of the stages over the columns of a map: every fifth, as many as `width` has
+    room for.
+    """
     marks = [" "] * (stage_count * gap + 3)
     for column in range(stage_count):
         stage = first + column
@@ -195,7 +203,7 @@ def _ruler(first: int, stage_count: int, gap: int, width: int) -> str:
 
 
 def _row_text(row: MapRow) -> str:
-    """Whose row of the map it is: `dp 0-7 tp 0-7`."""
+    """Returns which ranks a row of the map is of: `dp 0-7 tp 0-7`."""
     if not row.is_grid:
         return f"{row.pairs} ranks each"
     return f"dp {_short_ranks(row.dp)} tp {_short_ranks(row.tp)}"
@@ -207,7 +215,7 @@ def _short_ranks(ranks: RankSet) -> str:
 
 
 class RankTable:
-    """A line a rank, or a wait of one."""
+    """A table with a line a rank, or a wait of one."""
 
     moves = "jk"
 
@@ -215,11 +223,11 @@ class RankTable:
         self.show(run)
 
     def show(self, run: Run) -> None:
-        """Another run of the same kind."""
+        """Shows another run of the same kind."""
         raise NotImplementedError
 
     def _texts(self, width: int) -> tuple[str, list[str]]:
-        """(the head, its lines)."""
+        """Returns (the heading, its lines)."""
         raise NotImplementedError
 
     def lines(self, width: int, rows: int, at: tuple[int, int], glyphs: Glyphs, focused: bool) -> list[Line]:
@@ -237,13 +245,13 @@ class RankTable:
 
 class Waits(RankTable):
     """Who waits for whom; or each rank's replayed end against the measured one, of a measured run that of its
-    own replay. replay: whether it is the second.
+    own replay. `shows_replay` says whether it is the second.
     """
 
     next_label = "waits, replay"
 
     def show(self, run: Run) -> None:
-        """A changed run is asked what changed."""
+        """Shows a run: of a changed one what changed."""
         self._run = cast("RecordedRun", run.recording)
         self.shows_replay = run.recording is not None and run.recording.is_replayed
         self._differences: list[RankDifference] | None = None
@@ -279,14 +287,14 @@ class Waits(RankTable):
     def differences(self) -> list[RankDifference]:
         """How each rank's replayed end differs from the measured one."""
         if self._differences is None:
-            # Imported here: not before somebody looks at a replay.
+            # Imported here: not before the replay is looked at.
             from simcore.replay.differences import differences
 
             self._differences = differences(self._run.base)
         return self._differences
 
     def next(self) -> None:
-        """The other of the two tables."""
+        """Shows the other of the two tables."""
         self.shows_replay = not self.shows_replay
 
     def find_interval(self, at: tuple[int, int]) -> TrackInterval | None:
@@ -318,8 +326,8 @@ class Waits(RankTable):
 
 
 def _difference_texts(rank_differences: Sequence[RankDifference], width: int) -> tuple[str, list[str]]:
-    """When each rank ends and by how much that differs; in little room the difference alone. What explains
-    it: as many operations as fit with their amounts, one at least.
+    """Returns when each rank ends and how much that differs; in little room only the difference. The
+    explanation is as many operations as fit with their amounts, at least one.
     """
     rows = [
         (
@@ -330,7 +338,7 @@ def _difference_texts(rank_differences: Sequence[RankDifference], width: int) ->
         for rank_difference in rank_differences
     ]
     table_lines = _align_columns(("rank", "ends", "difference"), rows)
-    # What must stand there: an amount, and the name whole or so much of it that it is known again.
+    # The least that must stand there: an amount, and the name, complete or long enough to be recognised.
     least = max(
         (
             min(len(name), _NAME) + 1 + len(signed_duration(ns))
@@ -350,7 +358,7 @@ def _difference_texts(rank_differences: Sequence[RankDifference], width: int) ->
 
 
 def _explain_difference(rank_difference: RankDifference, room: int) -> str:
-    """The operations that explain a difference, as many as there is room for."""
+    """Returns the operations that explain a difference, as many as there is room for."""
     words = ""
     for name, ns in rank_difference.ops[:_OPS]:
         amount = signed_duration(ns)
@@ -363,8 +371,8 @@ def _explain_difference(rank_difference: RankDifference, room: int) -> str:
 
 
 def _align_columns(names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Lines of right-aligned columns, the first with their names, each as wide as it must be; over the first
-    cell of the rows, which the cursor's mark has, stands a part of the first name.
+    """Returns lines of right-aligned columns, the first with their names, each as wide as needed. The first
+    cell of the rows, which the cursor's mark has, stands below a part of the first name.
     """
     table = [names, *((f" {first}", *others) for first, *others in rows)]
     sizes = [max(map(len, column)) for column in zip(*table, strict=True)]
@@ -381,7 +389,7 @@ class LateRanks(RankTable):
     next_label = "waits"
 
     def show(self, run: Run) -> None:
-        """Another run of the same traces."""
+        """Shows another run of the same traces."""
         self._run = run
         self._rows: list[tuple[int, int, int, int]] | None = None
 
@@ -396,7 +404,7 @@ class LateRanks(RankTable):
 
     @property
     def rows(self) -> list[tuple[int, int, int, int]]:
-        """(waiting, exposed, computing, rank), ns."""
+        """(waiting, exposed, computing, rank) of each rank, ns, the longest waiting first."""
         if self._rows is None:
             of_ranks = ((self._run.accounts[track.track_id], track.first_rank) for track in self._run.tracks)
             rows = [
@@ -410,7 +418,7 @@ class LateRanks(RankTable):
         return len(self.rows), 1
 
     def next(self) -> None:
-        """There is no other table."""
+        """Does nothing: there is no other table."""
 
     def find_interval(self, at: tuple[int, int]) -> TrackInterval | None:
         return TrackInterval(self.rows[at[0]][3], 0, max(self._run.step_time_ns, 1)) if self.rows else None

@@ -42,12 +42,12 @@ class SummaryView(PanelsView):
         self.hints = self._hints()
 
     def _hints(self) -> tuple[tuple[str, str], ...]:
-        """What keys do here and now."""
+        """Returns what keys do here and now."""
         if not self.model.results.timed:
             return ("jk", "note"), ("Enter", "all notes"), ("2", "timeline")
         model, side_panel = self.model, self.model.side_panel
         return (
-            # The first ones stay on 80 columns.
+            # The first keys stay on 80 columns.
             ("t", self.tries), *(() if model.shows_all_key else (("4", "all changes"),)),
             ("Tab", "panel"), (side_panel.moves, "move"), ("Enter", "go there"),
             ("i", side_panel.next_label), ("2", "timeline"), ("5", "parameters"),
@@ -80,7 +80,7 @@ class SummaryView(PanelsView):
             await super().action_go()
 
     def action_words(self) -> None:
-        """All that is said of the run, over the screen."""
+        """Shows all sentences about the run, over the screen."""
         sentences = self.model.results.figures.words
         if not sentences:
             self._app.say("nothing is said of this run")
@@ -91,7 +91,7 @@ class SummaryView(PanelsView):
                 Panel(title, lambda width: all_sentence_lines(sentences, width), self.glyphs)
             )
             return
-        # Who has read what a change brings tries it.
+        # The next step after reading what a change brings is to try it.
         ending = f"t tries {self.tries.removeprefix('try ')}, Esc closes"
         panel = TryPanel(title, lambda width: all_sentence_lines(sentences, width), self.glyphs, ending)
         self._app.push_screen(panel, lambda is_accepted: self.action_try() if is_accepted else None)
@@ -105,6 +105,6 @@ class SummaryView(PanelsView):
             if model.side_panel.is_empty:
                 self._app.say(ALL_EQUAL)
         else:
-            # A small screen has room for the bars or for what stands beside them.
+            # A small screen has room for either the bars or the panel next to them.
             model.panel = MAP
         self.redraw()

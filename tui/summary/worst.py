@@ -1,4 +1,4 @@
-"""The places of a run that are worth a look, a line each: the panel `Worst on a rank`."""
+"""The findings of a run that are worth a look, a line each: the panel `Worst on a rank`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from tui.frame import Line, cells, rows_around
 from tui.panels import NO_TIME
 from tui.summary.model import WORST, SummaryModel
 
-# Places that go first where there is no room for all: who ends last has not been named a cause by that, and a
-# port that is busy holds nobody up by itself.
+# Findings that are dropped first where there is no room for all: to end last is not a cause, and a busy port
+# delays nobody by itself.
 _LEAST_URGENT = ("end", "idle", "link")
 
 
 def worst_lines(model: SummaryModel, width: int, rows: int, focused: bool) -> list[Line]:
-    """The places worth a look, those around the cursor; without one those that have a cause."""
+    """Returns the findings worth a look, those around the cursor; without a cursor those that have a cause
+    first.
+    """
     row, _ = model.cursor(WORST)
     lines: list[Line] = []
     findings = model.results.figures.worst_findings
@@ -33,9 +35,9 @@ def worst_lines(model: SummaryModel, width: int, rows: int, focused: bool) -> li
     return lines or [[(f" {NO_TIME}", "dim")]]
 
 
-# What goes first where a place has no room for all of its words.
+# What is dropped first where a finding has no room for all of its words.
 _SHORTENINGS = (
-    # The words have the sum of all stretches, which this one would seem to contradict.
+    # The words have the sum of all stretches, which a single start would seem to contradict.
     (r"^(.* at a stretch.*), from (the start|\S+ \S+)$", r"\1"),
     (r"( at a stretch) from \S+ \S+ on", r"\1"), (r" \([0-9.]+ %\)( at a stretch)", r"\1"),
     (r"^(.*) at a stretch", r"longest \1"), (r" (with|of) communication", ""), (r" alike", ""),
@@ -48,7 +50,9 @@ _SHORTENINGS = (
 
 
 def _finding_text(words: str, room: int) -> str:
-    """Of a place what has room: who it is comes before what share that is, and this before how it lies."""
+    """Returns what fits of a finding: who it is comes before its share, and this before how it is
+    distributed.
+    """
     for pattern, replacement in _SHORTENINGS:
         if len(words) <= room:
             break

@@ -1,4 +1,6 @@
-"""`F`: the simulated run of the two that are open fitted to the measured one, and what is done with it."""
+"""`F`: fits the simulated run of the two that are open to the measured one, and applies or saves
+the result.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ _RUNNING_HINTS = (("Esc", "stop"),)
 
 
 class Calibrating:
-    """is_open: whether the panel covers the comparison. It is of the two that are open."""
+    """The panel of the calibration of the two open runs; `is_open` says whether it covers the comparison."""
 
     def __init__(self, app: RunsHost) -> None:
         self._app = app
@@ -51,15 +53,17 @@ class Calibrating:
         self._top = 0
         # The run, and its calibration or why there is none.
         self._result: tuple[SimulatedRun, Calibration | str] | None = None
-        # What `t` tried: its run is on the screen with other parameters than were fitted.
+        # The calibration that `t` tried: its run is on the screen with other parameters than were fitted.
         self._tried_calibration: Calibration | None = None
-        # Which calibration was saved last, and where; the path is offered again.
+        # The calibration that was saved last, and where; the path is offered again.
         self._saved: tuple[Calibration, str] | None = None
         self._path = _FIRST_NAME
 
     @property
     def _pair(self) -> tuple[SimulatedRun, MeasuredRun] | None:
-        """The simulated run and the trace, whichever of them is on the screen; None of two of a kind."""
+        """The simulated run and the trace, whichever of them is on the screen; None where both are of one
+        kind.
+        """
         session = self._app.session
         for simulated, trace in permutations((session.current, session.against)):
             if (
@@ -73,39 +77,39 @@ class Calibrating:
 
     @property
     def can_calibrate(self) -> bool:
-        """Whether a workload and a trace are open beside each other."""
+        """Whether a workload and a trace are both open."""
         return self._pair is not None
 
     @property
     def hints(self) -> tuple[tuple[str, str], ...]:
-        """What the last row says of the keys of the panel."""
+        """The hints of the last row for the keys of the panel."""
         if self._current is None:
             return _RUNNING_HINTS
         return _REFUSED_HINTS if isinstance(self._current, str) else _HINTS
 
     @property
     def _current(self) -> Calibration | str | None:
-        """What was found for the run on the screen; None while it is not there."""
+        """The result for the run on the screen; None while there is none."""
         last = self._result
         pair = self._pair
         return last[1] if last is not None and pair is not None and last[0] is pair[0] else None
 
     def open(self) -> None:
-        """Open the panel, or say what is to be opened before."""
+        """Opens the panel, or says what has to be opened first."""
         if self.can_calibrate:
             self.is_open, self._top = True, 0
         else:
             self._app.say(_OPEN_BOTH)
 
     def leave(self) -> None:
-        """Close the panel; a calibration that is under way is stopped."""
+        """Closes the panel; a running calibration is stopped."""
         self.is_open = False
         if self._current is None:
             self._app.calibrations.stop()
             self._app.say(STOPPED)
 
     def update(self) -> None:
-        """Look for the calibration of the simulated run, once."""
+        """Computes the calibration of the simulated run, once."""
         pair = self._pair
         assert pair is not None  # else the panel is not open
         results, measured = pair
@@ -123,11 +127,11 @@ class Calibrating:
         self._result = None if calibration is None else (results, calibration)
 
     def scroll(self, by: int) -> None:
-        """Other lines of the panel."""
+        """Scrolls the panel."""
         self._top += by
 
     def draw(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
-        """The lines of the panel."""
+        """Returns the lines of the panel."""
         calibration = self._current
         paths = [run.path for run in self._pair or ()]
         names = [cells(path.rstrip("/").rsplit("/", 1)[-1], 30) for path in paths]
@@ -146,15 +150,17 @@ class Calibrating:
 
     @property
     def _calibration_on_screen(self) -> Calibration | None:
-        """The calibration whose parameters the simulated run has, where none is asked for of that run."""
+        """The calibration whose parameters the simulated run has, unless one of that run itself is
+        requested.
+        """
         pair, calibration = self._pair, self._tried_calibration
         if calibration is None or self.is_open or self._current is not None or pair is None:
             return None
         return calibration if pair[0].parameters == calibration.after.parameters else None
 
     def _fit_or_explain(self, otherwise: str) -> Calibration | None:
-        """The calibration of the simulated run; None where there is none or it has fitted nothing, which
-        is said.
+        """Returns the calibration of the simulated run; None where there is none or it has fitted nothing,
+        which it says.
         """
         calibration = self._current
         if not self.can_calibrate:
@@ -168,7 +174,7 @@ class Calibrating:
         return None
 
     def try_it(self) -> None:
-        """The fitted parameters become those of the simulated run: on the screen, or beside it."""
+        """Makes the fitted parameters those of the simulated run, on the screen or as the other run."""
         calibration = self._fit_or_explain(NOTHING_TO_TRY)
         if calibration is None:
             return
@@ -181,7 +187,7 @@ class Calibrating:
             self.is_open, self._tried_calibration = False, calibration
 
     def save(self) -> None:
-        """Ask for a file, and write the fitted parameters to it: also while their run is on the screen."""
+        """Asks for a file and writes the fitted parameters to it, also while their run is on the screen."""
         from simcore.render.report.calibration import NOTHING_SAVED
 
         calibration = self._calibration_on_screen or self._fit_or_explain(NOTHING_SAVED)
@@ -201,14 +207,14 @@ class Calibrating:
         return f"saved: {cells(path, 200)}"
 
 
-# Lines are indented by a cell, and end a cell before the edge.
+# Lines are indented by one cell, and end one cell before the edge.
 _MARGIN = 2
-# Of a command with the path of a workload.
+# The most cells of a command with the path of a workload.
 _MAX_CELLS = 5000
 
 
 def calibration_lines(calibration: Calibration, saved: str | None, width: int, glyphs: Glyphs) -> list[Line]:
-    """All lines, however many. saved: where its parameters are, None for nowhere."""
+    """Returns all lines, however many. saved: where its parameters are, None for nowhere."""
     room = max(width - _MARGIN, 20)
 
     def part(title: str, lines: list[str], role: str = "") -> list[Line]:
@@ -239,7 +245,7 @@ def _lines(lines: list[str], role: str) -> list[Line]:
 
 
 def _wrap_line(text: str, width: int) -> list[str]:
-    """A line in as many as it takes, what follows further in; a share stays with its sign."""
+    """Returns a line in as many lines as it takes, continuations indented; a share stays with its sign."""
     indent = " " * (len(text) - len(text.lstrip()) + 2)
     unbroken = text.replace(" %", "\u00a0%")
     lines = textwrap.wrap(unbroken, width, subsequent_indent=indent, break_on_hyphens=False)

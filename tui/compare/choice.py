@@ -1,4 +1,4 @@
-"""Which two runs are compared: those that were kept, the one on the screen, and what was opened beside it."""
+"""Which two runs are compared: those that were kept, the one on the screen, and the one opened with it."""
 
 from __future__ import annotations
 
@@ -9,25 +9,28 @@ from tui.session import HistoryRun, Run, Session
 
 
 class RunChoice(NamedTuple):
-    """A run that can be chosen. name: `run 2`, `draft`; "" for the only one of its file."""
+    """A run that can be chosen."""
 
     name: str
+    """`run 2`, `draft`; "" for the only one of its file."""
     results: Run
 
 
 class Choice:
-    """A and B among the runs there are; a run of another file or directory is the first A."""
+    """The choice of A and B among the available runs; a run of another file or directory is the first A."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        # What was chosen; None: the first run that is another than B, and the run on the screen.
+        # The chosen runs; None: the first run that is not B, and the run on the screen.
         self._a: Run | None = None
         self._b: Run | None = None
         # The pair that was shown last: `x` leaves both in their places.
         self._last: tuple[Run, Run] | None = None
 
     def _candidates(self) -> list[RunChoice]:
-        """What was opened beside it, the runs that were kept and found, the one that was shown before."""
+        """Returns the run opened with it, the runs of the history that are simulated, the chosen ones, and
+        the one that `x` shows.
+        """
         session = self._session
         run_choices = [] if session.against is None else [RunChoice("against", session.against)]
         history = enumerate(session.history, 1)
@@ -36,13 +39,13 @@ class Choice:
             for run_number, run in history
             if run.results is not None
         ]
-        # What was chosen stays, also where it gave way to others in the history.
+        # A chosen run stays, even if others have replaced it in the history.
         for selected in (self._a, self._b):
             if selected is not None and all(
                 not _is_same_run(selected, run_choice.results) for run_choice in run_choices
             ):
                 run_choices.append(RunChoice("chosen", selected))
-        # What `x` shows may be a change that was not kept.
+        # The run that `x` shows may be a change that was not kept.
         if session.other is not None and all(
             not _is_same_run(session.other, run_choice.results) for run_choice in run_choices
         ):
@@ -51,7 +54,7 @@ class Choice:
         return run_choices
 
     def _current(self) -> RunChoice:
-        """The run on the screen."""
+        """Returns the run on the screen."""
         session = self._session
         history_run = session.find_in_history(session.current)
         if history_run is None:
@@ -60,10 +63,10 @@ class Choice:
 
     @property
     def pair(self) -> tuple[RunChoice, RunChoice] | None:
-        """A and B; None where there is one run alone."""
+        """A and B; None where there is only one run."""
         session = self._session
         if session.compared_run is not None:
-            # Chosen in the list of runs, to stand beside the one on the screen.
+            # Chosen in the list of runs, for comparison with the one on the screen.
             self._a, self._b, session.compared_run = session.compared_run, None, None
             self._last = None
         candidates, current = self._candidates(), self._current()
@@ -74,7 +77,7 @@ class Choice:
     def _previous_pair(
         self, candidates: list[RunChoice], current: RunChoice
     ) -> tuple[RunChoice, RunChoice] | None:
-        """The pair that was shown last, where the run on the screen is its A now."""
+        """Returns the pair that was shown last, where the run on the screen is its A now."""
         if self._last is None or self._b is not None or not _is_same_run(self._last[0], current.results):
             return None
         b = next((candidate for candidate in candidates if candidate.results is self._last[1]), None)
@@ -83,12 +86,12 @@ class Choice:
     def _select_pair(
         self, candidates: list[RunChoice], current: RunChoice
     ) -> tuple[RunChoice, RunChoice] | None:
-        """What was chosen; else the run on the screen and another, the earlier one of them A."""
+        """Returns the chosen pair; else the run on the screen and another, the earlier one of them A."""
         b = next((candidate for candidate in candidates if candidate.results is self._b), current)
         others = [candidate for candidate in candidates if not _is_same_run(candidate.results, b.results)]
         if not others:
             return None
-        # Where none was chosen: what was opened beside it, else another run of the same files.
+        # Where none was chosen: the run opened with it, else another run of the same files.
         source, against = b.results.setup.source, self._session.against
         same_source = [
             run_choice
@@ -103,7 +106,7 @@ class Choice:
         return a, b
 
     def _sort_index(self, run: Run) -> int:
-        """Which runs come first as A: what was opened beside, what was measured, then those kept."""
+        """Returns the sort key for A: the run opened with it first, then measured ones, then those kept."""
         session = self._session
         if run is session.against:
             return -2
@@ -113,7 +116,7 @@ class Choice:
         return len(session.history) if history_run is None else session.history.index(history_run)
 
     def next_a(self) -> bool:
-        """Another run as A; False where there is no other."""
+        """Takes another run as A; returns False where there is no other."""
         pair = self.pair
         if pair is None:
             return False
@@ -129,7 +132,9 @@ class Choice:
         return len(others) > 1
 
     def next_b(self) -> bool:
-        """Another run as B, at last the one on the screen again; False where there is no other."""
+        """Takes another run as B, at last the one on the screen again; returns False where there is
+        no other.
+        """
         pair = self.pair
         if pair is None:
             return False
@@ -148,10 +153,10 @@ class Choice:
 
 
 def _history_choice(run_number: int, run: HistoryRun, results: Run) -> RunChoice:
-    """A run of the history, by the user's name where it has one."""
+    """Returns a run of the history, by the user's name where it has one."""
     return RunChoice(cells(run.name, 20) if run.name else f"run {run_number}", results)
 
 
 def _is_same_run(a: Run, b: Run) -> bool:
-    """Whether two runs are of one input with the same parameters."""
+    """Returns whether two runs are of one input with the same parameters."""
     return a is b or (a.setup.source is b.setup.source and a.parameters == b.parameters)

@@ -12,7 +12,7 @@ from simcore.trace.track import Track
 from tui.frame import cells
 from tui.timeline.lanes import SpanLane
 
-# Compute by the names of the screen.
+# Compute in the words of the screen.
 COMPUTE = {f"compute {phase}": words for phase, words in PHASE_WORDS.items()}
 _WORDS = {"fwd": "forward", "bwd": "backward", "wg": "weight grad", "opt": "optimizer"}
 _NOT_NAMED = ("wait", "bubble", "idle")
@@ -20,7 +20,7 @@ _NAME = 28
 
 
 def describe_op(run: SimulatedRun, lane: SpanLane, time_ns: int) -> str:
-    """The account of a rank class at a time of its step, and the op that it is of."""
+    """Returns the account of a rank class at a time of its step, and the op that it is of."""
     index = lane.content.find_span(time_ns)
     if index is None or not 0 <= time_ns < run.step_time_ns:
         return "nothing: the step is over" if time_ns > 0 else "nothing yet"
@@ -37,7 +37,7 @@ def describe_op(run: SimulatedRun, lane: SpanLane, time_ns: int) -> str:
 
 
 def describe_span(run: Run, track: Track, lane: SpanLane, time_ns: int) -> str:
-    """What a rank of a track does at a time of its step. lane: that of the track."""
+    """Returns what a rank of a track does at a time of its step. lane: that of the track."""
     index = lane.content.find_span(time_ns)
     if index is None or not 0 <= time_ns < run.step_time_ns:
         return "nothing" + (": the step is over" if time_ns >= run.step_time_ns else "")

@@ -21,9 +21,9 @@ from tui.timeline.drawing import draw_lane, majority_kinds
 from tui.timeline.lanes import SpanLane, format_share
 from tui.timeline.margins import legend, ticks
 
-# A notice may take two lines of a panel with so many rows.
+# A notice may take two lines of a panel with at least this many rows.
 _NOTICE_LINES, _TALL_PANEL = 2, 8
-# Cells of what differs, at least.
+# The least cells of the names of what differs.
 _LEAST_NAME = 12
 _AND_MORE, _STAGE = re.compile(r"^(rank \d+) and (\d+) more\b"), re.compile(r"^stage (\d+)")
 _GAINS = ("forward", "backward", "input grad", "weight grad", "optimizer", "recompute")
@@ -32,7 +32,9 @@ _GAINS = ("forward", "backward", "input grad", "weight grad", "optimizer", "reco
 def draw_panels(
     model: CompareModel, width: int, height: int, glyphs: Glyphs, is_found: bool, wide: bool
 ) -> list[Line]:
-    """Both beside each other where they fit, else that with the focus. is_found: what takes long is there."""
+    """Returns both panels side by side where they fit, else the one with the focus. is_found: whether the
+    slow results are there.
+    """
     if not wide:
         return _one_panel(model, width, height, glyphs, is_found)
     left = width * 42 // 100
@@ -58,14 +60,14 @@ def _one_panel(model: CompareModel, width: int, height: int, glyphs: Glyphs, is_
 
 
 def _position_text(model: CompareModel, is_found: bool) -> str:
-    """`, 3 of 20`: which of the rows the cursor is on."""
+    """Returns `, 3 of 20`: which of the rows the cursor is on."""
     count = len(model.compared.rows) if is_found and model.panel == DIFFERENCES else 0
     return f", {model.difference_index + 1} of {count}" if count else ""
 
 
 def _account_lines(model: CompareModel, width: int, rows: int, reserved_rows: int) -> tuple[list[Line], int]:
-    """The accounts that are there, those that change most where not all fit, the step below; how many
-    are left out. told: rows that are kept free to say so.
+    """Returns the nonzero accounts, those that change most where not all fit, the step below; and how many
+    are left out. reserved_rows: rows that are kept free to say so.
     """
     steps = model.compared.steps
     unit_ns, unit = column_unit(max(steps))
@@ -103,7 +105,7 @@ def _difference_lines(model: CompareModel, width: int, rows: int, is_found: bool
     ]
     room = max(rows - len(notices), 1)
     first = max(0, min(model.difference_index - room + 1, len(compared.rows) - room))
-    # Figures have the cells that they need, and what they are of has the others.
+    # Figures have the cells that they need, and names have the rest.
     row_cells = [
         (row.measure, duration(row.a_ns), duration(row.b_ns), signed_duration(row.b_ns - row.a_ns))
         for row in compared.rows
@@ -123,8 +125,8 @@ def _difference_lines(model: CompareModel, width: int, rows: int, is_found: bool
 
 
 def _short_name(words: str, room: int) -> str:
-    """What differs in `room` cells: shorter words for the same first, then of several ranks without whose it
-    is; what still is too long is cut at its end.
+    """Returns what differs in `room` cells: shorter synonyms first, then, of several ranks, without the
+    owner; what is still too long is truncated at its end.
     """
     short = words.replace("micro-batch", "mb")
     forms = [words, short]
@@ -135,18 +137,22 @@ def _short_name(words: str, room: int) -> str:
 
 
 def _notice_lines(notice: str, width: int, rows: int) -> list[str]:
-    """A notice on two lines where these are enough and the panel is tall, else on one that is cut."""
+    """Returns a notice on two lines where these are enough and the panel is tall, else on one that is
+    truncated.
+    """
     lines = wrapped(notice, width)
     return lines if len(lines) <= _NOTICE_LINES and rows >= _TALL_PANEL else [notice]
 
 
-# Where only A computes, only B, or both something else: the mark, its role, and the tint of the lane.
+# Where only A computes, only B, or both do different things: the mark, its role, and the tint of the lane.
 ONLY_A, ONLY_B, SHIFTED, SAME = "A", "B", "~", " "
 ROLES = {ONLY_A: "only-a", ONLY_B: "only-b", SHIFTED: "moved", SAME: ""}
 
 
 def difference_marks(model: CompareModel, pair: int, lanes: tuple[SpanLane, SpanLane]) -> str:
-    """A mark for each column. `~`: both compute, but of another kind, or what A does there moved."""
+    """Returns a mark for each column. `~`: both compute, but of another kind, or what A does there has
+    shifted.
+    """
     kinds = []
     for side, lane in enumerate(lanes):
         edges = model.side_window(side).edges(model.columns)
@@ -172,7 +178,7 @@ def difference_marks(model: CompareModel, pair: int, lanes: tuple[SpanLane, Span
 
 
 def merge_marks(letters: str) -> Line:
-    """The marks as a line of their own."""
+    """Returns the marks as a line of their own."""
     line: Line = []
     for mark in letters:
         role = ROLES[mark]
@@ -184,7 +190,7 @@ def merge_marks(letters: str) -> Line:
 
 
 def tint_columns(line: Line, letters: str, mark: str) -> Line:
-    """A lane's cells with a tint behind those whose column has the mark."""
+    """Returns a lane's cells with a tint behind those whose column has the mark."""
     tint = f"{ROLES[mark]}-tint"
     cells: Line = []
     column = 0
@@ -200,7 +206,7 @@ def tint_columns(line: Line, letters: str, mark: str) -> Line:
 
 
 def reverse_cell(line: Line, column: int) -> Line:
-    """A lane's cells with that of the cursor reversed."""
+    """Returns a lane's cells with that of the cursor reversed."""
     cells: Line = []
     for text, role in line:
         if 0 <= column < len(text):
@@ -215,19 +221,19 @@ def reverse_cell(line: Line, column: int) -> Line:
 
 _WIDE, _TALL = 100, 28
 _LOWER, _LEAST_LOWER = 11, 4
-# What is left to the lanes and the lines around them before the panels get rows for more accounts.
+# Rows that the lanes and the lines around them keep before the panels get rows for more accounts.
 _UPPER = 21
 # The frame of what differs, and notices below it.
 _AROUND_ROWS = 6
-# More lines of a lane than one.
+# Lines of a taller lane.
 _TALLER = 2
-# Lines of what differs most between two ranks, of a tall screen.
+# Lines of what differs most between two ranks, on a tall screen.
 _WHY_LINES = 5
-# Characters of a reason that say something: `Why: bubble` alone does not.
+# The least characters of an informative reason: `Why: bubble` alone says nothing.
 _LEAST_WHY = 20
 _UNLIMITED = 1000
 _MARKS = ((ONLY_A, "A busy"), (ONLY_B, "B busy"), (SHIFTED, "moved"))
-# Where the words of the legend have no room: all that is drawn is named before any of it in full.
+# Where the full legend has no room: all that is drawn is named before any of it in full.
 _SHORT_WORDS = {
     "forward": "fwd", "backward": "bwd", "optimizer": "opt", "communication": "comm", "exposed": "comm",
     "recompute": "again",
@@ -239,8 +245,8 @@ def draw(
     model: CompareModel, names: tuple[str, str], width: int, height: int, glyphs: Glyphs, colour: bool,
     is_found: bool,
 ) -> list[Line]:  # fmt: skip
-    """The lines of the screen. names: of the two runs. is_found: whether what takes long is found; until then
-    nothing is said of single ops.
+    """Returns the lines of the screen. names: of the two runs. is_found: whether the slow results are there;
+    until then there is nothing about single ops.
     """
     lines = _head_lines(model, names, width, height, is_found)
     wide = width >= _WIDE
@@ -254,7 +260,7 @@ def draw(
     room = height - around - rows
     model.resize(max(width - left - 1, 1), max(room, 1))
     if is_found and height >= _TALL:
-        # What the lanes leave free goes to what differs.
+        # Rows that the lanes leave free go to what differs.
         spare = room - sum(map(model.height, range(min(model.compared.pairs, room))))
         rows += max(min(spare, len(model.compared.rows) + _AROUND_ROWS - rows), 0)
     lower = draw_panels(model, width, rows, glyphs, is_found, wide and height >= _TALL)[:rows]
@@ -272,7 +278,7 @@ def draw(
     parts.append("ends aligned" if model.aligns_ends else "starts aligned")
     parts += _alone_texts(model, width - len(", ".join(parts)) - 6)
     title, cost = ", ".join(parts), model.compared.cost if is_found and not (wide and height >= _TALL) else ""
-    # A large screen has it among the notices, beside the accounts.
+    # A large screen has it among the notices, next to the accounts.
     title += f"; {cost}" if cost and len(title) + len(cost) + 6 <= width else ""
     lines.append(rule(title, width, glyphs))
     bottom = [_legend_line(model, glyphs, width, colour), *cursor_lines]
@@ -280,7 +286,7 @@ def draw(
 
 
 def _alone_texts(model: CompareModel, room: int) -> list[str]:
-    """How many lanes of A and of B are in no pair, and which, where `room` cells are enough to say it."""
+    """Returns how many lanes of A and of B are in no pair, and which, where `room` cells are enough."""
     lanes_alone = [("AB"[side], names) for side, names in enumerate(model.compared.alone) if names]
     full_texts = [
         f"{plural(len(names), 'lane')} of {side} alone: {names[0]}"
@@ -300,10 +306,10 @@ def _head_lines(
     longest = max(map(len, names))
     a, b = compared.runs
     microbatch_times = microbatch_ns(a.shape), microbatch_ns(b.shape)
-    # Of unequal ones a mean says little.
+    # The mean of unequal micro-batches says little.
     has_mean = width >= _WIDE and a.shape.has_equal_microbatches and b.shape.has_equal_microbatches
     microbatch_texts = [f"{duration(ns)}/mb" if ns and has_mean else "" for ns in microbatch_times]
-    # Of one micro-batch alone the step time says it.
+    # With one micro-batch the step time says it.
     size = (
         max(map(len, microbatch_texts)) + 2
         if all(microbatch_texts) and microbatch_times != compared.steps
@@ -325,7 +331,7 @@ def _head_lines(
     if not compared.of_one_step:
         lines.append(_step_line(compared, width, is_found))
     if is_found and compared.is_other_model and compared.notices:
-        # Before the figures of two models are held against each other.
+        # Before the figures of two models are compared.
         lines.insert(0, [(f" {compared.notices[0]}", "warn")])
     if not is_found:
         words = "comparing by name" if compared.of_one_step else "comparing the critical paths"
@@ -336,7 +342,7 @@ def _head_lines(
 
 
 def _step_line(compared: ComparedLanes, width: int, is_found: bool) -> Line:
-    """B - A, and what was matched."""
+    """Returns B - A, and what was matched."""
     a, b = compared.runs
     by_work = compare_by_work(a.shape, b.shape)
     steps = difference(*compared.steps)
@@ -356,9 +362,9 @@ def _step_line(compared: ComparedLanes, width: int, is_found: bool) -> Line:
 
 
 def _why_lines(words: str, width: int, most: int) -> list[Line]:
-    """Why B - A in `most` lines: whole sentences before half of one."""
+    """Returns why B - A in `most` lines: complete sentences before half of one."""
     without, _, bracket = words.rpartition(" (")
-    # What it is and its cause before more of it in brackets.
+    # The difference and its cause come before the details in brackets.
     forms = [words, *([f"{without}."] if bracket.endswith(").") else [])]
     forms += shorter_sentences(words, _LEAST_WHY)
     text = next((form for form in forms if len(wrapped(form, width - 8)) <= most), words)
@@ -371,7 +377,7 @@ def _why_lines(words: str, width: int, most: int) -> list[Line]:
 
 
 def _fit_clauses(text: str, room: int) -> str:
-    """As many clauses of a text as `room` cells take: a figure that is cut would be another one."""
+    """Returns as many clauses of a text as `room` cells take: a truncated figure would be another figure."""
     while len(text) > room and text:
         text = text.rpartition(", ")[0]
     return text
@@ -395,10 +401,10 @@ def _ruler(model: CompareModel, left: int, glyphs: Glyphs) -> list[Line]:
 
 
 def _lane_height(model: CompareModel, room: int) -> int:
-    """Lines of a lane: taller ones take what all pairs leave free."""
+    """Returns the lines of a lane: taller lanes take what all pairs leave free."""
     pairs = range(model.compared.pairs) if len(model.visible_pairs()) == model.compared.pairs else ()
     used = sum(map(model.height, pairs))
-    # Of two lanes beside each other the marks have a third line.
+    # With two lanes one below the other the marks have a third line.
     lanes = used * 2 // 3 if model.visible_sides == BOTH else used
     return 1 + min((room - used) // lanes, _TALLER) if lanes else 1
 
@@ -407,8 +413,8 @@ def _lane_rows(
     lane: SpanLane, model: CompareModel, side: int, label: Line, glyphs: Glyphs, colour: bool, high: int,
     is_at_cursor: bool, mark: str = "", differ: str = "",
 ) -> list[Line]:  # fmt: skip
-    """A lane in `high` lines, its label before the last. at: whether the cursor is on its pair. mark: what
-    tints columns of `differ`.
+    """Returns a lane in `high` lines, its label before the last. is_at_cursor: whether the cursor is on its
+    pair. mark: what tints columns of `differ`.
     """
     lane_cells = draw_lane(lane, model.side_window(side), model.columns, glyphs, colour, tall=high > 1)
     rows = [row_of(lane_cells.plain, above, high, lane_cells.crowded) for above in range(high - 1, 0, -1)]
@@ -427,7 +433,7 @@ def _lane_rows(
 def _pair_lines(
     model: CompareModel, pair: int, left: int, glyphs: Glyphs, colour: bool, high: int
 ) -> list[Line]:
-    """The lanes of a pair that are shown, how much of the step they compute, and where they differ."""
+    """Returns the visible lanes of a pair, how much of the step they compute, and where they differ."""
     is_at_cursor = model.panel == PAIRS and pair == model.pair
     lanes = model.compared.lanes(pair)
     busy_ns, steps = model.compared.busy_ns(pair), model.compared.steps
@@ -441,7 +447,7 @@ def _pair_lines(
         mark = ">" if is_at_cursor and is_first else " "
         name = model.compared.pair_name(pair)
         name = name.replace("stage ", "").replace("rank ", "") if left < 20 else name
-        # Of a measured lane it is the number of its stage; beside it stands what a lane is called.
+        # A measured lane counts by the id of its stage; the common name of a lane stands before it.
         stage = "" if not lane.count.isdigit() else "stage " if left > 20 else "s "
         title = f"{mark} {name}" if is_first else f"   {stage}{lane.count}"
         busy = f"{'AB'[side]}{format_share(busy_ns[side], steps[side]):>5}"
@@ -451,7 +457,7 @@ def _pair_lines(
         if len(title) > room and is_first:
             title = f"{mark} {name.replace('rank ', '')}"
         if len(title) > room:
-            # A number that is cut is another number.
+            # A truncated number would be another number.
             title = end_cut(f"{mark}{name}" if is_first else lane.count.rjust(room), room)
         label = f"{title:<{left - len(tail)}}{tail}"
         tint = "AB"[side] if differ and colour else ""
@@ -474,7 +480,7 @@ def _stream_lines(
     colour: bool,
     high: int,
 ) -> list[Line]:
-    """One stream of a pair in both runs, below its name."""
+    """Returns one stream of a pair in both runs, below its name."""
     lines: list[Line] = []
     for side, lane in enumerate(lanes):
         if model.visible_sides == (B_ALONE, A_ALONE)[side]:
@@ -488,7 +494,7 @@ def _stream_lines(
 
 
 def _legend_line(model: CompareModel, glyphs: Glyphs, width: int, colour: bool) -> Line:
-    """What the marks mean, then what the cells do: each kind of communication where there is room."""
+    """Returns what the marks mean, then what the cells do: each kind of communication where there is room."""
     wide = width >= _WIDE
     line: Line = []
     for mark, meaning in (_MARKS if wide else _SHORT_MARKS) if model.visible_sides == BOTH else ():
@@ -497,7 +503,7 @@ def _legend_line(model: CompareModel, glyphs: Glyphs, width: int, colour: bool) 
     kinds = list(model.compared.legend)
     short = [kind._replace(words=_SHORT_WORDS.get(kind.words.split()[0], kind.words)) for kind in kinds]
     for entries, names_kinds in ((kinds, True), (kinds, False), (short, False)):
-        # What is blank needs no words.
+        # Blank cells need no words.
         visible = [entry for entry in entries if entry.fill != "idle"]
         full_width = width_of(legend(visible, glyphs, _UNLIMITED, colour, False, False, wide=names_kinds))
         if full_width < room and (wide or not names_kinds):
@@ -506,7 +512,7 @@ def _legend_line(model: CompareModel, glyphs: Glyphs, width: int, colour: bool) 
 
 
 def _cursor_lines(model: CompareModel, wide: bool) -> list[Line]:
-    """What A and B do at the cursor: one line where there is room for both."""
+    """Returns what A and B do at the cursor: one line where there is room for both."""
     head = f" {format_clock(model.cursor_ns)}, {model.compared.pair_name(model.pair)}"
     side_lines: list[Line] = []
     for side, alone in ((0, A_ALONE), (1, B_ALONE)):

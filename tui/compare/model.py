@@ -12,46 +12,52 @@ from tui.timeline.window import Window
 PAIRS, DIFFERENCES = "pairs", "movers"
 BOTH, A_ALONE, B_ALONE = "A and B", "A alone", "B alone"
 _LANE_CHOICES = (BOTH, A_ALONE, B_ALONE)
-# What moved by more than this share of step A is a difference to stop at: 1 / 100.
+# A shift of more than this share of step A is a difference to stop at: 1 / 100.
 _SHIFT_DIVISOR = 100
 
 
 @dataclass(slots=True)
 class CompareModel:
-    """compared: run B against run A. window: of an axis as long as the longer step.
-
-    pair: index of the pair with the cursor; top: first pair on the screen. cursor_ns: on the axis.
-    ends: whether the ends of the steps are laid on each other instead of their starts. shown: whose
-    lanes. unfolded: the pairs whose streams are shown. columns, lines: of the lane area, set when drawn.
-    is_new: whether it was never drawn. panel, mover: what has the focus, and the row of the cursor among
-    what differs most.
-    """
+    """State of the compare screen."""
 
     compared: ComparedLanes
+    """Run B against run A."""
     window: Window = field(init=False)
+    """The window on an axis as long as the longer step."""
     pair: int = 0
+    """The pair with the cursor."""
     top: int = 0
+    """The first pair on the screen."""
     cursor_ns: int = 0
+    """The cursor's time on the axis."""
     aligns_ends: bool = False
+    """Whether the ends of the steps are aligned instead of their starts."""
     visible_sides: str = BOTH
+    """The runs whose lanes are visible."""
     columns: int = 80
+    """Columns of the lane area, set when drawn."""
     lines: int = 15
+    """Lines of the lane area, set when drawn."""
     unfolded: set[int] = field(default_factory=set)
+    """The pairs whose streams are shown."""
     is_new: bool = True
+    """Whether it was never drawn."""
     panel: str = PAIRS
+    """The panel with the focus."""
     difference_index: int = 0
+    """The row of the cursor among what differs most."""
 
     def __post_init__(self) -> None:
         self.window = Window.whole(max(self.compared.steps))
         self.cursor_ns = self.window.span_ns // 2
 
     def start_offset(self, side: int) -> int:
-        """How much later than its step begins run A (0) or B (1) lies on the axis, ns."""
+        """Returns how much later than its step begins run A (0) or B (1) lies on the axis, ns."""
         steps = self.compared.steps
         return max(steps) - steps[side] if self.aligns_ends else 0
 
     def side_window(self, side: int) -> Window:
-        """The window on the axis of run A (0) or B (1): the longer step lies as it is."""
+        """Returns the window on the axis of run A (0) or B (1): the longer step is not shifted."""
         return Window(
             self.window.first_ns - self.start_offset(side), self.window.span_ns, self.window.step_ns
         )
@@ -62,7 +68,7 @@ class CompareModel:
         return max(0, min(self.window.column(self.cursor_ns, self.columns), self.columns - 1))
 
     def resize(self, columns: int, lines: int) -> None:
-        """The lane area has another size. Where it has room for them, the first pairs show their streams."""
+        """Sets the size of the lane area. Where it has room for them, the first pairs show their streams."""
         self.columns, self.lines = max(columns, 1), max(lines, 1)
         if self.is_new:
             self.is_new = False
@@ -76,23 +82,23 @@ class CompareModel:
 
     @property
     def _lines_per_lane(self) -> int:
-        """Lines of two lanes beside each other: A, B and what differs, or one of them alone."""
+        """Lines of two lanes one below the other: A, B and what differs, or one of them alone."""
         return 3 if self.visible_sides == BOTH else 1
 
     def height(self, pair: int) -> int:
-        """Lines of a pair with its streams."""
+        """Returns the lines of a pair with its streams."""
         streams = len(self.compared.streams(pair)) if pair in self.unfolded else 0
         return self._lines_per_lane * (1 + streams)
 
     def visible_pairs(self) -> range:
-        """The pairs from `top` on that the lane area has room for, one at least."""
+        """Returns the pairs from `top` on that the lane area has room for, at least one."""
         free_lines, last = self.lines, self.top
         while last < self.compared.pairs and (free_lines := free_lines - self.height(last)) >= 0:
             last += 1
         return range(self.top, max(last, min(self.top + 1, self.compared.pairs)))
 
     def toggle_fold(self) -> None:
-        """Show or hide the streams of the pair with the cursor."""
+        """Shows or hides the streams of the pair with the cursor."""
         self.unfolded ^= {self.pair}
         self._keep_in_view()
 
@@ -100,7 +106,7 @@ class CompareModel:
         self.top = min(self.top, self.pair)
         while self.pair not in self.visible_pairs():
             self.top += 1
-        # No blank lines below the last pair while there are some above.
+        # No blank lines below the last pair while pairs are scrolled out above.
         while self.top and len(self.visible_pairs()) + self.top == self.compared.pairs:
             used = sum(map(self.height, self.visible_pairs())) + self.height(self.top - 1)
             if used > self.lines:
@@ -108,11 +114,11 @@ class CompareModel:
             self.top -= 1
 
     def next_panel(self) -> None:
-        """The focus to the movers, or back to the lanes."""
+        """Moves the focus to what differs most, or back to the lanes."""
         self.panel = DIFFERENCES if self.panel == PAIRS else PAIRS
 
     def move(self, by: int) -> None:
-        """The cursor `by` pairs, or movers, down."""
+        """Moves the cursor `by` pairs, or differences, down."""
         if self.panel == DIFFERENCES:
             self.difference_index = max(0, min(self.difference_index + by, len(self.compared.rows) - 1))
             return
@@ -120,7 +126,7 @@ class CompareModel:
         self._keep_in_view()
 
     def move_cursor(self, by: int) -> None:
-        """The cursor `by` columns to the right; the view follows at its edge."""
+        """Moves the cursor `by` columns to the right; the view follows at its edge."""
         self._go(self.cursor_ns + by * max(self.window.span_ns // self.columns, 1))
 
     def _go(self, time_ns: int) -> None:
@@ -130,8 +136,8 @@ class CompareModel:
             self.window = self.window.moved_to(first, self.window.span_ns, self.columns)
 
     def at_cursor(self, side: int) -> tuple[int, int, int]:
-        """The number of the lane of A (0) or B (1) under the cursor, and from when to when what it does there
-        lasts, ns of its step; of a gap, as much as is seen.
+        """Returns the track of the lane of A (0) or B (1) under the cursor, and the start and end of what it
+        does there, ns of its step; of a gap, the visible part.
         """
         lane = self.compared.lanes(self.pair)[side]
         time_ns = max(0, min(self.cursor_ns - self.start_offset(side), self.compared.steps[side] - 1))
@@ -141,37 +147,37 @@ class CompareModel:
         return lane.track_id, lane.spans.start[index], lane.spans.end[index]
 
     def zoom(self, numerator: int, denominator: int) -> None:
-        """Both runs at once, the cursor staying in its column."""
+        """Zooms both runs at once, the cursor staying in its column."""
         self.window = self.window.zoomed(self.cursor_ns, numerator, denominator, self.columns)
 
     def pan(self, numerator: int, denominator: int) -> None:
-        """Both runs at once, by a share of the window; the cursor goes with it."""
+        """Pans both runs at once, by a share of the window; the cursor goes with it."""
         before = self.window.first_ns
         self.window = self.window.panned(numerator, denominator, self.columns)
         self.cursor_ns = max(0, min(self.cursor_ns + self.window.first_ns - before, self.window.step_ns - 1))
 
     def show_all(self) -> None:
-        """Both steps whole."""
+        """Shows both steps in full."""
         self.window = Window.whole(self.window.step_ns)
 
     def toggle_ends(self) -> None:
-        """Lay the ends on each other, or the starts again."""
+        """Aligns the ends, or the starts again."""
         self.aligns_ends = not self.aligns_ends
 
     def next_sides(self) -> None:
-        """The lanes of both runs, of A alone, of B alone."""
+        """Shows the lanes of both runs, then of A alone, then of B alone."""
         self.visible_sides = _LANE_CHOICES[(_LANE_CHOICES.index(self.visible_sides) + 1) % len(_LANE_CHOICES)]
 
     # -- what moved ------------------------------------------------------------------
 
     def is_shifted(self, span_pair: SpanPair) -> bool:
-        """Whether, as the runs lie now, it starts more than 1 % of step A elsewhere."""
+        """Returns whether, as the runs are aligned now, it starts over 1 % of step A elsewhere."""
         shift_ns = span_pair.b_start_ns + self.start_offset(1) - span_pair.a_start_ns - self.start_offset(0)
         return abs(shift_ns) * _SHIFT_DIVISOR > self.compared.steps[0]
 
     def go_to_shifted(self, direction: int) -> str:
-        """The cursor to the next (1) or previous (-1) op of the pair that moved, at its start in A: what
-        there is to say of it.
+        """Moves the cursor to the next (1) or previous (-1) op of the pair that is shifted, at its start in
+        A; returns the message.
         """
         offset_ns = self.start_offset(0)
         shifted_pairs = [
@@ -198,7 +204,7 @@ class CompareModel:
         return f"{ordinal} of {len(shifted_pairs)} that moved by over 1 % of the step on this lane"
 
     def go_to_difference(self) -> None:
-        """The cursor to where the mover begins in A, on the pair that it is of."""
+        """Moves the cursor to where the difference begins in A, on its pair."""
         rows = self.compared.rows
         if not rows:
             return

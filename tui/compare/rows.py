@@ -18,21 +18,21 @@ _NAME = 36
 
 
 class DifferenceRow(NamedTuple):
-    """One line of what differs most. measure: of what a_ns and b_ns are. pair: index of where it is.
-
-    at_ns: when it begins in A, None for a sum.
-    """
+    """One line of what differs most."""
 
     words: str
     measure: str
+    """What a_ns and b_ns are of."""
     a_ns: int
     b_ns: int
     pair: int
+    """The pair where it is."""
     at_ns: int | None
+    """When it begins in A, None for a sum."""
 
 
 def op_rows(ops: OpChanges, order: Sequence[int]) -> list[DifferenceRow]:
-    """The ops that differ most. order: of the pairs on the screen."""
+    """Returns the ops that differ most. order: of the pairs on the screen."""
     pair_positions = [ops.pairs[pair_index].first for pair_index in order]
     return [
         DifferenceRow(
@@ -44,7 +44,7 @@ def op_rows(ops: OpChanges, order: Sequence[int]) -> list[DifferenceRow]:
 
 
 def kind_rows(comparison: Comparison, pairs: Sequence[LanePair]) -> list[DifferenceRow]:
-    """The kinds of time that differ most, and names. pairs: in the order of the screen."""
+    """Returns the kinds of time that differ most, and names. pairs: in the order of the screen."""
     stages, ranks = [pair.stage for pair in pairs], [pair.rank for pair in pairs]
     rows: list[DifferenceRow] = []
     mean_rows: list[DifferenceRow] = []
@@ -61,8 +61,8 @@ def kind_rows(comparison: Comparison, pairs: Sequence[LanePair]) -> list[Differe
 def name_rows(
     comparison: Comparison, pairs: Sequence[LanePair], measure: str, starts: Mapping[str, int]
 ) -> list[DifferenceRow]:
-    """What differs most by name, each with its calls in A and in B. measure: of what the times are. starts:
-    where names begin in A, ns.
+    """Returns what differs most by name, each with its calls in A and in B. measure: what the times are of.
+    starts: where names begin in A, ns.
     """
     changes = [
         change for change in comparison.name_changes if change.name and (change.ns or change.extra_calls)
@@ -77,7 +77,7 @@ def name_rows(
 
 
 def find_name_starts(run: Run, lane: SpanLane) -> dict[str, int]:
-    """Where the longest span of each name of a lane begins, ns."""
+    """Returns where the longest span of each name of a lane begins, ns."""
     spans = lane.spans
     starts: dict[str, int] = {}
     for index in lane.content.by_length:

@@ -16,15 +16,16 @@ from tui.compare.rows import DifferenceRow, find_name_starts, kind_rows, name_ro
 from tui.frame import cells
 from tui.timeline.lanes import Kind, Lane, LaneSource, SpanLane
 
-# Beyond so many ops the lists of all lanes are not made ahead, only those of the lane at the cursor.
+# With more ops only the list of the lane at the cursor is made, not those of all lanes ahead.
 _MOST_OPS_AHEAD = 500_000
 _FILE, _EQUAL_RANKS = 40, 24
 
 
 class ComparedLanes:
-    """`Comparison` has all figures. Pairs of lanes are numbered by how much their busy share differs.
+    """Two runs, or two ranks of one, as pairs of lanes; `Comparison` has all figures. Pairs are ordered by
+    how much their busy share differs.
 
-    runs: A and B, which may be one. of_one_step: whether two ranks of it are compared.
+    `runs` is A and B, which may be the same run; `of_one_step` says whether two ranks of it are compared.
     """
 
     def __init__(self, comparison: Comparison) -> None:
@@ -47,7 +48,7 @@ class ComparedLanes:
         return self._side_text(0), self._side_text(1)
 
     def _side_text(self, side: int) -> str:
-        """What is not said by its name or by its step."""
+        """Returns what neither its name nor its step says."""
         comparison, run = self.comparison, self.runs[side]
         if comparison.ranks is not None:
             return ", ".join(track_facts(comparison, side)) or run.figures.kind
@@ -63,7 +64,7 @@ class ComparedLanes:
 
     @cached_property
     def _order(self) -> list[int]:
-        """The pairs whose busy share changes by most percent first, equal ones as they are."""
+        """The pairs whose busy share changes by most percentage points first, ties in their order."""
         sort_keys = []
         for lane_pair in self.comparison.pairs:
             a, b = map(whole_percent, self._busy_ns(lane_pair), self.steps)
@@ -75,7 +76,7 @@ class ComparedLanes:
 
     @cached_property
     def alone(self) -> tuple[Sequence[str], Sequence[str]]:
-        """The lanes of A and those of B that are in no pair, as `where` has them, in their order."""
+        """The lanes of A and those of B that are in no pair, by name, in their order."""
         return self._alone_names(0), self._alone_names(1)
 
     def _alone_names(self, side: int) -> list[str]:
@@ -93,10 +94,11 @@ class ComparedLanes:
         return [f"stage {stage}" for stage in sorted(stage for stage in stages if stage is not None)]
 
     def pair_name(self, pair: int) -> str:
-        """`stage 3`, `rank 17`."""
+        """Returns `stage 3`, `rank 17`."""
         lane_pair = self._pair(pair)
         if self.comparison.ops is not None:
-            # Of the lane that stands for fewer ranks: a slow rank of B is one of a whole stage of A.
+            # The name of the lane that stands for fewer ranks: a slow rank of B is paired with a whole stage
+            # of A.
             return " ".join(min(self.lanes(pair), key=lambda lane: lane.rank_count).title.split())
         if self.comparison.ranks is not None:
             return f"rank {', '.join(map(str, self.comparison.ranks))}"
@@ -105,12 +107,14 @@ class ComparedLanes:
         return "all ranks" if lane_pair.stage is None else f"stage {lane_pair.stage}"
 
     def lanes(self, pair: int) -> tuple[Lane, Lane]:
-        """The lanes of a pair in A and in B."""
+        """Returns the lanes of a pair in A and in B."""
         lane_pair, (a, b) = self._pair(pair), self._sources
         return a.lane(lane_pair.a.track_id), b.lane(lane_pair.b.track_id)
 
     def streams(self, pair: int) -> Sequence[tuple[SpanLane, SpanLane]]:
-        """The lanes of the streams that both lanes of a pair have by the same name, in the order of A."""
+        """Returns the lanes of the streams that both lanes of a pair have by the same name, in the order of
+        A.
+        """
         lanes = self.lanes(pair)
         of_a, of_b = (
             source.streams(lane.track_id) for source, lane in zip(self._sources, lanes, strict=True)
@@ -127,21 +131,21 @@ class ComparedLanes:
         return busy_ns(common_ns(a, lane_pair.a)), busy_ns(common_ns(b, lane_pair.b))
 
     def busy_ns(self, pair: int) -> tuple[int, int]:
-        """What they compute."""
+        """Returns the compute of both lanes of a pair, ns."""
         return self._busy_ns(self._pair(pair))
 
     def span_pairs(self, pair: int) -> Sequence[SpanPair]:
-        """What both lanes have, by its start in A."""
+        """Returns the spans that both lanes have, by their start in A."""
         if pair not in self._span_pairs:
             self._span_pairs[pair] = sorted(self.comparison.matching_spans(self._pair(pair)))
         return self._span_pairs[pair]
 
     def cached_span_pairs(self, pair: int) -> Sequence[SpanPair]:
-        """The same if it was found already, else nothing: what drawing may ask for."""
+        """Returns the same if it is computed already, else nothing: what drawing may use."""
         return self._span_pairs.get(pair, ())
 
     def describe_lane(self, pair: int, side: int, time_ns: int) -> str:
-        """What lane A (0) or B (1) of a pair does at a time of its step."""
+        """Returns what lane A (0) or B (1) of a pair does at a time of its step."""
         lane, ops = self.lanes(pair)[side], self.comparison.ops
         if ops is not None:
             return describe_op((ops.a, ops.b)[side], lane, time_ns)
@@ -154,7 +158,7 @@ class ComparedLanes:
 
     @cached_property
     def legend(self) -> Sequence[Kind]:
-        """Each kind of cell that occurs in A or B, in the first one's words; what is blank comes last."""
+        """Each kind of cell that occurs in A or B, in the words of the first; blank kinds come last."""
         kind_by_style: dict[tuple[str, str], Kind] = {}
         for source in self._sources:
             for kind in source.legend:
@@ -164,7 +168,7 @@ class ComparedLanes:
     # -- what differs ----------------------------------------------------------------
 
     def find(self, is_cancelled: Callable[[], bool]) -> object:
-        """What takes long, in a worker: `why`, `matched`, `rows`, `unchanged`, `notices`, `known_alike`."""
+        """Computes in a worker what takes long: the results of the comparison that drawing needs."""
         ops, remaining_ops = self.comparison.ops, _MOST_OPS_AHEAD
         if ops is not None:
             for side in self.runs:
@@ -184,14 +188,14 @@ class ComparedLanes:
 
     @property
     def accounts_title(self) -> str:
-        """Of which ranks the accounts are."""
+        """The title of the accounts, with the ranks that they are of."""
         if self.comparison.ranks is not None:
             return "Accounts of the two ranks"
         return f"Accounts, mean of {'all ranks' if self.comparison.ops is not None else 'the paired stages'}"
 
     @property
     def accounts(self) -> Sequence[AccountChange]:
-        """The accounts that are there, by the names of the screen."""
+        """The nonzero accounts, in the words of the screen."""
         nonzero = [account for account in self.comparison.accounts if account.a_ns or account.b_ns]
         return [account._replace(name=COMPUTE.get(account.name, account.name)) for account in nonzero]
 
@@ -217,22 +221,24 @@ class ComparedLanes:
 
     @property
     def splits_text(self) -> str:
-        """Why what one of the two sends in more pieces takes longer there; "" where nothing does."""
+        """Why what one of the runs sends in more splits takes longer there; "" where none does."""
         return "" if self.comparison.ops is None else splits_words(self.comparison.ops)
 
     @property
     def is_other_model(self) -> bool:
-        """Whether one of them is not the model of its file, and not as the other: then less is no gain."""
+        """Whether one of them, and not the other, is of another model than its file: then less time is no
+        gain.
+        """
         a, b = self.runs
         return a.model.other_model != b.model.other_model
 
     @property
     def notices(self) -> Sequence[str]:
-        """What it costs, or what has to be known before the figures are believed."""
+        """What B costs, or what one has to know before the figures are believed."""
         cost = "" if self.comparison.ops is None else cost_words(self.comparison.ops)
         return [*self.comparison.notices, *([cost] if cost else [])]
 
     @property
     def cost(self) -> str:
-        """What B keeps in memory at most, beside A, in few words; "" where it is not known, or alike."""
+        """B's peak of memory next to A's, in few words; "" where it is unknown, or equal."""
         return "" if self.comparison.ops is None else format_cost_short(self.comparison.ops)

@@ -38,14 +38,14 @@ _HINTS = (
 )  # fmt: skip
 
 _CALIBRATE = (("F", "calibrate"),)
-# Rows that a list of changes is worth.
+# The least rows for a list of changes.
 _ADVICE_ROWS = 6
 _NO_HINTS = (("2", "timeline"),)
 _ADVICE_HINTS = (("jk", "row"), ("t", "try it"), *_NO_HINTS)
 
 
 class CompareView(ScreenView):
-    """The run on the screen, B, beside another, A: one that was kept, or what was opened beside it."""
+    """The run on the screen, B, against another, A: one that was kept, or that was opened with it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         binding("w,plus,equals_sign", "zoom(1, 2)", "zoom in at the cursor, both runs", "compare.zoom-in"),
@@ -84,19 +84,19 @@ class CompareView(ScreenView):
     def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
         self._choice = Choice(session)
-        # A and B, and the ranks of them that are shown alone.
+        # A and B, and the only two ranks of them that are shown.
         self._shown_runs: tuple[Run, Run, tuple[int, int] | None] | None = None
         self.names = ("", "")
         self.model: CompareModel | None = None
         self.refused = ""
         self.calibrating = Calibrating(self._app)
-        # Where there is one run, what a second one could be.
+        # Where there is only one run, suggestions for a second one.
         self._advice: WhyModel | None = None
         self._compare()
         self.hints = self._hints_now()
 
     def _compare(self) -> None:
-        """The model over the chosen runs, or ranks of one: a new one where these are others."""
+        """Makes the model of the chosen runs, or ranks of one: a new one only where these have changed."""
         if self.session.compared_run is not None:
             self.session.ranks = None
         pair, ranks = self._pair, self.session.ranks
@@ -129,7 +129,7 @@ class CompareView(ScreenView):
 
     @property
     def compared_runs(self) -> tuple[Run, Run] | None:
-        """A and B where all of them is shown."""
+        """A and B where all of their ranks are shown."""
         if self.model is None or self._shown_runs is None or self._shown_runs[2] is not None:
             return None
         return self._shown_runs[:2]
@@ -160,7 +160,7 @@ class CompareView(ScreenView):
         return draw(model, self.names, width, height, self.glyphs, self.colour, comparison is not None)
 
     def _advice_lines(self, width: int, height: int) -> list[Line]:
-        """The changes that would make a second run, in a screen that has nothing else to show."""
+        """Returns the changes that would make a second run, in a screen that has nothing else to show."""
         run = self.session.current
         if not run.timed or height < _ADVICE_ROWS:
             return []
@@ -174,7 +174,7 @@ class CompareView(ScreenView):
         return [[], title, *what_if_lines(advice, width, height - 2, self._app.what_ifs.progress)]
 
     def _one_run_text(self) -> str:
-        """What there is to do where there is nothing to compare with."""
+        """Returns what one can do where there is only one run."""
         if not self.session.current.timed:
             return NO_TIMES
         if self.session.opened.setup.others:
@@ -203,7 +203,7 @@ class CompareView(ScreenView):
         return (*_HINTS[:4], *_CALIBRATE, *_HINTS[4:]) if calibrating.can_calibrate else _HINTS
 
     def _do(self, act: Callable[[CompareModel], object]) -> None:
-        # What the panel covers stays as it is.
+        # What the panel covers does not change.
         if self.model is not None and not self.calibrating.is_open:
             act(self.model)
             self.redraw()
@@ -253,7 +253,7 @@ class CompareView(ScreenView):
         if model.panel == DIFFERENCES:
             self._do(CompareModel.go_to_difference)
             return
-        # The timeline has the run on the screen, which is B unless another was taken.
+        # The timeline has the run on the screen, which is B unless another was chosen.
         sides = [side for side in (1, 0) if model.compared.runs[side] is self.session.current]
         if sides:
             await self._app.go_to(*model.at_cursor(sides[0]))
@@ -267,7 +267,7 @@ class CompareView(ScreenView):
         self._choose_other(self._choice.next_b) if self.session.ranks is None else self._other_rank(1)
 
     def _other_rank(self, side: int) -> None:
-        """The first rank of the next track as A (0) or B (1), not that of the other side."""
+        """Takes the first rank of the next track as A (0) or B (1), skipping that of the other side."""
         ranks = list(self.session.ranks or ())
         tracks = self.session.current.tracks
         track_indices = [
@@ -303,7 +303,7 @@ class CompareView(ScreenView):
         if self.calibrating.can_calibrate:
             self.calibrating.try_it()
         else:
-            # Two simulated runs show no list of changes: it is the best one of the run on the screen.
+            # Two simulated runs show no list of changes: `t` tries the best one of the run on the screen.
             run = self.session.current
             knobs = self._app.runs.what_if(run) if advice is None else advice.knobs
             if knobs is None:
@@ -322,7 +322,7 @@ class CompareView(ScreenView):
             self.calibrating.leave()
             self.redraw()
         else:
-            # Of two ranks: the two runs are there again when the screen is opened the next time.
+            # With two ranks: the two runs are back when the screen is opened the next time.
             self.session.ranks = None
             self.show(self.session.current)
             await self._app.action_open("timeline")

@@ -1,1 +1,1 @@
-"""The layers screen: what each row of the file costs, and where a price comes from."""
+"""The layers screen: what each row of the file costs, and how a price is computed."""

@@ -1,5 +1,6 @@
-"""The columns of screen 3 as it shows them: which fit, and how their values are written. What they are, and
-what a line has there, is declared in `simcore/trace/layers.py`.
+"""The columns of screen 3 as it shows them: which fit, and how their values are written.
+
+The columns themselves, and the values of their lines, are declared in `simcore/trace/layers.py`.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from simcore.units import percent
 from tui.frame import cells, name_cut
 from tui.listing import ListColumn
 
-# Headings are abbreviated on screens narrower than that.
+# Headings are abbreviated on narrower screens.
 SPELLED_FROM = 100
 
 
 def format_figure(value: float, size: int) -> str:
-    """A figure with three decimals, with fewer where `size` cells have no room for them."""
+    """Returns a figure with three decimals, with fewer where `size` cells have no room for them."""
     for decimals in (3, 2, 1):
         text = f"{value:.{decimals}f}"
         if len(text) <= size:
@@ -28,13 +29,14 @@ def format_figure(value: float, size: int) -> str:
 
 
 class _Form(NamedTuple):
-    """How values of a unit are written. cells: at least; write: of (value, step ns, cells). none: what stands
-    there without one.
-    """
+    """How values of a unit are written."""
 
     cells: int
+    """The least cells."""
     write: Callable[[Any, int, int], str]
+    """Returns the text of (value, step ns, cells)."""
     none: str = "-"
+    """The text of a missing value."""
 
 
 _SHORT = {"communication": "comm."}
@@ -54,30 +56,34 @@ _FORMS: dict[Unit, _Form] = {
 
 
 class ShownColumns(NamedTuple):
-    """The columns of a table. lines: what its lines are. always: how many columns from the front any screen
-    has. heading: of the name, name_cells: how many it has at least, where even that is too much, and at most.
-    ends: whether names differ at their ends. without: columns that say nothing of its run. headings: of
-    columns that are called otherwise there, sizes: of those that need more cells, by key. of_several: whether
-    its figures are of several ranks together.
-    """
+    """The columns of a table."""
 
     lines: Lines
+    """What its lines are."""
     always: int
+    """How many columns from the front every screen has."""
     heading: str
+    """The heading of the name."""
     name_cells: tuple[int, int, int]
+    """The cells of the name: at least, at least where even that is too much, and at most."""
     ends: bool = False
+    """Whether names differ at their ends."""
     without: frozenset[str] = frozenset()
+    """Columns that say nothing of its run."""
     headings: Mapping[str, str] = {}
+    """By key, the headings of columns that have another one here."""
     sizes: Mapping[str, int] = {}
+    """By key, the cells of columns that need more."""
     of_several: bool = True
+    """Whether its figures are of several ranks together."""
 
     @property
     def columns(self) -> list[Column]:
-        """In the order in which they stand."""
+        """The columns in their order."""
         return [column for column in columns_of(self.lines) if column.key not in self.without]
 
     def title(self, column: Column) -> str:
-        """The heading of a column."""
+        """Returns the heading of a column."""
         if column.key == "name":
             return self.heading
         unit = " ms" if column.unit in ("ns", "slack") else ""
@@ -107,7 +113,7 @@ class ShownColumns(NamedTuple):
         )  # fmt: skip
 
     def columns_for(self, width: int) -> list[ListColumn]:
-        """Those that fit a screen of this width."""
+        """Returns the columns that fit a screen of this width."""
         least, narrowest, most = self.name_cells
         is_short = width < SPELLED_FROM
         # The first cell is the cursor's; behind the last column no blank is needed.
@@ -136,13 +142,13 @@ class ShownColumns(NamedTuple):
         ]
 
     def text(self, column: Column, value: Any, step_ns: int) -> str:
-        """A value as it stands there."""
+        """Returns the text of a value in a column."""
         form = _FORMS[column.unit]
         if value is None:
             return form.none
         if column.key == "name":
             return (name_cut if self.ends else cells)(value, self.name_cells[-1])
-        # Where a short heading may stand there is no more room.
+        # Where the heading may be short there is no more room.
         return form.write(
             value, step_ns, form.cells if self._short_heading(column) else self._size(column, False)
         )

@@ -1,6 +1,6 @@
 """The operations of a trace as a table: equal ones of all ranks together, or each rank's alone.
 
-Where their figures come from is said in words: runs, ranks, bytes, the step.
+The origin of their figures is explained in words: runs, ranks, bytes, the step.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tui.layers.table import Table, TableSelection
 from tui.listing import ListColumn
 
 NONE_MATCHES, NO_OPERATIONS = "no operation has these words", "the run has no operations"
-# A name's cells: as many where the other columns of a width leave no more, as many where they do.
+# A name's cells: the least, where the other columns of a width leave no more, and the most.
 _LEAST_NAME, _LEAST_NAME_OF_RANK, _MOST_NAME = 26, 20, 48
 # On a terminal of less than 80 columns.
 _NARROWEST_NAME = 12
@@ -29,7 +29,7 @@ _UNTIMED = frozenset(("name", "rank", "kind", "work", "count", "ranks"))
 
 
 class OpTable(Table):
-    """The table of a measured run: see `Table`. each: whether each rank's operations have their own lines."""
+    """The table of a measured run: see `Table`. Each rank's operations may have their own lines."""
 
     def __init__(self, operations: Operations, each: bool) -> None:
         self._operations = operations
@@ -66,7 +66,7 @@ class OpTable(Table):
         )
 
     def _hidden_columns(self) -> set[str]:
-        """The columns that say nothing of this run."""
+        """Returns the columns that say nothing of this run."""
         without = {"ranks"} if self.each else {"rank"}
         if not self._has_several:
             without |= {"ranks", "times mean"}
@@ -75,7 +75,7 @@ class OpTable(Table):
         if not self._operations.results.waiting:
             without.add("waits")
         if not self._operations.results.together:
-            # What they took without waiting was not measured.
+            # Their time without waiting was not measured.
             without.add("algbw")
         return without
 
@@ -119,7 +119,7 @@ class OpTable(Table):
 
     @property
     def _count_text(self) -> str:
-        """How many there are of what the lines are."""
+        """How many lines there are, with their noun."""
         noun = {"operation": "launching operation", "layer": "layer"}.get(self._operations.by, "operation")
         return plural(len(self._rows), noun)
 
@@ -165,7 +165,8 @@ class OpTable(Table):
             or any(one.heading == "waits ms" for one in columns)
         ):
             return columns
-        # A mean of 390 ms was held against 2.7 % of the step, which has no waits in it.
+        # The mean duration includes waits, the share of the step does not: a mean of 390 ms and 2.7 % of the
+        # step cannot be compared.
         wider = []
         for one in columns:
             if one.heading == "time ms" and one.of:
@@ -204,7 +205,7 @@ class OpTable(Table):
     # -- find and filter -------------------------------------------------------------------
 
     def matching(self, typed: str, indices: Sequence[int]) -> list[int]:
-        """Those whose name, kind or rank hold every word; a number is a rank's own, not a part of one's."""
+        """Returns those whose name, kind or rank contain every word; a number must be a complete rank."""
         matches = list(indices)
         for word in typed.lower().split():
             words = self.layers.words
@@ -222,7 +223,7 @@ class OpTable(Table):
         return *operation.key, operation.runs.rank
 
     def line_of(self, mark: Hashable) -> int:
-        """The line of an operation now: of its rank, else the first one of that name."""
+        """Returns the line of an operation now: that of its rank, else the first one of that name."""
         assert isinstance(mark, tuple)
         same_name = [line for line, at in enumerate(self.lines) if self._is(self._rows[at], mark)]
         same_rank = (line for line in same_name if self.of_line(line).runs.rank == mark[2])
@@ -245,7 +246,9 @@ class OpTable(Table):
         return f"{name_cut(operation.title, 60)}{whose}", lines
 
     def extra_lines(self, line: int, width: int) -> list[tuple[str, str]]:
-        """The same operation on each of its ranks, the one that it takes most of the step on first."""
+        """Returns the same operation on each of its ranks, the one with the largest share of the
+        step first.
+        """
         operation = self.of_line(line)
         if operation.runs.rank is not None or len(operation.runs.ranks) < 2 or not self._operations.timed:
             return []
@@ -271,7 +274,7 @@ class OpTable(Table):
 
 
 def _sentences(operations: Operations, operation: LayerUse) -> Iterator[tuple[str, str]]:
-    """Where its figures come from: sentences and their roles."""
+    """Yields the sentences on the origin of its figures, with their roles."""
     yield _runs_text(operations, operation), ""
     if not operations.timed:
         return
@@ -284,7 +287,7 @@ def _sentences(operations: Operations, operation: LayerUse) -> Iterator[tuple[st
 
 
 def _runs_text(operations: Operations, operation: LayerUse) -> str:
-    """How often it runs, and where."""
+    """Returns how often it runs, and where."""
     run = operations.results.run
     whose = _ranks_text(operations, operation)
     words = f"{plural(operation.runs.count or 0, 'run')} {whose}"
@@ -305,7 +308,7 @@ def _ranks_text(operations: Operations, operation: LayerUse) -> str:
 
 
 def _durations_text(operations: Operations, operation: LayerUse) -> str:
-    """How long its runs are, and how much of the longest is waiting."""
+    """Returns how long its runs are, and how much of the longest is waiting."""
     mean = duration(round(operation.runs.run_ns or 0))
     if operation.runs.measured == 1:
         return f"it takes {mean}{_waiting_text(operations, operation)}"
@@ -320,7 +323,7 @@ def _durations_text(operations: Operations, operation: LayerUse) -> str:
 
 
 def _waiting_text(operations: Operations, operation: LayerUse) -> str:
-    """What the longest run waits, for whom it waits most."""
+    """Returns how long the longest run waits, and for whom most."""
     waits = operations.waits_of_longest(operation)
     if not waits:
         return ""
@@ -334,7 +337,7 @@ def _waiting_text(operations: Operations, operation: LayerUse) -> str:
 
 
 def _traffic_text(operations: Operations, operation: LayerUse) -> str:
-    """Its bytes, and how fast they went where that is known."""
+    """Returns its bytes, and their rate where that is known."""
     sizes = operations.sizes(operation)
     if sizes is None:
         return ""
@@ -364,7 +367,7 @@ def _traffic_text(operations: Operations, operation: LayerUse) -> str:
 
 
 def _step_text(operations: Operations, operation: LayerUse) -> str:
-    """What it takes of the step on the rank with most of it, and what the critical path has of it."""
+    """Returns its share of the step on the rank with most of it, and its share of the critical path."""
     results = operations.results
     parts = {"compute": operation.use.compute_ns, "exposed": operation.use.exposed_ns}
     own_parts = [f"{word} {duration(ns)}" for word, ns in parts.items() if ns]
@@ -384,7 +387,7 @@ def _step_text(operations: Operations, operation: LayerUse) -> str:
         if operation.runs.times_mean is not None and len(results.run.ranks) > 1:
             words += f", {operation.runs.times_mean:.2f} times the mean of all that run it"
             if operation.runs.waits_ns:
-                # Above stands another mean, of what it takes with its waits.
+                # The mean above is another one, of its duration with its waits.
                 words += f" ({duration(round(operation.runs.mean_own_ns))} without waits)"
     if operations.path_known:
         critical = operations.critical_ns(operation)

@@ -1,4 +1,4 @@
-"""What the table of screen 3 is, whatever its rows are of: the one interface that the screen asks."""
+"""The table of screen 3, whatever its rows are of: the one interface that the screen uses."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from tui.listing import ListColumn, Listing, find_from
 
 
 class TableSelection(NamedTuple):
-    """A stretch of the timeline, ns. number: of the class of ranks, or the rank's index. stream: whose lane
-    it is on, None for the ranks' own.
-    """
+    """A stretch of the timeline, ns."""
 
     track_id: int
+    """The track of its ranks."""
     start_ns: int
     end_ns: int
     stream: str | None = None
+    """The stream whose lane it is on, None for the ranks' own."""
 
 
 class Table(Listing):
     """The lines of a run. A row of it is of a line of the layer table.
 
-    layers: the lines, in their first order. shown: its columns. step_ns: what shares are of. each: whether
-    equal ones have lines of their own. hint: what the last row says of the key that changes that, "" where
-    there is nothing to take apart.
+    `layers` is the lines in their first order, `columns` its columns. `step_ns` is what shares are of. `each`
+    says whether equal ones have lines of their own. `hint` is the text of the last row for the key that
+    changes that, "" where nothing can be split.
     """
 
     each = False
@@ -37,12 +37,12 @@ class Table(Listing):
     def __init__(self, layers: LayerOrder, columns: ShownColumns, step_ns: int) -> None:
         self.layers, self.columns, self.step_ns = layers, columns, step_ns
         self.key, self.descending, self.typed = "", True, ""
-        # The places of the lines, as they are sorted.
+        # The indices of the lines, as they are sorted.
         self._sorted_indices = self.first_order()
         self.show(self._sorted_indices)
 
     def show(self, indices: Sequence[int]) -> None:
-        """These lines alone: each has a row."""
+        """Shows only these lines: each has a row."""
         self.lines = indices
 
     @property
@@ -51,24 +51,26 @@ class Table(Listing):
 
     @property
     def of_path(self) -> Collection[str]:
-        """The keys that only the critical path knows."""
+        """The keys of columns that need the critical path."""
         return [column.key for column in self.columns.columns if column.of_path]
 
     @property
     def subject(self) -> object:
-        """What the critical path is looked for of."""
+        """The object whose critical path is computed."""
         raise NotImplementedError
 
     def find_path(self, cancelled: Callable[[], bool]) -> object:
-        """Looks for the critical path, in a worker."""
+        """Computes the critical path, in a worker."""
         return self.subject
 
     def learn_path(self) -> bool:
-        """The figures of the critical path into the lines, where they are known; whether they are."""
+        """Puts the figures of the critical path into the lines, if they are known; returns whether
+        they are.
+        """
         return True
 
     def apart(self, each: bool) -> Table:
-        """The table of the same run, equal ones together or each with a line of its own."""
+        """Returns the table of the same run, equal ones together or each with a line of its own."""
         return self
 
     @property
@@ -77,42 +79,43 @@ class Table(Listing):
         return False
 
     def regrouped(self) -> Table | None:
-        """The table of the same run grouped by the next thing that it can be by; None where there is none."""
+        """Returns the table of the same run grouped by the next criterion; None where there is none."""
         return None
 
     def find_selection(self, line: int) -> TableSelection | None:
-        """The longest span of a line; None where it takes no time in the step."""
+        """Returns the longest span of a line; None where it takes no time in the step."""
         raise NotImplementedError
 
     def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
-        """Where the figures of a line come from: a title, and lines of (text, role), `width` cells each."""
+        """Returns the origin of the figures of a line: a title, and lines of (text, role), `width` cells
+        each.
+        """
         raise NotImplementedError
 
     def extra_lines(self, line: int, width: int) -> list[tuple[str, str]]:
-        """What a screen with rows to spare says below that, most useful first."""
+        """Returns additional lines for a screen with spare rows, most useful first."""
         return []
 
     def columns_for(self, width: int) -> list[ListColumn]:
         return self.columns.columns_for(width)
 
     def of_line(self, line: int) -> LayerUse:
-        """What a row is of."""
+        """Returns the line of the layer table that a row is of."""
         of: LayerUse = self.layers.lines[self.lines[line]]
         return of
 
     def find_volume(self, of: LayerUse) -> Any:
-        """What a line sends; None where nobody knows."""
+        """Returns what a line sends; None where that is unknown."""
         return None
 
     def texts(self, line: int) -> dict[str, str]:
-        # Lines know more once the path is known.
+        # Lines have more figures once the path is known.
         is_path_known, of = self.learn_path(), self.of_line(line)
         return self.cell_texts({"line": of, "sent": self.find_volume(of)}, is_path_known)
 
     def cell_texts(self, of: Mapping[Of, Any], is_path_known: bool) -> dict[str, str]:
-        """The texts of a row, by heading. of: what its columns are of; those of nothing are empty. known:
-        whether
-        the path is.
+        """Returns the texts of a row, by heading. of: what its columns are of; columns of nothing are empty.
+        is_path_known: whether the critical path is computed.
         """
         table_columns, texts = self.columns, {}
         for column in table_columns.columns:
@@ -131,15 +134,15 @@ class Table(Listing):
         return ""
 
     def first_order(self) -> Sequence[int]:
-        """The places of the lines in the order that it opens in."""
+        """Returns the indices of the lines in the order that it opens in."""
         return range(len(self.layers.lines))
 
     def matching(self, typed: str, indices: Sequence[int]) -> Sequence[int]:
-        """Those of some places whose lines hold every word."""
+        """Returns those of some indices whose lines contain every word."""
         return self.layers.filter_indices(typed, indices)
 
     def sort(self, key: str, descending: bool) -> None:
-        """Another order; "" for the first one."""
+        """Sorts the lines by a key; "" for the first order."""
         self.key, self.descending = key, descending
         self._sorted_indices = self.first_order()
         if key:
@@ -148,20 +151,22 @@ class Table(Listing):
         self.filter(self.typed)
 
     def filter(self, typed: str) -> None:
-        """Only what holds every word of `typed`."""
+        """Shows only lines that contain every word of `typed`."""
         self.typed = typed.strip()
         self.show(self.matching(typed, self._sorted_indices))
 
     def find(self, typed: str, line: int, direction: int) -> int | None:
-        """The first line of what holds every word of `typed`, from `line` on (1) or back (-1), and round."""
+        """Returns the first line that contains every word of `typed`, from `line` on (1) or back (-1),
+        wrapping around.
+        """
         if not typed.strip():
             return None
         return find_from(self.lines, set(self.matching(typed, self.lines)), line, direction)
 
     def inside(self, typed: str, line: int) -> str:
-        """A line is of no group."""
+        """Returns "": a line is in no group."""
         return ""
 
     def first_line(self, line: int) -> int:
-        """A line has one row."""
+        """Returns the line itself: it has one row."""
         return line

@@ -1,4 +1,4 @@
-"""The nodes of execution traces as a table: by name, a `#` for each number, all ranks together."""
+"""The nodes of execution traces as a table: by name, with `#` for each number, all ranks together."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class TraceTable(Table):
         return TableSelection(rank, start, max(end, start + 1))
 
     def _longest_node(self, line: int) -> tuple[int, int]:
-        """(rank, place) of the longest node: each name has nodes."""
+        """Returns (rank, index) of the longest node: each name has nodes."""
         longest = self.of_line(line).runs.longest
         assert longest is not None
         return longest

@@ -22,8 +22,8 @@ NOTHING_APART = "a single rank has nothing to take apart"
 
 
 def table_of(run: Run) -> Table:
-    """The rows of the file that was simulated, or the operations of a trace: equal ones together."""
-    # The prices of a simulation are no part of a trace.
+    """Returns the rows of the file that was simulated, or the operations of a trace: equal ones together."""
+    # A trace has no prices of a simulation.
     if run.shape.simulated is not None:
         from tui.layers.workload_table import WorkloadTable
 
@@ -39,7 +39,7 @@ def table_of(run: Run) -> Table:
 
 
 class LayersView(TableView):
-    """What rows of the file, or operations of a trace, take of the step, and where a figure comes from."""
+    """What rows of the file, or operations of a trace, take of the step, and the origin of a figure."""
 
     table: Table
 
@@ -57,7 +57,7 @@ class LayersView(TableView):
         self.hints = self._hints()
 
     def _hints(self) -> tuple[tuple[str, str], ...]:
-        """Only keys that do something here and now."""
+        """Returns only the keys that do something here and now."""
         hints = [("jk", "row"), ("hl", "column"), ("o", "sort")]
         hints.append(("Esc", "no filter") if self.table.typed else ("\\", "filter"))
         hints.append(("n N", "match") if self._sought else ("/", "find"))
@@ -72,7 +72,7 @@ class LayersView(TableView):
         self.action_move(0)
 
     def _replace_table(self, new: Table) -> None:
-        """The table of another run or of other units, in the order and with the filter of this one."""
+        """Shows the table of another run or of other units, in the order and with the filter of this one."""
         old, self.table = self.table, new
         new.filter(old.typed)
         heading = next((name for name, (key, _) in new.sorted_by.items() if key == old.key), None)
@@ -80,7 +80,7 @@ class LayersView(TableView):
             new.sort(old.key, old.descending)
 
     def _look_for_path(self) -> None:
-        """What the critical path has of each row, from a worker when the screen is first drawn."""
+        """Computes in a worker what the critical path has of each row, when the screen is first drawn."""
         table = self.table
         if table.learn_path() or not self.is_mounted:
             return
@@ -102,7 +102,7 @@ class LayersView(TableView):
         return lines + origin
 
     def _origin(self, width: int) -> list[Line]:
-        """Where the figures under the cursor come from."""
+        """Returns the origin of the figures under the cursor."""
         table = self.table
         if not table.lines:
             return [rule(table.no_match(table.typed), width, self.glyphs)]
@@ -129,7 +129,7 @@ class LayersView(TableView):
         self.changed()
 
     async def action_go(self) -> None:
-        """The timeline at the longest span of the line."""
+        """Opens the timeline at the longest span of the line."""
         if not self.table.lines:
             return
         selection = self.table.find_selection(self.line)
@@ -139,7 +139,7 @@ class LayersView(TableView):
             await self._app.go_to(*selection)
 
     async def action_leave(self) -> None:
-        """The filter off, else back to the timeline."""
+        """Clears the filter, else goes back to the timeline."""
         if self.table.typed:
             here = self._current_mark()
             self.table.filter("")

@@ -29,11 +29,12 @@ from tui.listing import ListColumn
 
 
 class PhaseLine(NamedTuple):
-    """One line: a phase of `group`; `first` lines carry the name and the sums of all phases."""
+    """One line: a phase of `group`."""
 
     group: LayerUse
     cell: LayerCell
     first: bool
+    """Whether it is the first line of its group, which has the name and the sums of all phases."""
 
     @property
     def phase(self) -> str:
@@ -41,17 +42,17 @@ class PhaseLine(NamedTuple):
         return self.cell.phase
 
 
-# Of a unit in which some phases have a line, what its lines are: by those phases as bits.
+# By the phases of a unit that have a line, as bits: the lines of the unit.
 _PHASES_OF = [
     [phase for phase in range(len(PHASES)) if bits >> phase & 1] for bits in range(1 << len(PHASES))
 ]
 
 
 class TableLines(LazySequence[PhaseLine]):
-    """The lines of the table, each made when it is asked for.
+    """The lines of the table, each made on demand.
 
-    units: what the lines are of. has_line: of each unit the phases that have a line, as bits. places: of some
-    units, in this order.
+    `units` is what the lines are of, `has_line` for each unit the phases that have a line, as bits,
+    `unit_indices` some units, in this order.
     """
 
     def __init__(self, units: LayerLines, has_line: Sequence[int], unit_indices: Sequence[int]) -> None:
@@ -59,12 +60,12 @@ class TableLines(LazySequence[PhaseLine]):
         counts = map(
             [len(phases) for phases in _PHASES_OF].__getitem__, map(has_line.__getitem__, unit_indices)
         )
-        # Of each unit its first line, and how many lines there are.
+        # For each unit its first line, and how many lines there are.
         self._first_lines = list(accumulate(counts, initial=0))
         super().__init__(self._first_lines[-1])
 
     def _index_of_line(self, line: int) -> int:
-        """The place among the units of the one that a line is of."""
+        """Returns the index, among the units here, of the one that a line is of."""
         return bisect_right(self._first_lines, line) - 1
 
     def make(self, line: int) -> PhaseLine:
@@ -75,11 +76,11 @@ class TableLines(LazySequence[PhaseLine]):
         return PhaseLine(group, self._units.table.cell(group.rows[0], phase), not offset)
 
     def unit_of(self, line: int) -> int:
-        """The place of the unit that a line is of."""
+        """Returns the index of the unit that a line is of."""
         return self.unit_indices[self._index_of_line(line)]
 
     def line_of(self, row: int) -> int:
-        """The first line of the unit that row `row` of the file is in; 0 where it has none."""
+        """Returns the first line of the unit that row `row` of the file is in; 0 where it has none."""
         unit = self._units.index_of_row(row)
         if unit not in self.unit_indices:
             return 0
@@ -87,7 +88,7 @@ class TableLines(LazySequence[PhaseLine]):
         return self._first_lines[at] if self._first_lines[at] < self._first_lines[at + 1] else 0
 
     def next_of(self, units: Collection[int], line: int, direction: int) -> int | None:
-        """The first line of one of some units, from `line` on (1) or back (-1), past the end if need be."""
+        """Returns the first line of one of some units, from `line` on (1) or back (-1), wrapping around."""
         begin = self._first_lines
         begins = [
             begin[at]
@@ -101,7 +102,7 @@ class TableLines(LazySequence[PhaseLine]):
         return next((start for start in reversed(begins) if start <= line), begins[-1])
 
 
-# Sorting by these prices a collective for each row, 25 us: a key must not take seconds.
+# Sorting by these prices a collective for each row, 25 us each: a key must not take seconds.
 PRICED_COLUMNS = ("alone", "algbw", "busbw")
 MOST_PRICED = 2000
 WORKLOAD_COLUMNS = ShownColumns("rows", 5, "layer", (18, 18, 40))
@@ -110,7 +111,7 @@ WORKLOAD_COLUMNS = ShownColumns("rows", 5, "layer", (18, 18, 40))
 class WorkloadTable(Table):
     """The table of a simulated run: see `Table`.
 
-    each: whether each row of the file has its own lines.
+    `each` says whether each row of the file has its own lines.
     """
 
     hint = "each row / equal rows together"
@@ -144,7 +145,9 @@ class WorkloadTable(Table):
         super().__init__(layers, WORKLOAD_COLUMNS, results.simulation.step_time_ns)
 
     def learn_path(self) -> bool:
-        """Whether the figures of the critical path are known; what it has of each layer, once they are."""
+        """Returns whether the figures of the critical path are known; fills in those of each layer once they
+        are.
+        """
         results = self._results
         is_known = results.rows.path_known
         if is_known and not self._path_of:
@@ -159,22 +162,26 @@ class WorkloadTable(Table):
         self.lines = TableLines(self.units, self._has_line, indices)
 
     def rows(self) -> tuple[int, int]:
-        """(rows of the file that the filter leaves, all: those too that do nothing and have no line)."""
+        """Returns (rows of the file that the filter leaves, all, including those that do nothing and have no
+        line).
+        """
         with_line = [unit for unit, phases in enumerate(self._has_line) if phases]
         left = self.layers.filter_indices(self.typed, with_line)
         return self._count_rows(left), len(self._results.simulation.workload)
 
     def _count_rows(self, units: Iterable[int]) -> int:
-        """How many rows of the file are in some units."""
+        """Returns how many rows of the file are in some units."""
         return sum(map(self.units.sizes.__getitem__, units))
 
     @cached_property
     def _without_line(self) -> list[int]:
-        """Asked for at each picture, found once."""
+        """The units without a line; cached, because each drawing needs them."""
         return [unit for unit, phases in enumerate(self._has_line) if not phases]
 
     def count_empty(self, typed: str) -> int:
-        """How many rows of the file hold every word of `typed` and do nothing: they have no line."""
+        """Returns how many rows of the file contain every word of `typed` and do nothing: they have
+        no line.
+        """
         return self._count_rows(self.layers.filter_indices(typed, self._without_line))
 
     def inside(self, typed: str, line: int) -> str:
@@ -186,7 +193,7 @@ class WorkloadTable(Table):
         return f"{name}, line {workload.line[row]}, is one of these; Space shows each"
 
     def no_match(self, typed: str) -> str:
-        """That no line has these words, and how many rows without one have them."""
+        """Returns that no line has these words, and how many rows without one have them."""
         if not typed.strip():
             return "no row does anything"
         empty = self.count_empty(typed)
@@ -195,7 +202,9 @@ class WorkloadTable(Table):
         return f"only {plural(empty, 'empty row')} of the file {'has' if empty == 1 else 'have'} these words"
 
     def find(self, typed: str, line: int, direction: int) -> int | None:
-        """The first line of what holds every word of `typed`, from `line` on (1) or back (-1), and round."""
+        """Returns the first line that contains every word of `typed`, from `line` on (1) or back (-1),
+        wrapping around.
+        """
         if not typed.strip():
             return None
         return self.lines.next_of(
@@ -226,7 +235,7 @@ class WorkloadTable(Table):
         return f"{remaining} of {plural(total, 'row')}{self._empty_words()}"
 
     def _empty_words(self) -> str:
-        # What does nothing has no line: the lines alone would not add up.
+        # Rows that do nothing have no line: the lines alone would not add up.
         count = self.count_empty(self.typed)
         return f", {count} empty" if count else ""
 
@@ -254,12 +263,12 @@ class WorkloadTable(Table):
         return self._results.compute_layer_path(cancelled)
 
     def mark(self, line: int) -> tuple[int, str]:
-        """(row of the file, phase) of a line, the first of equal rows."""
+        """Returns (row of the file, phase) of a line, the first of equal rows."""
         phase_line = self.lines[line]
         return phase_line.group.rows[0], phase_line.phase
 
     def line_of(self, mark: Hashable) -> int:
-        """Where a row and phase are now; the row's first line where its phase has none."""
+        """Returns the line of a row and phase now; the row's first line where its phase has none."""
         assert isinstance(mark, tuple)
         lines, (row, phase) = self.lines, mark
         first = lines.line_of(row)
@@ -274,7 +283,7 @@ class WorkloadTable(Table):
         return line
 
     def find_selection(self, line: int) -> TableSelection | None:
-        """The longest span of a line's phase, else of its rows."""
+        """Returns the longest span of a line's phase, else of its rows."""
         phase_line = self.lines[line]
         rows, timeline = frozenset(phase_line.group.rows), self._results.simulation.timeline
         span = find_longest_span(timeline, rows, phase_line.phase) or find_longest_span(timeline, rows)
@@ -294,7 +303,7 @@ class WorkloadTable(Table):
         ]
 
     def _cell_words(self, line: int, width: int) -> list[tuple[str, str]]:
-        """How the collective of a line is priced, and where its compute comes from."""
+        """Returns how the collective of a line is priced, and where its compute comes from."""
         phase_line = self.lines[line]
         cell, rows = phase_line.cell, phase_line.group.rows
         simulation = self._results.simulation
@@ -316,7 +325,7 @@ class WorkloadTable(Table):
             compute = f"compute not modelled in the file ({duration(cell.compute_ns)})"
         maker = simulation.workload.maker
         if maker is not None:
-            # A model's cells are sums of ops, which `report --explain` has one a line.
+            # A model's cells are sums of ops, which `report --explain` lists one a line.
             phase = next(name for name in PHASES if name == phase_line.phase)
             ops = maker.summarize_ops(simulation.setup.model, rows[0], phase)
             compute = f"compute {duration(cell.compute_ns)} a run"
@@ -327,7 +336,7 @@ class WorkloadTable(Table):
         return [*((text, "") for text in wrapped(explanation, width)), (compute, "dim")]
 
     def extra_lines(self, line: int, width: int) -> list[tuple[str, str]]:
-        """The other phases of the row's lines."""
+        """Returns the other phases of the row's lines."""
         first = self.first_line(line)
         last = first + 1
         while last < len(self.lines) and not self.lines[last].first:
@@ -339,7 +348,9 @@ class WorkloadTable(Table):
         return lines
 
     def _same_name(self, line: PhaseLine) -> str:
-        """What all rows of the layer take, where it has others than those of this line; "" where not."""
+        """Returns what all rows of the layer take, where it has others than those of this line; ""
+        where not.
+        """
         groups, names = self._results.layer_groups, self._results.simulation.workload.name
         name = base_name(names[line.group.rows[0]])
         same = (index for index, first in enumerate(groups.first_row) if base_name(names[first]) == name)

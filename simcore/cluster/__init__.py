@@ -1,6 +1,6 @@
 """The cluster room: dimensions of the network, presets, and where a group lies on them.
 
-Knows places and hops, nothing of workloads or of what a collective costs.
+The room knows positions and hops; it knows nothing of workloads or of what a collective costs.
 Import from here all that `__all__` names.
 """
 

@@ -1,4 +1,4 @@
-"""The cluster that the parameters ask for: a preset or a file, a system file, and flags over both."""
+"""The cluster that the parameters choose: a preset or a file, a system file, and flags over both."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ if TYPE_CHECKING:
 
 
 class ClusterChoice(Struct, frozen=True):
-    """A cluster before the number of ranks is known.
-
-    settings: all that was given. preset: makes the rest for a number of ranks, None where the
-    dimensions are given. is_default: nothing was given.
-    """
+    """A cluster before the number of ranks is known."""
 
     settings: Settings
+    """All that the user stated."""
     preset: Callable[[int], Settings] | None
+    """Makes the rest for a number of ranks, None where the dimensions are stated."""
     is_default: bool
+    """Whether nothing was stated."""
 
     @property
     def npus(self) -> int | None:
-        """How many NPUs the cluster has; None for a preset, which is as large as the world."""
+        """The number of NPUs of the cluster; None for a preset, which is as large as the world."""
         if self.preset is not None:
             return None
         product = 1
@@ -40,29 +39,29 @@ class ClusterChoice(Struct, frozen=True):
         return product
 
     def first_dimension(self, world: int) -> int:
-        """NPUs on the first dimension of the cluster for `world` ranks."""
+        """Returns the NPUs on the first dimension of the cluster for `world` ranks."""
         dims = self.settings.dims if self.preset is None else self.preset(world).dims
         return dims[0].size
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What was ignored in the files."""
+        """The diagnostics of what was ignored in the files."""
         return self.settings.diagnostics
 
     def cluster(self, world: int) -> Cluster:
-        """The cluster for `world` ranks. Raises UsageError when they do not fit."""
+        """Returns the cluster for `world` ranks. Raises UsageError when they do not fit."""
         cluster = self.unchecked(world)
         cluster.check_world(world)
         return cluster
 
     def unchecked(self, world: int) -> Cluster:
-        """The cluster for `world` ranks, whether they fit or not."""
+        """Returns the cluster for `world` ranks, whether they fit or not."""
         settings = self.settings if self.preset is None else self.settings.over(self.preset(world))
         return settings.cluster()
 
 
 class ClusterParameters(Struct, frozen=True):
-    """What parameters say of the cluster; None and () where nobody gave it."""
+    """The parameters of the cluster; None and () where the user stated nothing."""
 
     cluster: str | None = None
     system: str | None = None
@@ -76,10 +75,10 @@ class ClusterParameters(Struct, frozen=True):
 
 
 def choose_cluster(parameters: ClusterParameters, input_network: InputNetwork | None = None) -> ClusterChoice:
-    """The choice that `asked` makes; flags count over the system file, that over the cluster.
+    """Returns the choice that the parameters make; flags count over the system file, that over the cluster.
 
-    given: the network that comes with what is run.
-    Raises UsageError for a value that cannot be, InputError for a file that cannot be read.
+    input_network: the network that comes with the input.
+    Raises UsageError for an impossible value, InputError for a file that cannot be read.
     """
     dims = tuple(parse_dimension(text) for text in parameters.dim)
     base, preset = _base_settings(parameters.cluster)
@@ -96,7 +95,7 @@ def choose_cluster(parameters: ClusterParameters, input_network: InputNetwork | 
                 f"{len(base.algorithms)}: give as many"
             )
         if preset is not None and parameters.cluster is not None:
-            # The dimensions are given, the memory is the preset's.
+            # The dimensions are stated, the memory is the preset's.
             base = Settings(local_mem_bandwidth=preset(1).local_mem_bandwidth)
         base = Settings(dims=dims).over(base)
         preset = None
@@ -118,8 +117,8 @@ def choose_cluster(parameters: ClusterParameters, input_network: InputNetwork | 
 
 
 def changes_of_default(dims: Sequence[Dimension], world: int) -> list[str] | None:
-    """What dimensions have that those of the default cluster for `world` ranks have not: `dim 1 bandwidth 100
-    GB/s (not 50)`; None where they are others, or where no figure is the default's.
+    """Returns how dimensions differ from the default cluster's for `world` ranks: `dim 1 bandwidth 100 GB/s
+    (not 50)`; None where their kinds or sizes do, or where no figure is the default's.
     """
     default = PRESETS[DEFAULT_PRESET](world).dims
     if [(dim.kind, dim.size) for dim in dims] != [(dim.kind, dim.size) for dim in default]:
@@ -137,7 +136,7 @@ def changes_of_default(dims: Sequence[Dimension], world: int) -> list[str] | Non
 
 
 def parameter_values(cluster: Cluster) -> dict[str, Any]:
-    """The cluster's part of `Parameters` that has one value each, as this cluster has it."""
+    """Returns the cluster's part of `Parameters` that has one value each, as this cluster has it."""
     return {
         "splits": cluster.splits,
         "active_chunks": cluster.active_chunks,
@@ -148,7 +147,7 @@ def parameter_values(cluster: Cluster) -> dict[str, Any]:
 
 
 def _base_settings(name: str | None) -> tuple[Settings, Callable[[int], Settings] | None]:
-    """What `--cluster` gives: the settings of a file, or none and a preset."""
+    """Returns what `--cluster` names: the settings of a file, or none and a preset."""
     if name is None or name in PRESETS:
         return Settings(), PRESETS[name or DEFAULT_PRESET]
     if not os.path.lexists(name):

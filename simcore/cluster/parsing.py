@@ -15,15 +15,15 @@ from simcore.records import Struct, replace
 from simcore.units import plain_number
 
 MOST_NPUS = 10**6
-# Far beyond any network; they catch a figure in the wrong unit and keep times in 64 bits.
+# Far beyond any network: these bounds catch a figure in the wrong unit and keep times in 64 bits.
 BANDWIDTHS = (1e-6, 1e9)
 LATENCIES = (0.0, 1e9)
 
 
 def parse_dimension(text: str) -> Dimension:
-    """`KIND:SIZE:GBPS:NS` as a dimension: its kind, NPUs, GB/s of one message, ns a hop; `400GiB` is GiB/s.
+    """Returns the dimension that `KIND:SIZE:GBPS:NS` states: its kind, NPUs, GB/s of one message, ns a hop.
 
-    Raises UsageError that says which field is wrong and what fits.
+    `400GiB` is GiB/s. Raises UsageError that says which field is wrong and what fits.
     """
     fields = text.split(":")
     if len(fields) != 4:
@@ -53,10 +53,10 @@ def parse_dimension(text: str) -> Dimension:
 
 
 def parse_algorithm(text: str, dims: Sequence[Dimension]) -> tuple[str, int, str]:
-    """`DIM=NAME` or `COLLECTIVE:DIM=NAME` as the collective, `ALLREDUCE` etc. or "" for all, the index of a
-    dimension of `dims` and the name of an algorithm.
+    """Returns (collective, index of a dimension of `dims`, algorithm) of `DIM=NAME` or `COLLECTIVE:DIM=NAME`.
 
-    Raises UsageError that says which of them is wrong and what fits.
+    The collective is `ALLREDUCE` etc. or "" for all. Raises UsageError that says which part is wrong and what
+    fits.
     """
     collective, index_text, name = _algorithm_parts(text)
     indices = {str(index): index for index in range(len(dims))}
@@ -68,9 +68,9 @@ def parse_algorithm(text: str, dims: Sequence[Dimension]) -> tuple[str, int, str
 
 
 def algorithm_words(text: str) -> tuple[str, str, str]:
-    """The parts of `DIM=NAME` or `COLLECTIVE:DIM=NAME`, for a cluster that is not known: the number is any.
+    """Returns the parts of `DIM=NAME` or `COLLECTIVE:DIM=NAME` for a cluster that is unknown: any DIM fits.
 
-    Raises UsageError that says which of them is wrong and what fits.
+    Raises UsageError that says which part is wrong and what fits.
     """
     collective, index_text, name = _algorithm_parts(text)
     if not re.fullmatch("[0-9]{1,7}", index_text):
@@ -100,7 +100,7 @@ def check_algorithm(text: str, name: str, also: Sequence[str] = ()) -> None:
 
 
 def number_within(text: str, bounds: tuple[float, float]) -> float | None:
-    """A plain decimal number between two bounds, or None."""
+    """Returns a plain decimal number between two bounds, or None."""
     value = plain_number(text)
     return value if value is not None and bounds[0] <= value <= bounds[1] else None
 
@@ -114,7 +114,7 @@ def _quoted(text: str) -> str:
 
 
 def either(names: Sequence[str]) -> str:
-    """`ring, direct or switch`."""
+    """Returns `ring, direct or switch`."""
     return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
@@ -122,7 +122,7 @@ Algorithms = tuple[str | None, ...]
 
 
 def _with_names(names: Algorithms, choices: Sequence[tuple[str, int, str]], dimensions: int) -> Algorithms:
-    """One name a dimension, those that are chosen in their places."""
+    """Returns one name a dimension, with the chosen ones at their positions."""
     if not choices:
         return names
     by_dimension = list(names or (None,) * dimensions)
@@ -132,10 +132,7 @@ def _with_names(names: Algorithms, choices: Sequence[tuple[str, int, str]], dime
 
 
 class Settings(Struct, frozen=True):
-    """Part of a cluster; None and () are left open. The fields are those of `Cluster`.
-
-    diagnostics: what was ignored in the file that they come from.
-    """
+    """Part of a cluster; None and () are left open. The fields are those of `Cluster`."""
 
     dims: tuple[Dimension, ...] = ()
     algorithms: Algorithms = ()
@@ -148,11 +145,12 @@ class Settings(Struct, frozen=True):
     optimization: Optimization | None = None
     newest_first: bool | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
+    """What was ignored in the file that the settings come from."""
 
     def over(self, other: Settings) -> Settings:
-        """These settings, and where they are open those of `other`.
+        """Returns these settings with those of `other` where they are open.
 
-        Algorithms given here for all collectives replace those that `other` gives for some.
+        Algorithms that are set here for all collectives replace those that `other` sets for some.
         """
         return Settings(
             self.dims or other.dims,
@@ -170,9 +168,9 @@ class Settings(Struct, frozen=True):
         )
 
     def with_algorithms(self, choices: Sequence[tuple[str, int, str]], dimensions: int) -> Settings:
-        """The settings with other algorithms: (collective, dimension, name), a collective of "" for all.
+        """Returns the settings with other algorithms: (collective, dimension, name), "" for all collectives.
 
-        dimensions: how many there are; of a preset they are not here yet.
+        dimensions: their number, which the settings of a preset do not know yet.
         """
         if not choices:
             return self
@@ -186,7 +184,7 @@ class Settings(Struct, frozen=True):
         return replace(self, algorithms=algorithms, by_collective=tuple(by_collective.items()))
 
     def cluster(self) -> Cluster:
-        """The cluster, with the defaults for what is still open."""
+        """Returns the cluster, with the defaults for what is still open."""
         return Cluster(
             self.dims,
             self.algorithms or (None,) * len(self.dims),

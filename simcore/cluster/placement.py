@@ -1,4 +1,4 @@
-"""Where a group lies on the dimensions of a cluster: what its price depends on, nothing else."""
+"""Where a group lies on the dimensions of a cluster: all that its price depends on."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ TransferShape = tuple[tuple[int, int], ...]
 
 
 class GroupDimension(NamedTuple):
-    """One dimension that a group crosses.
-
-    dimension: its index. members: how many of the group's ranks take part in it. gaps: on a
-    ring, the steps from each member to the next one and from the last back to the first, so
-    that they sum to the ring's size; elsewhere (), because hops do not depend on the place.
-    """
+    """One dimension of a group: its members differ in their positions on it."""
 
     dimension: int
+    """The index of the dimension."""
     members: int
+    """How many of the group's ranks take part in it."""
     gaps: tuple[int, ...] = ()
+    """On a ring, the steps from each member to the next one and from the last back to the first, so that they
+    sum to the ring's size; elsewhere (), because hops do not depend on the position.
+    """
 
 
 class GroupShape(Struct, frozen=True):
     """The price signature of a group; hashable, and equal for translates of a group.
 
-    crossings: the dimensions that the group crosses, inner first; none for a group of one.
-    flat: the group is not a grid, so it is priced as one flat group on a single dimension.
+    dimensions: those in which members differ, inner first; none for a group of one.
+    is_flat: whether the group is no grid, so that it is priced as one flat group on a single dimension.
     """
 
     dimensions: tuple[GroupDimension, ...]
@@ -37,21 +37,21 @@ class GroupShape(Struct, frozen=True):
 
     @property
     def members(self) -> int:
-        """How many ranks the group has."""
+        """The number of ranks of the group."""
         return count_members(self.dimensions)
 
 
 def count_members(dimensions: Sequence[GroupDimension]) -> int:
-    """How many ranks a grid over these dimensions has."""
+    """Returns the number of ranks of a grid over these dimensions."""
     return prod(dimension.members for dimension in dimensions)
 
 
 def group_shape(cluster: Cluster, ranks: Sequence[int]) -> GroupShape:
-    """The shape of the group of `ranks`, which are distinct and in ascending order.
+    """Returns the shape of the group of `ranks`, which are distinct and in ascending order.
 
-    A group is a grid if its coordinates are a product of one set a dimension; it then crosses
-    each dimension on which that set has several members. Any other group is flat on the
-    slowest dimension it crosses. Raises ValueError when the cluster has no such rank.
+    A group is a grid if its coordinates are a product of one set a dimension; its dimensions are then
+    those on which that set has several members. Any other group is flat on the
+    slowest dimension on which members differ. Raises ValueError when the cluster has no such rank.
     """
     if ranks[0] < 0 or ranks[-1] >= cluster.npus:
         raise ValueError(f"ranks {ranks[0]} to {ranks[-1]} on {cluster.npus} NPUs")
@@ -76,13 +76,13 @@ def group_shape(cluster: Cluster, ranks: Sequence[int]) -> GroupShape:
     for dimension in cluster.dims[:slowest]:
         stride *= dimension.size
     dimension = cluster.dims[slowest]
-    # Members that share a place stay in: the flat group has them all.
+    # Members that share a position stay in: the flat group has them all.
     flat_positions = sorted([rank // stride % dimension.size for rank in ranks])
     return GroupShape((_make_group_dimension(dimension, slowest, flat_positions),), is_flat=True)
 
 
 def transfer_shape(cluster: Cluster, source: int, destination: int) -> TransferShape:
-    """What a point-to-point price depends on: the hops on each dimension in which two ranks differ.
+    """Returns what a point-to-point price depends on: the hops on each dimension in which two ranks differ.
 
     The same in both directions; () when they are one rank. Raises ValueError when the cluster
     has no such rank.
@@ -98,9 +98,9 @@ def transfer_shape(cluster: Cluster, source: int, destination: int) -> TransferS
 
 
 def hops(dimension: Dimension, steps: int) -> int:
-    """Hops of one message between two NPUs that are `steps` places apart on `dimension`.
+    """Returns the hops of one message between two NPUs that are `steps` positions apart on `dimension`.
 
-    Two members of a flat group may share a place (0 steps); a message between them is one hop.
+    Two members of a flat group may share a position (0 steps); a message between them is one hop.
     """
     if dimension.kind == "switch":
         return 2
@@ -110,7 +110,9 @@ def hops(dimension: Dimension, steps: int) -> int:
 
 
 def _slowness_key(cluster: Cluster, index: int) -> tuple[float, float, int]:
-    """Sorts dimensions: least bandwidth, then highest latency, then outermost, is slowest."""
+    """Returns a key that sorts dimensions: least bandwidth, then highest latency, then outermost, is
+    slowest.
+    """
     dimension = cluster.dims[index]
     return -dimension.bandwidth, dimension.latency_ns, index
 
@@ -124,7 +126,7 @@ def _make_group_dimension(dimension: Dimension, index: int, positions: list[int]
 
 
 def _rotate_gaps(gaps: tuple[int, ...]) -> tuple[int, ...]:
-    """The gaps of a ring, turned so that translates agree: the widest gap comes last.
+    """Returns the gaps of a ring, rotated so that translates are equal: the widest gap comes last.
 
     A contiguous group thus starts at its first member wherever it lies. Among several widest
     gaps the least sequence wins.

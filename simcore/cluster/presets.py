@@ -1,7 +1,7 @@
 """Clusters by name, each with the source of its figures.
 
 Bandwidths are those of one direction, bytes per ns; NVLink is a `switch`, which each GPU reaches
-with the sum of its links. Latencies are round assumptions where nothing else is said: 500 ns
+with the sum of its links. Latencies are round assumptions where no source is named: 500 ns
 a hop inside a server or rack, 1000 ns between them. The last dimension is as long as the
 world needs.
 """
@@ -19,8 +19,8 @@ DEFAULT_PRESET = PRESET_NAMES[0]
 
 
 def _make_servers(world: int, gpus: int, nvlink: float, nic: float, memory: float) -> Settings:
-    """Servers (or racks) of `gpus` GPUs on NVLink, one NIC a GPU between them. GB/s."""
-    # A small job has the dimension whole: its ranks are the first of it.
+    """Returns servers (or racks) of `gpus` GPUs on NVLink, one NIC a GPU between them. GB/s."""
+    # A small job keeps the whole dimension: its ranks are the first on it.
     domain_size = gpus if world <= gpus else ranks_of_domain(gpus, world)
     inside = Dimension("switch", domain_size, bandwidth=nvlink, latency_ns=500.0)
     between = Dimension("switch", -(-world // domain_size), bandwidth=nic, latency_ns=1000.0)

@@ -1,4 +1,4 @@
-"""Cluster files: which kind one is, found from its content, and its reader."""
+"""Cluster files: the kind of one, decided by its content, and its reader."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ __all__ = ["read_cluster_file", "read_system_file"]
 
 
 def read_cluster_file(path: str) -> Settings:
-    """The settings in wltui's own TOML or in ASTRA-sim's network file, 2.0 or 1.0. Raises InputError."""
+    """Returns the settings in wltui's own TOML or in ASTRA-sim's network file, 2.0 or 1.0. Raises
+    InputError.
+    """
     source = ClusterText(path)
     first = re.search(r"^[ \t]*([^#\s].*)$", source.text, re.MULTILINE)
     if first is None:
@@ -29,5 +31,5 @@ def read_cluster_file(path: str) -> Settings:
 
 
 def read_system_file(path: str, dimensions: int) -> Settings:
-    """The settings in an ASTRA-sim system file, 2.0 or 1.0. Raises InputError."""
+    """Returns the settings in an ASTRA-sim system file, 2.0 or 1.0. Raises InputError."""
     return read_system(ClusterText(path), dimensions)

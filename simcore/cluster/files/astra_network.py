@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 KINDS: dict[str, Kind] = {"Ring": "ring", "FullyConnected": "fully-connected", "Switch": "switch"}
 _KEYS = ("topology", "npus_count", "bandwidth", "latency")
 _YML_CODE = "network-yml"
-# The reader of YAML takes half a minute for 1 MiB.
+# The reader of YAML needs half a minute for 1 MiB.
 _MOST_CHARACTERS = 1 << 16
 
 
@@ -45,7 +45,7 @@ class _Item(NamedTuple):
 
 
 def read_network_yml(source: ClusterText) -> Settings:
-    """The dimensions of a `network.yml`, bandwidths in bytes per ns. Raises InputError."""
+    """Returns the dimensions of a `network.yml`, bandwidths in bytes per ns. Raises InputError."""
     lists, ignored = _read_lists(source)
     counts = {key: len(lists[key]) for key in _KEYS}
     for key in _KEYS[1:]:
@@ -71,7 +71,7 @@ def read_network_yml(source: ClusterText) -> Settings:
 
 
 def _read_lists(source: ClusterText) -> tuple[dict[str, list[_Item]], list[tuple[str, tuple[int, int]]]]:
-    """The four lists, and the other keys with their places."""
+    """Returns the four lists, and the other keys with their (line, column)."""
     root = _compose_root(source)
     lists: dict[str, list[_Item]] = {}
     ignored = []
@@ -102,7 +102,7 @@ def _read_lists(source: ClusterText) -> tuple[dict[str, list[_Item]], list[tuple
 
 
 def _compose_root(source: ClusterText) -> yaml.Node | None:
-    """The file as nodes with places; nothing of it is constructed."""
+    """Returns the file as nodes with (line, column); nothing of it is constructed."""
     # Imported here: only a network.yml needs it, and it takes longer than a price.
     import yaml
 
@@ -122,7 +122,7 @@ def _compose_root(source: ClusterText) -> yaml.Node | None:
         message = f"this is not YAML: found character U+{code:04X}"
         raise source.make_error(_YML_CODE, message, source.locate(error.position)) from None
     except (ValueError, OverflowError):
-        # Of an escape like "\\U7ccccccc" the reader makes a character without a look at its number.
+        # The reader makes a character of an escape like "\\U7ccccccc" without a look at its number.
         escapes = re.finditer(r"\\U([0-9A-Fa-f]{8})", source.text)
         at = next((escape.start() for escape in escapes if int(escape[1], 16) > sys.maxunicode), 0)
         message = r"this is not YAML: an escape \U stands for no character"
@@ -152,7 +152,7 @@ _SILENT_KEYS = ("topology-name", "dimension-type", "dimensions-count", "hbm-band
 
 
 def read_network_json(source: ClusterText) -> Settings:
-    """The dimensions of a 1.0 network, bandwidths in bytes per ns. Raises InputError."""
+    """Returns the dimensions of a 1.0 network, bandwidths in bytes per ns. Raises InputError."""
     entries = json_entries(source, _JSON_CODE, _WHAT)
     topologies = entries.list_of(_TOPOLOGIES)
     count = len(topologies)
@@ -179,7 +179,7 @@ def read_network_json(source: ClusterText) -> Settings:
 
 
 def _warn_of_delays(entries: Entries) -> list[Diagnostic]:
-    """A warning for each delay that is there and that no price has."""
+    """Returns a warning for each delay in the file that no price includes."""
     diagnostics = []
     for key in _UNPRICED_KEYS:
         if key not in entries.by_key:

@@ -31,7 +31,7 @@ _NAMES = {
 }
 ALGORITHMS_EXPECTED = either(["ring", "direct", "direct<W>", *list(_NAMES)[1:], "oneDirect"])
 _ORDERS = ("LIFO", "FIFO")
-# What is simulated of each scheduler that may be asked for.
+# The scheduler that is simulated, for each key that chooses one.
 _SCHEDULERS = {"inter-dimension-scheduling": "baseline", "intra-dimension-scheduling": "FIFO"}
 _KEYS = (
     *_IMPLEMENTATIONS, "endpoint-delay", "active-chunks-per-dimension", "preferred-dataset-splits",
@@ -40,9 +40,9 @@ _KEYS = (
 
 
 def read_system(source: ClusterText, dimensions: int) -> Settings:
-    """The settings of a system file for a network of so many dimensions. Raises InputError.
+    """Returns the settings of a system file for a network of so many dimensions. Raises InputError.
 
-    Algorithms of an all-to-all that are given here get the whole bandwidth for each message,
+    If the file states algorithms of an all-to-all, each of its messages gets the whole bandwidth,
     as ASTRA-sim's congestion-unaware backend gives it to them.
     """
     is_json = source.text.lstrip()[:1] in ("{", "[", "")
@@ -77,7 +77,7 @@ def read_system(source: ClusterText, dimensions: int) -> Settings:
 
 
 def _word(entries: Entries, key: str, words: tuple[Any, ...]) -> Any:
-    """One of `words`, the first one where the key is not there."""
+    """Returns one of `words`, the first one where the key is not there."""
     if key not in entries.by_key:
         return words[0]
     value = entries.by_key[key].value
@@ -87,7 +87,7 @@ def _word(entries: Entries, key: str, words: tuple[Any, ...]) -> Any:
 
 
 def _other_schedulers(entries: Entries) -> list[Diagnostic]:
-    """A warning for each scheduler that was asked for and is not simulated."""
+    """Returns a warning for each chosen scheduler that is not simulated."""
     other_schedulers = []
     for key, simulated in _SCHEDULERS.items():
         if key in entries.by_key and entries.by_key[key].value != simulated:
@@ -101,7 +101,7 @@ def _other_schedulers(entries: Entries) -> list[Diagnostic]:
 
 
 def _algorithms(entries: Entries, key: str, dimensions: int) -> Algorithms:
-    """One algorithm a dimension; a single `one...` takes all of them."""
+    """Returns one algorithm a dimension; a single `one...` takes all of them."""
     entry = entries.by_key[key]
     is_joined = isinstance(entry.value, str)
     if not is_joined and not isinstance(entry.value, list):
@@ -123,7 +123,7 @@ def _algorithms(entries: Entries, key: str, dimensions: int) -> Algorithms:
 
 
 def algorithm_named(name: object) -> str | None:
-    """wltui's name of an algorithm of ASTRA-sim."""
+    """Returns wltui's name of an algorithm of ASTRA-sim, None for no algorithm."""
     if not isinstance(name, str):
         return None
     if name in _NAMES:

@@ -28,7 +28,7 @@ _KEYS = (
 
 
 def read_cluster_toml(source: ClusterText) -> Settings:
-    """The settings of a cluster file; only `dim` must be there. Raises InputError."""
+    """Returns the settings of a cluster file; only `dim` is required. Raises InputError."""
     table = _table(source)
     for key in table:
         if key not in _KEYS:
@@ -75,7 +75,7 @@ def _texts(source: ClusterText, table: dict[str, Any], key: str) -> list[str]:
 
 
 def _parsed(source: ClusterText, key: str, text: str, parse: Any) -> Any:
-    """`text` as the flag of the same name takes it; its complaint gets a place here."""
+    """Returns `text` as the flag of the same name parses it; its error gets a (line, column) here."""
     try:
         return parse(text)
     except UsageError as error:

@@ -1,6 +1,6 @@
-"""The text of a cluster file, its top level, and places in it for messages.
+"""The text of a cluster file, its top level, and locations in it for messages.
 
-The top level of a JSON object, or of `key: value` lines, with the places JSON's reader does not keep.
+The top level is that of a JSON object, or of `key: value` lines, with the locations that JSON's reader drops.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ class ClusterText:
             raise InputError(Diagnostic("error", "not-a-cluster-file", message, self.path, line)) from None
 
     def locate(self, offset: int) -> tuple[int, int]:
-        """Line and column of the character at `offset`, from 1."""
+        """Returns line and column of the character at `offset`, from 1."""
         return location_at(self.text, offset)
 
     def make_error(self, code: str, message: str, location: tuple[int, int] | None = None) -> InputError:
-        """The error that says what was found and what was expected, at a (line, column)."""
+        """Returns an error for a (line, column); its message names what was found and what was expected."""
         line, column = location or (None, None)
         return InputError(Diagnostic("error", code, message, self.path, line, column))
 
     def note_ignored(self, keys: list[tuple[str, tuple[int, int]]]) -> tuple[Diagnostic, ...]:
-        """A note for each key that means nothing here."""
+        """Returns a note for each key that means nothing here."""
         return tuple(
             Diagnostic("note", "cluster-key-ignored", f"{quoted(key)} is ignored", self.path, *location)
             for key, location in keys
@@ -65,7 +65,7 @@ class ClusterText:
 
 
 def quoted(value: object) -> str:
-    """A value of a file in backquotes, safe for a terminal."""
+    """Returns a value of a file in backquotes, safe for a terminal."""
     return f"`{printable(str(value), 40)}`"
 
 
@@ -74,16 +74,20 @@ _LINE = re.compile(r"^[ \t]*([\w-]+)[ \t]*:[ \t]*(\S+)[ \t]*$", re.MULTILINE)
 
 
 class KeyEntry(NamedTuple):
-    """One value of the top level; offsets of its key, of itself and, in a list, of its items."""
+    """One value of the top level."""
 
     value: Any
+    """The value."""
     key_at: int
+    """The offset of its key in the text."""
     at: int
+    """The offset of the value."""
     items_at: list[int]
+    """The offsets of the items of a list."""
 
 
 class Entries:
-    """The entries of one file by key. code: of its errors. what: the kind of file, for messages."""
+    """The entries of one file by key. code: that of its errors. file_kind: the kind of file, for messages."""
 
     def __init__(self, source: ClusterText, code: str, file_kind: str, by_key: dict[str, KeyEntry]) -> None:
         self.source = source
@@ -92,7 +96,7 @@ class Entries:
         self.by_key = by_key
 
     def make_value_error(self, key: str, expected: str, item: int | None = None) -> InputError:
-        """The error that a value does not fit, or with `item` that a list's item does not."""
+        """Returns the error that a value does not fit, or with `item` that a list's item does not."""
         entry = self.by_key[key]
         value, at = (entry.value, entry.at) if item is None else (entry.value[item], entry.items_at[item])
         value_text = value if isinstance(value, str) else json.dumps(value)
@@ -100,7 +104,7 @@ class Entries:
         return self.source.make_error(self.code, message, self.source.locate(at))
 
     def count(self, key: str, default: int, least: int, most: int) -> int:
-        """A whole number. Raises InputError."""
+        """Returns a whole number. Raises InputError."""
         if key not in self.by_key:
             return default
         value = self.by_key[key].value
@@ -109,7 +113,7 @@ class Entries:
         return int(value)
 
     def list_of(self, key: str, length: int | None = None) -> list[Any]:
-        """A list that is not empty and, if given, of so many items. Raises InputError."""
+        """Returns a list that is not empty and, with `length`, has so many items. Raises InputError."""
         if key not in self.by_key:
             message = f"found no {key}, expected {self.file_kind}: a list of values, one a dimension"
             raise self.source.make_error(self.code, message, self.source.locate(0))
@@ -122,12 +126,12 @@ class Entries:
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a number, and of a size that an int takes without harm."""
+    """Returns whether a value is a number, and of a size that an int takes without harm."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
 
 
 def json_entries(source: ClusterText, code: str, file_kind: str) -> Entries:
-    """The entries of a JSON object. Raises InputError when it is none."""
+    """Returns the entries of a JSON object. Raises InputError when it is none."""
     try:
         root = json.loads(source.text)
     except json.JSONDecodeError as error:
@@ -159,7 +163,7 @@ def json_entries(source: ClusterText, code: str, file_kind: str) -> Entries:
 
 
 def line_entries(source: ClusterText, code: str, file_kind: str) -> Entries:
-    """The entries of `key: value` lines, numbers as numbers; other lines are an error."""
+    """Returns the entries of `key: value` lines, numbers as numbers; other lines are an error."""
     entries: dict[str, KeyEntry] = {}
     offset = 0
     for line in source.text.split("\n"):

@@ -1,1 +1,1 @@
-"""What makes traces: each file knows one kind of run, and what its spans are called there."""
+"""What makes traces: each file knows one kind of run, and the names of its spans."""

@@ -1,7 +1,7 @@
-"""Everything that can be said of a file before it is simulated.
+"""All diagnostics of a file before it is simulated.
 
-Import from here: `check_file_of`, `check_schedule`. Imports the reader, the layout and the names of rows, and
-nothing of networks or the engine: a check starts fast.
+Import from here: `check_file_of`, `check_schedule`. Imports the reader, the layout and the names of rows, but
+not networks or the engine: a check starts fast.
 """
 
 from __future__ import annotations
@@ -23,23 +23,26 @@ if TYPE_CHECKING:
 
 
 class FileCheck(Struct, frozen=True):
-    """What was found in one file. opened: None for one that cannot be opened. rows: of a workload."""
+    """The result of checking one file."""
 
     opened: Workload | MeasuredRun | ExecutionSet | ReadOrder | None
+    """None for a file that cannot be opened."""
     diagnostics: tuple[Diagnostic, ...]
+    """In the order of their locations."""
     rows: int | None = None
+    """The number of rows of a workload."""
 
     @property
     def errors(self) -> int:
-        """How many of the diagnostics are errors."""
+        """The number of diagnostics that are errors."""
         return sum(diagnostic.severity == "error" for diagnostic in self.diagnostics)
 
 
 def check_file_of(open_file: Callable[[], Workload | MeasuredRun | ExecutionSet]) -> FileCheck:
-    """The diagnostics of the file that `open_file` opens, in the order of their places.
+    """Returns the diagnostics of the file that `open_file` opens, in the order of their locations.
 
-    Those of its reader, and those of a run of it without any parameter that are about the file:
-    what its header does not say, and where it and the rows disagree. Never raises InputError.
+    They are those of its reader, and those of a run without any parameter that are about the file: what its
+    header does not state, and where it and the rows disagree. Never raises InputError.
     """
     try:
         workload = open_file()
@@ -66,7 +69,9 @@ def check_file_of(open_file: Callable[[], Workload | MeasuredRun | ExecutionSet]
 
 
 def check_schedule(path: str) -> FileCheck:
-    """The diagnostics of a schedule file, in the order of their places. Never raises InputError."""
+    """Returns the diagnostics of a schedule file, in the order of their locations. Never raises
+    InputError.
+    """
     # Imported here: most files are workloads.
     from simcore.program.order_files import check_order
 
@@ -78,9 +83,9 @@ def check_schedule(path: str) -> FileCheck:
 
 
 def _run_findings(workload: Workload) -> list[Diagnostic]:
-    """What a run without any parameter says of the file."""
+    """Returns the diagnostics that a run without any parameter has of the file."""
     if workload.maker is not None:
-        # Sizes alone: what a layout makes of them is asked of a run.
+        # It has sizes alone: only a run has the layout that decides the rest.
         return []
     if workload.dialect == "astra-sim-1":
         # Imported here: most files are of the other dialect.
@@ -98,8 +103,10 @@ def _run_findings(workload: Workload) -> list[Diagnostic]:
 
 
 def _model_findings(workload: Workload) -> list[Diagnostic]:
-    """What AICB's file was made of; nothing of a file whose gradients are not stated as AICB states them."""
-    # Imported here: a run does without.
+    """Returns what model AICB's file was made of; nothing if its gradients are not stated as AICB
+    states them.
+    """
+    # Imported here: a run does not need it.
     from simcore.recovery import recover
     from simcore.recovery.odd import oddities
     from simcore.workload.traffic import is_like_aicb
@@ -111,5 +118,5 @@ def _model_findings(workload: Workload) -> list[Diagnostic]:
 
 
 def _location_key(diagnostic: Diagnostic) -> tuple[bool, int, int]:
-    """In file order, what has no place at the end."""
+    """Returns a key that sorts in file order, with what has no location at the end."""
     return diagnostic.line is None, diagnostic.line or 0, diagnostic.column or 0

@@ -1,6 +1,7 @@
-"""What a user names to be opened: a workload to simulate, or a measured run to look at.
+"""Opens what a user names: a workload to simulate, or a measured run or execution traces to analyze.
 
-Import from here: `open_input`, `read_input`; `workload_of`, `measured_of` where only one of them will do.
+Import from here: `open_input`, `read_input`; `require_workload`, `require_measured_run` where only one kind
+fits.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
 
 
 def open_input(path: str, options: OpeningOptions | None = None) -> Workload | MeasuredRun | ExecutionSet:
-    """The workload, measured run or execution traces at `path`.
+    """Returns the workload, measured run or execution traces at `path`.
 
     A directory is a measured run, one file a rank, or a set of execution traces, which a prefix of its files
-    or one of them names, too. Raises InputError when it cannot be opened, UsageError when what is asked of it
-    is not there.
+    or one of them names, too. Raises InputError when it cannot be opened, UsageError when it does not have
+    what the options choose.
     """
     options = options or OpeningOptions()
     if may_be_traces(path):
@@ -61,7 +62,7 @@ def open_input(path: str, options: OpeningOptions | None = None) -> Workload | M
         _refuse_choice(options, "a model")
         return _made_model(path, read_file(path))
     if kind == "workload":
-        # What is not opened is refused for what it is.
+        # A format that cannot be opened is refused by its own name.
         if file_format is not None and file_format.read is not None:
             _refuse_choice(options, "a workload file")
         return open_workload(path)
@@ -70,7 +71,7 @@ def open_input(path: str, options: OpeningOptions | None = None) -> Workload | M
 
 
 def may_be_traces(path: str) -> bool:
-    """Whether a path can name execution traces: a directory, a file of theirs, or no file but a prefix."""
+    """Returns whether a path can name execution traces: a directory, one of their files, or a mere prefix."""
     name = os.path.basename(path).removesuffix(".gz")
     return name.endswith((".et", ".eg")) or os.path.isdir(path) or not os.path.lexists(path)
 
@@ -78,7 +79,7 @@ def may_be_traces(path: str) -> bool:
 def read_input(
     stream: BinaryIO | None, options: OpeningOptions | None = None, name: str = "standard input"
 ) -> Workload | MeasuredRun:
-    """The same, of what comes from a stream; `name` is for messages."""
+    """Returns the workload or measured run in a stream; `name` is for messages."""
     options = options or OpeningOptions()
     source = stream_source(stream, name)
     file_format = format_of(source.head)
@@ -99,7 +100,9 @@ def read_input(
 
 
 def require_workload(opened: Workload | MeasuredRun | ExecutionSet, requester: str) -> Workload:
-    """The workload that was opened. asked_by: who wants one. Raises `UsageError` where it is another kind."""
+    """Returns the opened workload. requester: the option that needs one. Raises `UsageError` for
+    another kind.
+    """
     if not isinstance(opened, Workload):
         subject = f"{requester} {printable(opened.path, 60)} is {opened.noun}"
         raise UsageError(f"{subject}; a workload file is expected")
@@ -107,7 +110,7 @@ def require_workload(opened: Workload | MeasuredRun | ExecutionSet, requester: s
 
 
 def require_measured_run(opened: Workload | MeasuredRun | ExecutionSet, requester: str) -> MeasuredRun:
-    """The measured run that was opened. Raises `UsageError` where it is another kind."""
+    """Returns the opened measured run. Raises `UsageError` for another kind."""
     if isinstance(opened, Workload) or opened.source == "executed":
         subject = f"{requester} {printable(opened.path, 60)} is {opened.noun}"
         raise UsageError(
@@ -117,7 +120,8 @@ def require_measured_run(opened: Workload | MeasuredRun | ExecutionSet, requeste
 
 
 def open_model(name: str | None) -> Workload:
-    """What `--model` names, without rows yet; None for what AICB's arguments say all of.
+    """Returns the model that `--model` names as a workload without rows; None where AICB's arguments state
+    all.
 
     Raises `UsageError` where it is neither a file nor a known model, InputError for a file that is none.
     """
@@ -132,7 +136,7 @@ def open_model(name: str | None) -> Workload:
 
 
 def _named_model(name: str) -> Workload | None:
-    # No path of a file: those that are not there are still to be said so.
+    # Paths are no names of models: a path without a file gets the error of a missing file.
     if "/" in name or "." in name:
         return None
     from simcore.model.opening import named_model
@@ -149,9 +153,9 @@ def _made_model(path: str, data: bytes) -> Workload:
 
 
 def is_schedule_file(path: str) -> bool:
-    """Whether the file at `path` is a pipeline schedule, which is a parameter of a run and no input.
+    """Returns whether the file at `path` is a pipeline schedule, which is a parameter of a run and no input.
 
-    False for what cannot be read: opening it says why.
+    False for an unreadable file: opening it says why.
     """
     try:
         return is_schedule(head_of(read_beginning(path)))
@@ -160,7 +164,7 @@ def is_schedule_file(path: str) -> bool:
 
 
 def _read_run(path: str, data: bytes) -> MeasuredRun:
-    # Imported here: a workload must not pay for the room of the traces.
+    # Imported here: a workload does not need the room of the traces.
     from simcore.measured import read_run
 
     return read_run(path, data)

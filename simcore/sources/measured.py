@@ -1,4 +1,4 @@
-"""A measured or replayed run as a trace: a track is a rank, a span a piece of it.
+"""A measured or replayed run as a trace: a track is a rank, a span a segment of it.
 
 A wait for a message is `bubble` until it is sent, then `exposed pp`; a wait in a collective is `wait` until
 the last member has come, then `exposed` by its kind. `idle` is the time without an operation: host gaps, and
@@ -26,7 +26,7 @@ from simcore.trace.spans import COMMUNICATES, COMPUTES, LAUNCHED, NONE, UNDER, C
 from simcore.trace.trace_graph import TraceGraph, first_rows
 
 EXPOSED = (*GROUP_KINDS, COPY)
-# What profiler traces alone have: it is said only where there is some.
+# What profiler traces alone have: these accounts are reported only where they have time.
 PROFILED = (KERNEL, COPY)
 NAMES = account_names(
     COMPUTE, EXPOSED, ("wait", "bubble", "host", "idle"),
@@ -39,10 +39,10 @@ BUBBLE, HOST, IDLE = WAIT + 1, WAIT + 2, WAIT + 3
 OF_CATEGORY = {name: ACCOUNTS.index(f"compute {name}") for name in COMPUTE}
 OF_CATEGORY |= {name: ACCOUNTS.index(f"exposed {name}") for name in EXPOSED}
 OF_CATEGORY["host"] = HOST
-# What gives way to a collective that runs at the same time: nothing computes then.
+# Accounts that a collective at the same time takes precedence over: nothing computes then.
 _UNDER = (IDLE, HOST, ACCOUNTS.index(f"exposed {COPY}"))
-# Tables for `translate`: the level of an account; the account of a category; all bits of a gap; 1 of pieces
-# that take part in what several ranks do.
+# Tables for `translate`: the level of an account; the account of a category; all bits of a gap; 1 for
+# segments that take part in what several ranks do.
 _LEVEL = bytes(
     UNDER if account in _UNDER else COMPUTES if account < FIRST_EXPOSED else COMMUNICATES
     for account in range(256)
@@ -53,7 +53,7 @@ _OF_SEVERAL = bytes(kind in (MEET, LAUNCH, AWAIT, TRANSFER) for kind in range(25
 
 
 def own_account(graph: MeasuredGraph, rank: int, segment: int) -> int:
-    """Returns the account of what a piece does when it does not wait."""
+    """Returns the account of what a segment does when it does not wait."""
     rendezvous = graph.rendezvous
     segments, trace = rendezvous.segments[rank], rendezvous.run.ranks[rank]
     kind, op, sub = segments.kind[segment], segments.op[segment], segments.sub[segment]
@@ -75,13 +75,13 @@ def own_account(graph: MeasuredGraph, rank: int, segment: int) -> int:
 def measured_trace(
     graph: MeasuredGraph, ends: Sequence[int], step_ns: int, named_ranks: Sequence[RankTrace]
 ) -> Trace:
-    """Returns the trace of a run. ends: of a pass of its graph, or as measured. named: its ranks, with the
-    names that operations are counted under.
+    """Returns the trace of a run. ends: those of a pass of its graph, or as measured. named_ranks: its ranks,
+    with the names that operations are counted under.
     """
     ranks = range(len(graph.end_nodes))
     spans = [_make_spans(graph, ends, rank) for rank in ranks]
     waits = [Waits() for _ in ranks]
-    # A kernel that receives is on its stream before anything is sent: nothing of a pipeline is known of it.
+    # A kernel that receives is on its stream before anything is sent: no bubble can be derived from it.
     of_devices = graph.rendezvous.run.of_devices
     bubbles = NONE if of_devices else OF_CATEGORY["pp"]
     columns = {
@@ -91,13 +91,13 @@ def measured_trace(
     }
     if of_devices:
         columns["stream"] = lambda: _streams(graph.rendezvous)
-    # Of a profile what it alone has is said, none of it too.
+    # A profile reports the accounts that it alone has even where they are empty.
     names = NAMES._replace(rare=()) if of_devices else NAMES
     return Trace(spans, waits, step_ns, names, [1] * len(spans), bubbles, of_devices, columns)
 
 
 def _operations(rendezvous: Rendezvous, ranks: Sequence[RankTrace]) -> Column:
-    """(operation, sub-operation or None) by name of each piece; NONE where no operation runs."""
+    """Returns (operation, sub-operation or None) by name of each segment; NONE where no operation runs."""
     number_of: dict[tuple[str, str | None], int] = {}
     of = []
     for segments, trace in zip(rendezvous.segments, ranks, strict=True):
@@ -116,13 +116,13 @@ def _operations(rendezvous: Rendezvous, ranks: Sequence[RankTrace]) -> Column:
 
 
 def _ops(rendezvous: Rendezvous) -> Column:
-    """The operation of each piece, by its number on the rank."""
+    """Returns the operation of each segment, by its index on the rank."""
     most = max(len(rank.ops) for rank in rendezvous.run.ranks)
     return Column(range(most), [segments.op for segments in rendezvous.segments])
 
 
 def _streams(rendezvous: Rendezvous) -> Column:
-    """The groups of what a device sends, by name, and its copies."""
+    """Returns the groups of a device's communication, by name, and its copies."""
     number_of = {COPY: 0}
     of = []
     for segments, trace in zip(rendezvous.segments, rendezvous.run.ranks, strict=True):
@@ -139,19 +139,19 @@ def _streams(rendezvous: Rendezvous) -> Column:
 
 
 def _names(rendezvous: Rendezvous, ranks: Sequence[RankTrace]) -> Column:
-    """Operations by name, sub-operations with what they lie in."""
+    """Returns operations by name, sub-operations with the operation that they are in."""
     operations = _operations(rendezvous, ranks)
     return Column([operation_label(*key) for key in operations.labels], operations.of)
 
 
 def operation_label(op: str, sub: str | None) -> str:
-    """Returns what an operation is called, a sub-operation by both: `layernorm in forward_step`."""
+    """Returns the label of an operation, for a sub-operation both names: `layernorm in forward_step`."""
     return op if sub is None else f"{sub} in {op}"
 
 
 def measured_calls(rank: RankTrace) -> Iterator[CallTime]:
-    """Yields the operations of a rank, each without its sub-operations, and these: one may be of several
-    pieces.
+    """Yields the operations of a rank, each without its sub-operations, and these; one may have several
+    segments.
     """
     ops, subs = rank.ops, rank.subs
     inside = [0] * len(ops)
@@ -160,14 +160,16 @@ def measured_calls(rank: RankTrace) -> Iterator[CallTime]:
         account = OF_CATEGORY[category_of_group(subs.group[sub])]
         yield CallTime(account, operation_label(ops.name[parent], subs.name[sub]), end - start)
     for op, (name, start, end) in enumerate(zip(ops.name, ops.start, ops.end, strict=True)):
-        # Sub-operations that run beside each other may last longer than what they lie in.
+        # Overlapping sub-operations may last longer than the operation that they are in.
         yield CallTime(OF_CATEGORY[ops.category(op)], name, max(end - start - inside[op], 0))
 
 
 def measured_graph(
     graph: MeasuredGraph, ends: Sequence[int], step_ns: int, get_durations: Callable[[], array[int]]
 ) -> TraceGraph:
-    """Returns the graph of a trace. ends: as of `measured_trace`. taken: gives what the durations are."""
+    """Returns the graph of a trace. ends: as in `measured_trace`. get_durations: returns the
+    durations, ns.
+    """
     rendezvous = graph.rendezvous
     first = first_rows(map(len, graph.end_nodes))
     rows = range(first[-1])
@@ -178,7 +180,7 @@ def measured_graph(
         return graph.waiting_segment(rendezvous.segments[rank].meeting[segment_index], other)
 
     def is_one(rank: int, segment_index: int, behind: int) -> bool:
-        # A rank's idle time is one segment, though the step may begin within it or an instant cut it.
+        # A rank's idle time is one segment, though the step may begin within it or an instant split it.
         return (
             segment_index == behind
             or own_account(graph, rank, segment_index) == own_account(graph, rank, behind) == IDLE
@@ -204,18 +206,18 @@ def measured_graph(
 
 
 def _is_launched(graph: MeasuredGraph, node: int, rank: int) -> bool:
-    """Whether a node is a collective of several that a rank has launched beside what it does."""
+    """Returns whether a node is a collective of several that a rank has launched alongside its own work."""
     meeting = NONE if graph.graph.is_join(node) else graph.meeting_of(node)
-    # Nobody is known to come to a call without a partner: its rank is not the last.
+    # For a call without a partner no arrival is known: its rank is not the last.
     if meeting == NONE or len(graph.rendezvous.coming(meeting)) < 2:
         return False
     return graph.rendezvous.segments[rank].kind[graph.waiting_segment(meeting, rank)] == AWAIT
 
 
 def _make_spans(graph: MeasuredGraph, ends: Sequence[int], rank: int) -> Spans:
-    """The spans of a rank. By their own clocks ranks may be through a little too early: none then overlap."""
+    """Returns the spans of a rank. Clocks that differ can end one a little too early: spans never overlap."""
     rendezvous, nodes = graph.rendezvous, graph.end_nodes[rank]
-    # By a list: an array that is made of an iterator grows by each element.
+    # From a list: an array that is made of an iterator grows by each element.
     end = array("q", [*accumulate(map(ends.__getitem__, nodes), max)])
     start = array("q", (0,))[: len(end)] + end[:-1]
     ready = start[:]
@@ -233,20 +235,20 @@ def _make_spans(graph: MeasuredGraph, ends: Sequence[int], rank: int) -> Spans:
 
 
 def _categories(graph: MeasuredGraph, rank: int) -> bytearray:
-    """The account of what each piece of a rank does when it does not wait."""
+    """Returns the account of what each segment of a rank does when it does not wait."""
     segments, ops = graph.rendezvous.segments[rank], graph.rendezvous.run.ranks[rank].ops
     if ops.stated_category:
         of_op = ops.stated_category.translate(_OF_STATED)
     else:
         of_op = bytearray(OF_CATEGORY[ops.category(op)] for op in range(len(ops)))
     own = bytes(map(of_op.__getitem__, segments.op)) if of_op else bytes(len(segments))
-    # All of a column in one number.
+    # The whole column is one integer.
     gaps, idle, mine = (
         int.from_bytes(column, "little")
         for column in (segments.kind.translate(_GAPS), bytes((IDLE,)) * len(segments), own)
     )
     category = bytearray((mine ^ (mine ^ idle) & gaps).to_bytes(len(segments), "little"))
-    # Of no sub-operation, -1, alone.
+    # Segments with a sub-operation (-1 for none), and those of several ranks.
     others = map(add, segments.kind.translate(_OF_SEVERAL), segments.sub)
     for segment in compress(range(len(segments)), map(le, repeat(0), others)):
         category[segment] = own_account(graph, rank, segment)

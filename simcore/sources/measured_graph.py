@@ -1,14 +1,14 @@
-"""Builds the graph of a measured run from the pieces of its ranks: a track is a rank.
+"""Builds the graph of a measured run from the segments of its ranks: a track is a rank.
 
 What waits for what in a trace is read here and nowhere else: a receive waits for its message, or for its
 send to begin, a rank in a collective for its last member and for the collective before it in the group, and
-at the end of one that runs beside compute, for that. All else takes its own time: compute, sends, the host's
+at the end of one that overlaps compute, for that. All else takes its own time: compute, sends, the host's
 gaps, communication without a partner. Nothing is decided by who comes first, so that one graph serves all
 durations.
 
 Damaged traces can have ranks wait for each other in a circle. It is broken where the lowest rank in it
-waits: that piece waits for nobody and keeps the time that was measured, as if it had no partner. The rule
-knows no durations: with others the order is the same, and less work never makes a replay longer.
+waits: that segment waits for nobody and keeps the time that was measured, as if it had no partner. The rule
+does not depend on durations: with others the order is the same, and less work never makes a replay longer.
 """
 
 from __future__ import annotations
@@ -23,29 +23,31 @@ from simcore.sources.rendezvous import NONE, Rendezvous
 from simcore.sources.segments import AWAIT, GAP, LAUNCH, OWN, TRANSFER
 from simcore.trace.graph import BUSY, JOINS, RECEIVED, START, Cause, Graph
 
-# A table for `translate`: 1 for pieces that wait for nobody.
+# A table for `translate`: 1 for segments that wait for nobody.
 _ALONE = bytes(kind in (OWN, GAP) for kind in range(256))
 _LAUNCHES = bytes(kind == LAUNCH for kind in range(256))
-# Fewer pieces than this are added one by one in less time.
+# Fewer segments than this are added one by one in less time.
 _STRETCH = 8
 
 
 class SegmentTimes(Struct, frozen=True):
-    """When the pieces of each rank start and end; ns from the start of the step, columns over the pieces."""
+    """When the segments of each rank start and end; ns from the start of the step, columns over the
+    segments.
+    """
 
     start: tuple[array[int], ...]
     end: tuple[array[int], ...]
 
 
 class MeasuredGraph:
-    """The graph of a measured run, and which piece of which rank each node is.
+    """The graph of a measured run, and the rank and segment of each of its nodes.
 
-    together: False leaves each rank by itself, as it was measured: no piece waits for another rank's.
-    first_ns, after_ns: of each piece of each rank what comes before any waiting and what comes behind it.
+    together: False leaves each rank by itself, as it was measured: no segment waits for another rank's.
+    first_ns, after_ns: for each segment of each rank the time before any waiting and the time behind it.
     meetings, messages: the node of each collective and message; arrivals: (rank, node) of those that have
-    come to each collective. circles: (rank, piece) that wait for nobody, because they closed a circle.
-    measured: when each node ended in the files; it says nothing where ranks that did not run together are
-    tied.
+    come to each collective. circles: (rank, segment) that wait for nobody, because they closed a circle.
+    measured_ends: when each node ended in the files; meaningless where ranks that did not run together have
+    common rendezvous.
     """
 
     def __init__(self, rendezvous: Rendezvous, together: bool = True) -> None:
@@ -59,7 +61,7 @@ class MeasuredGraph:
         self.meetings = array("i", (NONE,)) * len(rendezvous.members)
         self.messages = array("i", (NONE,)) * len(rendezvous.transfers)
         self.arrivals: list[list[tuple[int, int]]] = [[] for _ in rendezvous.members]
-        # Of each piece the node at which it is over, and the one at which its waiting is, NONE without any.
+        # For each segment its last node, and the one at which its waiting ends, NONE without any.
         self.end_nodes = [array("i", (NONE,)) * count for count in counts]
         self.wait_nodes = [array("i", (NONE,)) * count for count in counts]
         self.circles: list[tuple[int, int]] = []
@@ -73,7 +75,7 @@ class MeasuredGraph:
         self.after_ns = rendezvous.after_ns
 
     def _segments_alone(self) -> Iterable[tuple[int, int]]:
-        """(rank, piece) that last as long as was measured, waiting included."""
+        """Returns (rank, segment) that last as long as was measured, waiting included."""
         if self.together:
             return self.circles
         return ((rank, segment) for rank, nodes in enumerate(self.end_nodes) for segment in range(len(nodes)))
@@ -81,7 +83,7 @@ class MeasuredGraph:
     # -- what nodes are --------------------------------------------------------------
 
     def ranks_of(self, node: int) -> Sequence[int]:
-        """The ranks that a node, not a join, is on: more than one for a collective, ascending."""
+        """Returns the ranks that a node, not a join, is on: more than one for a collective, ascending."""
         column, index = self._locate(node)
         ranks = len(self.end_nodes)
         if column < 2 * ranks:
@@ -91,32 +93,32 @@ class MeasuredGraph:
         return (self.rendezvous.transfers[index][0][0],)
 
     def meeting_of(self, node: int) -> int:
-        """The collective that a node, not a join, is; NONE for all others."""
+        """Returns the collective that a node, not a join, belongs to; NONE for all others."""
         column, index = self._locate(node)
         return index if column == 2 * len(self.end_nodes) else NONE
 
     def waiting_segment(self, meeting: int, rank: int) -> int:
-        """The piece in which a member waits for a collective."""
+        """Returns the segment in which a member waits for a collective."""
         return next(segment for who, _, segment in self.rendezvous.members[meeting] if who == rank)
 
     def first_duration(self, rank: int, segment: int) -> int:
-        """Which duration a piece takes before any waiting."""
+        """Returns the index of the duration that a segment takes before any waiting."""
         return self._offset[rank] + segment
 
     def after_duration(self, rank: int, segment: int) -> int:
-        """Which duration a piece takes behind its waiting."""
+        """Returns the index of the duration that a segment takes behind its waiting."""
         return self._offset[len(self.end_nodes) + rank] + segment
 
     def meeting_duration(self, meeting: int) -> int:
-        """Which duration a collective takes."""
+        """Returns the index of the duration of a collective."""
         return self._offset[2 * len(self.end_nodes)] + meeting
 
     def message_duration(self, message: int) -> int:
-        """Which duration a message takes."""
+        """Returns the index of the duration of a message."""
         return self._offset[2 * len(self.end_nodes) + 1] + message
 
     def _locate(self, node: int) -> tuple[int, int]:
-        """The column of a node's duration, and which one it is there."""
+        """Returns the column of a node's duration, and the index in it."""
         duration = self.graph.duration[node - 1]
         column = bisect_right(self._offset, duration) - 1
         return column, duration - self._offset[column]
@@ -130,23 +132,25 @@ class MeasuredGraph:
         meetings: Sequence[int],
         messages: Sequence[int],
     ) -> array[int]:
-        """What the passes of the graph take, ns: of each piece by rank, of collectives, of messages."""
+        """Returns the durations of the graph, ns: of each segment by rank, of collectives, of messages."""
         return self.graph.flatten([*first, *after, meetings, messages])
 
     def times(self, ends: Sequence[int]) -> SegmentTimes:
-        """The times of all pieces. ends: of a pass. Raises OverflowError for 2^63 ns or more."""
+        """Returns the times of all segments. ends: those of a pass. Raises OverflowError from 2^63 ns on."""
         end = [array("q", (ends[node] for node in nodes)) for nodes in self.end_nodes]
         return SegmentTimes(tuple(array("q", (0, *over[:-1])) if over else over for over in end), tuple(end))
 
     # -- who waits for whom ----------------------------------------------------------
 
     def can_wait(self, rank: int, segment: int) -> bool:
-        """Whether a piece can wait for another rank: it receives, or is in a collective of several."""
+        """Returns whether a segment can wait for another rank: it receives, or is in a collective of
+        several.
+        """
         return self.wait_nodes[rank][segment] != NONE
 
     def begin_ns(self, rank: int, segment: int, ends: Sequence[int]) -> int:
-        """When what a piece waits for begins, ns: the last member has come and the lane of the group is
-        free, the message is sent.
+        """Returns when what a segment waits for begins, ns: the last member has come and the lane of the
+        group is free, the message is sent.
         """
         segments = self.rendezvous.segments[rank]
         if segments.kind[segment] == TRANSFER:
@@ -154,8 +158,10 @@ class MeasuredGraph:
         return self.graph.start(self.meetings[segments.meeting[segment]], ends)
 
     def find_last_arrival(self, rank: int, segment: int, ends: Sequence[int]) -> tuple[int, int]:
-        """(rank, piece) that a waiting piece waits for: the send, or with which its last member comes to the
-        collective; of several at the same time the lowest rank.
+        """Returns (rank, segment) that a waiting segment waits for.
+
+        This is the send, or the arrival of the collective's last member; of several at the same time the
+        lowest rank's.
         """
         segments = self.rendezvous.segments[rank]
         if segments.kind[segment] == TRANSFER:
@@ -165,8 +171,10 @@ class MeasuredGraph:
         return late, next(came for who, came in self.rendezvous.coming(meeting) if who == late)
 
     def find_causes(self, rank: int, segment: int, ends: Sequence[int]) -> list[Cause]:
-        """What held a piece until it went on, the first of several named first: another rank's node, or the
-        collective before its own in the group. Nothing where its rank itself did.
+        """Returns what held a segment until it went on, the first of several causes first.
+
+        Causes are another rank's node, or the collective before its own in the group; none where its rank
+        itself held it.
         """
         node, segments = self.wait_nodes[rank][segment], self.rendezvous.segments[rank]
         if node == NONE:
@@ -176,7 +184,7 @@ class MeasuredGraph:
             return direct_causes if direct_causes and direct_causes[0].why == RECEIVED else []
         meeting = self.meetings[segments.meeting[segment]]
         if not direct_causes or direct_causes[0].node != meeting:
-            # Compute beside the collective took longer.
+            # Compute that overlaps the collective took longer.
             return []
         causes = self.graph.find_causes(meeting, ends, rank)
         if segments.kind[segment] == AWAIT:
@@ -185,10 +193,10 @@ class MeasuredGraph:
 
 
 class _RankWalk:
-    """Puts the pieces of all ranks in an order in which each comes behind what it waits for.
+    """Orders the segments of all ranks so that each comes behind what it waits for.
 
-    A rank goes on until it waits for a message or a collective that has no node yet. now: the node at which
-    it is.
+    A rank goes on until it waits for a message or a collective that has no node yet. now: the present node
+    of each rank.
     """
 
     def __init__(self, built: MeasuredGraph) -> None:
@@ -199,22 +207,22 @@ class _RankWalk:
         self.now = [START] * len(ranks)
         self.next = [0] * len(ranks)
         self._ready = list(reversed(ranks))
-        # 1 for each piece of a rank that waits for nobody.
+        # 1 for each segment of a rank that waits for nobody.
         alone = _ALONE if built.together else bytes((1,)) * 256
         self._alone = [segments.kind.translate(alone) for segments in self.rendezvous.segments]
-        # Whether each rank has come to the collective at which it is.
+        # Whether each rank has come to its present collective.
         self._has_come = bytearray(len(ranks))
-        # Who waits for the node of each message and collective, and the collectives that stand behind one.
+        # Who waits for the node of each message and collective, and the collectives that are behind one.
         self._receiving: dict[int, int] = {}
         self._meeting: dict[int, list[int]] = {}
         self._behind: dict[int, list[int]] = {}
-        # The collectives to which a rank comes with a piece without waiting in them.
+        # The collectives to which a rank comes with a segment without waiting in them.
         self._sender_meetings: dict[tuple[int, int], int] = {
             sender: meeting for meeting, sender in enumerate(self.rendezvous.senders) if sender is not None
         }
 
     def run(self) -> None:
-        """Adds the nodes of all pieces, and breaks circles where there are any."""
+        """Adds the nodes of all segments, and breaks circles where there are any."""
         while True:
             while self._ready:
                 self._advance(self._ready.pop())
@@ -229,7 +237,7 @@ class _RankWalk:
             self._break_circle(self._find_circle(stuck))
 
     def _advance(self, rank: int) -> None:
-        """Takes a rank on until it is done or must wait."""
+        """Advances a rank until it is finished or must wait."""
         kinds, segment = self._alone[rank], self.next[rank]
         while segment < len(kinds):
             until = kinds.find(0, segment)
@@ -240,13 +248,13 @@ class _RankWalk:
                 continue
             node = self._add_segment(rank, segment)
             if node == NONE:
-                # It comes back to this piece when what it waits for has its node.
+                # It comes back to this segment when what it waits for has its node.
                 return
             self._go_on(rank, segment, node)
             segment += 1
 
     def _stretch(self, rank: int, first: int, last: int) -> None:
-        """Adds the nodes of pieces that wait for nobody, all at once."""
+        """Adds the nodes of segments that wait for nobody, all at once."""
         count, duration = last - first, self.built.first_duration(rank, first)
         node = self.graph.add_line(range(duration, duration + count), self.now[rank])
         self.built.measured_ends += self.rendezvous.segments[rank].end[first:last]
@@ -260,7 +268,7 @@ class _RankWalk:
         self._has_come[rank] = False
 
     def _add_segment(self, rank: int, segment: int) -> int:
-        """Adds the nodes of a piece; gives the one at which it is over, NONE while it has to wait."""
+        """Adds the nodes of a segment; returns the last one, NONE while it has to wait."""
         segments, now = self.rendezvous.segments[rank], self.now[rank]
         kind = segments.kind[segment]
         if kind in (OWN, GAP) or not self.built.together:
@@ -285,7 +293,7 @@ class _RankWalk:
         return self._add_tail(rank, segment, node)
 
     def _add_transfer(self, rank: int, segment: int, now: int) -> int:
-        """A send, a receive, or both in one."""
+        """Adds a send, a receive, or both in one; returns the last node, NONE while it has to wait."""
         segments, messages = self.rendezvous.segments[rank], self.built.messages
         sent_message, received_message = segments.message[segment], segments.received[segment]
         if sent_message != NONE and messages[sent_message] == NONE:
@@ -308,12 +316,14 @@ class _RankWalk:
         return self._add_tail(rank, segment, node)
 
     def _add_own(self, rank: int, segment: int, now: int) -> int:
-        """A piece that waits for nobody."""
+        """Adds a segment that waits for nobody; returns its node."""
         end = self.rendezvous.segments[rank].end[segment]
         return self._add(self.built.first_duration(rank, segment), now, end=end)
 
     def _add_tail(self, rank: int, segment: int, node: int) -> int:
-        """What a rank does of a piece behind its waiting; in files it may have been through too early."""
+        """Adds the part of a segment behind its waiting; returns its last node. Files may end it too
+        early.
+        """
         end, measured = self.rendezvous.segments[rank].end[segment], self.built.measured_ends[node]
         if not self.rendezvous.after_ns[rank][segment] and (
             end == measured or not self.rendezvous.run.concurrent
@@ -322,7 +332,7 @@ class _RankWalk:
         return self._add(self.built.after_duration(rank, segment), node, end=end)
 
     def _come_to(self, meeting: int, rank: int) -> None:
-        """A member comes to a collective; with the last one that begins."""
+        """Counts in a member of a collective, which begins with the last one."""
         come = self.built.arrivals[meeting]
         come.append((rank, self.now[rank]))
         if len(come) == len(self.rendezvous.coming(meeting)):
@@ -338,7 +348,7 @@ class _RankWalk:
                 self._behind.setdefault(before, []).append(meeting)
                 return
         come = self.built.arrivals[meeting]
-        # Ties among members are named in the order of the ranks, not in that of this walk.
+        # Simultaneous members are in the order of the ranks, not in that of this walk.
         come.sort()
         over = self.graph.add_rendezvous(come)
         self._catch_up()
@@ -362,7 +372,7 @@ class _RankWalk:
         return node
 
     def _catch_up(self) -> None:
-        """Joins that were added are over with the later of what they join."""
+        """Ends the joins that were added with the later of what they join."""
         measured, graph = self.built.measured_ends, self.graph
         for at in range(len(measured) - 1, len(graph)):
             measured.append(max(measured[graph.first[at]], measured[graph.second[at]]))
@@ -370,7 +380,7 @@ class _RankWalk:
     # -- circles ---------------------------------------------------------------------
 
     def _find_circle(self, rank: int) -> list[int]:
-        """Ranks that wait for each other in a circle, found from one that waits."""
+        """Returns ranks that wait for each other in a circle, found from one that waits."""
         visited_ranks: list[int] = []
         while rank not in visited_ranks:
             visited_ranks.append(rank)
@@ -378,7 +388,7 @@ class _RankWalk:
         return visited_ranks[visited_ranks.index(rank) :]
 
     def _waits_for(self, rank: int) -> int:
-        """The rank that a waiting one waits for: of several the lowest."""
+        """Returns the rank that a waiting one waits for: of several the lowest."""
         segments, segment = self.rendezvous.segments[rank], self.next[rank]
         if segments.kind[segment] == TRANSFER:
             return self.rendezvous.transfers[segments.received[segment]][0][0]
@@ -388,7 +398,7 @@ class _RankWalk:
             missing = [who for who, _ in self.rendezvous.coming(meeting) if who not in come]
             if missing:
                 return min(missing)
-            # All are there: it stands behind the one before it.
+            # All have come: it is behind the one before it.
             meeting = self.rendezvous.before[meeting]
 
     def _break_circle(self, circle: list[int]) -> None:
@@ -405,19 +415,22 @@ class _RankWalk:
 
 
 class Flight(NamedTuple):
-    """A collective on a rank, ns: from its launch on, from when the last member had come, to its end. op: of
-    the rank; piece: its launch.
-    """
+    """A collective on a rank, ns."""
 
     start: int
+    """Its launch."""
     began: int
+    """When the last member had come."""
     end: int
+    """Its end."""
     op: int
+    """The operation of the rank."""
     segment: int
+    """The segment of its launch."""
 
 
 def flights(graph: MeasuredGraph, ends: Sequence[int], rank: int) -> Iterator[Flight]:
-    """The collectives of the `rank`-th rank in the order of their launches. ends: of a pass of the graph.
+    """Yields the collectives of the `rank`-th rank in the order of their launches. ends: those of a pass.
 
     A kernel ends as much later than the first one of its collective as was measured.
     """

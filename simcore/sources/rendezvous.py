@@ -1,23 +1,25 @@
-"""Ties the pieces of all ranks of a measured run, and says how long each takes by itself.
+"""Finds the rendezvous of all ranks of a measured run, and how long each segment takes by itself.
 
-What a piece takes is measured; what it waits is not kept, it follows from the others. So:
+What a segment takes is measured; what it waits is not stored, it follows from the others. So:
 
-* a collective takes the time from the last arrival to the first departure: the shortest member's
-  measured duration, as far as it lies behind the last arrival. Who left later keeps that time as its own;
+* a collective takes the time from the last arrival to the first departure: the part of the shortest
+  member's measured duration that lies behind the last arrival. Who left later has that time as its own;
 * a message takes as long as its send, or less where the receive was over before; what a receive lasts
   beyond the message's end is its own;
-* an asynchronous sub-operation lasts as long as the compute beside it, unless the rank was first to be
-  through with the wait: then the compute is that of the member that needed least.
+* an asynchronous sub-operation lasts as long as the compute that it overlaps, unless the rank was the first
+to end the wait: then the compute is that of the member that needed least. * an asynchronous sub-operation
+lasts as long as the compute beside it, unless the rank was first to be through with the wait: then the
+compute is that of the member that needed least.
 
 With every scale at 1 a concurrent run comes out as it was measured, wherever the files' times allow it.
 
-A rank of a profiler trace as pieces in time order: its streams laid into one line.
+A rank of a profiler trace becomes segments in time order: its streams are merged into one line.
 
-At any time the rank does what computes, else what copies, else nothing. A collective is launched where its
-kernel starts and runs beside that line. The rank waits for it where its kernel ends while nothing computes:
-from the end of the compute before. What runs beside compute up to its end is waited for by the first kernel
-of another phase behind it, or at the end of the step: the trace does not say by whom, and this is the least
-that a step needs. The host's gaps stay, also beside a collective.
+At any time the rank computes, else copies, else does nothing. A collective is launched where its
+kernel starts and overlaps that line. The rank waits for it where its kernel ends while nothing computes:
+from the end of the compute before. A collective that ends under compute is waited for by the first kernel
+of another phase behind it, or at the end of the step: the trace does not state the waiter, and this is the
+least that a step needs. The host's gaps stay, also during a collective.
 
 A send and its receive are kernels too. Where the send waits for the receive both are a collective of two.
 Else the send is one by itself, and so is the receive, to which the sender comes when its send begins: it
@@ -55,22 +57,23 @@ from simcore.units import differences
 
 _COMPUTE = frozenset((*map(CATEGORIES.index, COMPUTE), CATEGORIES.index("host")))
 _COPY = CATEGORIES.index(COPY)
-# Tables for `translate`, 1 for what computes, for what communicates, and for pieces that take part in what
+# Tables for `translate`, 1 for what computes, for what communicates, and for segments that take part in what
 # several ranks do.
 _COMPUTES = bytes(kind in _COMPUTE for kind in range(256))
 _COMMUNICATES = bytes(kind not in _COMPUTE and kind != _COPY for kind in range(256))
 _OF_SEVERAL = bytes(kind in (MEET, LAUNCH, AWAIT, TRANSFER) for kind in range(256))
-# Fewer pieces than this are made one by one in less time.
+# Fewer segments than this are made one by one in less time.
 _STRETCH = 8
 
 
 def make_device_segments(rank_index: int, rank: RankTrace, meetings: Mapping[Call, int]) -> SegmentColumns:
-    """The pieces of the rank that is the `number`-th of its run, from 0 ns to the end of its window.
+    """Returns the segments of the rank with index `rank_index` in its run, from 0 ns to the end of its
+    window.
 
-    meetings: the number of each collective's calls.
+    meetings: the id of the collective of each call.
     """
     walk = _DeviceWalk(rank)
-    # What lies before the step begins on this rank is no gap of it.
+    # What is before the step's begin on this rank is no gap of it.
     walk.until(rank.first_ns)
     # (time, whether it begins, operation): what ends at a time ends before another begins there.
     events: list[tuple[int, bool, int]] = []
@@ -82,8 +85,8 @@ def make_device_segments(rank_index: int, rank: RankTrace, meetings: Mapping[Cal
         events.append((waited[op][1], False, op))
 
     def order(event: tuple[int, bool, int]) -> tuple[int, int, bool, int, int]:
-        """What is over comes before what takes no time, then what begins. Of several that are over the one
-        that is waited for longest comes first, of one without a length its beginning.
+        """Returns a sort key: ends come before what takes no time, then begins. Of several ends the one with
+        the longest wait comes first; what has no length begins before it ends.
         """
         time, begins, op = event
         lasts = rank.ops.end[op] > rank.ops.start[op]
@@ -110,9 +113,9 @@ class _DeviceWalk:
         self.segments = SegmentColumns()
         self.now = 0
         self.next = 0
-        # What computes, no two at once; then what copies, in the holes.
+        # Compute, one at a time; then copies, in the holes.
         self.start, self.end, self.op = self.computed = _one_at_a_time(rank, _COMPUTES)
-        # Where what computes begins to be of another phase than before.
+        # Where the phase of compute changes.
         phases = bytes([*map(rank.ops.stated_category.__getitem__, self.op)])
         self.changes = list(compress(range(1, len(phases)), map(ne, phases[1:], phases)))
         copies = [op for op, kind in enumerate(rank.ops.stated_category) if kind == _COPY]
@@ -145,7 +148,7 @@ class _DeviceWalk:
         self.start, self.end, self.op = (array("q", [*map(column.__getitem__, order)]) for column in columns)
 
     def waited(self, start: int, end: int) -> tuple[int, int]:
-        """(from, to) when the rank waits for a collective that ran from start to end."""
+        """Returns (from, to) of the rank's wait for a collective that ran from start to end."""
         starts, ends, _ = self.computed
         at = bisect_left(ends, end)
         if at == len(starts) or starts[at] >= end:
@@ -155,7 +158,7 @@ class _DeviceWalk:
         return time, time
 
     def until(self, time: int) -> None:
-        """What the rank does until `time`, if that is still to come."""
+        """Adds what the rank does until `time`, if that is still to come."""
         while self.next < len(self.start) and self.end[self.next] <= self.now:
             self.next += 1
         while self.now < time:
@@ -178,10 +181,10 @@ class _DeviceWalk:
         self.now = end
 
     def _stretch(self, first: int, last: int) -> None:
-        """What is done one after another, entries first..last - 1, each behind its gap, all at once."""
+        """Adds entries first..last - 1, one after another, each behind its gap, all at once."""
         begins, ends, ops = (column[first:last] for column in (self.start, self.end, self.op))
         kind = bytearray((GAP, OWN)) * len(ops)
-        # Twice as long, what they hold is replaced.
+        # Twice as long; the content is replaced.
         start, end, op = begins + begins, begins + begins, ops + ops
         start[0::2], start[1::2] = array("q", (self.now,)) + ends[:-1], begins
         end[0::2], end[1::2] = begins, ends
@@ -195,14 +198,14 @@ class _DeviceWalk:
 
 
 def _one_at_a_time(rank: RankTrace, kinds_table: bytes) -> tuple[array[int], array[int], array[int]]:
-    """(start, end, op) of the operations of some kinds that take time, what began first before the others.
+    """Returns (start, end, op) of operations that take time, one at a time: what began first goes first.
 
-    chosen: a table for `translate`, 1 for these kinds.
+    kinds_table: a table for `translate`, 1 for the kinds of operations to take.
     """
     ops = rank.ops
     lasting = bytes(map(lt, ops.start, ops.end))
     mask = bytes(map(and_, ops.stated_category.translate(kinds_table), lasting))
-    # By lists: an array that is made of an iterator grows by each element.
+    # From lists: an array that is made of an iterator grows by each element.
     start, end, which = (
         array("q", [*compress(column, mask)]) for column in (ops.start, ops.end, range(len(ops)))
     )
@@ -223,47 +226,56 @@ NONE = -1
 
 
 class Rendezvous(Struct, frozen=True):
-    """A run as pieces. members[m]: (rank, piece of arrival, piece of waiting) of collective m. senders[m]:
-    the (rank, piece) with which a rank comes to it that does not wait in it: that begins to send what the
-    collective, a receive alone, receives; None of all others. before[m]: the collective of the same group
-    that has to be over, or NONE. transfers[k]: ((rank, piece) of the sender, of the receiver) of message k.
-    meetings, messages: (start, end) of each as measured, ns from the start of the step: a collective from the
-    last arrival, behind the one before it in its group; where the ranks did not run together their lengths
-    alone say something. first_ns: of each piece what comes before any waiting (own time, a send), after_ns:
-    what comes behind it.
-    """
+    """A run as segments, and the rendezvous of its ranks."""
 
     run: MeasuredRun
+    """The run."""
     matches: Matches
+    """The collectives and messages of its calls."""
     segments: tuple[SegmentColumns, ...]
+    """By rank."""
     members: tuple[tuple[tuple[int, int, int], ...], ...]
+    """members[m]: (rank, segment of arrival, segment of waiting) of collective m."""
     senders: tuple[tuple[int, int] | None, ...]
+    """senders[m]: the (rank, segment) with which a rank comes to collective m without waiting in it: it
+    begins to send what the collective, a receive alone, receives; None for all others.
+    """
     before: tuple[int, ...]
+    """before[m]: the collective of the same group that has to be over, or NONE."""
     transfers: tuple[tuple[tuple[int, int], tuple[int, int]], ...]
+    """transfers[k]: ((rank, segment) of the sender, of the receiver) of message k."""
     meetings: tuple[tuple[int, int], ...]
+    """(start, end) of each collective as measured, ns from the start of the step: from the last arrival,
+    behind the one before it in its group. Where the ranks did not run together, only its length counts.
+    """
     messages: tuple[tuple[int, int], ...]
+    """(start, end) of each message, likewise."""
     first_ns: tuple[array[int], ...]
+    """For each segment the time before any waiting (own time, a send)."""
     after_ns: tuple[array[int], ...]
+    """For each segment the time behind its waiting."""
 
     def coming(self, meeting: int) -> list[tuple[int, int]]:
-        """(rank, piece) with which ranks come to a collective, those that do not wait in it last."""
+        """Returns (rank, segment) with which ranks come to a collective, those that do not wait in it
+        last.
+        """
         sender = self.senders[meeting]
         come = [(rank, segment) for rank, segment, _ in self.members[meeting]]
         return come if sender is None else [*come, sender]
 
     @property
     def meeting_ns(self) -> list[int]:
-        """What each collective takes."""
+        """The duration of each collective."""
         return [end - start for start, end in self.meetings]
 
     @property
     def message_ns(self) -> list[int]:
-        """What each message takes."""
+        """The duration of each message."""
         return [end - start for start, end in self.messages]
 
 
 def make_rendezvous(run: MeasuredRun) -> Rendezvous:
-    """Ties the pieces of a timed run; ranks that did not run together are tied as if they had."""
+    """Returns the rendezvous of a timed run; those of ranks that did not run together are as if they had."""
     if run.of_devices:
         matches = match_devices(run.ranks, run.degrees, run.concurrent)
         meetings = {call: index for index, meeting in enumerate(matches.meetings) for call in meeting.calls}
@@ -298,20 +310,20 @@ def _links(run: MeasuredRun, matches: Matches) -> CallLinks:
 
 
 def _waited(run: MeasuredRun, meeting: CollectiveMatch) -> dict[Call, int]:
-    """How long each rank waits for an asynchronous collective when its compute beside it is over."""
+    """Returns how long each rank waits for an asynchronous collective behind the compute that it overlaps."""
     times = {call: times_of(run.ranks[call.rank], call) for call in meeting.calls}
     if not run.concurrent:
         return dict.fromkeys(times, 0)
     shortest = min(end - start for start, end in times.values())
     first = min(end for _, end in times.values())
-    # Only who was through first can have been held by the collective; the others had compute to do.
+    # Only the first to end can have been held by the collective; the others had compute to do.
     return {call: end - start - shortest if end == first else 0 for call, (start, end) in times.items()}
 
 
 def _partners(
     matches: Matches, segments: tuple[SegmentColumns, ...]
 ) -> tuple[tuple[tuple[tuple[int, int, int], ...], ...], tuple[tuple[tuple[int, int], tuple[int, int]], ...]]:
-    """Which pieces each collective and each message has."""
+    """Returns the segments of each collective and of each message."""
     arrivals: list[dict[int, int]] = [{} for _ in matches.meetings]
     waits: list[dict[int, int]] = [{} for _ in matches.meetings]
     senders = [(NONE, NONE)] * len(matches.messages)
@@ -338,7 +350,7 @@ def _partners(
 def _senders(
     matches: Matches, members: tuple[tuple[tuple[int, int, int], ...], ...]
 ) -> tuple[tuple[int, int] | None, ...]:
-    """With which piece a rank begins to send what each collective receives, where it does not wait for it."""
+    """Returns, for each collective, the segment with which a rank that does not wait begins to send."""
     send_by_call = {
         meeting.calls[0]: of[0][:2]
         for meeting, of in zip(matches.meetings, members, strict=True)
@@ -350,7 +362,7 @@ def _senders(
 
 
 def _orders(matches: Matches, members: tuple[tuple[tuple[int, int, int], ...], ...]) -> tuple[int, ...]:
-    """The collective before each one on the lane of its group, as far as all members come in that order."""
+    """Returns the collective before each one on the lane of its group, if all members come in that order."""
     groups: dict[object, list[int]] = {}
     for index, meeting in enumerate(matches.meetings):
         groups.setdefault(meeting.group, []).append(index)
@@ -366,12 +378,12 @@ def _orders(matches: Matches, members: tuple[tuple[tuple[int, int, int], ...], .
 
 
 def _arrival(members: tuple[tuple[int, int, int], ...], rank: int) -> int:
-    """The piece with which a rank comes to a collective; that of its first member if it is none."""
+    """Returns the segment with which a rank comes to a collective; its first member's if it is no member."""
     return next((segment for who, segment, _ in members if who == rank), members[0][1])
 
 
 class _Measure:
-    """What each piece takes by itself, from the times that were measured."""
+    """Computes what each segment takes by itself from the times that were measured."""
 
     def __init__(
         self,
@@ -402,8 +414,8 @@ class _Measure:
                 kind, start, end = columns.kind[segment], columns.start[segment], columns.end[segment]
                 if kind in (MEET, AWAIT, LAUNCH):
                     first[rank][segment] = 0
-                    # A kernel ends by itself, microseconds after the first of its collective; what runs
-                    # beside a Megatron trace's compute has no end of its own.
+                    # A kernel ends by itself, microseconds after the first of its collective; what overlaps
+                    # a Megatron trace's compute has no end of its own.
                     if (kind == MEET or (kind == AWAIT and of_devices)) and concurrent:
                         over = max(start, meetings[columns.meeting[segment]][1])
                         after[rank][segment] = max(end - over, 0)
@@ -447,8 +459,8 @@ class _Measure:
         return meetings
 
     def _end(self, rank: int, segment: int) -> int:
-        """When a member's part in a collective ended: of a device that of its kernel, be it waited for or
-        not.
+        """Returns when a member's part in a collective ended: on a device the end of its kernel, whether it
+        is waited for or not.
         """
         segments = self.segments[rank]
         return (
@@ -458,7 +470,7 @@ class _Measure:
         )
 
     def _in_order(self) -> list[int]:
-        """The collectives, each behind the one before it in its group."""
+        """Returns the collectives, each behind the one before it in its group."""
         visited_meetings: set[int] = set()
         order: list[int] = []
         for index in range(len(self.members)):

@@ -1,4 +1,4 @@
-"""A rank's step as pieces in time order, without a hole: what a replay gives new durations and starts."""
+"""A rank's step as segments in time order, without a hole: what a replay gives new durations and starts."""
 
 from __future__ import annotations
 
@@ -18,28 +18,31 @@ GAP = 1
 MEET = 2
 # A send, a receive, or both in one.
 TRANSFER = 3
-# Where a collective beside compute begins for this rank; takes no time.
+# Where a collective that overlaps compute begins for this rank; takes no time.
 LAUNCH = 4
-# What the rank waits for such a collective when its compute beside it is over.
+# What the rank waits for such a collective when the compute that it overlaps is over.
 AWAIT = 5
 
 
 class SegmentColumns(Struct):
-    """Columns of equal length, ascending, each piece beginning where the one before ends.
-
-    kind: see above. start, end: ns as measured. op: the operation, in a gap the one behind it.
-    sub: the sub-operation, else -1. meeting: of MEET, LAUNCH and AWAIT, else -1. sent, received: the
-    message of a TRANSFER, else -1.
-    """
+    """Columns of equal length, ascending, each segment beginning where the one before ends."""
 
     kind: bytearray = field(default_factory=bytearray)
+    """OWN to AWAIT."""
     start: array[int] = field(default_factory=lambda: array("q"))
+    """ns as measured."""
     end: array[int] = field(default_factory=lambda: array("q"))
+    """ns as measured."""
     op: array[int] = field(default_factory=lambda: array("q"))
+    """The operation, in a gap the one behind it."""
     sub: array[int] = field(default_factory=lambda: array("i"))
+    """The sub-operation, else -1."""
     meeting: array[int] = field(default_factory=lambda: array("i"))
+    """The collective of MEET, LAUNCH and AWAIT, else -1."""
     message: array[int] = field(default_factory=lambda: array("i"))
+    """The message that a TRANSFER sends, else -1."""
     received: array[int] = field(default_factory=lambda: array("i"))
+    """The message that a TRANSFER receives, else -1."""
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -54,7 +57,7 @@ class SegmentColumns(Struct):
         message: int = -1,
         received: int = -1,
     ) -> None:
-        """Append a piece."""
+        """Appends a segment."""
         self.kind.append(kind)
         self.start.append(span[0])
         self.end.append(span[1])
@@ -65,7 +68,7 @@ class SegmentColumns(Struct):
         self.received.append(received)
 
     def extend(self, kind: bytearray, start: array[int], end: array[int], op: array[int]) -> None:
-        """Appends pieces that no other rank has a part in."""
+        """Appends segments that no other rank takes part in."""
         self.kind += kind
         self.start += start
         self.end += end
@@ -75,20 +78,24 @@ class SegmentColumns(Struct):
 
 
 class CallLinks(Struct, frozen=True):
-    """What the calls of a run take part in. meetings, sent, received: call -> number. reached: of the
-    collectives of MODEL_PARALLEL, when the last member came. waited: call -> ns that its rank waits for
-    an asynchronous collective, behind its compute; unknown where not all members launched it so.
-    """
+    """The collectives and messages that the calls of a run take part in."""
 
     meetings: Mapping[Call, int]
+    """The collective of a call."""
     sent_messages: Mapping[Call, int]
+    """The message that a call sends."""
     received_messages: Mapping[Call, int]
+    """The message that a call receives."""
     reached: Mapping[int, int]
+    """When the last member came to each collective of MODEL_PARALLEL."""
     waited: Mapping[Call, int]
+    """The ns that a call's rank waits for an asynchronous collective, behind its compute; unknown where not
+    all members launched it so.
+    """
 
 
 def make_segments(rank_index: int, rank: RankTrace, links: CallLinks) -> SegmentColumns:
-    """The pieces of the rank that is the `number`-th of its run, from 0 ns to its last operation's end."""
+    """Returns the segments of the rank with index `rank_index`, from 0 ns to its last operation's end."""
     return _SegmentWalk(rank_index, rank, links).segments
 
 
@@ -105,7 +112,7 @@ class _SegmentWalk:
             if subs.timing[sub] == MEASURED:
                 self.subs.setdefault(parent, []).append(sub)
         ops = rank.ops
-        # The other line of one physical operation has no piece of its own.
+        # The other line of one physical operation has no segment of its own.
         self.fused = {
             (ops.start[op], ops.end[op]): op for op, status in enumerate(ops.timing) if status == FUSED
         }
@@ -117,13 +124,13 @@ class _SegmentWalk:
         self._until(rank.last_ns, len(ops) - 1, GAP)
 
     def _until(self, time: int, op: int, kind: int = OWN, sub: int = -1) -> None:
-        """The rank's own time until `time`, if that is still to come."""
+        """Adds the rank's own time until `time`, if that is still to come."""
         if time > self.now:
             self.segments.add(kind, (self.now, time), op, sub)
             self.now = time
 
     def _op(self, op: int, end: int) -> None:
-        """An operation from now to its end; operations that overlap share no time."""
+        """Adds an operation from now to its end; operations that overlap share no time."""
         links, call = self.links, Call(self.rank_index, op)
         other = self.fused.get((self.rank.ops.start[op], self.rank.ops.end[op]))
         lines = [call] if other is None else [call, Call(self.rank_index, other)]
@@ -150,7 +157,7 @@ class _SegmentWalk:
         self._until(end, op)
 
     def _events(self, op: int) -> list[tuple[int, bool, int]]:
-        """(time, whether it is an end, sub-operation) of what happens inside an operation."""
+        """Returns (time, whether it is an end, sub-operation) of what happens inside an operation."""
         subs = self.rank.subs
         events = []
         for sub in self.subs.get(op, ()):

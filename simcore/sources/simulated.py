@@ -50,23 +50,24 @@ NAMES = account_names(PHASES, EXPOSED_KINDS, ("wait", "bubble", "idle"), {
     "exposed dp_ep": "exposed expert dp", "exposed all": "exposed comm",
     "exposed cp": "exposed comm", "exposed dp_shard": "exposed dp", "exposed dp_replicate": "exposed dp",
     "exposed offload": "exposed comm",
-    # In a bar what forward work is done again stands beside the forward work.
+    # In a bar recomputed forward work is next to the forward work.
 }, in_bars=(FWD, RECOMPUTE, IG, WG, OPT, *range(len(PHASES), len(PHASES) + len(EXPOSED_KINDS) + 3))
 )  # fmt: skip
 ACCOUNTS, FIRST_EXPOSED, WAIT = NAMES.all, NAMES.first_exposed, NAMES.first_other
 BUBBLE, IDLE = WAIT + 1, WAIT + 2
-# What transfers of the pipeline are called among rows.
+# The names of pipeline transfers among the names of rows.
 SEND, RECEIVE = "send", "receive"
-# Account of an exposed op by its stream, a table for `translate`, 0 of compute: both pipeline streams are pp.
+# Account of an exposed op by its stream, a table for `translate`, 0 for compute: both pipeline streams are
+# pp.
 _EXPOSED = bytes(
     FIRST_EXPOSED + min(account, TO_NEXT) - 1 if account != COMPUTE else 0 for account in range(256)
 )
 # All bits of compute.
 _ALL_OF_COMPUTE = bytes(255 * (account == COMPUTE) for account in range(256))
-# By 0, 1, 2 of what goes on beside compute, holds it, computes.
+# For 0, 1, 2: what goes on alongside compute, what holds it, what computes.
 _LEVEL = bytes((NEVER, COMMUNICATES, COMPUTES)).ljust(256, b"\xff")
 _NOT = bytes((1,)).ljust(256, b"\0")
-# The stream of an op as users see it, a table for `translate` to signed bytes: NONE of compute.
+# The stream of an op as users see it, a table for `translate` to signed bytes: NONE for compute.
 _LABEL = bytes(255 if name == STREAMS[COMPUTE] else RANK_STREAMS.index(name) for name in STREAMS)
 _LABEL = _LABEL.ljust(256, b"\xff")
 # In queues all communication of a rank is one lane.
@@ -74,8 +75,8 @@ _QUEUE = bytes(stream != COMPUTE for stream in range(256))
 
 
 class _Program:
-    """What all ranks that run one program share. held: 1 where compute waits for the end of an op. free: the
-    ops that it does not wait for.
+    """What all ranks that run one program share. holds_compute: 1 where compute waits for the end of an op.
+    free: the ops that it does not wait for.
     """
 
     def __init__(self, ops: Ops, is_queued: bool) -> None:
@@ -97,10 +98,10 @@ class _Program:
 
 def simulated_trace(timeline: Timeline, rows: Sequence[str] = ()) -> Trace:
     """Returns the trace of a timeline; its tracks are the rank classes in their order. rows: the names of the
-    workload's.
+    workload's rows.
     """
     of_program: dict[int, _Program] = {}
-    # What repeats wait for inside, by all that says it.
+    # The waits inside repeats, by all that decides them.
     cache: dict[object, _Inside] = {}
     every = []
     for class_id in range(len(timeline.classes)):
@@ -120,13 +121,15 @@ def simulated_trace(timeline: Timeline, rows: Sequence[str] = ()) -> Trace:
 
 
 def _rows(timeline: Timeline, count: int) -> Column:
-    """The row of the file that each op is of, NONE where the pipeline sends."""
+    """Returns the row of the file that each op belongs to, NONE where the pipeline sends."""
     programs = map(timeline.stage_program, range(len(timeline.classes)))
     return Column(range(count), [program.ops.row for program in programs])
 
 
 def _names(timeline: Timeline, rows: Sequence[str]) -> Column:
-    """The names of the rows without their numbers; of transfers whether they are sent or received."""
+    """Returns the names of the rows without their numbers; for transfers whether they are sent or
+    received.
+    """
     number_of: dict[str, int] = {}
     names = (*map(base_name, rows), SEND)
     of_row = array("i", [number_of.setdefault(name, len(number_of)) for name in names])
@@ -143,13 +146,13 @@ def _names(timeline: Timeline, rows: Sequence[str]) -> Column:
 
 
 def _microbatches(timeline: Timeline) -> Column:
-    """The micro-batch of each op, NONE outside of them."""
+    """Returns the micro-batch of each op, NONE outside of them."""
     programs = [timeline.stage_program(class_id) for class_id in range(len(timeline.classes))]
     return Column(range(timeline.program.microbatches), [program.ops.microbatch for program in programs])
 
 
 def _streams(timeline: Timeline) -> Column:
-    """The stream of each op as users see them; what is received is on one of its own."""
+    """Returns the stream of each op as users see them; received transfers have a stream of their own."""
     cache: dict[int, array[int]] = {}
     of = []
     for class_id in range(len(timeline.classes)):
@@ -167,8 +170,8 @@ def simulated_graph(
     built: SimulatedGraph, rank_of: Callable[[Cause, int, int, int], int],
     displayed_rank: Callable[[int, int], int] | None = None,
 ) -> TraceGraph:  # fmt: skip
-    """Returns the graph of a trace. rank_of, shown: see there."""
-    # Imported here: the screen opens without.
+    """Returns the graph of a trace. rank_of, displayed_rank: see `TraceGraph`."""
+    # Imported here: the screen opens without it.
     from simcore.trace.trace_graph import TraceGraph
 
     timeline = built.timeline
@@ -190,13 +193,14 @@ def simulated_graph(
 
 
 class _Inside(NamedTuple):
-    """What a rank waits for inside a run, times from when it comes to it, ops from its first on: `start`
-    of the ops, the waits, and when the rank is through.
-    """
+    """What a rank waits for inside a run, times from when it comes to it, ops from its first on."""
 
     start: array[int]
+    """When the rank comes to each op."""
     waits: Waits
+    """The waits."""
     over: int
+    """When the rank has passed the run."""
 
 
 class _ClassWalk:
@@ -225,13 +229,13 @@ class _ClassWalk:
         self.spans = Spans(self.start, self.begin, self.over, of.category, of.level, of.lane, repeats)
 
     def _hold(self, first: int, last: int) -> None:
-        """The rank goes on when the last of ops first..last - 1 is over that holds it."""
+        """Advances the rank to the end of the last of ops first..last - 1 that holds it."""
         holder = self.of.holds_compute.rfind(1, first, last)
         if holder >= 0:
             self.now = self.over[holder]
 
     def _come(self, first: int, last: int) -> None:
-        """The rank comes to ops first..last - 1 now, up to the first that holds it."""
+        """Sets the present time as the one at which the rank comes to ops first..last - 1, up to a holder."""
         holder = self.of.holds_compute.find(1, first, last)
         behind = last if holder < 0 else holder + 1
         self.start[first:behind] = array("q", (self.now,)) * (behind - first)
@@ -249,18 +253,18 @@ class _ClassWalk:
     def _join(self, op: int, after: int, before: int) -> None:
         over = self.over[op] + after
         if over > self.now:
-            # A join waits for its transfers in the order of their channel: all of it counts as theirs.
+            # A join waits for its transfers in the order of their channel: all its time counts as theirs.
             ready = self.begin[op] if self.ops.stream[op] < TO_NEXT else self.now
             self._stand(ready, over, (self.class_id, op), self.of.category[op], before)
 
     def _stand(self, ready: int, over: int, what: tuple[int, int], category: int, before: int) -> None:
-        """The rank stands still until `over`, if that is still to come. what: (track, span)."""
+        """Adds a wait until `over`, if that is still to come. what: (track, span)."""
         until = max(self.now, over)
         self.waits.add((self.now, min(max(self.now, ready), until), until), *what, category, before)
         self.now = until
 
     def _inside(self, run: OpRun, inner: InnerJoins) -> Repeat:
-        """A run that waits inside, as another one did that ran the same."""
+        """Adds a run that waits inside, copied from another one that ran the same; returns it as a repeat."""
         own, begin, first_wait = slice(run.first, run.last), self.now, len(self.waits)
         begins, ends = (add_to_column(column[own], -begin).tobytes() for column in (self.begin, self.over))
         inside = self.cache.get((inner, begins, ends))
@@ -292,7 +296,7 @@ class _ClassWalk:
 
 
 def _shifted(waits: Waits, first: int, by_ns: int, by_ops: int) -> Waits:
-    """The waits from `first` on, at other times and for other spans."""
+    """Returns the waits from `first` on, shifted to other times and spans."""
     start, ready, end = (
         add_to_column(column[first:], by_ns) for column in (waits.start, waits.ready, waits.end)
     )

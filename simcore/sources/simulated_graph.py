@@ -1,9 +1,9 @@
 """Builds the graph of a simulated run from its program and folding: a track is a rank class.
 
-What waits for what is read here and nowhere else but in the engines. Where durations decide nothing but
+What waits for what is read here and nowhere else but in the engines. Where durations decide only
 when things happen (`analytical`, SimAI's networks) the graph gives the step time for any durations. Where
-ports are shared it is the graph of the run as it was, with the durations that it had. In the queues of
-dialect astra-sim-1 it is so too: a collective that stood in a queue waits for the part of another that
+ports are shared it is the graph of the run as it was, with the durations that it had. The same holds in the
+queues of dialect astra-sim-1: a collective that stood in a queue waits for the part of another that
 was served meanwhile, and each state change is a node.
 """
 
@@ -38,20 +38,20 @@ from simcore.trace.repeats import Pattern, Repeat
 from simcore.units import add_at_positions, add_to_column, as_number, differences
 
 NONE = -1
-# What stands for time that passes by itself: a state change, or until a collective's end is seen.
+# The op of time that passes by itself: a state change, or until a collective's end is seen.
 IDLE_OP = -1
 _TURNS_BETWEEN_CANCEL_CHECKS = 256
-# A channel is of an ordered pair of ranks, so all transfers of a rank that go so many stages on are
-# on one; its number lies beyond those of the streams.
+# A channel belongs to an ordered pair of ranks, so all transfers of a rank that go so many stages on share
+# one; its id is beyond those of the streams.
 _CHANNEL = 1000
 
 
 class StageOrder:
-    """Where each op of a stage's program stands: on its stream, and behind which op compute came to it.
+    """The order of the ops of a stage's program: on its stream, and behind which op compute came to each.
 
-    apart: whether runs that wait inside are taken apart; else what follows is of the ops outside of them.
-    holds: 1 for each op, wherever it is, that holds compute (compute, a blocking collective). free: the ops
-    that do not. sends: the transfers among them. busy: by op the one before it on its stream or channel,
+    apart: whether runs that wait inside are split into ops; else the columns below hold the ops outside of
+    them. holds: 1 for each op, wherever it is, that holds compute (compute, a blocking collective). free: the
+    ops that do not. sends: the transfers among them. busy: by op the one before it on its stream or channel,
     where that does not hold compute: what does is over before anything more is issued. behind: the ops that
     have one. plain: 1 for each op that holds compute and has none.
     """
@@ -64,7 +64,7 @@ class StageOrder:
         self._lanes: dict[int, array[int]] = {}
         # Here and in `add_stretch` a loop is over the few ops that compute does not wait for: one over all
         # of a step of 40,000 ops takes as long as all the rest of the graph.
-        # All of a column in one number: an op blocks and is a collective, or it is compute.
+        # The whole column is one integer: an op blocks and is a collective, or it is compute.
         blocking, collective, compute = (
             int.from_bytes(column, "little")
             for column in (
@@ -98,13 +98,13 @@ class StageOrder:
         self.plain = bytes(plain)
 
     def free_before(self, op: int) -> int:
-        """The op before a collective on its stream, where that does not hold compute; else NONE."""
+        """Returns the op before a collective on its stream, where that does not hold compute; else NONE."""
         stream = self.program.ops.stream
         before = stream.rfind(stream[op], 0, op)
         return NONE if before < 0 or self.holds[before] else before
 
     def lane(self, lane: int) -> array[int]:
-        """The ops of a stream, or of a channel, in order."""
+        """Returns the ops of a stream, or of a channel, in order."""
         ops_of_lane = self._lanes.get(lane)
         if ops_of_lane is None:
             if lane < TO_NEXT:
@@ -117,11 +117,11 @@ class StageOrder:
         return ops_of_lane
 
     def index_on_lane(self, op: int) -> int:
-        """Which one `op`, which is no compute, is on its stream or channel, from 0."""
+        """Returns the index of `op`, which is no compute, on its stream or channel."""
         return bisect_left(self.lane(self._lane_of(op)), op)
 
     def before(self, op: int) -> int:
-        """The op before `op`, which is no compute, on its stream or channel; NONE without one."""
+        """Returns the op before `op`, which is no compute, on its stream or channel; NONE without one."""
         index = self.index_on_lane(op)
         return self.lane(self._lane_of(op))[index - 1] if index else NONE
 
@@ -132,13 +132,13 @@ class StageOrder:
 
 
 def _both(one: bytes | bytearray, other: bytes | bytearray) -> bytes:
-    """1 where both columns of flags are."""
+    """Returns 1 where both columns of flags have it."""
     both = int.from_bytes(one, "little") & int.from_bytes(other, "little")
     return both.to_bytes(len(one), "little")
 
 
 def _mask(streams: Collection[int]) -> bytes:
-    """A table for `translate`: 1 for these streams."""
+    """Returns a table for `translate`: 1 for these streams."""
     return bytes(stream in streams for stream in range(256))
 
 
@@ -147,9 +147,9 @@ _NOT = _mask((0,))
 
 
 class SimulatedGraph:
-    """The graph of a finished run, and which op of which class each node is.
+    """The graph of a finished run, and the class and op of each of its nodes.
 
-    apart: whether runs that wait inside are taken apart, as classes meet others there.
+    apart: whether runs that wait inside are split into ops, as classes meet others there.
 
     Raises `Cancelled`; RuntimeError where a program waits for what nobody does (a defect of a schedule).
     """
@@ -157,7 +157,7 @@ class SimulatedGraph:
     def __init__(
         self, timeline: Timeline, dimensions: int = 0, cancelled: Callable[[], bool] = never_cancelled
     ) -> None:
-        """dimensions: of the cluster; they name the queues of dialect astra-sim-1."""
+        """Builds the graph. dimensions: those of the cluster; they name the queues of dialect astra-sim-1."""
         self.timeline = timeline
         classes = timeline.classes
         groups = timeline.folding.group_classes
@@ -180,15 +180,15 @@ class SimulatedGraph:
         for count in counts:
             self._offset.append(self._offset[-1] + count)
         self._recent_class = 0
-        # Durations that no op is alone: ns, the class and the op that it is a part of or IDLE_OP.
+        # Durations that are not an op's: ns, the class and the op that it is a part of or IDLE_OP.
         self._extra: list[tuple[int, int, int]] = []
         # The node of each op; while it is built one entry more, so that NONE leads to START.
         self._nodes = [array("i", (NONE,)) * count + array("i", (START,)) for count in counts]
         self.graph = Graph(len(classes), self.classes_of)
         self._parts: dict[tuple[int, int], list[int]] = {}
-        # By the runs that wait inside, and which of their streams were used before, their nodes.
+        # The nodes of the runs that wait inside, by the run and which of their streams were used before.
         self._copied: dict[object, _Copied] = {}
-        # Of each class, by stream, the last op that is known to be over where its compute is.
+        # For each class, by stream, the last op that is known to be over at compute's present node.
         self._over: list[dict[int, int]] = [{} for _ in classes]
         # 0, 1, 2 ... while the graph is built.
         self._ramp = array("i", range(1024))
@@ -200,7 +200,7 @@ class SimulatedGraph:
         self._copied.clear()
 
     def _meets_in_runs(self, class_id: int) -> bool:
-        """Whether a class meets others in a run that waits inside."""
+        """Returns whether a class meets others in a run that waits inside."""
         packed, members = self.timeline.stage_program(class_id).packed, self._members[class_id]
         inner = {run.inner for run in packed if run.inner is not None}
         lanes = {lane for joins in inner for lane, _, _ in joins.ends}
@@ -209,16 +209,16 @@ class SimulatedGraph:
     # -- what nodes are --------------------------------------------------------------
 
     def order(self, class_id: int) -> StageOrder:
-        """Where the ops of class `number` stand."""
+        """Returns the order of the ops of a class."""
         return self._orders[class_id]
 
     def group(self, class_id: int, op: int) -> int:
-        """The group class that the collective `op` of class `number` runs in."""
+        """Returns the group class that the collective `op` of a class runs in."""
         stream = self.timeline.stage_program(class_id).ops.stream[op]
         return self.timeline.groups_of(class_id)[KIND_OF_STREAM[stream]]
 
     def members(self, class_id: int, op: int) -> list[tuple[int, int]]:
-        """(class, op) of each class that takes part in the collective that `op` of class `number` is.
+        """Returns (class, op) of each class that takes part in the collective of `op`.
 
         Members meet in the order in which each issues on the stream.
         """
@@ -228,30 +228,30 @@ class SimulatedGraph:
         return [(member, self.order(member).lane(stream)[index]) for member in members]
 
     def node(self, class_id: int, op: int) -> int:
-        """The node with which op `op` of class `number` ends."""
+        """Returns the node with which op `op` of a class ends."""
         return self._nodes[class_id][op]
 
     def nodes(self, class_id: int) -> array[int]:
-        """The nodes with which the ops of class `number` end, in their order."""
+        """Returns the nodes with which the ops of a class end, in their order."""
         return self._nodes[class_id]
 
     def duration_index(self, class_id: int, op: int) -> int:
-        """The number of the duration of an op."""
+        """Returns the index of the duration of an op."""
         return self._offset[class_id] + op
 
     def parts(self, class_id: int, op: int) -> Sequence[int]:
-        """The nodes that are a first part of an op: until a collective that stood behind it was served."""
+        """Returns the nodes that are a first part of an op: until a collective behind it was served."""
         return self._parts.get((class_id, op), ())
 
     @property
     def last(self) -> Sequence[int]:
-        """Of each class the node at which it has joined all its work."""
+        """For each class the node at which it has joined all its work."""
         return self._last
 
     @property
     def row_of(self) -> Sequence[int]:
-        """Of each duration the op that it is a part of, counted over all classes, NONE of time that passes by
-        itself.
+        """For each duration the op that it is a part of, counted over all classes, NONE for time that passes
+        by itself.
         """
         count = self._offset[-1] - 1
         rows: Sequence[int] = range(NONE, count)
@@ -262,22 +262,22 @@ class SimulatedGraph:
         return rows
 
     def member(self, class_id: int, op: int, other: int) -> int:
-        """The op of class `other` that the collective `op` of class `number` is there."""
+        """Returns the op with which class `other` takes part in the collective `op` of a class."""
         return next(its_op for member, its_op in self.members(class_id, op) if member == other)
 
     def classes_of(self, node: int) -> Sequence[int]:
-        """The classes whose op a node is: more than one of a collective that several take part in."""
+        """Returns the classes of a node's op: more than one for a collective that several take part in."""
         of, op = self._locate(node)
         if op == IDLE_OP:
             return (of,)
         return self._members[of].get(self._orders[of].program.ops.stream[op], (of,))
 
     def _locate(self, node: int) -> tuple[int, int]:
-        """(class, op) that the node's duration is of."""
+        """Returns (class, op) that the node's duration belongs to."""
         duration = self.graph.duration[node - 1]
         if duration >= self._offset[-1]:
             return self._extra[duration - self._offset[-1]][1:]
-        # One asks mostly of the class that was asked of before.
+        # Most calls are for the class of the call before.
         class_id = self._recent_class
         if not self._offset[class_id] <= duration < self._offset[class_id + 1]:
             # A class without ops begins where the next one does.
@@ -287,7 +287,7 @@ class SimulatedGraph:
     # -- passes ----------------------------------------------------------------------
 
     def durations(self, columns: Sequence[Sequence[int]] | None = None) -> array[int]:
-        """What the passes of the graph take. columns[c][i]: ns of op i of class c, by default as it was."""
+        """Returns the durations of the graph. columns[c][i]: ns of op i of class c, by default as it was."""
         extra = [ns for ns, _, _ in self._extra]
         if columns is None:
             times = self.timeline.times
@@ -303,7 +303,7 @@ class SimulatedGraph:
     # -- for the walk ----------------------------------------------------------------
 
     def add_op(self, class_id: int, op: int, first: int, second: int = START, why: int = BUSY) -> int:
-        """Adds the node of an op; gives it. Of a collective of several classes it is added once."""
+        """Adds and returns the node of an op. A collective of several classes is added once."""
         node = self.graph.add(self._offset[class_id] + op, first, second, why)
         self._nodes[class_id][op] = node
         return node
@@ -311,7 +311,7 @@ class SimulatedGraph:
     def add_extra(
         self, ns: int, class_id: int, op: int, first: int, second: int = START, why: int = BUSY
     ) -> int:
-        """Adds a node of `ns` that no op is alone: a part of one, or IDLE_OP."""
+        """Adds and returns a node of `ns` that is not a whole op: a part of one, or IDLE_OP."""
         self._extra.append((ns, class_id, op))
         node = self.graph.add(self._offset[-1] + len(self._extra) - 1, first, second, why)
         if op != IDLE_OP:
@@ -319,28 +319,28 @@ class SimulatedGraph:
         return node
 
     def extra_ns(self, duration: int) -> int:
-        """What a duration takes that no op is alone, ns."""
+        """Returns the ns of a duration that is not a whole op's."""
         return self._extra[duration - self._offset[-1]][0]
 
     def note_over(self, class_id: int, op: int) -> None:
-        """Compute of a class has waited for an op, and so for all before it on its stream."""
+        """Notes that compute of a class has waited for an op, and so for all before it on its stream."""
         lane = self._orders[class_id].program.ops.stream[op]
         self._over[class_id][lane] = max(op, self._over[class_id].get(lane, NONE))
 
     def set_node(self, class_id: int, op: int, node: int) -> None:
-        """Names the node of an op that another class has added."""
+        """Sets the node of an op that another class has added."""
         self._nodes[class_id][op] = node
 
     def add_stretch(self, class_id: int, first: int, last: int, now: int) -> int:
         """Adds ops first..last - 1 of a class, none of which meets another class's.
 
-        Gives the node at which compute is then. By slices: in a folded run this is nearly all.
+        Returns the node of compute behind them. By slices: in a folded run this is nearly all.
         """
         order, nodes, graph = self._orders[class_id], self._nodes[class_id], self.graph
         count, before = last - first, len(graph.first)
         begin = self._offset[class_id] + first
         if order.plain.find(0, first, last) == NONE:
-            # By far the most: each waits for the one before it. Where ranks that are not alike meet in each
+            # By far the most: each waits for the one before it. Where ranks with different times meet in each
             # layer, stretches are two ops long.
             graph.first.append(now)
             graph.first.extend(self._slice_ramp(before + 1, before + count))
@@ -352,7 +352,8 @@ class SimulatedGraph:
             return before + count
         ramp = self._slice_ramp(before, before + count + 1)
         nodes[first:last] = ramp[1:]
-        # Most ops are behind the one before them, and those behind no holder yet where compute is now.
+        # Most ops are behind the one before them, and those behind no holder yet behind compute's present
+        # node.
         holder_end = order.holds.find(1, first, last) + 1 or last
         here = before - first
         graph.first.extend(ramp[:-1])
@@ -376,7 +377,7 @@ class SimulatedGraph:
     def add_joined(self, class_id: int, run: OpRun, inner: InnerJoins, now: int) -> int:
         """Adds the ops of a run that waits inside and meets no other class.
 
-        Gives the node at which compute is then. What repeats is copied.
+        Returns the node of compute behind them. What repeats is copied.
         """
         order, over, graph = self._orders[class_id], self._over[class_id], self.graph
         before = len(graph)
@@ -397,7 +398,7 @@ class SimulatedGraph:
         return before + pattern.out
 
     def _add_each(self, class_id: int, run: OpRun, inner: InnerJoins, now: int) -> int:
-        """The same, op by op."""
+        """Adds the same ops one by one; returns the node of compute behind them."""
         order, nodes, graph = self._orders[class_id], self._nodes[class_id], self.graph
         joins, at, behind_join = inner.pairs, 0, True
         for op in range(run.first, run.last + 1):
@@ -414,7 +415,7 @@ class SimulatedGraph:
         return now
 
     def _copy(self, copied: _Copied, class_id: int, run: OpRun, before: int, now: int) -> None:
-        """The same nodes as those of an earlier run, of other ops."""
+        """Adds the nodes of a run as copies of those of an earlier one, for other ops."""
         graph, count = self.graph, len(copied.pattern)
         first = add_at_positions(copied.first, copied.first_inside, before, graph.first, count)
         for index in copied.at_entry:
@@ -434,20 +435,23 @@ class SimulatedGraph:
         self._nodes[class_id][run.first : run.last] = add_to_column(copied.nodes, before)
 
     def _slice_ramp(self, first: int, last: int) -> array[int]:
-        """first..last - 1. Copied: a column that is made of a range makes an object of each number."""
+        """Returns first..last - 1. Copied: a column that is made of a range makes an object of each
+        number.
+        """
         while len(self._ramp) < last:
             self._ramp.extend(add_to_column(self._ramp, len(self._ramp)))
         return self._ramp[first:last]
 
 
 class _Copied:
-    """The nodes of a run that waits inside, to be copied. Columns are numbers, as of `as_number`.
+    """The nodes of a run that waits inside, to be copied. Columns are integers, as `as_number` makes them.
 
-    pattern: without numbers of the graph; is_closed: whether it may be a repeat (`Pattern.is_closed`).
-    first, second: less the node before them, 0 of what is not in the run; first_inside, second_inside: 1 of
-    what is. at_entry: the places that wait for the entry. behind: (place, op of the run), those whose stream
-    is used before. duration: less the first one, and -1 of joins, to be less by the number of their track;
-    ops, joins: 1 of which is which. nodes: of the ops, less the node before them.
+    pattern: without node ids of the graph; is_closed: whether it may be a repeat (`Pattern.is_closed`).
+    first, second: relative to the node before the run, 0 for what is not in the run; first_inside,
+    second_inside: 1 for what is. at_entry: the indices that wait for the entry. behind: (index, op of the
+    run) of those whose stream is used before. duration: relative to the first one, and -1 for joins, less
+    the id of their track; ops, joins: 1 for each op, for each join. nodes: of the ops, relative to the node
+    before the run.
     """
 
     def __init__(self, built: SimulatedGraph, class_id: int, run: OpRun, before: int, out: int) -> None:
@@ -476,7 +480,7 @@ class _Copied:
 
 
 def _between(ops: Sequence[int], first: int, last: int) -> Sequence[int]:
-    """Those of ascending ops from `first` to `last` - 1."""
+    """Returns the ops from `first` to `last` - 1 of ascending ops."""
     return ops[bisect_left(ops, first) : bisect_left(ops, last)]
 
 
@@ -484,9 +488,9 @@ _BUSY = bytes((BUSY,))
 
 
 class _ClassWalk:
-    """Puts the ops of all classes in an order in which each comes behind what it waits for.
+    """Orders the ops of all classes so that each comes behind what it waits for.
 
-    A class goes on until it waits for an op that has no node yet. now: the node at which its compute is.
+    A class goes on until it waits for an op that has no node yet. now: the present node of its compute.
     """
 
     def __init__(self, built: SimulatedGraph) -> None:
@@ -506,14 +510,14 @@ class _ClassWalk:
         self._meets = [self._meeting_ops(class_id) for class_id in range(count)]
         programs = map(self.timeline.stage_program, range(count))
         self._runs = [program.runs if built.apart else program.packed for program in programs]
-        # Collectives that some members, (class, op, node), have come to: by group class, stream and place.
+        # Collectives that some members, (class, op, node), have come to: by group class, stream and index.
         self._come: dict[tuple[int, int, int], list[tuple[int, int, int]]] = {}
-        # Who waits for an op of a class to have its node.
+        # The classes that wait for an op of a class to have its node.
         self._parked: dict[tuple[int, int], list[int]] = {}
         self._ready = list(range(count))
 
     def run(self, cancelled: Callable[[], bool]) -> list[int]:
-        """Walks all classes; gives the node at which each has joined all its work."""
+        """Walks all classes; returns the node at which each has joined all its work."""
         turns = 0
         while self._ready:
             turns += 1
@@ -547,7 +551,7 @@ class _ClassWalk:
         return members > 1
 
     def _advance(self, class_id: int) -> None:
-        """Puts a class's ops in the order until it is done or waits for what has no node yet."""
+        """Orders a class's ops until it is finished or waits for what has no node yet."""
         runs = self._runs[class_id]
         while (run_index := self._run[class_id]) < len(runs):
             run = runs[run_index]
@@ -565,7 +569,7 @@ class _ClassWalk:
             self._run[class_id], self._wait[class_id] = run_index + 1, 0
 
     def _wait_for(self, class_id: int, wait: Wait) -> bool:
-        """Takes a class past a wait; False where what it waits for has no node yet."""
+        """Advances a class past a wait; returns False where what it waits for has no node yet."""
         if isinstance(wait, Pause):
             self.now[class_id] = self.built.add_extra(wait.ns, class_id, IDLE_OP, self.now[class_id])
             return True
@@ -585,7 +589,9 @@ class _ClassWalk:
         return True
 
     def _issue(self, class_id: int, last: int) -> bool:
-        """Issues ops up to `last` - 1; False where compute has to wait for a collective without a node."""
+        """Issues ops up to `last` - 1; returns False where compute has to wait for a collective
+        without a node.
+        """
         op = self._op[class_id]
         if op == last:
             return True
@@ -609,14 +615,14 @@ class _ClassWalk:
         return True
 
     def _stretch(self, class_id: int, first: int, last: int) -> None:
-        """Adds ops that meet no other class's, and lets go on who waits for one of them."""
+        """Adds ops that meet no other class's, and lets those go on that wait for one of them."""
         self.now[class_id] = self.built.add_stretch(class_id, first, last, self.now[class_id])
         sends = self._orders[class_id].sends
         for send in _between(sends, first, last):
             self._ready += self._parked.pop((class_id, send), ())
 
     def _come_to(self, class_id: int, op: int) -> bool:
-        """A member comes to a collective; says whether that has its node, as it has with the last one."""
+        """Counts in a member of a collective; returns whether that has its node, as with the last one."""
         order = self._orders[class_id]
         stream, index = order.program.ops.stream[op], order.index_on_lane(op)
         group, members = self._groups[class_id][stream]
@@ -627,7 +633,7 @@ class _ClassWalk:
         come.append((class_id, op, self.now[class_id]))
         if len(come) == members:
             del self._come[key]
-            # Ties among members are named in the order of their classes, not in that of this walk.
+            # Simultaneous members are in the order of their classes, not in that of this walk.
             come.sort()
             self._begin(come)
         there = self.built.node(class_id, op) != NONE
@@ -639,19 +645,19 @@ class _ClassWalk:
         """Adds a collective to which all members, (class, op, node), have come."""
         over = self.graph.add_rendezvous((class_id, node) for class_id, _, node in members)
         class_id, op, _ = members[0]
-        # All came to what is before it on the stream first: that has its node.
+        # All came to what is before it on the stream earlier: that has its node.
         before = self._orders[class_id].before(op)
         self._give(members, self.built.add_op(class_id, op, over, self.built.node(class_id, before)))
 
     def _give(self, members: list[tuple[int, int, int]], node: int) -> None:
-        """A collective has its node: who waited for that goes on."""
+        """Sets the node of a collective: those that waited for it go on."""
         for class_id, op, _ in members:
             self.built.set_node(class_id, op, node)
             self._ready += self._parked.pop((class_id, op), ())
 
 
 class _QueuedWalk(_ClassWalk):
-    """The same in dialect astra-sim-1: no streams; which collective was served first is read off the times.
+    """The walk in dialect astra-sim-1: no streams; times decide which collective was served first.
 
     A collective that was issued before it began stood behind another: of those of its members that ran then
     in a queue that it goes through too, the one that began last.
@@ -664,7 +670,7 @@ class _QueuedWalk(_ClassWalk):
         self._ends = [0]
         self._queues_of_group: dict[int, set[int]] = {}
         self._by_start: dict[int, tuple[list[int], list[int], list[int]]] = {}
-        # By (class, op) that has no node yet: collectives that stood behind it.
+        # By (class, op) that has no node yet, the collectives that stood behind it.
         self._standing: dict[tuple[int, int], list[list[tuple[int, int, int]]]] = {}
 
     def _meets_others(self, members: int) -> bool:
@@ -694,7 +700,7 @@ class _QueuedWalk(_ClassWalk):
                 self._begin(standing)
 
     def _end_of(self, node: int) -> int:
-        """When a node ended in the run, ns."""
+        """Returns when a node ended in the run, ns."""
         graph, ends, durations = self.graph, self._ends, self._durations
         for at in range(len(ends) - 1, node):
             duration = graph.duration[at]
@@ -707,7 +713,7 @@ class _QueuedWalk(_ClassWalk):
         return ends[node]
 
     def _served_first(self, members: list[tuple[int, int, int]], begin: int) -> tuple[int, int]:
-        """(class, op) of the collective that these members' one stood behind until `begin`.
+        """Returns (class, op) of the collective that these members' one stood behind until `begin`.
 
         The latest of a member that started before and ran in one of its queues; one did, or this one would
         have been served.
@@ -728,7 +734,7 @@ class _QueuedWalk(_ClassWalk):
         return first
 
     def _queues(self, class_id: int, op: int) -> set[int]:
-        """The queues that a collective of class `number` goes through."""
+        """Returns the queues that a collective of a class goes through."""
         of_group = self.built.group(class_id, op)
         if of_group not in self._queues_of_group:
             # Imported here: most runs have no queues.
@@ -743,7 +749,9 @@ class _QueuedWalk(_ClassWalk):
         return self._queues_of_group[of_group]
 
     def _collectives_by_start(self, class_id: int) -> tuple[list[int], list[int], list[int]]:
-        """(start, op, latest end so far) of all collectives of a class, in the order of their starts."""
+        """Returns (start, op, latest end so far) of all collectives of a class, in the order of their
+        starts.
+        """
         by_start = self._by_start.get(class_id)
         if by_start is None:
             ops, start, end = self.timeline.columns(class_id)

@@ -8,7 +8,7 @@ from typing import Any
 from simcore.chakra.wire import WireError, parse_fields, parse_packed
 from simcore.records import NamedTuple
 
-# Field number -> kind of the single values; the number behind each is the list of that kind.
+# Field number -> kind of the single values; the next field number is the list of that kind.
 _KINDS = {
     3: "double", 5: "float", 7: "int32", 9: "int64", 11: "uint32", 13: "uint64", 15: "sint32", 17: "sint64",
     19: "fixed32", 21: "fixed64", 23: "sfixed32", 25: "sfixed64", 27: "bool", 29: "string", 31: "bytes",
@@ -20,7 +20,7 @@ INTEGERS = frozenset((
 _FORMATS = {
     "double": "<d", "float": "<f", "fixed32": "<I", "fixed64": "<Q", "sfixed32": "<i", "sfixed64": "<q",
 }  # fmt: skip
-# A list is shown, not computed with: more is cut off.
+# A list is displayed, not computed with: what is beyond is left out.
 _MOST_ITEMS = 4096
 
 
@@ -35,7 +35,7 @@ Attributes = dict[str, Value]
 
 
 def parse(blobs: tuple[bytes, ...]) -> Attributes:
-    """Attributes by name, the first of a name; one that cannot be read is left out."""
+    """Returns attributes by name, the first of a name; one that cannot be read is left out."""
     attributes: Attributes = {}
     for blob in blobs:
         try:

@@ -1,6 +1,6 @@
 """Which files are the ranks of a set of execution traces: `NAME.RANK.et`, gzip or not.
 
-Loads nothing of the reader: every file that is opened is asked this first.
+It imports nothing of the reader, as every file that is opened is checked here first.
 """
 
 from __future__ import annotations
@@ -16,17 +16,19 @@ _LISTED = 8
 
 
 class SetFiles(NamedTuple):
-    """The files of one set. path: what the user gave. prefix: their names up to the rank. by_rank: rank ->
-    file.
-    """
+    """The files of one set."""
 
     path: str
+    """As the user stated it."""
     prefix: str
+    """Their names up to the rank."""
     by_rank: dict[int, str]
+    """Rank -> file."""
 
 
 def find_set(path: str) -> SetFiles | None:
-    """The set of execution traces that `path` names: a directory with one, a prefix, or one of its files.
+    """Returns the set of execution traces that `path` names: a directory with one, a prefix, or one of its
+    files.
 
     None for anything else. Raises InputError for a directory of several sets.
     """
@@ -57,12 +59,14 @@ def find_set(path: str) -> SetFiles | None:
 
 
 def is_trace_name(name: str) -> bool:
-    """Whether a file is called as one rank of a set is, in the JSON form too."""
+    """Returns whether a file name is that of one rank of a set, in the JSON form too."""
     return _NAME.fullmatch(name) is not None
 
 
 def _find_sets(folder: str, prefix: str) -> dict[str, dict[int, str]]:
-    """prefix -> rank -> file of a folder; with `wanted` that prefix alone, of which .json files count too."""
+    """Returns prefix -> rank -> file of a folder; with a `prefix` that one alone, of which .json files count
+    too.
+    """
     sets: dict[str, dict[int, str]] = {}
     try:
         names = sorted(os.listdir(folder))
@@ -72,6 +76,6 @@ def _find_sets(folder: str, prefix: str) -> dict[str, dict[int, str]]:
         match = _NAME.fullmatch(name)
         if match is None or (prefix and match[1] != prefix) or (match[3] == "json" and not prefix):
             continue
-        # The first of wl.0.et and wl.0.et.gz.
+        # Of wl.0.et and wl.0.et.gz the first is used.
         sets.setdefault(match[1], {}).setdefault(int(match[2]), os.path.join(folder, name))
     return sets

@@ -1,10 +1,8 @@
 """The JSON form of an execution trace: what Chakra's jsonizer writes, or a list of nodes in one object.
 
-The jsonizer writes messages of the protocol buffers' JSON behind each other, the metadata first; Chakra's
-feeder
-of version 1 reads an object with `workload_graph` or `nodes`. Names of fields are in snake or camel case,
-numbers
-of 64 bits may be texts.
+The jsonizer writes messages of the protocol buffers' JSON one after another, the metadata first; Chakra's
+feeder of version 1 reads an object with `workload_graph` or `nodes`. Names of fields are in snake or camel
+case, 64-bit numbers may be texts.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ _FIELDS = (
 
 
 def read_json(path: str, data: bytes, table: TextTable) -> Columns:
-    """The nodes of a file. Raises InputError with the place of what does not fit."""
+    """Returns the nodes of a file. Raises InputError with the position of what does not fit."""
     try:
         text = data.decode("utf-8")
         values = _values(text)
@@ -65,7 +63,7 @@ def read_json(path: str, data: bytes, table: TextTable) -> Columns:
 
 
 def _values(text: str) -> list[Any]:
-    """JSON values behind each other."""
+    """Returns the JSON values of a text that has them one after another."""
     decoder = json.JSONDecoder()
     values: list[Any] = []
     at = 0

@@ -1,6 +1,6 @@
-"""The nodes of a rank by ascending id, who waits for whom, and what each of them is.
+"""The nodes of a rank by ascending id, which waits for which, and the kind of each.
 
-A file's columns become this once; both ways of running a set start from it.
+A file's columns are sorted once; both ways of running a set start from this.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ COLLECTIVE_WORDS = (
 
 
 class Problem(NamedTuple):
-    """What does not fit in a rank's nodes. node: its id. at: the byte of the file."""
+    """An error in a rank's nodes. node: its id. at: the byte of the file."""
 
     code: str
     node: int
@@ -32,30 +32,33 @@ class Problem(NamedTuple):
 
 
 class Nodes(Struct):
-    """Columns by ascending id. row: of the file's columns. data, ctrl: places of the nodes that a node waits
-    for; children: of those that wait for it, all behind each other, `children_to` where those of a node end.
-    problems: ids twice, dependencies on nodes that are not there.
-    """
+    """The nodes of a rank as columns by ascending id; nodes are referred to by index."""
 
     columns: Columns
     id: array[int]
     row: array[int]
+    """Index into the file's columns."""
     data: list[tuple[int, ...]]
+    """The nodes that a node waits for by data dependencies."""
     ctrl: list[tuple[int, ...]]
+    """The nodes that a node waits for by control dependencies."""
     children: array[int]
+    """The nodes that wait for a node, those of all nodes one after another."""
     children_to: array[int]
+    """Where the children of a node end."""
     problems: list[Problem]
+    """Duplicate ids, and dependencies on missing nodes."""
 
     def __len__(self) -> int:
         return len(self.id)
 
     def children_of(self, index: int) -> array[int]:
-        """The places of the nodes that wait for a node, ascending."""
+        """Returns the indices of the nodes that wait for a node, ascending."""
         return self.children[self.children_to[index - 1] if index else 0 : self.children_to[index]]
 
 
 def topological_order(nodes: Nodes) -> list[int]:
-    """The places in an order in which each is behind what it waits for, of those free the lowest id first.
+    """Returns the indices in an order in which each follows what it waits for, the lowest free id first.
 
     Nodes in a circle are left out.
     """
@@ -77,8 +80,8 @@ def topological_order(nodes: Nodes) -> list[int]:
 
 
 def sort_nodes(columns: Columns) -> Nodes:
-    """The nodes of a file by id; of several with one id the last one's content and the dependencies of
-    all.
+    """Returns the nodes of a file by id; several with one id have the last one's content and the dependencies
+    of all.
     """
     ids = columns.id
     count = len(ids)
@@ -155,7 +158,7 @@ def sort_nodes(columns: Columns) -> Nodes:
 
 
 def sort_nodes_once(columns: Columns, by_shape: dict[int, Nodes]) -> Nodes:
-    """As `order`; of files of one shape, which `by_shape` is kept of, it is done once."""
+    """Returns `sort_nodes`, computed once for files of one shape, which `by_shape` caches."""
     same = by_shape.get(columns.shape)
     if same is None or same.problems:
         same = sort_nodes(columns)
@@ -165,7 +168,7 @@ def sort_nodes_once(columns: Columns, by_shape: dict[int, Nodes]) -> Nodes:
 
 
 class Kinds:
-    """Attributes of nodes, each set parsed once."""
+    """The attributes of nodes, each set parsed once."""
 
     def __init__(self, table: TextTable) -> None:
         self._table = table
@@ -174,7 +177,7 @@ class Kinds:
         self._parsed: dict[int, Attributes] = {}
 
     def attributes(self, set_id: int) -> Attributes:
-        """The attributes of a number in the table, by name."""
+        """Returns a set of attributes of the table, by name."""
         attributes = self._parsed.get(set_id)
         if attributes is None:
             if set_id >= len(self._blobs):
@@ -183,12 +186,12 @@ class Kinds:
         return attributes
 
     def name(self, name_id: int) -> str:
-        """A name of the table."""
+        """Returns a name of the table."""
         if name_id >= len(self._names):
             self._names = [raw.decode("utf-8", "replace") for raw in self._table.names]
         return self._names[name_id]
 
 
 def integer(value: Value | None) -> int | None:
-    """An attribute of any integer kind, or bool, as a number; None of another kind or without any."""
+    """Returns an attribute of any integer kind, or bool, as an int; None for another kind or none."""
     return int(value.value) if value is not None and value.kind in INTEGERS else None

@@ -1,10 +1,10 @@
-"""Opens a set of execution traces: the columns of every rank, what its files are, and what of them does not
-hold together; files that differ only in groups, partners and tags are read once.
+"""Opens a set of execution traces: the columns of every rank, the kind of its files, and what is inconsistent
+in them; files that differ only in groups, partners and tags are read once.
 
-Of 1,024 ranks most have the same nodes, but for the name of their group and the rank that they send to. Such
-files have the same bytes at the same places outside of the values of `pg_name`, `comm_src`, `comm_dst` and
-`comm_tag`, and values of equal length: then every number and text of one stands where it stands in the other,
-and only the attributes with these values are other ones.
+Of 1,024 ranks most have the same nodes, except for the name of their group and the rank that they send to.
+Such files have the same bytes at the same offsets outside of the values of `pg_name`, `comm_src`, `comm_dst`
+and `comm_tag`, and values of equal length: then every number and text has the same offset in both, and only
+the attributes with these values differ.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from simcore.units import plural
 from simcore.workload.opening import read_file
 from simcore.workload.source import GZIP
 
-# Names of groups up to this are told apart; a file with a longer one is read by itself.
+# Names of groups are distinguished up to this length; a file with a longer one is read by itself.
 _LONGEST = 16
 _NAMES = b"|".join(re.escape(bytes((size,))) + b".{%d}" % size for size in range(1, _LONGEST + 1))
-# An attribute as protocol buffers write it: its name, then one value; of whole numbers any kind of varint.
+# An attribute in the encoding of protocol buffers: its name, then one value; whole numbers of any varint
+# kind.
 _OWN_VALUE = re.compile(
     b"(\n(?:\x07pg_name\xea\x01(?:" + _NAMES + b")"
     b"|\x08comm_(?:src|dst|tag)[8HXhx][\x80-\xff]{0,9}[\x00-\x7f]))",
@@ -41,13 +42,15 @@ _ATTRIBUTES = 10
 
 
 class _FirstRead(NamedTuple):
-    """The first file of its kind. own: its values, each once. sets: the attributes of nodes that have one."""
+    """The first file of its kind."""
 
     path: str
     first: int
     columns: Columns
     own: tuple[bytes, ...]
+    """Its values that others may replace, each once."""
     sets: dict[int, tuple[bytes, ...]]
+    """The attributes of nodes that have such a value, by set id."""
 
 
 class Reader:
@@ -60,7 +63,7 @@ class Reader:
         self._shapes: dict[bytes, Columns] = {}
 
     def columns(self, path: str, data: bytes, first: int) -> Columns:
-        """The nodes of a file from its `first`-th message on."""
+        """Returns the nodes of a file from message `first` on."""
         parts = _OWN_VALUE.split(data)
         values: dict[bytes, int] = {}
         pattern = array("i", [values.setdefault(value, len(values)) for value in parts[1::2]])
@@ -69,7 +72,7 @@ class Reader:
         digest.update(array("q", map(len, rest)).tobytes())
         digest.update(pattern.tobytes())
         own = tuple(values)
-        # The last byte of what is before the value differs for none of one name and kind.
+        # The last byte before the value is the same for all of one name and kind.
         key = (digest.digest(), first, tuple((len(value), value[:11]) if value[1] == 8 else len(value)
                                              for value in own))  # fmt: skip
         unchecked = self._unchecked.pop(key, None)
@@ -84,7 +87,9 @@ class Reader:
         return nodes
 
     def _with_shape(self, columns: Columns) -> Columns:
-        """The columns, with those of an earlier file where they are equal; damaged ones stay alone."""
+        """Returns the columns, shared with those of an earlier file where equal; damaged ones are not
+        shared.
+        """
         if columns.damage is not None or columns.others:
             return columns
         digest = blake2b(digest_size=16)
@@ -110,7 +115,7 @@ class Reader:
         }
 
     def _may_share(self, read: _FirstRead) -> bool:
-        """Whether each value that was found is a whole attribute of a node, not a part of something else."""
+        """Returns whether each value found is a whole attribute of a node, not a part of something else."""
         data = read_file(read.path)
         spans, _ = messages(data)
         spans = spans[read.first :]
@@ -133,7 +138,7 @@ class Reader:
         return True
 
     def _share_columns(self, read: _FirstRead, own: tuple[bytes, ...]) -> Columns:
-        """The columns of a file that has other values than `read`."""
+        """Returns the columns of a file that has other values than `read`."""
         instead = dict(zip(read.own, own, strict=True))
         set_ids = self._table.attributes
         to: dict[int, int] = {}
@@ -148,31 +153,34 @@ _MOST_ERRORS = 40
 
 
 class ExecutionFile(Struct, frozen=True):
-    """One rank's file as it was read. packed: whether it is gzip. headed: whether its first message is
-    metadata; without, the first message is a node.
-    """
+    """The file of one rank as it was read."""
 
     rank: int
     path: str
     packed: bool
+    """Whether it is gzip."""
     headed: bool
+    """Whether its first message is metadata; otherwise it is a node."""
     columns: Columns
 
 
 class ExecutionSet(Struct, frozen=True, dict=True):
-    """A set of execution traces. path: as the user gave it. prefix: names of the files up to the rank.
-
-    files: by rank, as many as there are. missing: ranks below the highest that have none.
-    table: the texts and attributes of all. schema: of `SCHEMAS`. diagnostics: what was found in reading.
-    """
+    """A set of execution traces."""
 
     path: str
+    """As the user stated it."""
     prefix: str
+    """Names of the files up to the rank."""
     files: tuple[ExecutionFile, ...]
+    """By rank, those that there are."""
     missing: RankSet
+    """Ranks below the highest that have no file."""
     table: TextTable
+    """The texts and attributes of all files."""
     schema: str
+    """One of `SCHEMAS`."""
     diagnostics: tuple[Diagnostic, ...]
+    """Those of reading."""
     kinds: Kinds
 
     @property
@@ -182,21 +190,21 @@ class ExecutionSet(Struct, frozen=True, dict=True):
 
     @property
     def source(self) -> Literal["executed"]:
-        """Which kind of run it makes."""
+        """The kind of run that this file makes."""
         return "executed"
 
     @property
     def noun(self) -> str:
-        """What it is, for messages."""
+        """The noun for it in messages."""
         return "a set of execution traces"
 
     @property
     def count(self) -> int:
-        """Nodes of all ranks."""
+        """The number of nodes of all ranks."""
         return sum(len(file.columns) for file in self.files)
 
     def damage(self) -> list[Diagnostic]:
-        """What is cut or damaged in the files, an error each."""
+        """Returns an error for each file that is truncated or damaged."""
         diagnostics = []
         for file in self.files:
             if file.columns.damage is None:
@@ -213,9 +221,9 @@ class ExecutionSet(Struct, frozen=True, dict=True):
 
 
 def open_set(set_files: SetFiles) -> ExecutionSet:
-    """The set in these files. Raises InputError for one that cannot be read at all."""
+    """Returns the set in these files. Raises InputError for one that cannot be read at all."""
     table = TextTable()
-    # One file is like no other.
+    # A single file has no other to share with.
     reader = Reader(table) if len(set_files.by_rank) > 1 else None
     files = [_read(rank, set_files.by_rank[rank], table, reader) for rank in sorted(set_files.by_rank)]
     schema = schema_of([file.columns for file in files])
@@ -255,7 +263,7 @@ def open_set(set_files: SetFiles) -> ExecutionSet:
 
 
 def _with_columns(file: ExecutionFile, columns: Columns) -> ExecutionFile:
-    """The file with other columns."""
+    """Returns the file with other columns."""
     return ExecutionFile(file.rank, file.path, file.packed, file.headed, columns)
 
 
@@ -273,9 +281,9 @@ def _read(rank: int, path: str, table: TextTable, reader: Reader | None) -> Exec
 
 
 def has_metadata(data: bytes) -> bool:
-    """Whether a file's first message is GlobalMetadata: a node begins with a number, it with a text.
+    """Returns whether a file's first message is GlobalMetadata: a node begins with a number, it with a text.
 
-    An empty one is metadata too, as it is one message of every file.
+    An empty message is metadata too, as it is one message of every file.
     """
     spans, _ = messages(data[: 1 << 20], most=1)
     if not spans:
@@ -295,7 +303,7 @@ def _begins_with_gzip(path: str) -> bool:
 
 
 def first_errors(diagnostics: Sequence[Diagnostic]) -> InputError:
-    """The error of all of these, as far as a terminal has room."""
+    """Returns one error for these, at most as many as a terminal has room for."""
     return InputError(*diagnostics[:_MOST_ERRORS])
 
 
@@ -304,17 +312,20 @@ _LISTED = 8
 
 
 class NodeOrder(NamedTuple):
-    """The nodes of each rank by id, the order of each in which nodes are behind what they wait for, and
-    errors.
-    """
+    """The nodes of a set in an order in which they can run."""
 
     nodes: list[Nodes]
+    """By rank, by id."""
     orders: list[list[int]]
+    """By rank the indices of its nodes, each after those that it waits for."""
     errors: list[Diagnostic]
+    """What keeps the set from running."""
 
 
 def find_structure(traces: ExecutionSet) -> NodeOrder:
-    """The nodes of a set, and an error for what is cut, damaged, missing, twice or in a circle."""
+    """Returns the nodes of a set, and an error for what is truncated, damaged, missing, duplicate or in a
+    circle.
+    """
     errors = traces.damage()
     if len(traces.missing):
         message = f"rank {traces.missing.text()}: there is no such file"
@@ -348,7 +359,7 @@ def find_structure(traces: ExecutionSet) -> NodeOrder:
 
 
 def _find_circle(nodes: Nodes, there: Sequence[int]) -> list[int]:
-    """The places of a circle of nodes that wait for each other, [] where all are `there`, in some order."""
+    """Returns the indices of a circle of nodes that wait for each other, [] where `there` has all of them."""
     if len(there) == len(nodes):
         return []
     left = set(range(len(nodes))).difference(there)

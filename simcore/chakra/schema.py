@@ -1,5 +1,5 @@
-"""The four older schemas, told apart by what is on the wire, and put into the columns of 0.0.4 (CHAKRA part
-1).
+"""The three older schemas, distinguished by what is on the wire, and translated to the columns of 0.0.4
+(CHAKRA part 1).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from simcore.chakra.wire import (
 # The present one first.
 SCHEMAS = ("0.0.4", "0.0.3", "0.0.2", "0.0.1")
 _SAMPLED = 2000
-# Types and kinds of collective of the older schemas as 0.0.4 numbers them.
+# Types and kinds of collective of the older schemas -> their numbers in 0.0.4.
 _OLD_TYPES = {1: 2, 2: 3, 3: 4, 4: 5, 5: 6, 6: 7}
 _COLLECTIVES = {"0.0.1": {1: 0, 2: 6, 3: 2, 4: 7}, "0.0.2": {0: 0, 1: 6, 2: 2, 3: 7},
                 "0.0.3": {0: 0, 1: 6, 2: 2, 3: 7, 4: 5}}  # fmt: skip
@@ -38,8 +38,8 @@ _NAMES_OF_0_0_1 = {
 
 
 def schema_of(ranks: Sequence[Columns]) -> str:
-    """The schema of files, read as 0.0.4: it has attributes in field 10, the older ones fields that it has
-    not.
+    """Returns the schema of files that were read as 0.0.4: that one has attributes in field 10, the older
+    ones have fields that it does not have.
     """
     counts = {"0.0.4": 0, "0.0.2": 0, "0.0.1": 0}
     newer = False
@@ -60,7 +60,9 @@ def schema_of(ranks: Sequence[Columns]) -> str:
 
 
 def _is_newer(blob: bytes) -> bool:
-    """Whether an attribute is of 0.0.3: its values begin in field 4 with a bool, in 0.0.2 with a float."""
+    """Returns whether an attribute is of 0.0.3: its values begin in field 4 with a bool, in 0.0.2 with a
+    float.
+    """
     try:
         kind_fields = parse_fields(blob, 0, len(blob))
     except WireError:
@@ -77,7 +79,7 @@ def _is_newer(blob: bytes) -> bool:
 
 
 def translate(data: bytes, headed: bool, table: TextTable, schema: str) -> Columns:
-    """The nodes of a file of an older schema as columns of 0.0.4."""
+    """Returns the nodes of a file of an older schema as columns of 0.0.4."""
     spans, damage = messages(data)
     columns = Columns(damage=damage)
     for begin, end in spans[1 if headed and schema == "0.0.3" and _is_header(data, spans) else 0 :]:
@@ -85,7 +87,7 @@ def translate(data: bytes, headed: bool, table: TextTable, schema: str) -> Colum
             parts = parse_fields(data, begin, end)
             _add(columns, parts, begin, table, schema)
         except WireError as error:
-            # What is wrong within a field has its place in it: the node is told.
+            # An error within a field has its offset in that field: the begin of the node is reported.
             at = max(error.at, begin)
             if columns.damage is None or at < columns.damage[0]:
                 columns.damage = (at, error.message)
@@ -155,7 +157,9 @@ def _add(
 
 
 def _attribute(blob: bytes) -> tuple[str, int | bytes | None]:
-    """(name, value) of an attribute of 0.0.2 or 0.0.3: whole numbers, bools and texts; None for others."""
+    """Returns (name, value) of an attribute of 0.0.2 or 0.0.3: whole numbers, bools and texts; None for
+    others.
+    """
     name = ""
     value: int | bytes | None = None
     for field_number, wire, field_value in parse_fields(blob, 0, len(blob)):
@@ -172,7 +176,7 @@ def _attribute(blob: bytes) -> tuple[str, int | bytes | None]:
 
 
 def number_bytes(value: int) -> bytes:
-    """A varint."""
+    """Returns an int as a varint."""
     value &= (1 << 64) - 1
     encoded = bytearray()
     while value > 127:
@@ -188,23 +192,23 @@ def _encode_attribute(name: str, kind: bytes) -> bytes:
 
 
 def integer_attribute(name: str, value: int) -> bytes:
-    """An attribute of kind int64."""
+    """Returns an attribute of kind int64, encoded."""
     return _encode_attribute(name, b"\x48" + number_bytes(value))
 
 
 def text_attribute(name: str, value: str) -> bytes:
-    """An attribute of kind string."""
+    """Returns an attribute of kind string, encoded."""
     raw = value.encode("utf-8", "replace")
     return _encode_attribute(name, b"\xea\x01" + number_bytes(len(raw)) + raw)
 
 
 def bool_attribute(name: str, value: bool) -> bytes:
-    """An attribute of kind bool."""
+    """Returns an attribute of kind bool, encoded."""
     return _encode_attribute(name, b"\xd8\x01" + bytes((value,)))
 
 
 def bools_attribute(name: str, values: Sequence[int]) -> bytes:
-    """An attribute of kind bool_list."""
+    """Returns an attribute of kind bool_list, encoded."""
     flags = bytes(1 if value else 0 for value in values)
     items = b"\x0a" + number_bytes(len(flags)) + flags
     return _encode_attribute(name, b"\xe2\x01" + number_bytes(len(items)) + items)
@@ -214,17 +218,17 @@ SCHEMA = "0.0.4"
 
 
 def frame(message: bytes) -> bytes:
-    """A message with its length in front."""
+    """Returns a message with its length in front."""
     return number_bytes(len(message)) + message
 
 
 def metadata() -> bytes:
-    """The first message of a file, framed."""
+    """Returns the first message of a file, framed."""
     return frame(b"\x0a" + frame(SCHEMA.encode()))
 
 
 def node_head(node_id: int, name: bytes, kind: int, data: list[int], ctrl: list[int], micros: int) -> bytes:
-    """A node's fields up to its attributes."""
+    """Returns a node's fields up to its attributes, encoded."""
     head = b"\x08" + number_bytes(node_id) if node_id else b""
     head += b"\x12" + frame(name) + b"\x18" + number_bytes(kind)
     if ctrl:
@@ -235,7 +239,7 @@ def node_head(node_id: int, name: bytes, kind: int, data: list[int], ctrl: list[
 
 
 def attribute(name: str, value: int | str | bool, kind: str = "int64") -> bytes:
-    """An attribute of a node; kind: `int64`, `int32` or `uint64` of a number."""
+    """Returns an attribute of a node, encoded; kind: `int64`, `int32` or `uint64` for an int."""
     if isinstance(value, bool):
         body = bool_attribute(name, value)
     elif isinstance(value, str):

@@ -1,9 +1,9 @@
-"""Reads a Chakra file's bytes into columns: messages behind each other, each with its length as a varint.
+"""Reads a Chakra file's bytes into columns: messages one after another, each with its length as a varint.
 
-Only the wire is known here: fields by number, attributes as their bytes. What the fields mean in each of the
-schemas is read in `schema.py`. A field of one byte for its tag and one for its length, which nearly all are,
-takes no call; the attributes of a node are kept as bytes, and equal ones are one: of 2.6 million nodes of
-1,024 ranks some thousands are different.
+This module knows the wire alone: fields by number, attributes as their bytes. `schema.py` has what the fields
+mean in each of the schemas. A field with one byte for its tag and one for its length, as nearly all have,
+costs no call; the attributes of a node are kept as bytes, and equal ones are one object: of 2.6 million nodes
+of 1,024 ranks some thousands are different.
 
 Format: protocol buffers' encoding; framing as `google.protobuf.util.SerializeDelimitedToOstream` has it.
 """
@@ -14,7 +14,7 @@ from array import array
 
 from simcore.records import Struct, field
 
-# The least that a length is refused at: ASTRA-sim reads it as a signed number of 32 bits.
+# Lengths from here on are refused: ASTRA-sim reads a length as a signed number of 32 bits.
 MOST_LENGTH = 1 << 31
 MOST_ATTRIBUTES = 1 << 16
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
@@ -22,7 +22,7 @@ _U64 = (1 << 64) - 1
 
 
 class WireError(Exception):
-    """What is no message. at: the byte, from 0. message: found and expected."""
+    """Bytes that are no message. at: the byte, from 0. message: found and expected."""
 
     def __init__(self, at: int, message: str) -> None:
         super().__init__(message)
@@ -31,46 +31,50 @@ class WireError(Exception):
 
 
 class TextTable(Struct):
-    """Texts and attributes that occur in the files of a set, each once; shared by all ranks.
-
-    names: raw bytes of names. attributes: the attributes of a node as bytes, one item an attribute.
-    """
+    """Texts and attributes that occur in the files of a set, each once; shared by all ranks."""
 
     names: dict[bytes, int] = field(default_factory=lambda: {b"": 0})
+    """Raw bytes of a name -> its id."""
     attributes: dict[tuple[bytes, ...], int] = field(default_factory=lambda: {(): 0})
+    """The attributes of a node as bytes, one item an attribute -> id of the set."""
 
 
 class Columns(Struct):
-    """The nodes of one file in its order, columns of equal length.
-
-    id, type, duration (us), at: the byte of the file at which the node begins. name, attributes: numbers in
-    the table. data, ctrl: the ids that it waits for, of all nodes behind each other; data_to, ctrl_to: where
-    those of a node end. others: of a node that has any, (field, wire type, value) of fields that schema 0.0.4
-    does not have or has as something else.
-    cut: what was wrong at the end of what was read, as (byte, words), None where the file was whole.
-    shape: files of one set with the same number, not -1, share all columns but `attributes` and `at`.
-    """
+    """The nodes of one file in its order, as columns of equal length."""
 
     id: array[int] = field(default_factory=lambda: array("Q"))
     type: bytearray = field(default_factory=bytearray)
     duration: array[int] = field(default_factory=lambda: array("Q"))
+    """us."""
     name: array[int] = field(default_factory=lambda: array("i"))
+    """Id in the table."""
     attributes: array[int] = field(default_factory=lambda: array("i"))
+    """Id of the set in the table."""
     at: array[int] = field(default_factory=lambda: array("Q"))
+    """The byte of the file at which the node begins."""
     data: array[int] = field(default_factory=lambda: array("Q"))
+    """The ids that a node waits for by data dependencies, those of all nodes one after another."""
     data_to: array[int] = field(default_factory=lambda: array("i"))
+    """Where those of a node end."""
     ctrl: array[int] = field(default_factory=lambda: array("Q"))
+    """The ids that a node waits for by control dependencies, in the same way."""
     ctrl_to: array[int] = field(default_factory=lambda: array("i"))
+    """Where those of a node end."""
     others: dict[int, list[tuple[int, int, int | bytes]]] = field(default_factory=dict)
+    """By row (field, wire type, value) of fields that schema 0.0.4 does not have or has as something else."""
     damage: tuple[int, str] | None = None
+    """The error at the end of what was read, as (byte, words), None where the file was whole."""
     shape: int = -1
+    """Files of one set with the same value, not -1, share all columns but `attributes` and `at`."""
 
     def __len__(self) -> int:
         return len(self.id)
 
 
 def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """(the number, 64 bits of it, and the byte behind it). Raises `WireError` where it is cut or too long."""
+    """Returns (the number, 64 bits of it; the byte behind it). Raises `WireError` where it is truncated or
+    too long.
+    """
     shift = value = 0
     first = at
     while at < end:
@@ -88,9 +92,9 @@ def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
 def messages(
     data: bytes, at: int = 0, most: int = 1 << 62
 ) -> tuple[list[tuple[int, int]], tuple[int, str] | None]:
-    """((first byte, byte behind) of `most` messages from `at`, what is wrong at the end or None).
+    """Returns ((first byte, byte behind) of at most `most` messages from `at`; the error at the end or None).
 
-    The last message may be cut: it is there as far as it goes.
+    The last message may be truncated: then its end is that of the data.
     """
     spans: list[tuple[int, int]] = []
     size = len(data)
@@ -99,7 +103,7 @@ def messages(
         begin = at
         at += 1
         if length > 127 and at < size and data[at] < 128:
-            # Two bytes: nearly every node with attributes.
+            # The length has two bytes, as that of nearly every node with attributes.
             length = length & 127 | data[at] << 7
             at += 1
         elif length > 127:
@@ -119,7 +123,7 @@ def messages(
 
 
 def parse_fields(data: bytes, at: int, end: int) -> list[tuple[int, int, int | bytes]]:
-    """(number, wire type, value) of the fields of a message. Raises `WireError`."""
+    """Returns (number, wire type, value) of the fields of a message. Raises `WireError`."""
     read: list[tuple[int, int, int | bytes]] = []
     while at < end:
         begin = at
@@ -152,7 +156,7 @@ def parse_fields(data: bytes, at: int, end: int) -> list[tuple[int, int, int | b
 
 
 def find_field_spans(data: bytes, at: int, end: int, field_number: int) -> list[tuple[int, int]]:
-    """(first byte, byte behind) of the values of a message's field of bytes. Raises `WireError`."""
+    """Returns (first byte, byte behind) of each value of a message's field of bytes. Raises `WireError`."""
     spans: list[tuple[int, int]] = []
     while at < end:
         tag, at = varint(data, at, end)
@@ -174,7 +178,7 @@ def find_field_spans(data: bytes, at: int, end: int, field_number: int) -> list[
 
 
 def parse_packed(value: bytes) -> list[int]:
-    """The numbers of a packed list. Raises `WireError`."""
+    """Returns the numbers of a packed list. Raises `WireError`."""
     values: list[int] = []
     at, end = 0, len(value)
     while at < end:
@@ -187,10 +191,10 @@ def parse_packed(value: bytes) -> list[int]:
 
 
 def read_columns(data: bytes, table: TextTable, first: int = 1) -> Columns:
-    """The nodes of a file's messages from the `first`-th on, as schema 0.0.4 has them.
+    """Returns the nodes of a file's messages from message `first` on, by schema 0.0.4.
 
-    A message that is cut or damaged is there as far as it could be read, and `cut` says where the first is
-    and what is wrong with it.
+    A message that is truncated or damaged is there as far as it could be read; `damage` has the byte and the
+    words of the first one.
     """
     spans, damage = messages(data)
     columns = Columns(damage=damage)
@@ -287,7 +291,8 @@ def read_columns(data: bytes, table: TextTable, first: int = 1) -> Columns:
                     raise WireError(at - 1, f"found wire type {tag & 7}, expected 0, 1, 2 or 5")
         except WireError as error:
             if columns.damage is None or error.at < columns.damage[0]:
-                # Of a message that the end of the file cuts, the place where that was seen comes first.
+                # In a message that the end of the file truncates, the byte where the truncation was seen
+                # counts.
                 columns.damage = (error.at, error.message)
         if others is not None:
             columns.others[len(columns.id)] = others

@@ -1,1 +1,1 @@
-"""Runs execution traces, by wltui's rules or ASTRA-sim 2.x's, and says what became of them."""
+"""Runs execution traces, by wltui's rules or ASTRA-sim 2.x's, and returns the results."""

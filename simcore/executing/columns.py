@@ -1,4 +1,4 @@
-"""What the nodes of execution traces are counted under."""
+"""The columns of labels that nodes of execution traces are counted under."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from simcore.trace.spans import NONE, Column
 
 
 def columns_of(executed: ExecutionResult) -> Mapping[str, Callable[[], Column]]:
-    """Returns the columns of a set that has run: `name`, a pattern; `pattern`, with the kind of node; `group`
-    of collectives, with bytes; `stream`, as the lowest rank of a class has it.
+    """Returns the columns of an executed set: `name`, a pattern; `pattern`, with the kind of node; `group` of
+    collectives, with bytes; `stream`, as the lowest rank of a class has it.
     """
 
     def pattern(rank: int, index: int) -> tuple[str, str]:
@@ -33,9 +33,9 @@ def columns_of(executed: ExecutionResult) -> Mapping[str, Callable[[], Column]]:
 
 
 def _column(executed: ExecutionResult, label_of: Callable[[int, int], Hashable]) -> Column:
-    """What `label_of` says of each node that has run; None for those that are not counted."""
+    """Returns the label of each node that has run; `label_of` returns None for nodes that are not counted."""
     number_of: dict[Hashable, int] = {}
-    # What is said of a node is the same for all with its type, name and attributes: millions have hundreds.
+    # The label is the same for all nodes with one type, name and attributes: millions of nodes have hundreds.
     cache: dict[tuple[int, int, int, bool], int] = {}
     of = []
     for rank in executed.units.first:
@@ -66,7 +66,7 @@ def node_stream(executed: ExecutionResult, rank: int, index: int) -> str:
 
 
 def group_word(executed: ExecutionResult, rank: int, index: int) -> str:
-    """Returns `all ranks`, `group 3`, `alone`: whose collective a node is."""
+    """Returns the group of a collective node in words: `all ranks`, `group 3`, `alone`."""
     group = executed.group_of(rank, index)
     if group is None:
         return "alone"
@@ -81,7 +81,7 @@ def node_name(executed: ExecutionResult, rank: int, index: int) -> str:
 
 
 def node_kind(executed: ExecutionResult, rank: int, index: int) -> str:
-    """Returns what a node is in a word: `ALL_REDUCE`, `COMP`, `COMM_SEND`."""
+    """Returns the kind of a node in a word: `ALL_REDUCE`, `COMP`, `COMM_SEND`."""
     nodes = executed.nodes[rank]
     kind = nodes.columns.type[nodes.row[index]]
     if kind == COLL:
@@ -92,7 +92,7 @@ def node_kind(executed: ExecutionResult, rank: int, index: int) -> str:
 
 
 def pattern_of(name: str) -> str:
-    """A name with `#` for each number in it: `layer.12.fwd` and `layer.13.fwd` are one pattern."""
+    """Returns a name with `#` for each number in it: `layer.12.fwd` and `layer.13.fwd` are one pattern."""
     if not any(character.isdigit() for character in name):
         return name
     pattern: list[str] = []

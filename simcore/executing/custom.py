@@ -14,7 +14,7 @@ from simcore.messages.network import TAGS, Matching
 class CustomCollective:
     """The nodes of one member's file: each begins the moment its parents have ended, without slots.
 
-    ranks: of the positions that the file's ranks are. over: called when all nodes have ended.
+    ranks: the rank of each position in the file. over: called when all nodes have ended.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class CustomCollective:
         heapify(self._free)
 
     def begin(self) -> None:
-        """Starts what waits for nothing. Raises `Fault`."""
+        """Starts the nodes that wait for nothing. Raises `Fault`."""
         free = self._free
         while free:
             self._running += 1

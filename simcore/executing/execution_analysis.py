@@ -1,4 +1,4 @@
-"""Execution traces that have run, and all that is computed of them, each figure once."""
+"""Executed traces, and all that is computed from them, each figure once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Figure = TypeVar("Figure")
 
 
 class ExecutionAnalysis(Run):
-    """A set of execution traces that has run."""
+    """A set of execution traces that has run, with its figures."""
 
     def __init__(self, executed: ExecutionResult) -> None:
         self.executed = executed
@@ -48,12 +48,12 @@ class ExecutionAnalysis(Run):
 
     @property
     def setup(self) -> Execution:
-        """What asks for this run."""
+        """The set and the parameters of this run."""
         return self.executed.setup
 
     @property
     def held_ops(self) -> int:
-        """Nodes that it holds in memory."""
+        """The number of nodes that it holds in memory."""
         return self.executed.traces.count
 
     @property
@@ -63,7 +63,9 @@ class ExecutionAnalysis(Run):
 
     @property
     def is_in_cycles(self) -> bool:
-        """Whether ASTRA-sim prints its times, as cycles of 1 ns: not those with other durations of parts."""
+        """Whether ASTRA-sim prints its times, as cycles of 1 ns: it does not for scaled durations of
+        parts.
+        """
         return self.is_astra and self.executed.graph is None
 
     @property
@@ -78,7 +80,9 @@ class ExecutionAnalysis(Run):
 
     @cached_property
     def shape(self) -> StepShape:
-        """Degrees and micro-batches are not in execution traces, nor how much work a set of them is."""
+        """The step time and the tracks: execution traces state no degrees, micro-batches or amount of
+        work.
+        """
         return StepShape(self.step_time_ns, self.tracks)
 
     @property
@@ -87,38 +91,40 @@ class ExecutionAnalysis(Run):
         return range(len(self.executed.nodes))
 
     def type_of(self, rank: int, index: int) -> int:
-        """The type of a node."""
+        """Returns the type of a node."""
         nodes = self.executed.nodes[rank]
         return nodes.columns.type[nodes.row[index]]
 
     def name_of(self, rank: int, index: int) -> str:
-        """The name of a node, raw text of the file; its type and id where it has none."""
+        """Returns the name of a node, raw text of the file; its type and id where it has none."""
         return node_name(self.executed, rank, index)
 
     def attributes_of(self, rank: int, index: int) -> dict[str, object]:
-        """The attributes of a node by name, with their values."""
+        """Returns the attributes of a node by name, with their values."""
         nodes = self.executed.nodes[rank]
         attributes = self.kinds.attributes(nodes.columns.attributes[nodes.row[index]])
         return {name: value.value for name, value in attributes.items()}
 
     def kind_word(self, rank: int, index: int) -> str:
-        """What a node is in a word: `ALL_REDUCE`, `COMP`, `COMM_SEND`."""
+        """Returns the kind of a node in a word: `ALL_REDUCE`, `COMP`, `COMM_SEND`."""
         return node_kind(self.executed, rank, index)
 
     def group_of(self, rank: int, index: int) -> tuple[str, tuple[int, ...]] | None:
-        """(name, ranks) of the group of a collective, None for any other node."""
+        """Returns (name, ranks) of the group of a collective, None for any other node."""
         return self.executed.group_of(rank, index)
 
     def group_word(self, rank: int, index: int) -> str:
-        """`all ranks`, `group 3`; "" for what is no collective."""
+        """Returns `all ranks`, `group 3`; "" for what is no collective."""
         return group_word(self.executed, rank, index) if self.type_of(rank, index) == COLL else ""
 
     def stream_of(self, rank: int, index: int) -> str:
-        """The lane of a node: compute, cpu, memory, messages, or that of its group."""
+        """Returns the lane of a node: compute, cpu, memory, messages, or that of its group."""
         return node_stream(self.executed, rank, index)
 
     def last_member(self, rank: int, index: int) -> tuple[int, int] | None:
-        """(rank, place) of the member that came last to a node's collective, the lowest rank of several."""
+        """Returns (rank, index) of the last member to come to a node's collective, the lowest rank of
+        several.
+        """
         meeting = self.executed.meetings[rank][index]
         group = self.group_of(rank, index)
         if group is None:
@@ -141,12 +147,12 @@ class ExecutionAnalysis(Run):
 
     @cached_property
     def trace(self) -> Trace:
-        """What ran on each class of ranks that run alike."""
+        """The trace of one rank of each class of ranks with equal times."""
         return executed_trace(self.executed, columns_of(self.executed))
 
     @cached_property
     def graph(self) -> ExecutionGraph:
-        """Who waits for whom."""
+        """The graph of which node waits for which."""
         executed = self.executed
         if executed.graph is not None:
             return executed.graph
@@ -161,18 +167,18 @@ class ExecutionAnalysis(Run):
         return executed_graph(self.executed, self.graph)
 
     def slack_of(self, rank: int, index: int) -> int:
-        """How much later a node may end before the step is longer, ns."""
+        """Returns how much later a node may end before the step is longer, ns."""
         assert self.slacks is not None
         return self.slacks[self.executed.units.of[rank]][index]
 
     @cached_property
     def path_source(self) -> ExecutionPath:
-        """What is said of it."""
+        """The texts and facts of its critical path."""
         return ExecutionPath(self.executed)
 
     @cached_property
     def _meeting_indices(self) -> list[dict[int, int]]:
-        """Of each class of ranks the node that each collective is there."""
+        """For each class of ranks the node of each collective."""
         executed = self.executed
         return [
             {meeting: index for index, meeting in enumerate(executed.meetings[rank]) if meeting != NONE}
@@ -181,14 +187,16 @@ class ExecutionAnalysis(Run):
 
     @cached_property
     def patterns(self) -> Table:
-        """What nodes take by name pattern and kind; its tracks are the classes of ranks that run alike."""
+        """The table of nodes by name pattern and kind; its tracks are the classes of ranks with equal
+        times.
+        """
         accounts = [self.accounts[rank] for rank in self.executed.units.first]
         column = self.trace.column("pattern")
         return Table(self.trace, accounts, column, lambda: self.critical_path, lambda: self.slacks)
 
     @cached_property
     def name_table(self) -> list[LayerUse]:
-        """What nodes take by name pattern, all ranks together, the most first; times without waiting."""
+        """The use of time by name pattern, all ranks together, the largest first; times without waiting."""
         table = self.patterns
         rows = [
             (table.column.labels[label], label, one)
@@ -209,7 +217,7 @@ class ExecutionAnalysis(Run):
 
     @cached_property
     def group_table(self) -> list[GroupUse]:
-        """What the collectives of each group take, the most first."""
+        """The use of time by the collectives of each group, the largest first."""
         units = self.executed.units
         of_units = [self._groups_of(unit) for unit in range(len(units.first))]
         sums: dict[tuple[str, tuple[int, ...]], list[int]] = {}
@@ -228,7 +236,7 @@ class ExecutionAnalysis(Run):
         return sorted(table, key=lambda use: (-use.own_ns, use.group))
 
     def _groups_of(self, unit: int) -> list[list[int]]:
-        """[a place, collectives, bytes, own ns, waits ns] of each group that a class of ranks is in."""
+        """Returns [an index, collectives, bytes, own ns, waits ns] of each group of a class of ranks."""
         column = self.trace.column("group")
         of_groups: dict[str, list[int]] = {}
         for label, (count, own_ns, waits_ns, _, index) in count_track_spans(self.trace, unit, column).items():
@@ -239,7 +247,7 @@ class ExecutionAnalysis(Run):
         return [*of_groups.values()]
 
     def find_node_at(self, rank: int, time_ns: int) -> int:
-        """The last node of a rank that began at or before a time, -1 for none."""
+        """Returns the last node of a rank that began at or before a time, -1 for none."""
         starts = self._by_start[rank][0]
         index = bisect_right(starts, time_ns) - 1
         return -1 if index < 0 else self._by_start[rank][1][index]
@@ -253,9 +261,9 @@ class ExecutionAnalysis(Run):
         return by_start
 
     def share_text(self, ns: int) -> str:
-        """A share of the step in words."""
+        """Returns a share of the step in words."""
         return f"{percent(ns, self.step_time_ns)} %" if self.step_time_ns else "-"
 
     def counts_text(self) -> str:
-        """Ranks and nodes in words."""
+        """Returns the numbers of ranks and nodes in words."""
         return f"{plural(len(self.ranks), 'rank')}, {plural(self.held_ops, 'node')}"

@@ -1,4 +1,4 @@
-"""A set of execution traces that has run, and what its nodes say whatever rules they ran by."""
+"""An executed set of traces, and what its nodes state whatever rules they ran by."""
 
 from __future__ import annotations
 
@@ -36,30 +36,31 @@ if TYPE_CHECKING:
     from simcore.executing.graph import ExecutionGraph
 
 WLTUI = "wltui"
-# Codes of what may take no time as the files do not say what it takes.
+# Codes of the diagnostics for what may take no time because the files do not state its time.
 NO_PRICES = ("attribute-missing", "no-durations", "remote-memory-missing")
 _MEMORY = {"MEM_LOAD": "load", "MEM_STORE": "store"}
-# comm_size of a collective, apart from that of a message.
+# The comm_size of a collective, as opposed to that of a message.
 _SIZE_OF_MEMBER = "comm_size "
 _Column = TypeVar("_Column")
 
 
 class Units(NamedTuple):
-    """Classes of ranks that run alike. first: the lowest rank of each. of: of each rank its class. groups: of
-    each group by name a number that those have in common which are alike; {} where every rank is a class.
-    """
+    """Classes of ranks with equal times."""
 
     first: tuple[int, ...]
+    """The lowest rank of each class."""
     of: array[int]
+    """The class of each rank."""
     groups: Mapping[str, int]
+    """By the name of a group an id that equal groups share; {} where every rank is a class."""
 
     def spread(self, by_unit: Sequence[_Column]) -> list[_Column]:
-        """What each class has as what each rank has."""
+        """Returns the values of classes as values of ranks."""
         return [by_unit[unit] for unit in self.of]
 
 
 def make_rank_units(world: int) -> Units:
-    """Every rank is its own class."""
+    """Returns units in which every rank is its own class."""
     return Units(tuple(range(world)), array("i", range(world)), {})
 
 
@@ -72,41 +73,52 @@ class Execution(RunInput, frozen=True, dict=True):
 
 
 class ExecutionResult(Struct, frozen=True, dict=True):
-    """A set of execution traces that has run.
-
-    nodes: of each rank by ascending id. start, begin, end: ns of each node; begin: when what it waited for
-    was there; ranks of a class share these columns. lanes: what a node held: a slot or a stream, 255 nothing.
-    meetings: of each node its collective, -1 for none, numbered for the classes; before: see `build_graph`.
-    units: the classes. order: (class, place) by ends, each behind what it waited for. sends: of each class
-    and receive its send, `class << 32 | place`. groups: the ranks of each group by name.
-    ranks: (rank, end, exposed) ns. links: what each link carried, under `--network links`. used: what is in
-    force of the parameters that a system file has. graph: who waits for whom, of a run whose order is that of
-    another one; None where the times say it. states_times: the files state what communication takes, and no
-    network prices it.
-    """
+    """A set of execution traces that has run."""
 
     setup: Execution
+    """The set and the parameters of the run."""
     cluster: Cluster
+    """The cluster that it ran on."""
     rules: str
+    """The rules that it ran by: WLTUI or ASTRA_SIM_2."""
     nodes: list[Nodes]
+    """By rank, ascending by id."""
     start: list[array[int]]
+    """By rank, ns of each node; ranks of a class share their columns."""
     begin: list[array[int]]
+    """By rank, ns of each node: when what it waited for had come."""
     end: list[array[int]]
+    """By rank, ns of each node."""
     units: Units
+    """The classes of ranks."""
     order: list[tuple[int, int]]
+    """(class, index) of the nodes by their ends, each behind what it waited for."""
     lanes: list[bytearray]
+    """What a node held: a slot or a stream, 255 for nothing."""
     meetings: list[array[int]]
+    """The collective of each node, -1 for none, with ids for the classes."""
     before: Sequence[int] | None
+    """See `build_graph`."""
     sends: list[array[int]]
+    """By class, the send of each receive, `class << 32 | index`."""
     groups: Mapping[str, tuple[int, ...]]
+    """The ranks of each group by name."""
     ranks: list[tuple[int, int, int]]
+    """(rank, end, exposed) ns."""
     links: list[LinkUse] | None
+    """What each link carried, under `--network links`."""
     diagnostics: tuple[Diagnostic, ...]
+    """The diagnostics of the files and of the run."""
     system: System
+    """What the system file states besides its collectives."""
     used: Mapping[str, Any]
+    """The values in force of the parameters that a system file has."""
     link_heat: LinkHeat | None = None
+    """How busy links are over the run, under `--network links`."""
     graph: ExecutionGraph | None = None
+    """The graph of a run whose order is that of another one; None where the times give it."""
     states_times: bool = False
+    """Whether the files state what communication takes, and no network prices it."""
 
     @property
     def traces(self) -> ExecutionSet:
@@ -114,7 +126,7 @@ class ExecutionResult(Struct, frozen=True, dict=True):
 
     @cached_property
     def known_accounts(self) -> dict[tuple[int, int, int], int]:
-        """By kind, name and attributes of a node the account of its time, as far as they were asked for."""
+        """The account of a node's time by its kind, name and attributes, for those computed so far."""
         return {}
 
     @property
@@ -133,19 +145,19 @@ class ExecutionResult(Struct, frozen=True, dict=True):
         return max((end for _, end, _ in self.ranks), default=0)
 
     def attributes(self, rank: int, index: int) -> Attributes:
-        """The attributes of a node by name."""
+        """Returns the attributes of a node by name."""
         nodes = self.nodes[rank]
         return self.kinds.attributes(nodes.columns.attributes[nodes.row[index]])
 
     def group_of(self, rank: int, index: int) -> tuple[str, tuple[int, ...]] | None:
-        """(name, ranks) of the group of a collective, None for any other node."""
+        """Returns (name, ranks) of the group of a collective, None for any other node."""
         if self.meetings[rank][index] < 0:
             return None
         name = group_name(self.attributes(rank, index))
         return name, self.groups[name]
 
     def send_of(self, rank: int, index: int) -> tuple[int, int] | None:
-        """(rank, place) of the send that a receive waits for, None for any other node."""
+        """Returns (rank, index) of the send that a receive waits for, None for any other node."""
         send = self.sends[self.units.of[rank]][index]
         if send < 0:
             return None
@@ -153,7 +165,7 @@ class ExecutionResult(Struct, frozen=True, dict=True):
         return (self.units.first[send >> 32] if source is None else source), send & 0xFFFFFFFF
 
     def receives_of(self, rank: int, index: int) -> list[tuple[int, int]]:
-        """(rank, place) of the receives that wait for a send."""
+        """Returns (rank, index) of the receives that wait for a send."""
         code = self.units.of[rank] << 32 | index
         target = integer(self.attributes(rank, index).get("comm_dst"))
         if target is None or not 0 <= target < len(self.nodes):
@@ -171,7 +183,9 @@ def group_name(attributes: Mapping[str, object]) -> str:
 def message_key(
     rank: int, attributes: Mapping[str, Value], receives: bool
 ) -> tuple[int, int, int, int] | None:
-    """What a send and a receive match by: (tag, from, to, bytes); None of a node without a partner."""
+    """Returns what a send and a receive match by: (tag, from, to, bytes); None for a node without a
+    partner.
+    """
     peer = integer(attributes.get("comm_src" if receives else "comm_dst"))
     if peer is None:
         return None
@@ -184,7 +198,7 @@ def message_key(
 def match_sends(
     nodes: Sequence[Nodes], kinds: Kinds, start: Sequence[array[int]] | None, units: Units
 ) -> list[array[int]]:
-    """Of each class and receive its send, `class << 32 | place`, else -1: the i-th of a key, in order of
+    """Returns by class and receive its send, `class << 32 | index`, else -1: the i-th of a key, in order of
     start, else of id.
     """
     firsts = set(units.first)
@@ -220,7 +234,7 @@ def _collect_messages(
     types, sets, rows = nodes.columns.type, nodes.columns.attributes, nodes.row
     indices = [index for index, row in enumerate(rows) if types[row] in (SEND, RECV)]
     if start is not None:
-        # Of those that start at one instant the lower id first: the sort is stable.
+        # Of nodes that start at one instant the lower id goes first: the sort is stable.
         indices = sorted((index for index in indices if start[index] >= 0), key=start.__getitem__)
     for index in indices:
         row = rows[index]
@@ -232,12 +246,12 @@ def _collect_messages(
 def note_missing_times(
     traces: ExecutionSet, nodes: Sequence[Nodes], system: System, rules: str
 ) -> list[Diagnostic]:
-    """A note where compute of rank 0 states operations and no duration, and nothing gives it one."""
+    """Returns a note where compute of rank 0 states operations but no duration, and nothing gives it one."""
     if not nodes or system.roofline or system.replay:
         return []
     first, kinds = nodes[0], traces.kinds
     types, sets, micros = first.columns.type, first.columns.attributes, first.columns.duration
-    # Whether a set of attributes states operations, and whether bytes too: a roofline takes both.
+    # Whether a set of attributes states operations, and whether it states bytes too: a roofline needs both.
     stating: dict[int, tuple[bool, bool]] = {}
     count = priceable_count = 0
     for row in first.row:
@@ -268,7 +282,7 @@ def note_missing_times(
 
 
 class _MissingFacts(Struct):
-    """Nodes that lack something: the first of them, how many there are, whether any states a duration."""
+    """Nodes that lack something: the first of them, their number, whether any states a duration."""
 
     rank: int
     index: int
@@ -280,9 +294,10 @@ def note_missing_prices(
     traces: ExecutionSet, nodes: Sequence[Nodes], units: Units, memory: RemoteMemory, has_file: bool,
     sets: Iterable[tuple[int, int]],
 ) -> list[Diagnostic]:  # fmt: skip
-    """What wltui's rules take to be 0 ns or 0 bytes, as an attribute or the file of remote memory is missing.
+    """Returns notes on what wltui's rules take to be 0 ns or 0 bytes.
 
-    memory: what remote memory costs. has_file: whether a file says it. sets: (type, attributes) of all nodes.
+    The reason is that an attribute or the file of remote memory is missing. memory: what remote memory costs.
+    has_file: whether a file states it. sets: (type, attributes) of all nodes.
     """
     lacks_of = {
         (kind, attributes_id): lacks
@@ -328,7 +343,7 @@ def note_missing_prices(
 
 
 def _lacks(kind: int, values: Attributes, memory: RemoteMemory) -> str:
-    """What nodes of a type and set of attributes lack of what they are priced by, "" for nothing."""
+    """Returns what nodes of a type and set of attributes lack of what prices them, "" for nothing."""
     if kind in (MEM_LOAD, MEM_STORE):
         if integer(values.get("wltui_ns")) is not None:
             return ""
@@ -345,7 +360,7 @@ def _lacks(kind: int, values: Attributes, memory: RemoteMemory) -> str:
 
 
 def describe_rules(executed: ExecutionResult) -> str:
-    """How the set was run, for the header."""
+    """Returns the rules that the set was run by, as a text for the header."""
     if executed.rules == ASTRA_SIM_2:
         return "ASTRA-sim 2.x's rules, message by message"
     return "wltui's rules: a collective starts when all its members have come"

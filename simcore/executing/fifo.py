@@ -19,56 +19,61 @@ if TYPE_CHECKING:
     from simcore.messages.traffic import LinkTraffic, Payload
 
 NEVER = -1
-# What a node is, for this engine: it runs on a stream, with others, as a message, or waits for one.
+# How this engine treats a node: it runs on a stream, with others, as a message, or waits for one.
 STREAM, MEETING, MESSAGE, RECEIVE = range(4)
 
 
 class EngineInput(NamedTuple):
-    """What the engine runs. Columns of each rank over its nodes by id.
-
-    kind: of the words above. stream: of STREAM, a small number a rank. duration: ns. partner: of MEETING its
-    number, of MESSAGE and RECEIVE the number of the message, -1 for a receive without one.
-    members: of each meeting how many; meeting_ns: what it takes; group: the number of its group. channel: of
-    each message the number of its channel.
-    """
+    """What the engine runs. Columns of each rank are over its nodes by id."""
 
     nodes: Sequence[Nodes]
+    """By rank."""
     kind: Sequence[bytearray]
+    """STREAM to RECEIVE, for each node."""
     stream: Sequence[bytearray]
+    """The stream of a STREAM node, a small number within a rank."""
     duration: Sequence[array[int]]
+    """The duration of each node, ns."""
     partner: Sequence[array[int]]
+    """The id of a MEETING, and of the message of MESSAGE and RECEIVE, -1 for a receive without one."""
     members: array[int]
+    """The number of members of each meeting."""
     meeting_ns: array[int]
+    """The duration of each meeting."""
     group: array[int]
+    """The id of the group of each meeting."""
     channel: array[int]
+    """The id of the channel of each message."""
 
 
 class LinkTransport(NamedTuple):
-    """What carries messages where no duration is known beforehand. meetings: of each collective what it
-    moves and its ranks, None for one that takes `meeting_ns`. messages: of each message its bytes and ranks.
-    """
+    """Times messages where no duration is known beforehand."""
 
     transport: LinkTraffic
+    """The links and their traffic."""
     meetings: list[tuple[Payload, tuple[int, ...]] | None]
+    """For each collective its payload and its ranks, None for one that takes `meeting_ns`."""
     messages: list[tuple[Payload, int, int]]
+    """For each message its payload, sender and receiver."""
 
 
 class NodeTimes(NamedTuple):
-    """When every node started, when what it waited for was there, and when it ended; NEVER for not at all.
-
-    order: (rank, place) of the nodes by their ends, each behind what it waited for. before: of each meeting
-    the one before it in its group, NEVER for the first.
-    """
+    """When every node started, and the like; NEVER for a node that did not."""
 
     start: list[array[int]]
+    """When each node started."""
     begin: list[array[int]]
+    """When what it waited for had come."""
     end: list[array[int]]
+    """When it ended."""
     order: list[tuple[int, int]]
+    """(rank, index) of the nodes by their ends, each behind what it waited for."""
     before: array[int]
+    """For each meeting the one before it in its group, NEVER for the first."""
 
 
 def run_fifo(work: EngineInput, links: LinkTransport | None = None) -> NodeTimes:
-    """The times of all nodes; those that wait for ever have none. links: of `--network links`."""
+    """Returns the times of all nodes; those that wait for ever have none. links: for `--network links`."""
     return _Engine(work, links).run()
 
 
@@ -103,13 +108,13 @@ class _Engine:
         self._receiver: dict[int, tuple[int, int]] = {}
         self._channel_busy: set[int] = set()
         self._channel_queue: dict[int, list[tuple[int, int]]] = {}
-        # (time, order of putting, what, rank, place); what: STREAM, MEETING, MESSAGE.
+        # (time, order of scheduling, kind, rank, index); kind: STREAM, MEETING, MESSAGE.
         self._events: list[tuple[int, int, int, int, int]] = []
         self._puts = 0
         self.now = 0
 
     def _large_counts(self, rank: int) -> dict[int, int]:
-        """The counts of nodes that wait for 255 or more."""
+        """Returns the number of waits of nodes that wait for 255 or more."""
         nodes = self.work.nodes[rank]
         return {
             index: len({*nodes.data[index], *nodes.ctrl[index]})
@@ -154,7 +159,7 @@ class _Engine:
 
     def _finish(self, kind: int, rank: int, index: int, freed: list[tuple[int, int]]) -> None:
         if kind == MEETING:
-            # rank is the number of the collective.
+            # rank is the id of the collective.
             group = self.work.group[rank]
             self._group_busy[group] = 0
             for member, at in sorted(self._came[rank]):
@@ -196,7 +201,7 @@ class _Engine:
                 freed.append((rank, child))
 
     def _start(self, freed: list[tuple[int, int]]) -> None:
-        """Starts what has become free, and what streams have become free for."""
+        """Starts what has become free, and what may now use freed streams."""
         work = self.work
         served: set[tuple[int, int]] = set()
         while freed:

@@ -1,9 +1,9 @@
-"""Which ranks of a set of execution traces run alike, so that one of each class is run for all.
+"""Finds the ranks of a set of execution traces that run equally, so that one of each class is run for all.
 
-Ranks are alike whose nodes are equal but for the names of groups, partners and tags, whose groups cost the
-same and have alike members, and whose messages go between alike ranks. Classes are split until that holds of
+Ranks are equal whose nodes are equal but for the names of groups, partners and tags, whose groups cost the
+same and have equal members, and whose messages go between equal ranks. Classes are split until that holds for
 all (the coarsest stable partition). By wltui's rules nothing that happens at an instant depends on the number
-of a rank, so alike ranks have equal times: a rank of a class waits for one member of each class of its group
+of a rank, so equal ranks have equal times: a rank of a class waits for one member of each class of its group
 instead of for all, and for the sender of its class.
 """
 
@@ -22,8 +22,10 @@ _OWN = ("pg_name", "comm_src", "comm_dst", "comm_tag")
 
 
 class _Content(NamedTuple):
-    """What ranks with equal nodes have in common. slots: of each group of a rank, in the order in which its
-    nodes name them, the attributes (an index into the rank's own) that name it. messages: (place, index).
+    """What ranks with equal nodes have in common.
+
+    slots: for each group of a rank, in the order in which its nodes name them, the attributes (an index into
+    the rank's own) that name it. messages: (index of the node, attributes << 1 | whether it receives).
     """
 
     slots: tuple[int, ...]
@@ -38,11 +40,13 @@ def find_units(
     members: Callable[[str, Sequence[int]], tuple[int, ...]],
     start: Sequence[array[int]] | None = None,
 ) -> Units | None:
-    """The classes of ranks. members: the ranks of a group by its name and those that name it. apart: what
-    else ranks are told apart by. start: where messages match in the order in which they begin, when each
-    node does.
+    """Returns the classes of ranks.
 
-    None where no two ranks are alike, and where what is there does not fit together: that is run rank by
+    members: returns the ranks of a group by its name and those that name it. extra_keys: by rank a further
+    key in which ranks of one class must agree. start: when each node starts, where messages match in the
+    order in which they begin.
+
+    None where no two ranks are equal, and where the files do not fit together: such a set is run rank by
     rank, for its errors.
     """
     world = len(nodes)
@@ -101,7 +105,7 @@ def find_units(
     for rank in first.values():
         group_colours = [group_colour[ident] for ident in groups_of[rank]]
         if len(set(group_colours)) < len(group_colours):
-            return None  # two groups of a rank that are alike would become one
+            return None  # two equal groups of a rank would become one
     unit = {of_colour: ident for ident, of_colour in enumerate(first)}
     return Units(
         tuple(first.values()), array("i", (unit[of_colour] for of_colour in colour)),
@@ -120,8 +124,8 @@ def _contents(
     extra_keys: Mapping[int, Hashable],
     start: Sequence[array[int]] | None,
 ) -> tuple[list[_Content], list[int], list[tuple[int, ...]]]:
-    """(what each class of ranks with equal nodes has, of each rank its class, the attributes it has each
-    once).
+    """Returns (contents of each class of ranks with equal nodes, the class of each rank, its different
+    attributes).
     """
     set_ids: dict[int, int] = {}
     known_sets: dict[tuple[tuple[str, object], ...], int] = {}
@@ -183,8 +187,8 @@ def _partners(
     content_of: Sequence[int],
     own: Sequence[tuple[int, ...]],
 ) -> tuple[list[Hashable], list[list[int]]] | None:
-    """(what is fixed of a rank's messages: the places they go to and come from, their hops; of each rank the
-    ranks at the other ends, each once). None for a message without another end.
+    """Returns (what is fixed of a rank's messages: their partners' order, indices and hops; for each rank its
+    partners, each once). None for a message without another end.
     """
     waiting: dict[tuple[int, int, int, int], tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {}
     keys: dict[tuple[int, int, bool], tuple[int, int, int, int] | None] = {}

@@ -1,4 +1,4 @@
-"""The one graph of a set of execution traces that has run: a track is a rank, a node of it a node of a trace.
+"""The graph of an executed set of traces: a track is a rank, a node of it a node of a trace.
 
 What waits for what: a node for its parents, and for what held its slot or stream before; a collective for its
 last member; a receive for its message. Nodes are added in the order in which they ended.
@@ -13,41 +13,41 @@ from simcore.chakra.nodes import Nodes
 from simcore.trace.graph import BUSY, JOINS, RECEIVED, START, Graph
 
 NONE = -1
-# What a duration of the graph is of.
+# What a duration of the graph belongs to.
 OWN, COLLECTIVE, MESSAGE, GAP = range(4)
 
 
 class ExecutionGraph:
-    """The graph of a run, and which node of which rank each of its nodes is.
-
-    over: of each rank and place the node at which it is over. came: that at which it has waited for what
-    comes before it, its message and the others of its collective apart. durations: what the nodes take, ns,
-    from 1 on. kinds: of the words above. of: (rank, place) of each duration, of a
-    collective its first member's. last: of each rank the node at which all of it is over.
-    """
+    """The graph of a run, and the rank and node of each of its nodes."""
 
     def __init__(self, nodes: Sequence[Nodes]) -> None:
         self.nodes = nodes
         self.graph = Graph(len(nodes), self.ranks_of)
+        # For each rank and index the node at which it is over.
         self.end_nodes = [array("i", (NONE,)) * len(node) for node in nodes]
+        # The one at which it has waited for what comes before it, but for its message and its collective's
+        # other members.
         self.ready_nodes = [array("i", (NONE,)) * len(node) for node in nodes]
+        # Those of the nodes, ns, with ids from 1 on, and what each belongs to: OWN to GAP.
         self.durations: list[int] = []
         self.kinds = bytearray()
+        # (rank, index) of each duration, for a collective its first member's.
         self.of: list[tuple[int, int]] = []
-        # Of the duration of a collective its members.
+        # The members of the duration of a collective.
         self.members: dict[int, tuple[int, ...]] = {}
         self.ends: list[int] = [0]
+        # For each rank the node at which all of it is over.
         self.last: list[int] = []
 
     def ranks_of(self, node: int) -> Sequence[int]:
-        """The ranks that a node, not a join, is on."""
+        """Returns the ranks that a node, not a join, is on."""
         duration = self.graph.duration[node - 1]
         return self.members.get(duration) or (self.of[duration - 1][0],)
 
     def add(
         self, ns: int, kind: int, of: tuple[int, int], first: int, second: int = START, why: int = BUSY
     ) -> int:
-        """Adds a node that takes `ns`."""
+        """Adds and returns a node that takes `ns`."""
         self.durations.append(ns)
         self.kinds.append(kind)
         self.of.append(of)
@@ -56,7 +56,7 @@ class ExecutionGraph:
         return node
 
     def join(self, rank: int, now: int, other: int, why: int) -> int:
-        """The node at which a rank has also waited for `other`."""
+        """Returns the node at which a rank has also waited for `other`."""
         count = len(self.graph)
         node = self.graph.add_join(rank, now, other, why)
         if len(self.graph) > count:
@@ -74,11 +74,11 @@ def build_graph(
     messages: Sequence[array[int]],
     before: Sequence[int] | None,
 ) -> ExecutionGraph:
-    """The graph of a run that has times.
+    """Returns the graph of a run that has times.
 
-    order: (rank, place) by their ends. lanes: of each node what it held, 255 for nothing. meetings: of each
-    node its collective, -1 for none. messages: of each receive the rank and place of its send in one number
-    (`rank << 32 | place`), -1 for all others. before: of each collective the one before it in its group, -1
+    order: (rank, index) by their ends. lanes: for each node what it held, 255 for nothing. meetings: for each
+    node its collective, -1 for none. messages: for each receive the rank and index of its send in one number
+    (`rank << 32 | index`), -1 for all others. before: for each collective the one before it in its group, -1
     for none; None where the members of a collective end by themselves.
     """
     built = ExecutionGraph(nodes)
@@ -94,19 +94,19 @@ def build_graph(
     over, ends = built.end_nodes, built.ends
 
     def arrival(rank: int, index: int) -> int:
-        """The node at which a rank has waited for all that a node of it waits for."""
+        """Returns the node at which a rank has waited for all that a node of it waits for."""
         rank_nodes = nodes[rank]
         lane = lanes[rank][index]
         now = last[rank].get(lane, START) if lane != 255 else START
         if ends[now] > start[rank][index]:
-            now = START  # it held the lane beside it
+            now = START  # it held the lane at the same time
         for parent in rank_nodes.data[index]:
             now = _behind(built, rank, now, over[rank][parent])
         for parent in rank_nodes.ctrl[index]:
             now = _behind(built, rank, now, over[rank][parent])
         late = start[rank][index] - ends[now]
         if late > 0:
-            # What is not known to have held it: the walk that ASTRA-sim makes only with the next event.
+            # No cause is known: ASTRA-sim walks the free nodes only with the next event.
             now = built.add(late, GAP, (rank, index), now)
         built.ready_nodes[rank][index] = now
         return now
@@ -163,7 +163,7 @@ def _join_all(built: ExecutionGraph) -> None:
 
 
 def _behind(graph: ExecutionGraph, rank: int, now: int, other: int) -> int:
-    """The node at which a rank that was at `now` has also waited for `other`; what is earlier adds no
+    """Returns the node at which a rank that was at `now` has also waited for `other`; what is earlier adds no
     node.
     """
     if now == START or other in (now, START):

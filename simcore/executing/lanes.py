@@ -1,4 +1,4 @@
-"""The lanes of execution traces that have run: one for each rank, below it its streams."""
+"""The lanes of executed traces: one for each rank, below it its streams."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simcore.units import plural
 if TYPE_CHECKING:
     from simcore.executing.execution_analysis import ExecutionAnalysis
 
-# What a search finds nodes of a kind by.
+# The words by which a search finds nodes of a kind.
 _SPELLED = {
     "ALL_REDUCE": "all-reduce", "ALL_GATHER": "all-gather", "REDUCE_SCATTER": "reduce-scatter",
     "ALL_TO_ALL": "all-to-all", "COMM_SEND": "send", "COMM_RECV": "receive",
@@ -24,7 +24,7 @@ _SPELLED = {
 
 
 class TraceLanes(Lanes):
-    """Those of execution traces: one for each rank. The `op` of a span is the place of its node."""
+    """The lanes of executed traces: one for each rank. The `op` of a span is the index of its node."""
 
     results: ExecutionAnalysis
 
@@ -76,7 +76,7 @@ class TraceLanes(Lanes):
         return set(self.results.trace.column("name").labels)
 
     def _find_search_columns(self, track_id: int) -> OpSearchColumns:
-        """By the name and the kind of a node; what is no node has none."""
+        """Returns the columns by the name and the kind of a node; idle time has no terms."""
         results = self.results
         number_of: dict[tuple[str, ...], int] = {}
         name = array("i")

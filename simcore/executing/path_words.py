@@ -1,4 +1,6 @@
-"""What is said of the critical path of execution traces: its parts and legs, and why each segment began."""
+"""The texts of the critical path of execution traces: its parts and merged segments, and why each
+segment began.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +19,18 @@ from simcore.trace.reasons import Facts, make_graph_facts
 
 # What a receive waits for.
 MESSAGE = "the message"
-# Cells of the name of what a node waited for.
+# The width, in cells, of the name of what a node waited for.
 _NAME_CELLS = 40
 # By slot, as `astra2.SLOT_WORDS`.
 _SLOTS = ("the CPU", "GPU compute", "communication")
 # A micro-batch in the name of a node: STAGE's `mb0.transformer.1.mha.q@1_COMP`, wltui's `mlp_norm fwd mb0`.
 _MICROBATCH = re.compile(r"(?:^|[ .])mb(\d{1,9})(?:$|[ .])")
-# What SimAI's files write for compute that is not modelled, ns; others write no duration, which is 0 or 1.
+# What SimAI's files state for compute that is not modelled, ns; others state no duration, which is 0 or 1.
 _OF_SIMAI = 1000
 
 
 class ExecutionPath(PathSource):
-    """Of execution traces: a track is a class of ranks, whose lowest rank stands for it."""
+    """The critical path of execution traces: a track is a class of ranks, whose lowest rank stands for it."""
 
     def __init__(self, executed: ExecutionResult) -> None:
         self._executed, self._first = executed, executed.units.first
@@ -37,24 +39,28 @@ class ExecutionPath(PathSource):
         return rank
 
     def kind(self, track: int, span: int) -> str:
-        """What the time goes to. On the path a collective is itself, beside compute too: what is exposed of
-        it accounts say.
+        """Returns the account of a span's time. On the path a collective is itself, even if it overlaps
+        compute: accounts state what is exposed of it.
         """
         return ACCOUNTS[account_of(self._executed, self._first[track], span)].removeprefix("exposed ")
 
     def name(self, track: int, span: int) -> str:
-        """The name of the node, raw text of the file."""
+        """Returns the name of the node, raw text of the file."""
         return node_name(self._executed, self._first[track], span)
 
     def part_name(self, by: str, track: int, span: int) -> str:
-        """By `op`: nodes by name, `#` for each number; by `group`: the stream."""
+        """Returns the name of a part: by `op`, the node's name with `#` for each number; by `group`,
+        the stream.
+        """
         if by == "group":
             return node_stream(self._executed, self._first[track], span)
         return pattern_of(self.name(track, span))
 
     def merge_facts(self, track: int, span: int) -> MergeFacts:
-        """`forward`, `backward`, `optimizer` or `pp` of a micro-batch where the names of nodes tell one, as
-        on simulated runs; else the name of the nodes with `#` for each number, raw text of the file.
+        """Returns what consecutive segments are merged by.
+
+        This is `forward`, `backward`, `optimizer` or `pp` of a micro-batch where the names of nodes state
+        one, as on simulated runs; else the name of the nodes with `#` for each number, raw text of the file.
         """
         name, rank = self.name(track, span), self._first[track]
         match = _MICROBATCH.search(name)
@@ -71,7 +77,7 @@ class ExecutionPath(PathSource):
         return MergeFacts(ACCOUNTS[phase].removeprefix("compute "), int(match[1]))
 
     def _is_placeholder(self, rank: int, index: int) -> bool:
-        """Whether compute is such of which the traces know nothing."""
+        """Returns whether compute is a placeholder of which the traces state nothing."""
         executed = self._executed
         ns = executed.end[rank][index] - executed.start[rank][index]
         stated_ns = executed.attributes(rank, index).get("wltui_ns")
@@ -87,7 +93,7 @@ class ExecutionPath(PathSource):
         own, node_index = self._first[pair.track], of.span_at(pair.node, pair.track)
         track, before = of.span_of_cause(pair.cause)
         rank = self._first[track]
-        # What it neither needs nor names was on what it runs on.
+        # It neither needs nor names the cause: that was on the resource that it runs on.
         nodes = self._executed.nodes[own]
         return replace(
             facts, how=BUSY, where=describe_resource(self._executed, own, node_index),
@@ -106,6 +112,8 @@ class ExecutionPath(PathSource):
 
 
 def describe_resource(executed: ExecutionResult, rank: int, index: int) -> str:
-    """What a node runs on, one at a time: under ASTRA-sim's rules one of three, else a stream."""
+    """Returns what a node runs on, one at a time: under ASTRA-sim's rules one of three slots, else a
+    stream.
+    """
     lane = executed.lanes[rank][index]
     return "its stream" if not executed.is_astra else _SLOTS[lane] if lane < len(_SLOTS) else "its rank"

@@ -1,8 +1,8 @@
-"""A set of execution traces that has run, with other durations of some parts: the order is kept.
+"""An executed set of traces with other durations of some parts, in the same order.
 
-`--time-scale WHAT=X` asks for it, and each row of the what-if table is it. Nothing is scheduled anew: what
+`--time-scale WHAT=X` and each row of the what-if table use it. Nothing is scheduled anew: what
 held a slot or a stream before, which message a receive takes and which wait has no known cause stay as they
-were. A factor is taken on the durations of the run, one factor after the other, and rounds, half to even.
+were. Factors apply to the durations of the run one after the other, each rounding half to even.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ ALL_COMPUTE, ALL_COMMUNICATION, ALL_CPU = "all compute", "all communication", "a
 
 
 class TraceParts:
-    """The parts of a run of execution traces that a factor can be on.
+    """The parts of an executed set that a factor can be on.
 
-    by_words: `all compute`, `stream group 3`, `nodes layer.#.fwd` -> the numbers of their durations in the
-    graph. ns: what the durations of each part of `nodes` sum to.
+    by_words: `all compute`, `stream group 3`, `nodes layer.#.fwd` -> the ids of their durations
+    in the graph.
     """
 
     def __init__(self, ran: ExecutionAnalysis) -> None:
@@ -55,7 +55,7 @@ class TraceParts:
         return duration_ids
 
     def ns(self, part: str) -> int:
-        """What the durations of a part sum to."""
+        """Returns the sum of the durations of a part, ns."""
         durations = self._ran.graph.durations
         return sum(durations[duration_id - 1] for duration_id in self.by_words[part])
 
@@ -63,7 +63,7 @@ class TraceParts:
 def run_at_scales(
     ran: ExecutionAnalysis, setup: Execution, cancelled: Callable[[], bool] = never_cancelled
 ) -> ExecutionResult:
-    """A run with the factors of `--time-scale` on its durations.
+    """Returns a run with the factors of `--time-scale` on its durations.
 
     Raises `UsageError` for a part that this run does not have, `Cancelled`.
     """
@@ -91,9 +91,9 @@ def _format_unknown_part(part: str, there: list[str]) -> str:
 
 
 def _with_other_times(executed: ExecutionResult, built: ExecutionGraph, setup: Execution) -> ExecutionResult:
-    """The run as it is when the nodes of its graph end as `built` has them.
+    """Returns the run in which the nodes of its graph end as in `built`.
 
-    What links carried is left out: nothing was sent anew.
+    What links carried is left out: no message was simulated anew.
     """
     units, ends = executed.units, built.ends
     starts, overs = [], []
@@ -152,7 +152,7 @@ def _find_begins(
     overs: list[array[int]],
     met: dict[int, int],
 ) -> array[int]:
-    """When what each node of a class waited for was there."""
+    """Returns when what each node of a class waited for had come."""
     rank = executed.units.first[unit]
     nodes = executed.nodes[rank]
     old_start, old_begin = executed.start[rank], executed.begin[rank]
@@ -177,7 +177,7 @@ def _find_begins(
 def _departure_ns(
     executed: ExecutionResult, send: int, starts: list[array[int]], overs: list[array[int]]
 ) -> int:
-    """When a message was on its way: ASTRA-sim's as its send began, wltui's when the channel was free."""
+    """Returns when a message departed: in ASTRA-sim as its send began, in wltui when the channel was free."""
     unit, index = send >> 32, send & 0xFFFFFFFF
     start = starts[unit][index]
     if executed.before is None:
@@ -188,7 +188,7 @@ def _departure_ns(
 
 
 def _compute_ns(executed: ExecutionResult, rank: int, start: array[int], end: array[int]) -> int:
-    """ns of compute on the GPU."""
+    """Returns the ns of compute on the GPU."""
     nodes = executed.nodes[rank]
     types, sets, rows = nodes.columns.type, nodes.columns.attributes, nodes.row
     computed = 0

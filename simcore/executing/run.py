@@ -1,4 +1,4 @@
-"""Runs a set of execution traces as the parameters ask, by wltui's rules or ASTRA-sim 2.x's."""
+"""Runs a set of execution traces under its parameters, by wltui's rules or ASTRA-sim 2.x's."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ _GPU_STREAM, _CPU_STREAM, _MEMORY_STREAM = 0, 1, 2
 
 
 def execute(setup: Execution) -> ExecutionResult:
-    """Runs a set. Raises `UsageError` for parameters that it does not have, InputError for what cannot be
+    """Runs a set. Raises `UsageError` for parameters that it does not have, InputError for a set that cannot
     run.
     """
     parameters = setup.parameters
@@ -102,8 +102,9 @@ def execute(setup: Execution) -> ExecutionResult:
 
 
 def values_in_force(setup: Execution, world: int) -> tuple[Cluster, Mapping[str, Any]]:
-    """The network of a set of so many ranks, and the values of parameters that are not given: what the system
-    file says, else a default. Raises `UsageError`, InputError.
+    """Returns the network of a set of so many ranks, and the values of parameters that the user left open.
+
+    They are those of the system file, else defaults. Raises `UsageError`, InputError.
     """
     if setup.parameters.dialect == ASTRA_SIM_2:
         from simcore.compat.astra2_rules import astra_values
@@ -126,7 +127,7 @@ def _run_by_wltui(setup: Execution) -> ExecutionResult:
         try:
             return pricing.run(units)
         except InputError:
-            pass  # Rank by rank the error names all ranks that it is of.
+            pass  # Rank by rank the error names all ranks that it concerns.
     return pricing.run(make_rank_units(len(node_order.nodes)))
 
 
@@ -138,21 +139,26 @@ def _refuse_astra_flags(setup: Execution) -> None:
 
 
 class _What(NamedTuple):
-    """What all nodes of one type and set of attributes are. priced: ns of its own, -1 for the duration of the
-    node. group: name of its group, of a collective.
-    """
+    """How the engine treats all nodes of one type and set of attributes."""
 
     kind: int
+    """STREAM to RECEIVE."""
     stream: int
+    """The stream of a STREAM node."""
     ns: int
+    """Their price, -1 for the duration of the node."""
     group: str
+    """The name of the group of a collective."""
     size: int
+    """Bytes of a collective or message."""
     collective: int
+    """The comm_type of a collective, else -1."""
     is_cpu: bool
+    """Whether they run on the CPU."""
 
 
 class _Pricing:
-    """Makes the work of the engine of the nodes: streams, groups, messages, durations."""
+    """Makes the input of the engine from the nodes: streams, groups, messages, durations."""
 
     def __init__(self, setup: Execution, nodes: list[Nodes], orders: list[list[int]]) -> None:
         traces, parameters = setup.opened, setup.parameters
@@ -172,14 +178,14 @@ class _Pricing:
         self.diagnostics += note_missing_times(traces, nodes, self.system, WLTUI)
         networked = ("cluster", "dim", "system", "algorithm", "splits", "active_chunks", "endpoint_delay",
                      "local_mem_bw", "collective_optimization")  # fmt: skip
-        # What a file says of a collective's own time counts as long as nobody says another network.
+        # The time that a file states of a collective counts unless the user names another network.
         self.keeps_times = not any(flag.field in networked for flag in parameters.explicit_flags())
         if parameters.network == "links":
             self.keeps_times = False
             if parameters.comm_scale != 1:
                 raise UsageError("--comm-scale: not under --network links, where durations of messages are "
                                  "found as they go")  # fmt: skip
-        # What each collective and each message moves, for links: its bytes of the whole buffer.
+        # What each collective and each message moves over links: its bytes of the whole buffer.
         self._meeting_traffic: list[tuple[str, int] | None] = []
         self._message_traffic: list[tuple[int, int, int]] = []
         self.slow = slow_ranks_of(parameters.slow_rank, self.world)
@@ -188,13 +194,13 @@ class _Pricing:
         self._naming_node: dict[tuple[str, int], int] = {}
         self.ranks: tuple[int, ...] = ()
         self._shapes: dict[tuple[int, ...], GroupShape] = {}
-        # Whether the files state the time of any, and no network is named.
+        # Whether the files state the time of any communication, and the user names no network.
         self._states_times = False
-        # Collectives whose times the files state and the network that was named prices.
+        # The number of collectives whose times the files state and the named network prices.
         self._priced_anew = 0
 
     def find_units(self) -> Units | None:
-        """The classes of ranks that run alike, None where every rank is run."""
+        """Returns the classes of ranks that run equally, None where every rank is run."""
 
         def members(name: str, there: Sequence[int]) -> tuple[int, ...]:
             return tuple(range(self.world)) if name == "" else self.group_ranks.get(name, tuple(there))
@@ -202,7 +208,7 @@ class _Pricing:
         return find_units(self.nodes, self.traces.kinds, self.cluster, self.slow, members)
 
     def run(self, units: Units) -> ExecutionResult:
-        """The run, one rank of each class. Raises InputError for what waits for ever."""
+        """Runs one rank of each class. Raises InputError for what waits for ever."""
         self.ranks = units.first
         nodes = [self.nodes[rank] for rank in units.first]
         kind = [bytearray(len(node)) for node in nodes]
@@ -273,7 +279,7 @@ class _Pricing:
         return note_missing_prices(self.traces, self.nodes, units, self.memory, has_file, self._what)
 
     def _note_repriced(self) -> list[Diagnostic]:
-        """What is said where a network that was named prices collectives whose times the files state."""
+        """Returns a note where a named network prices collectives whose times the files state."""
         if not self._priced_anew:
             return []
         message = (
@@ -282,7 +288,7 @@ class _Pricing:
         return [Diagnostic("note", "priced-anew", message, self.traces.path)]
 
     def _rank_ends(self, timed: NodeTimes, units: Units) -> list[tuple[int, int, int]]:
-        """(rank, end, exposed) of all ranks."""
+        """Returns (rank, end, exposed) of all ranks."""
         ends = []
         for unit, rank in enumerate(units.first):
             nodes = self.nodes[rank]
@@ -296,10 +302,10 @@ class _Pricing:
         return [(rank, *ends[unit]) for rank, unit in enumerate(units.of)]
 
     def _groups(self, units: Units) -> dict[str, tuple[int, ...]]:
-        """The ranks of each group that a node of a collective names. Raises InputError."""
+        """Returns the ranks of each group that a node of a collective names. Raises InputError."""
         by_name: dict[str, list[int]] = {}
         self._naming_node.clear()
-        # Of each class the places at which its ranks name their groups.
+        # For each class the nodes with which its ranks name their groups.
         indices: list[list[int]] = []
         for rank in units.first:
             nodes = self.nodes[rank]
@@ -373,7 +379,7 @@ class _Pricing:
         groups: Mapping[str, tuple[int, ...]],
         units: Units,
     ) -> tuple[list[array[int]], list[tuple[str, tuple[int, ...]]], array[int], array[int], array[int]]:
-        """The i-th collective of a group is the i-th of each member, in the order of `topological`.
+        """Matches collectives: the i-th of a group is the i-th of each member, in the order of `topological`.
 
         Of ranks of one class one comes for all: a group of a class is that of its lowest rank, and the other
         classes in it come to that one.
@@ -405,8 +411,8 @@ class _Pricing:
         return meetings, meeting_groups, group, took, members
 
     def _classes_in(self, name: str, ranks: tuple[int, ...], units: Units) -> tuple[dict[int, str], int]:
-        """(of each class in a group what its lowest rank calls its own such group, how many ranks are not
-        there).
+        """Returns (for each class in a group the name that its lowest rank has for its own such group, the
+        number of absent ranks).
         """
         classes: dict[int, str] = {}
         absent = 0
@@ -482,7 +488,7 @@ class _Pricing:
         self._meeting_traffic.append(None)
         is_alone = len(ranks) < 2
         if first.ns >= 0 and (is_alone or first.collective not in COLLECTIVES):
-            # Nothing of it goes over a network, whichever is named.
+            # None of it goes over a network, whatever the network is.
             return round(max(what.ns for what in whats) * scale)
         self._priced_anew += first.ns >= 0
         if is_alone:
@@ -517,7 +523,7 @@ class _Pricing:
         partner: list[array[int]],
         sends: list[array[int]],
     ) -> array[int]:
-        """Numbers the messages; what each takes goes to its send. Raises InputError for one without an
+        """Numbers the messages; the duration of each goes to its send. Raises InputError for one without an
         end.
         """
         channels: dict[tuple[int, int], int] = {}
@@ -564,7 +570,7 @@ class _Pricing:
         return channel
 
     def _on_links(self, meeting_groups: list[tuple[str, tuple[int, ...]]]) -> LinkTransport:
-        """What carries the collectives and messages of all ranks. Raises `UsageError` for too many."""
+        """Returns what times the collectives and messages of all ranks. Raises `UsageError` for too many."""
         # Imported here: closed forms send no messages.
         from simcore.messages.alone import check_messages, estimate_messages, make_rules
         from simcore.messages.traffic import LinkTraffic, Payload
@@ -585,7 +591,9 @@ class _Pricing:
     def _check_ended(
         self, timed: NodeTimes, work: EngineInput, groups: list[tuple[str, tuple[int, ...]]]
     ) -> None:
-        """Raises InputError that names, of each rank, the first node that waits for ever and for what."""
+        """Raises InputError that names, for each rank, the first node that waits for ever and what it
+        waits for.
+        """
         errors = []
         for unit, ends in enumerate(timed.end):
             stuck = [index for index, end in enumerate(ends) if end < 0]

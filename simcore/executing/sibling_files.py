@@ -1,7 +1,7 @@
-"""ASTRA-sim's other files that lie beside a set of execution traces and that nobody asked for.
+"""ASTRA-sim's other files in the folder of a set of execution traces that the parameters do not name.
 
-Those of a network, a system, groups and a memory are told by what is in them, not by their names, from the
-first 64 KiB of each; nothing is parsed.
+Files of a network, a system, groups and a memory are recognized by their content, not by their names, from
+the first 64 KiB of each; nothing is parsed.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from simcore.chakra.opening import ExecutionSet
 
 _MOST_COMMAND = 4096
-# What asks for them, in the order in which they are listed.
+# The parameters that name them, in the order in which they are listed.
 _FILES = ("cluster", "system", "comm_groups", "remote_memory")
-# What ASTRA-sim has no factors for.
+# Parameters for which ASTRA-sim has no factors.
 _OTHERS = ("compute_scale", "comm_scale", "slow_rank")
 # A folder may have thousands of other files, and a system file has a few hundred bytes.
 _MOST_FILES, _HEAD_BYTES = 64, 1 << 16
@@ -45,8 +45,10 @@ _GROUPS = re.compile(rb'\s*\{\s*"[0-9]{1,9}"\s*:\s*\[\s*[0-9]')
 
 
 def note_untaken_files(setup: Execution) -> list[Diagnostic]:
-    """A note where files of a network, a system, groups or a remote memory lie beside a set and are not
-    taken: which, and the command line that takes them, by ASTRA-sim's rules where they are a network's.
+    """Returns a note on sibling files of a network, a system, groups or a remote memory that are not used.
+
+    It names the files and the command line that uses them, by ASTRA-sim's rules where a network's is among
+    them.
     """
     taking = with_sibling_files(setup)
     if taking is None:
@@ -63,7 +65,7 @@ def note_untaken_files(setup: Execution) -> list[Diagnostic]:
     rules = "ASTRA-sim's rules" if is_astra else "wltui's rules"
     on = f" on {DEFAULT_PRESET}" if not networked else ""
     if new_parameters.dialect != parameters.dialect:
-        # Whose own cycles come of the other backend would take these for wrong ones.
+        # The cycles of the other backend differ: users who compare their own would take these for wrong.
         aware = "" if parameters.network == "links" else ", congestion-unaware (--network links: aware)"
         them += f" as ASTRA-sim runs {them}{aware}"
     command = shlex.join(["wltui", traces.path, *new_parameters.as_flags()])
@@ -76,13 +78,13 @@ def note_untaken_files(setup: Execution) -> list[Diagnostic]:
 
 
 def with_sibling_files(setup: Execution) -> Execution | None:
-    """The run that takes the files beside a set too; None where there are none that are not taken."""
+    """Returns the run that uses the sibling files of a set, too; None where no file is unused."""
     files, parameters = _find_siblings(setup.opened), setup.parameters
     fields: dict[str, Any] = {}
     networked = parameters.cluster is not None or bool(parameters.dim)
     if files.network is not None and not networked:
         fields["cluster"] = files.network
-    # Lists of a system file are of the dimensions of a network that is known.
+    # Lists of a system file have one entry a dimension, so the network must be known.
     if files.system is not None and parameters.system is None and (networked or "cluster" in fields):
         fields["system"] = files.system
     if files.groups is not None and parameters.comm_groups is None:
@@ -99,25 +101,29 @@ def with_sibling_files(setup: Execution) -> Execution | None:
 
 
 def _find_siblings(traces: ExecutionSet) -> SiblingFiles:
-    """Looked for once a set: a run is asked for anew with each change of a parameter."""
+    """Returns the sibling files. The search runs once a set, though each change of a parameter needs them."""
     return cached_on(
         traces, "sibling files", lambda: _search_folders(traces.prefix, traces.files[-1].rank + 1)
     )
 
 
 class SiblingFiles(NamedTuple):
-    """The file of each kind as a path, None where there is none. network: of as many NPUs as there are ranks.
-    memory: of a remote memory that is there.
-    """
+    """The file of each kind as a path, None where there is none."""
 
     network: str | None = None
+    """One of as many NPUs as there are ranks."""
     system: str | None = None
+    """The system file."""
     groups: str | None = None
+    """The file of communicator groups."""
     memory: str | None = None
+    """That of an existing remote memory."""
 
 
 def _search_folders(prefix: str, world: int) -> SiblingFiles:
-    """The first of each kind by name in the folder of a set of so many ranks, else in the folder above."""
+    """Returns the first of each kind by name in the folder of a set of so many ranks, else in the
+    folder above.
+    """
     folder = os.path.dirname(prefix) or os.curdir
     paths: dict[str, str] = {}
     for directory in (folder, os.path.normpath(os.path.join(folder, os.pardir))):
@@ -138,9 +144,9 @@ def _candidates(folder: str) -> list[str]:
 
 
 def _kind_of(path: str, world: int) -> str | None:
-    """The field of `FilesBeside` that a file is for."""
+    """Returns the field of `SiblingFiles` that a file is for."""
     try:
-        # A pipe could be waited for for ever.
+        # A read from a pipe could wait for ever.
         if not stat.S_ISREG(os.stat(path).st_mode):
             return None
         with open(path, "rb") as file:

@@ -1,4 +1,4 @@
-"""What is said of a node of execution traces: what, when, its attributes, what it waited for and why."""
+"""The texts of a node of execution traces: kind, times, attributes, what it waited for and why."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from simcore.units import byte_size, duration, plural
 if TYPE_CHECKING:
     from simcore.executing.execution_analysis import ExecutionAnalysis
 
-# What no node is: time in which a rank has nothing to do.
+# No node: time in which a rank has nothing to do.
 NOTHING = -1
 _MOST_ATTRIBUTES = 12
 _FORMATTED_KEYS = (
@@ -31,12 +31,12 @@ _FORMATTED_KEYS = (
     "pg_name",
     "is_cpu_op",
 )
-# Of what has a line of its own: it is not named again.
+# Facts of causes that have a line of their own, so that their names are not repeated.
 _NEEDS, _NAMES = Facts(BEFORE, is_needed=True), Facts(BEFORE, is_named=True)
 
 
 class TraceSpanWords(SpanWords):
-    """Of execution traces."""
+    """The texts of nodes of execution traces."""
 
     def __init__(self, results: ExecutionAnalysis, lanes: Lanes) -> None:
         super().__init__(lanes)
@@ -117,7 +117,7 @@ class TraceSpanWords(SpanWords):
         return None if stream is None else self._results.stream_of(of.track_id, of.span)
 
     def _causes(self, rank: int, index: int) -> list[tuple[int, int, Facts]]:
-        """(rank, place, facts) of what a node waited for: who came last, then what ended last."""
+        """Returns (rank, index, facts) of what a node waited for: the last to come, then the last to end."""
         results, executed = self._results, self._results.executed
         nodes = executed.nodes[rank]
         causes = [(rank, parent, _NEEDS) for parent in nodes.data[index]]
@@ -156,7 +156,7 @@ def _message_facts(rank: int) -> Facts:
 
 
 def facts_of(results: ExecutionAnalysis, rank: int, index: int) -> list[str]:
-    """What the trace says of a node: its group, size, partner, other attributes."""
+    """Returns what the trace states of a node: its group, size, partner, other attributes."""
     values = results.attributes_of(rank, index)
     facts = []
     if word := results.group_word(rank, index):

@@ -1,15 +1,17 @@
-"""Execution traces that have run as a trace: a track is a class of ranks that run alike, a span a node.
+"""An executed set as a trace: a track is a class of ranks with equal times, a span a node.
 
-Where several nodes of a rank run at once, GPU compute counts first, then communication that is under way,
+Where several nodes of a rank run at once, GPU compute counts first, then communication in flight,
 then CPU nodes, then waiting: in a collective until its last member has come (`wait`), for a message until it
-is sent (`bubble`). A collective that the export of a simulated step says runs beside compute (`wltui_beside`)
-counts behind all that holds the rank: blocking collectives and receives. By wltui's rules nobody waits for a
-send but nodes that name it as parent: it counts where nothing else does. While it waits for its channel, the
-send before it counts. A send without children whose time an export states (`wltui_ns`) does not count: a
-simulated rank ends with what its compute waits for.
-`idle` is the time in which nothing of the rank has begun and not ended, what the export of a measured run
-says is idle, and what follows its end.
-Compute is forward unless the node's name says backward or optimizer (`grad`, `bwd`, `backward`; `optim`,
+is sent (`bubble`). A collective that overlaps compute according to the export of a simulated step
+(`wltui_beside`) counts behind all that holds the rank: blocking collectives and receives. By wltui's rules
+only the nodes that name a send as parent wait for it: it counts where nothing else does. While it waits for
+its channel, the send before it counts. A send without children whose time an export states (`wltui_ns`) does
+not count: a simulated rank ends with what its compute waits for.
+
+`idle` is the time in which no node of the rank has begun and not ended, what the export of a measured run
+states as idle, and what follows the rank's end.
+
+Compute is forward unless the node's name means backward or optimizer (`grad`, `bwd`, `backward`; `optim`,
 `adam`), or is a gradient as STAGE names its nodes: `mb0.transformer.1.mha.dwqkv@1_COMP`.
 """
 
@@ -51,17 +53,17 @@ NAMES = account_names(
 ACCOUNTS, FIRST_EXPOSED, WAIT = NAMES.all, NAMES.first_exposed, NAMES.first_other
 BUBBLE, HOST, IDLE = WAIT + 1, WAIT + 2, WAIT + 3
 PP, COMM = ACCOUNTS.index("exposed pp"), ACCOUNTS.index("exposed comm")
-# What exported traces say of a group's kind, as accounts have it.
+# The kinds of groups in exported traces, and their accounts.
 _OF_KIND = {"tp": "tp", "dp": "dp", "ep": "expert", "dp_ep": "expert dp", "pp": "pp"}
-# What exported traces of measured runs say of CPU nodes: a host gap, a copy of memory.
+# The words of exported traces of measured runs for CPU nodes: a host gap, a copy of memory.
 _OF_CPU = {"idle": IDLE, "copy": COMM}
-# A gradient by STAGE's names, d before what it is the gradient of: `in_emb.dw@0_COMP`, of its older ones
+# A gradient by STAGE's names, d before the name of the tensor: `in_emb.dw@0_COMP`, in its older ones
 # `stack_1_mha_d_k@1_COMP`.
 _OF_STAGE = re.compile(r"(?:^|[._])d(?:_\w+|[wxyqkv]\w*|attn|norm|res)\d*@\d+_")
 
 
 def account_of(executed: ExecutionResult, rank: int, index: int) -> int:
-    """The account that a node's own time goes to."""
+    """Returns the account of a node's own time."""
     nodes = executed.nodes[rank]
     row = nodes.row[index]
     return _cached_account(
@@ -93,7 +95,9 @@ def _find_account(executed: ExecutionResult, kind: int, name: int, attributes_id
 
 
 def phase_of_node(executed: ExecutionResult, rank: int, index: int) -> int:
-    """The account of the compute that a node is a part of, communication too: by its phase, else its name."""
+    """Returns the account of the compute phase of a node, even of communication: by its phase, else
+    its name.
+    """
     nodes = executed.nodes[rank]
     row = nodes.row[index]
     phase_name = _stated_phase(executed, nodes.columns.attributes[row])
@@ -114,7 +118,7 @@ def _is_overlapping(executed: ExecutionResult, attributes_id: int) -> bool:
 
 
 def phase_of(text: str) -> int:
-    """The account of compute by a name, or by wltui's phases."""
+    """Returns the account of compute by a name, or by wltui's phases."""
     low = text.lower()
     if low in ("ig", "wg", "recompute") or any(word in low for word in ("grad", "bwd", "backward")):
         return 1
@@ -123,12 +127,12 @@ def phase_of(text: str) -> int:
     return 2 if low == "opt" or "optim" in low or "adam" in low else 0
 
 
-# A name that says forward: in words, or as STAGE names what is no gradient.
+# A name that means forward: in words, or as STAGE names what is no gradient.
 _FORWARD = re.compile(r"fwd|forward|@\d+_", re.IGNORECASE)
 
 
 def states_phases(executed: ExecutionResult) -> bool:
-    """Whether each compute node that was accounted as forward says so, by its attributes or by its name."""
+    """Returns whether each compute node with the account forward states that, by an attribute or its name."""
     return all(
         account or kind != COMP or _stated_phase(executed, attributes_id) is not None
         or _FORWARD.search(executed.kinds.name(name)) is not None
@@ -137,8 +141,10 @@ def states_phases(executed: ExecutionResult) -> bool:
 
 
 class _What(NamedTuple):
-    """account: of a node's own time. level: of `simcore.trace.spans`. is_stated: whether it counts only where
-    other nodes wait for it.
+    """How nodes of one type, name and set of attributes count.
+
+    account: that of a node's own time. level: one of `simcore.trace.spans`. is_stated: whether it counts only
+    where other nodes wait for it.
     """
 
     account: int
@@ -147,7 +153,7 @@ class _What(NamedTuple):
 
 
 def executed_trace(executed: ExecutionResult, columns: Mapping[str, Callable[[], Column]]) -> Trace:
-    """Returns the trace of a set that has run; its tracks are the classes of ranks in their order."""
+    """Returns the trace of an executed set; its tracks are the classes of ranks in their order."""
     sizes = [0] * len(executed.units.first)
     for unit in executed.units.of:
         sizes[unit] += 1
@@ -161,7 +167,7 @@ def executed_trace(executed: ExecutionResult, columns: Mapping[str, Callable[[],
 def executed_graph(executed: ExecutionResult, built: ExecutionGraph) -> TraceGraph:
     """Returns the graph of a trace."""
     units, first = executed.units.first, first_rows(map(len, built.end_nodes))
-    # Of each class of ranks the node that each collective is there.
+    # For each class of ranks the node of each collective.
     indices = [
         {meeting: index for index, meeting in enumerate(executed.meetings[rank]) if meeting != NONE}
         for rank in units
@@ -184,7 +190,7 @@ def executed_graph(executed: ExecutionResult, built: ExecutionGraph) -> TraceGra
 
 
 def _make_spans(executed: ExecutionResult, rank: int) -> Spans:
-    """The nodes of a rank; those that have not run take no time."""
+    """Returns the nodes of a rank as spans; those that have not run take no time."""
     nodes = executed.nodes[rank]
     types, names, sets = nodes.columns.type, nodes.columns.name, nodes.columns.attributes
     cache: dict[tuple[int, int, int], _What] = {}
@@ -210,7 +216,7 @@ def _make_spans(executed: ExecutionResult, rank: int) -> Spans:
 
 
 def _classify(executed: ExecutionResult, kind: int, name: int, attributes_id: int) -> _What:
-    """What all nodes of one type, name and set of attributes are."""
+    """Returns how all nodes of one type, name and set of attributes count."""
     account = _cached_account(executed, kind, name, attributes_id)
     if kind == SEND and executed.before is not None:
         return _What(account, SENDS, _is_exported(executed, attributes_id))

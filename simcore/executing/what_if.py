@@ -1,5 +1,5 @@
-"""What would help a run of execution traces: changes that somebody can make, each a run of its own, and how
-much each thing matters.
+"""What would shorten a run of execution traces: possible changes, each a run of its own, and how much each
+part of the step matters.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from simcore.trace.knobs import BETTER, Knob, Search, sort_by_gain
 from simcore.trace.trace_graph import scale_durations
 from simcore.units import change_percent, duration, plural
 
-# Knobs of nodes by name: those that take most.
+# Knobs of nodes by name: the patterns that take the most time.
 _MOST_NAMES = 12
-# Parts that a table names by other words.
+# Parts that a table names in other words.
 _NAMES = {ALL_CPU: "CPU nodes"}
 # GB/s at which a message takes no time worth a ns, within what `--dim` takes.
 _NO_TIME_GBPS = 1e9
-# Nodes and messages of one run that is tried, and of all: some 250,000 are simulated in a second.
+# Nodes and messages of one trial run, and of all: some 250,000 are simulated in a second.
 _MOST_OF_ONE, _MOST_OF_ALL, _MOST_TO_CHECK = 500_000, 2_000_000, 100_000
-# What it takes to put a rank into its class, in nodes.
+# The work of putting a rank into its class, in nodes.
 _OF_A_RANK = 100
-# Of one family of changes so many are listed; of those without effect so many are named.
+# So many changes of one family are listed; so many of those without effect are named.
 _MOST_LISTED, _MOST_NAMED = 3, 6
-# So many of those that gain most are run where messages share links, too.
+# So many of those that gain most are run with shared links, too.
 _CHECKED = 4
-# What several changes give has their flags for a name, unless a table has no room for them.
+# Several changes together are named by their flags, unless a table has no room for them.
 _TOGETHER, _MOST_FLAGS = "the best of each, together", 64
 _SPLITS, _ACTIVE, _QUEUES = (1, 2, 4, 8, 16), (2, 4, 8), (1, 2, 4)
 _STEP = 8
@@ -48,7 +48,7 @@ Rerun = Callable[[Execution], ExecutionAnalysis]
 
 
 class ChangeResults(NamedTuple):
-    """The rows of a what-if table, and what is to be said of the changes that were tried."""
+    """The rows of a what-if table, and a summary of the changes that were tried."""
 
     rows: list[WhatIf]
     summary: str
@@ -60,18 +60,20 @@ def what_if(
     progress: Callable[[int, int], None],
     cancelled: Callable[[], bool],
 ) -> ChangeResults:
-    """The changes that shorten the step by 0.1 % or more, those that gain most first; then 10 % less time on
-    each thing, the greatest gain first: of nodes and streams with the order of everything kept, of the
-    network by running the set again.
+    """Returns the rows of the what-if table.
 
-    rerun: the set with other parameters. progress(done, total): called before each. Raises `Cancelled`.
+    First the changes that shorten the step by 0.1 % or more, those that gain most first; then 10 % less time
+    on each part, the greatest gain first: of nodes and streams with the order of everything unchanged, of
+    the network by running the set again.
+
+    rerun: runs the set with other parameters. progress(done, total): called before each. Raises `Cancelled`.
     """
     search = Search(0, progress, cancelled)
     reruns = _Reruns(ran, rerun, search)
     of_parts = list(_parts(ran, cancelled))
     search.total = len(of_parts)
     rows = []
-    # What a pass of the graph answers comes before what is run.
+    # The rows from a pass of the graph come before those that need a run.
     for knob in of_parts:
         search.begin_next()
         rows.append(knob.sensitivity(ran.step_time_ns))
@@ -82,7 +84,7 @@ def what_if(
 
 
 def _parts(ran: ExecutionAnalysis, cancelled: Callable[[], bool]) -> Iterator[Knob]:
-    """Nodes by name, streams, and compute and communication as a whole."""
+    """Yields knobs of nodes by name, streams, and compute and communication as a whole."""
     parts = TraceParts(ran)
     nodes = [part for part in parts.by_words if part.startswith("nodes ")]
     nodes.sort(key=lambda part: (-parts.ns(part), part))
@@ -104,7 +106,7 @@ def _parts(ran: ExecutionAnalysis, cancelled: Callable[[], bool]) -> Iterator[Kn
 
 
 class _Reruns:
-    """Runs of a set with other parameters, as far as there is time for them."""
+    """Runs of a set with other parameters, within a budget of work."""
 
     def __init__(self, ran: ExecutionAnalysis, rerun: Rerun, search: Search) -> None:
         self.ran = ran
@@ -114,14 +116,14 @@ class _Reruns:
         self._traffic = _count_traffic(self._base)
         self._left = _MOST_OF_ALL
         self._trials = self._trials_from(ran.setup, ran.step_time_ns)
-        # Of what is run beside the changes, and not counted among them.
+        # Runs that are not changes, so that the summary does not count them.
         self._others = self._trials_from(ran.setup, ran.step_time_ns)
         self._not_tried = 0
 
     # -- changes -----------------------------------------------------------------------
 
     def changes(self) -> list[WhatIf]:
-        """Those that gain; behind each other those of a family, and what several of them give together."""
+        """Returns the changes that gain, a family's one after another, and several of them together."""
         trials = self._trials
         candidates: list[Change] = []
         best: list[Change] = []
@@ -147,7 +149,7 @@ class _Reruns:
         return [row for row, holds in rows if holds] + [row for row, holds in rows if not holds]
 
     def _make_row(self, index: int, change: Change) -> tuple[WhatIf, bool]:
-        """A change, and whether it is not known to gain nothing where messages meet on links."""
+        """Returns the row of a change, and False if the change is known to gain nothing on shared links."""
         notes = [change.flags] if change.words else []
         holds = True
         if index < _CHECKED and self.ran.parameters.network == "analytical":
@@ -170,19 +172,19 @@ class _Reruns:
 
     @cached_property
     def _on_links(self) -> Trials | None:
-        """What changes make of the run where messages share links; None where it cannot be run there."""
-        # A budget of its own: what the others took does not leave the gains unchecked.
+        """The trials of changes on shared links; None where the run cannot be run there."""
+        # A budget of its own: the work of the other trials does not leave the gains unchecked.
         self._left = _MOST_OF_ALL
         on_links = Change({"network": "links"})
         now = self._others.outcome_of(on_links)
         return None if now is None else self._trials_from(_apply_change(self.ran.setup, on_links), now.ns)
 
     def _trials_from(self, setup: Execution, base_ns: int) -> Trials:
-        """Of changes to a run with these parameters, whose step is base_ns."""
+        """Returns trials of changes to a run with these parameters, whose step is base_ns."""
         return Trials(base_ns, lambda change: self._try_run(_apply_change(setup, change)), self._search)
 
     def _try_run(self, setup: Execution) -> ChangeOutcome | None:
-        """What a run with these parameters is; None also where there is no time for it."""
+        """Returns the outcome of a run with these parameters; None also where it exceeds the budget."""
         work = _estimate_work(self._base, setup, self._traffic)
         if work > min(self._left, _MOST_OF_ONE):
             self._not_tried += 1
@@ -192,7 +194,7 @@ class _Reruns:
         return ChangeOutcome(other.step_time_ns, has_effect=not has_equal_times(other.executed, self._base))
 
     def summary(self) -> str:
-        """How many changes were tried, which of them have no effect, and which were not tried."""
+        """Returns how many changes were tried, which of them have no effect, and how many were not tried."""
         if self._base.states_times:
             return (
                 "No change of the network is tried: the files state what their collectives take; "
@@ -217,7 +219,7 @@ class _Reruns:
     # -- the network -------------------------------------------------------------------
 
     def dimensions(self) -> Iterator[Knob]:
-        """Bandwidth and latency of each dimension; none where nothing is priced on a network."""
+        """Yields knobs of bandwidth and latency of each dimension; none where no network prices anything."""
         dims = self._base.cluster.dims
         if not self._traffic or self._base.states_times:
             return
@@ -236,8 +238,9 @@ class _Reruns:
 
 
 def warn_of_ignored(ran: ExecutionAnalysis, rerun: Rerun, fields: Sequence[str]) -> list[Diagnostic]:
-    """A warning for each of some parameters that is given and without which every node starts and ends as
-    with it. A run of more than 100,000 nodes and messages is not run again for it.
+    """Returns a warning for each explicit one of some parameters that changes no node's start or end.
+
+    A run of more than 100,000 nodes and messages is not run again for it.
     """
     base, parameters = ran.executed, ran.parameters
     stated_flags = [flag for flag in parameters.explicit_flags() if flag.field in fields]
@@ -258,12 +261,12 @@ def warn_of_ignored(ran: ExecutionAnalysis, rerun: Rerun, fields: Sequence[str])
 
 
 def has_equal_times(executed: ExecutionResult, other: ExecutionResult) -> bool:
-    """Whether every node of every rank starts and ends in both at the same time."""
+    """Returns whether every node of every rank starts and ends at the same time in both."""
     return executed.start == other.start and executed.end == other.end
 
 
 def _count_traffic(executed: ExecutionResult) -> Counter[tuple[str, int]]:
-    """How many collectives of each kind and number of ranks go over the network; messages as ("", 2)."""
+    """Returns how many collectives of each kind and group size go over the network; messages as ("", 2)."""
     traffic: Counter[tuple[str, int]] = Counter()
     if executed.system.replay:
         return traffic
@@ -298,14 +301,14 @@ def _traffic_kind(executed: ExecutionResult, rank: int, index: int, type_of: int
 
 
 def _rules(executed: ExecutionResult) -> Rules:
-    """What is in force of collectives."""
+    """Returns the rules of collectives in force."""
     if executed.is_astra:
         return collective_rules(executed.setup, executed.cluster)
     return make_rules(executed.cluster)
 
 
 def _estimate_work(executed: ExecutionResult, setup: Execution, traffic: Counter[tuple[str, int]]) -> int:
-    """About how many nodes and messages a run with these parameters is; closed forms send none."""
+    """Returns about how many nodes and messages a run with these parameters has; closed forms have none."""
     parameters = setup.parameters
     if not executed.is_astra and parameters.network != "links":
         nodes = sum(len(executed.nodes[rank]) for rank in executed.units.first)
@@ -320,7 +323,9 @@ def _estimate_work(executed: ExecutionResult, setup: Execution, traffic: Counter
 
 
 def _pick_distinct(trials: Trials, some: list[Change]) -> list[Change]:
-    """The best first; of those that take about as long the first, which asks for least."""
+    """Returns the best changes, best first; of those that take about as long the first, which changes
+    least.
+    """
     apart, left = [], some
     while left:
         beyond = min(map(trials.step_ns, left)) + trials.least_ns
@@ -330,7 +335,7 @@ def _pick_distinct(trials: Trials, some: list[Change]) -> list[Change]:
 
 
 def _apply_change(setup: Execution, change: Change) -> Execution:
-    """The run with a change; algorithms come behind those that are there, and count over them."""
+    """Returns the run with a change; its algorithms come behind the present ones, and override them."""
     fields = dict(change.fields)
     if "algorithm" in fields:
         fields["algorithm"] = (*setup.parameters.algorithm, *fields["algorithm"])
@@ -346,7 +351,9 @@ def _together(change: Change, other: Change) -> Change:
 
 
 def _cheaper_dimension(dims: Sequence[Dimension], index: int, attribute: str, factor: float) -> Change:
-    """A dimension's latency times `factor`, or its bandwidth over it, to the last digit."""
+    """Returns a change of a dimension: its latency times `factor`, or its bandwidth over it, to the
+    last digit.
+    """
     changed = list(dims)
     changed[index] = changed[index].cheaper(attribute, factor, _NO_TIME_GBPS)
     return Change({"dim": tuple(dim.exact_flag() for dim in changed)})
@@ -356,14 +363,16 @@ def _cheaper_dimension(dims: Sequence[Dimension], index: int, attribute: str, fa
 
 
 def _families(executed: ExecutionResult, traffic: Counter[tuple[str, int]]) -> Iterator[Iterator[Change]]:
-    """Changes of one kind each: of each the best is held against the others, and taken with them."""
+    """Yields families of changes of one kind each: the best of each is compared and combined with the
+    others'.
+    """
     if executed.states_times or not traffic:
         return
     parameters = executed.setup.parameters
     kinds = sorted({kind for kind, _ in traffic if kind})
     if kinds:
         rules = _rules(executed)
-        # Those that most runs gain by first, should there be no time for all.
+        # The families with most gain in most runs come first, as there may be no time for all.
         yield _chunks(rules)
         if executed.is_astra:
             yield (Change({"num_queues_per_dim": queue}) for queue in _QUEUES if queue != rules.queues)
@@ -381,7 +390,7 @@ def _families(executed: ExecutionResult, traffic: Counter[tuple[str, int]]) -> I
 def _algorithms(
     executed: ExecutionResult, rules: Rules, kind: str, index: int, sizes: set[int]
 ) -> Iterator[Change]:
-    """The other algorithms of a collective on a dimension."""
+    """Yields the other algorithms of a collective on a dimension."""
     dims = executed.cluster.dims
     there = rules.algorithms.get(kind, ())
     size = dims[index].size
@@ -401,7 +410,7 @@ def _algorithms(
 
 
 def _chunks(rules: Rules) -> Iterator[Change]:
-    """More and fewer chunks, and how many of them a dimension runs at a time."""
+    """Yields more and fewer chunks, and other numbers of chunks that a dimension runs at a time."""
     splits, active = rules.splits or 1, rules.active_chunks
     others = [
         split for split in _SPLITS if split != splits and splits <= split * _STEP and split <= splits * _STEP

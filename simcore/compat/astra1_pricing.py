@@ -1,6 +1,6 @@
-"""What each op of a run in dialect astra-sim-1 takes: compute, and collectives chunk by chunk.
+"""The durations of ops in dialect astra-sim-1: compute, and collectives chunk by chunk.
 
-A duration is rounded once, half to even, after all its factors; of a collective, each phase of
+A duration is rounded once, half to even, after all its factors; in a collective, each phase of
 each chunk is.
 """
 
@@ -28,18 +28,18 @@ MOST_CHUNK_PHASES = 10_000_000
 
 
 class Chunks(NamedTuple):
-    """A collective in the queues: so many chunks, the phases of each and those of the last."""
+    """A collective in the queues: its number of chunks, the phases of each and those of the last."""
 
     chunk_count: int
     each: Walk
     last: Walk
 
     def scaled(self, factor: float) -> Chunks:
-        """With the time of each phase times `factor`, rounded half to even."""
+        """Returns the chunks with the time of each phase times `factor`, rounded half to even."""
         return self.timed(lambda ns: scaled(ns, factor))
 
     def timed(self, ns: Callable[[int], int]) -> Chunks:
-        """With `ns` of the time of each phase in its place."""
+        """Returns the chunks with `ns` of the time of each phase as its time."""
         each, last = (
             tuple(phase._replace(ns=ns(phase.ns)) for phase in walk) for walk in (self.each, self.last)
         )
@@ -47,9 +47,9 @@ class Chunks(NamedTuple):
 
 
 def queue_of(folding: Folding, dims: int, group: GroupClass, dimension: int) -> int:
-    """The number of the queue in which a phase of a group waits for a dimension, one of `dims`.
+    """Returns the id of the queue in which a phase of a group waits for a dimension, one of `dims`.
 
-    A dimension that both model and data groups cross is cut in two, each part with a queue of its
+    A dimension that both model and data groups use is split in two, each part with a queue of its
     own (ASTRA-sim 1.0's break_dimension): the data groups' part is numbered after all dimensions.
     """
     if group.kind != "dp":
@@ -64,7 +64,7 @@ def queue_of(folding: Folding, dims: int, group: GroupClass, dimension: int) -> 
 
 
 class QueuePrices(Struct):
-    """Prices of one run; the dimension of a phase is the number of its queue. jitter: None without."""
+    """The prices of one run; the dimension of a phase is the id of its queue. jitter: None without."""
 
     cluster: Cluster
     overrides: Overrides
@@ -74,7 +74,7 @@ class QueuePrices(Struct):
     _cache: dict[tuple[int, int], Chunks] = field(default_factory=dict)
 
     def compute(self) -> list[list[int]]:
-        """Per rank class, ns of each op; 0 for collectives."""
+        """Returns the ns of each op per rank class; 0 for collectives."""
         durations = []
         for class_id, rank_class in enumerate(self.folding.classes):
             ops = self.program.stages[rank_class.stage].ops
@@ -99,7 +99,7 @@ class QueuePrices(Struct):
         return durations
 
     def collective(self, group: int, op: int) -> Chunks:
-        """The chunks of collective `op` in the groups of group class `group`."""
+        """Returns the chunks of collective `op` in the groups of group class `group`."""
         chunks = self._chunks(group, self.program.stages[0].ops.cost[op])
         if self.jitter is None:
             return chunks
@@ -123,7 +123,7 @@ class QueuePrices(Struct):
             )
 
     def _chunks(self, group: int, cost_number: int) -> Chunks:
-        """The chunks of a cost in the groups of a group class; scaled, unless there is jitter."""
+        """Returns the chunks of a cost in the groups of a group class; scaled, unless there is jitter."""
         key = (group, cost_number)
         chunks = self._cache.get(key)
         if chunks is None:

@@ -4,11 +4,11 @@ The rules (ASTRA-sim 1.0): a collective is issued as chunks, each walks its phas
 the queue of its dimension, highest priority first, then in the order of arrival; each dimension
 of a rank serves `active_chunks` at a time and is not interrupted. A chunk is issued when the last
 member of its group has issued it, and is served when all members have room for it, so ranks that
-are late hold up whom they meet and nobody else. All that ends at an instant ends before anything
+are late delay those in their groups and nobody else. All that ends at an instant ends before anything
 begins there.
 
 One rank of each class is simulated. Equal keys of the order below never share a rank, so what is
-served does not depend on how many groups stand behind a group class.
+served does not depend on how many groups a group class stands for.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _INSTANTS_BETWEEN_CANCEL_CHECKS = 256
 
 
 class QueuePhase(Protocol):
-    """One phase of a chunk: the number of the queue it waits in, and its ns once it is served."""
+    """One phase of a chunk: the id of the queue it waits in, and its ns once it is served."""
 
     @property
     def dimension(self) -> int: ...
@@ -40,7 +40,7 @@ class QueuePhase(Protocol):
 
 
 class QueueChunks(Protocol):
-    """A collective in the queues: so many chunks, the phases of each and those of the last."""
+    """A collective in the queues: its number of chunks, the phases of each and those of the last."""
 
     @property
     def chunk_count(self) -> int: ...
@@ -51,7 +51,7 @@ class QueueChunks(Protocol):
 
 
 class _Rank:
-    """A rank class while it is simulated: where it is in its program. Times are ns."""
+    """A rank class while it is simulated: its position in its program. Times are ns."""
 
     __slots__ = ("end", "finish", "groups", "index", "next_op", "parked", "pass_end_times", "program", "run",
                  "start", "wait")  # fmt: skip
@@ -85,7 +85,7 @@ class _Collective:
 
 
 class _Waiting(NamedTuple):
-    """A phase in a queue. What comes first in order is served first; op and chunk make keys unique."""
+    """A phase in a queue. The least is served first; op and chunk make keys unique."""
 
     rank: int  # the priority, negative
     arrival: int
@@ -127,7 +127,9 @@ class DimensionQueues:
         self._changed: set[_QueueKey] = set()
 
     def run(self, cancelled: Callable[[], bool] = lambda: False) -> Times:
-        """All times. Raises `Cancelled` when `cancelled()` becomes true, OverflowError beyond 2^63 ns."""
+        """Runs and returns all times. Raises `Cancelled` when `cancelled()` becomes true, OverflowError from
+        2^63 ns on.
+        """
         self._awake = [(0, rank.index) for rank in self._ranks]
         instants = 0
         while self._awake or self._served:
@@ -157,8 +159,8 @@ class DimensionQueues:
     # -- ranks -----------------------------------------------------------------------
 
     def _advance(self, rank: _Rank) -> None:
-        """Run a rank on from now until it computes, pauses or waits."""
-        # No rows of this dialect wait inside a run.
+        """Runs a rank on from now until it computes, pauses or waits."""
+        # No rows of this dialect wait inside a run, so runs need not be split.
         runs = rank.program.packed
         while rank.run < len(runs):
             run = runs[rank.run]
@@ -195,7 +197,7 @@ class DimensionQueues:
         rank.finish = self._now
 
     def _issue(self, rank: _Rank, op: int) -> None:
-        """A member has come to a collective; with the last one its chunks are in the queues."""
+        """Counts in a member of a collective; with the last one its chunks come to the queues."""
         group = rank.groups[rank.program.ops.stream[op]]
         key = (group, op)
         collective = self._collectives.get(key)
@@ -210,7 +212,7 @@ class DimensionQueues:
                 self._queue(collective, chunk, 0)
 
     def _finish(self, collective: _Collective) -> None:
-        """All chunks have ended: so has the collective, for all its members."""
+        """Ends a collective for all its members, when all its chunks have ended."""
         op = collective.op
         del self._collectives[collective.group, op]
         for member in self._folding.group_classes[collective.group].members:
@@ -227,14 +229,14 @@ class DimensionQueues:
         return chunks.last if chunk == chunks.chunk_count - 1 else chunks.each
 
     def _queue(self, collective: _Collective, chunk: int, phase_index: int) -> None:
-        """A chunk comes to the queue of its next phase."""
+        """Puts a chunk into the queue of its next phase."""
         queue_key = (collective.group, self._walk(collective, chunk)[phase_index].dimension)
         phase = _Waiting(-collective.priority, self._now, collective.op, chunk, phase_index, collective.group)
         heappush(self._waiting.setdefault(queue_key, []), phase)
         self._changed.add(queue_key)
 
     def _end_phase(self, queue_key: _QueueKey, phase: _Waiting) -> None:
-        """A phase has ended: there is room in its dimension, and the chunk goes on."""
+        """Ends a phase: there is room in its dimension, and the chunk goes on."""
         group, dimension = queue_key
         for member in self._folding.group_classes[group].members:
             self._serving[member, dimension] -= 1
@@ -250,7 +252,7 @@ class DimensionQueues:
             self._finish(collective)
 
     def _serve(self) -> None:
-        """Begin what can be served now, the first of all that wait first."""
+        """Begins all that can be served now, the first in the queues first."""
         first = [(self._waiting[queue][0], queue) for queue in self._changed if self._waiting[queue]]
         self._changed.clear()
         heapify(first)

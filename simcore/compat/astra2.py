@@ -41,7 +41,7 @@ _HUGE = 1 << 63
 
 
 class RemoteMemory(NamedTuple):
-    """The remote memory file. kind: as ASTRA-sim names it. per_node: ranks that share a memory."""
+    """The remote memory file. kind: ASTRA-sim's name of it. per_node: ranks that share a memory."""
 
     kind: str = "NO_MEMORY_EXPANSION"
     latency_ns: int = 0
@@ -50,28 +50,37 @@ class RemoteMemory(NamedTuple):
 
 
 class System(NamedTuple):
-    """What the system file says beside its collectives. peak: TFLOP/s."""
+    """What the system file states besides its collectives."""
 
     roofline: bool = False
+    """Whether a roofline prices compute on the GPU."""
     peak: float | None = None
+    """TFLOP/s of the roofline."""
     memory_bandwidth: float | None = None
+    """GB/s of the local memory."""
     replay: bool = False
+    """Whether every node takes its own duration, and nothing is simulated."""
     custom: Mapping[str, str] = {}
+    """Kind of collective -> the prefix of the files that describe it."""
 
 
 class AstraOutcome(NamedTuple):
-    """A finished run. start, end: of each rank's nodes by ascending id, NEVER for none. finished: (rank, end
-    ns, exposed ns) in the order in which they ended. fault: what stopped the program; swallowed: what cut off
-    a rank's event. stuck: of each rank that did not finish why.
-    """
+    """A finished run."""
 
     start: list[array[int]]
+    """By rank, the start of each node by ascending id, NEVER for none."""
     end: list[array[int]]
+    """By rank, the end of each node by ascending id, NEVER for none."""
     finished: list[tuple[int, int, int]]
+    """(rank, end ns, exposed ns) in the order in which the ranks ended."""
     fault: Fault | None
+    """What stopped the program."""
     swallowed: list[Fault]
+    """The exceptions that ended a rank's event but not the program."""
     wait_reasons: dict[int, str]
+    """For each rank that did not finish the reason."""
     causes: list[dict[int, int]]
+    """By rank, `behind` of `_Rank`."""
 
 
 class _Rank:
@@ -95,14 +104,14 @@ class _Rank:
         self.no_statistics = False
         self.walking = False
         self.late: list[int] = []
-        # Of each node that waited for its slot the node that held it.
+        # For each node that waited for its slot the node that held it.
         self.behind: dict[int, int] = {}
         for index, wait in enumerate(waits):
             if not wait:
                 self.free[self.slot_of[index]].append(index)
 
     def walk(self) -> None:
-        """R2.2: starts the free nodes, in ascending id, whose slot is empty."""
+        """Starts the free nodes, in ascending id, whose slot is empty (R2.2)."""
         free, slot_nodes = self.free, self.slot_nodes
         cpu, gpu, comm, none = free
         while True:
@@ -138,7 +147,7 @@ class _Rank:
         self.late = []
 
     def release(self, index: int, skipped: bool = False) -> None:
-        """A node has ended: its slot is empty, its children may be free."""
+        """Ends a node: its slot is empty, its children may be free."""
         now = self.run.clock.now
         self.end[index] = now
         self.running -= 1
@@ -156,13 +165,13 @@ class _Rank:
                     heappush(self.free[self.slot_of[child]], child)
 
     def end_node(self, index: int) -> None:
-        """A node has ended by an event."""
+        """Ends a node by an event, and goes on with the rank."""
         self.release(index)
         self.walk()
         self.check_done()
 
     def check_done(self) -> None:
-        """R6.1: nothing is free, nothing runs."""
+        """Finishes the rank when nothing is free and nothing runs (R6.1)."""
         if self.is_done or self.running or any(self.free):
             return
         self.is_done = True
@@ -170,7 +179,7 @@ class _Rank:
 
 
 class AstraRun:
-    """One run. network: made for the clock. groups: ranks by number, None where no file was given."""
+    """One run. network: made for the clock. groups: ranks by group id, None without a file."""
 
     def __init__(
         self,
@@ -201,7 +210,7 @@ class AstraRun:
         self._group_of: dict[str, Communicator] = {}
 
     def run(self) -> AstraOutcome:
-        """Runs to the end and gives what became of it."""
+        """Runs to the end and returns the outcome."""
         fault = None
         try:
             for rank in self.ranks:
@@ -225,7 +234,7 @@ class AstraRun:
         )  # fmt: skip
 
     def _refuse_missing(self, rank: _Rank) -> None:
-        """R1.5: a dependency on a node that is not there."""
+        """Raises `ForbiddenExit` for a dependency on a missing node (R1.5)."""
         for problem in rank.nodes.problems:
             if problem.code == "node-missing":
                 raise ForbiddenExit(rank.rank_id, problem.node, problem.message + " (R1.5)", "aborts")
@@ -233,7 +242,7 @@ class AstraRun:
     # -- what a node is ------------------------------------------------------------------
 
     def slots(self, nodes: Nodes) -> bytearray:
-        """The slot of each node of a rank (R2.3)."""
+        """Returns the slot of each node of a rank (R2.3)."""
         columns, cache = nodes.columns, self._slots
         kinds, sets = columns.type, columns.attributes
         slot_of = bytearray(len(nodes))
@@ -256,7 +265,7 @@ class AstraRun:
     # -- starting a node -----------------------------------------------------------------
 
     def issue(self, rank: _Rank, index: int) -> None:
-        """Starts a node whose slot it has. Raises `Fault`."""
+        """Starts a node that has its slot. Raises `Fault`."""
         nodes = rank.nodes
         row = nodes.row[index]
         kind = nodes.columns.type[row]
@@ -312,7 +321,7 @@ class AstraRun:
         self.clock.schedule_own(rank.rank_id, duration, rank.end_node, index)
 
     def _roofline_ns(self, operations: int, size: int) -> int:
-        """R3.3, in doubles and in this order."""
+        """Returns the time of R3.3, computed in doubles and in this order."""
         bandwidth = (self.system.memory_bandwidth or 0.0) * 1e9
         peak = (self.system.peak or 0.0) * 1e12
         rate = min(bandwidth * (operations / size), peak)
@@ -371,7 +380,7 @@ class AstraRun:
     def _custom_collective(
         self, rank: _Rank, index: int, node: int, kind: str, size: int, group: Communicator
     ) -> str | None:
-        """R4.17: its own file of nodes; gives why it never ends, None when it may."""
+        """Runs a collective's own file of nodes (R4.17); returns why it never ends, None when it may."""
         ranks = range(len(self.ranks)) if group.ranks is None else group.ranks
         if self.custom is None:
             raise ForbiddenExit(rank.rank_id, node, f"the file of its custom {kind} is not there", "exits")
@@ -383,10 +392,10 @@ class AstraRun:
         return why
 
     def _nothing(self) -> None:
-        """The chunks that are left never end."""
+        """Does nothing: the chunks that are left never end."""
 
     def _group(self, rank: _Rank, node: int, attributes: Attributes) -> Communicator:
-        """R5.1 to R5.6."""
+        """Returns the group of a node (R5.1 to R5.6)."""
         value = attributes.get("pg_name")
         if value is not None and value.kind != "string":
             raise Fault(rank.rank_id, node, f"pg_name is {value.kind}, expected a string (R1.7)")
@@ -417,7 +426,7 @@ class AstraRun:
         return Communicator(group_id, None if len(ranks) == len(self.ranks) else ranks)
 
     def _transfer(self, rank: _Rank, index: int, node: int, attributes: Attributes, kind: int) -> None:
-        """R4.12 to R4.14."""
+        """Starts a send or a receive (R4.12 to R4.14)."""
         own, other = ("comm_src", "comm_dst") if kind == SEND else ("comm_dst", "comm_src")
         here = rank.rank_id
         if own in attributes:
@@ -448,7 +457,7 @@ class AstraRun:
     # -- ends ------------------------------------------------------------------------------
 
     def finish(self, rank: _Rank) -> None:
-        """R6.1, and R7.4: the statistics of some ranks throw after they have finished."""
+        """Finishes a rank (R6.1); the statistics of some ranks throw after that (R7.4)."""
         now = self.clock.now
         self.finished.append((rank.rank_id, now, (now - rank.gpu_ns) & (1 << 64) - 1))
         if rank.no_statistics:
@@ -480,7 +489,9 @@ class AstraRun:
 
 
 def leading_number(text: str) -> int | None:
-    """The number that a text begins with, as C++'s stoi reads it; None for none or one beyond 31 bits."""
+    """Returns the number that a text begins with, as C++'s stoi reads it; None for none or one beyond
+    31 bits.
+    """
     text = text.lstrip(" \t\n\v\f\r")
     sign = -1 if text.startswith("-") else 1
     digits = ""

@@ -126,13 +126,13 @@ def run_by_astra(setup: Execution) -> ExecutionResult:
 
 
 def astra_values(setup: Execution, world: int) -> tuple[Cluster, dict[str, Any]]:
-    """See `values_in_force`."""
+    """Returns the network and the values in force: see `values_in_force`."""
     cluster = choose_cluster(_network_of(setup)).cluster(world)
     return cluster, _astra_rules(setup, cluster)[2]
 
 
 def collective_rules(setup: Execution, cluster: Cluster) -> Rules:
-    """What is in force of collectives. Raises InputError."""
+    """Returns the rules of collectives in force. Raises InputError."""
     return _astra_rules(setup, cluster)[1]
 
 
@@ -143,7 +143,7 @@ def _parse_bool(word: str) -> bool:
 
 
 def _network_of(setup: Execution) -> ClusterParameters:
-    """The system file is read as ASTRA-sim reads it."""
+    """Returns the cluster's parameters without the system file, which is read as ASTRA-sim reads it."""
     return replace(setup.parameters.part(ClusterParameters), system=None)
 
 
@@ -154,8 +154,9 @@ def _world_of(setup: Execution) -> int:
 
 
 def _read_like_astra(file: ExecutionFile, traces: ExecutionSet) -> Columns:
-    """The columns as ASTRA-sim reads them: the first message is lost, whatever it is, and gzip is not
-    opened.
+    """Returns the columns as ASTRA-sim reads them.
+
+    The first message is lost, whatever it is, and gzip is not opened.
     """
     if file.packed:
         message = (
@@ -169,8 +170,10 @@ def _read_like_astra(file: ExecutionFile, traces: ExecutionSet) -> Columns:
 
 
 def _astra_rules(setup: Execution, cluster: Cluster) -> tuple[System, Rules, dict[str, Any]]:
-    """What the system file says, flags over it; without one, the defaults of wltui's cluster. The last: by
-    the names of parameters.
+    """Returns the settings of the system file with flags over it, the rules of collectives, and values in
+    force.
+
+    Without a file, the defaults are those of wltui's cluster. The values are by the names of parameters.
     """
     dims, parameters = cluster.dims, setup.parameters
     if parameters.system is not None:
@@ -218,8 +221,8 @@ class _Custom:
         self._cache: dict[tuple[str, int], Nodes] = {}
 
     def nodes(self, kind: str, position: int) -> Nodes:
-        """The nodes of a position's file: from where wltui runs, else beside the system file. Raises
-        InputError.
+        """Returns the nodes of a position's file: in wltui's working folder, else in the system file's.
+        Raises InputError.
         """
         file_nodes = self._cache.get((kind, position))
         if file_nodes is None:
@@ -237,7 +240,7 @@ def _format_fault(fault: Fault) -> str:
 
 
 def _make_unfinished_error(outcome: AstraOutcome, traces: ExecutionSet, world: int) -> InputError:
-    """What stopped the run, or why each rank that did not finish waits."""
+    """Returns the error of what stopped the run, or why each rank that did not finish waits."""
     paths = {file.rank: file.path for file in traces.files}
     finished_count = len(outcome.finished)
     errors = []
@@ -276,7 +279,7 @@ def _make_result(
         listed = None if groups is None or not name.isdigit() else groups.get(int(name))
         return world if name in ("", "0") or listed is None else listed
 
-    # Which ranks ran alike is seen by their times: what is computed of the run is computed once for them.
+    # Ranks with equal times are equal: what is computed of the run is computed once for them.
     extra_keys = {
         rank: blake2b(start.tobytes() + end.tobytes(), digest_size=16).digest()
         for rank, (start, end) in enumerate(zip(outcome.start, outcome.end, strict=True))
@@ -352,7 +355,7 @@ def _order_by_ends(
     ended: list[tuple[int, int]],
     sends: Sequence[array[int]],
 ) -> list[tuple[int, int]]:
-    """Nodes by their ends; of those that end at one instant what others wait for comes first."""
+    """Returns nodes by their ends; of those that end at one instant what others wait for comes first."""
     behind_parents: list[tuple[int, int]] = []
     is_listed = [bytearray(len(node)) for node in nodes]
     for item in ended:
@@ -385,7 +388,7 @@ def _find_begins(
     start: Sequence[array[int]], end: Sequence[array[int]], meetings: Sequence[array[int]],
     sends: Sequence[array[int]], count: int,
 ) -> list[array[int]]:  # fmt: skip
-    """When what each node waited for was there: the last member had come, the message was on its way."""
+    """Returns when what each node waited for had come: the last member had, the message had departed."""
     come = [0] * count
     for rank, column in enumerate(meetings):
         for index, meeting in enumerate(column):

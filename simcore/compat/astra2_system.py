@@ -1,4 +1,4 @@
-"""The other files of a run of execution traces: ASTRA-sim's system file as it takes it, remote memory,
+"""The other files of a run of execution traces: ASTRA-sim's system file as ASTRA-sim reads it, remote memory,
 groups.
 """
 
@@ -20,20 +20,26 @@ _MEMORIES = ("NO_MEMORY_EXPANSION", "PER_NPU_MEMORY_EXPANSION", "PER_NODE_MEMORY
 
 
 class AstraSystem(NamedTuple):
-    """A system file as ASTRA-sim 2.x takes it: what is not there has no value, unless it has a default
-    there.
+    """A system file as ASTRA-sim 2.x reads it: a missing entry has no value, unless ASTRA-sim has a
+    default.
     """
 
     algorithms: dict[str, tuple[str, ...]]
+    """Kind of collective -> one name a dimension, those of wltui."""
     endpoint_delay_ns: float
+    """The endpoint delay."""
     splits: int | None
+    """The number of chunks of a collective."""
     active_chunks: int
+    """How many chunks a dimension runs at a time."""
     baseline: bool
+    """Whether an all-reduce is a whole all-reduce on each dimension."""
     system: System
+    """The rest of the file."""
 
 
 def read_astra_system(path: str, dimensions: int) -> AstraSystem:
-    """The system file of `--dialect astra-sim-2`. Raises InputError."""
+    """Returns the system file of `--dialect astra-sim-2`. Raises InputError."""
     source = ClusterText(path)
     entries = json_entries(source, _CODE, "a system.json of ASTRA-sim 2")
     by_key = entries.by_key
@@ -74,7 +80,7 @@ def _read_number(entries: Entries, key: str) -> float | None:
 
 
 def _read_algorithms(entries: Entries, key: str, dimensions: int) -> tuple[str, ...]:
-    """One algorithm a dimension, fewer leave the higher ones out (R4.11)."""
+    """Returns one algorithm a dimension; fewer leave the higher dimensions out (R4.11)."""
     entry = entries.by_key[key]
     if not isinstance(entry.value, list):
         raise entries.make_value_error(key, "a list of one algorithm a dimension")
@@ -96,7 +102,7 @@ def _read_algorithms(entries: Entries, key: str, dimensions: int) -> tuple[str, 
 
 
 def read_memory(path: str) -> RemoteMemory:
-    """The file of `--remote-memory`. Raises InputError."""
+    """Returns the file of `--remote-memory`. Raises InputError."""
     entries = json_entries(ClusterText(path), "remote-memory", "a remote memory file of ASTRA-sim")
     kind = entries.by_key.get("memory-type")
     if kind is None:
@@ -123,9 +129,9 @@ def read_memory(path: str) -> RemoteMemory:
 
 
 def read_groups(path: str, world: int, with_zero: bool = False) -> dict[int, tuple[int, ...]]:
-    """The file of `--comm-groups`: number of a group -> its ranks in its order. Raises InputError.
+    """Returns the file of `--comm-groups`: id of a group -> its ranks in its order. Raises InputError.
 
-    with_zero: a group 0 may be there; it is taken for all ranks, as 0 always is.
+    with_zero: allows a group 0, which stands for all ranks, as 0 always does.
     """
     source = ClusterText(path)
     try:

@@ -1,10 +1,10 @@
 """`simai-auto`: SimAI's bus bandwidths derived from NVLink and NICs (SimAI-analytical 1.6 and 1.7).
 
-Always the ring, whatever the size. A group is N nodes of q GPUs with k NICs; NVLink v, one NIC c, GiB/s.
+It is always the ring, whatever the size. A group is N nodes of q GPUs with k NICs; NVLink v, one NIC c,
+GiB/s.
 
-SimAI's ratio tables: how much of its bus bandwidth a collective of some size reaches.
-
-The tables are in simai_ratio.csv beside this file, with their source.
+SimAI's ratio tables state what share of its bus bandwidth a collective of some size reaches. They are in
+simai_ratio.csv in this folder, with their source.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from simcore.records import NamedTuple
 from simcore.units import format_number
 from simcore.workload.model import GroupKind
 
-# The columns: numbers of nodes, and one for expert groups whose tensor groups fill a server.
+# The columns: numbers of nodes, and one column for expert groups whose tensor groups fill a server.
 _NODES = (1, 2, 4, 8, 16, 32, 64, 128)
 _OTHER_NODES = "16"
 MULTI_NODE = "Multi 16"
@@ -29,19 +29,19 @@ _COLUMNS = (*map(str, _NODES), MULTI_NODE)
 
 
 class RatioTable(NamedTuple):
-    """One table. sizes: bytes of each row, ascending; columns: the ratios of each."""
+    """One table. sizes: bytes of each row, ascending; columns: the ratios of each column."""
 
     sizes: tuple[int, ...]
     columns: dict[str, tuple[float, ...]]
 
 
 def column_of(nodes: int) -> str:
-    """The column for a number of nodes: its own, else that of 16."""
+    """Returns the column for a number of nodes: its own, else that of 16."""
     return str(nodes) if nodes in _NODES else _OTHER_NODES
 
 
 def ratio(table: str, column: str, size: int) -> float:
-    """What share of the bandwidth at 16 GiB a collective of `size` bytes reaches.
+    """Returns the share of the bandwidth at 16 GiB that a collective of `size` bytes reaches.
 
     Linear between rows; below 16 MiB as at 16 MiB, above 16 GiB as there; 1 for no bytes.
     """
@@ -70,22 +70,23 @@ def _tables() -> dict[str, RatioTable]:
     return tables
 
 
-# What a collective above 1 B and below 1 MiB takes by the size of its group, us; others nothing.
+# The us of a collective above 1 B and below 1 MiB by the size of its group; other sizes take no time.
 _SMALL_US = {2: 10, 4: 12, 8: 15, 16: 66, 32: 135, 64: 200, 128: 320}
 _SMALL_BELOW = 2**20
 _NVLINK_BOUND = "NVLink, the NICs are faster"
 
 
 class GroupNodes(NamedTuple):
-    """A group as SimAI sees it. nodes: N; gpus: q, its GPUs in a node; nics: k, those it may use.
-
-    divisor: among how many GPUs of a node its NICs are divided, for a message.
-    """
+    """A group as SimAI sees it."""
 
     nodes: int
+    """N."""
     gpus: int
+    """q, its GPUs in a node."""
     nics: int
+    """k, the NICs that it may use."""
     divisor: int = 1
+    """Among how many GPUs of a node its NICs are divided, for a message."""
 
 
 class SimaiAuto(SimaiNetwork):
@@ -123,16 +124,16 @@ class SimaiAuto(SimaiNetwork):
 
     @property
     def _expert_step(self) -> int:
-        """How far neighbours of an expert group are apart: SimAI counts along dp, whatever EP is."""
+        """The distance of neighbours in an expert group: SimAI counts along dp, whatever EP is."""
         return 1 if self.layout.whole_experts else self.layout.tp
 
     def _nodes(self, kind: GroupKind) -> GroupNodes:
-        """How SimAI spreads a group of more than one; all quotients are floored."""
+        """Returns how SimAI spreads a group of more than one; all quotients are floored."""
         tp, ep, server, nics = self.layout.tp, self.layout.ep, self.server, self.nics
         step = self._expert_step
         if kind == "tp":
             return GroupNodes(max(1, tp // server), min(tp, server), nics)
-        # The GPUs of a node among which a member of the group stands alone.
+        # The number of GPUs of a node with one member of the group among them.
         inner = step * ep if kind == "dp_ep" else step if kind == "ep" else tp
         divisor = inner if inner <= server else server
         gpus = server // inner if inner <= server else 1
@@ -183,5 +184,5 @@ class SimaiAuto(SimaiNetwork):
 
 
 def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> Network:
-    """The network of a run: see `NetworkModel`."""
+    """Returns the network of a run: see `NetworkModel`."""
     return SimaiAuto(parameters, layout)

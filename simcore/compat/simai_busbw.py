@@ -1,4 +1,4 @@
-"""`busbw:FILE`: SimAI's bus bandwidths as its `busbw.yaml` gives them (SimAI-analytical 2025-03).
+"""`busbw:FILE`: SimAI's bus bandwidths as its `busbw.yaml` states them (SimAI-analytical 2025-03).
 
 The reader of SimAI's `busbw.yaml`: bus bandwidths in GiB/s by group and collective.
 
@@ -34,7 +34,7 @@ _EMPTY = ("null", "~", "")
 
 
 class BusbwEntry(NamedTuple):
-    """One entry of the file. gibps: None for `null`. place: its (line, column)."""
+    """One entry of the file. gibps: None for `null`. location: its (line, column)."""
 
     gibps: float | None
     location: tuple[int, int]
@@ -43,7 +43,7 @@ class BusbwEntry(NamedTuple):
 class BusbwFile:
     """The entries of the file at `path`, by `SECTION.key`. Raises InputError.
 
-    diagnostics: what in it means nothing.
+    diagnostics: those of entries that mean nothing.
     """
 
     def __init__(self, path: str) -> None:
@@ -57,12 +57,12 @@ class BusbwFile:
         self._note_unused()
 
     def get(self, name: str) -> float | None:
-        """GiB/s of `TP.allreduce` or the like; None where the file has none."""
+        """Returns the GiB/s of `TP.allreduce` or the like; None where the file has none."""
         entry = self._entries.get(name)
         return entry.gibps if entry else None
 
     def require(self, name: str, what: str) -> float:
-        """GiB/s of an entry. Raises InputError, with `what` it is needed for, where the file has none."""
+        """Returns the GiB/s of an entry. Raises InputError where the file has none; `what`: what needs it."""
         value = self.get(name)
         if value is not None:
             return value
@@ -115,7 +115,7 @@ class BusbwFile:
         return text.endswith(":") and text[:-1].strip() in _FILE_KEYS
 
     def _add_entry(self, section: str, key: str, value: str, location: tuple[int, int], line: str) -> None:
-        """An entry of a known section; the last of two of a name counts, as in SimAI."""
+        """Adds an entry of a known section; of two with one name the last counts, as in SimAI."""
         name = f"{section}.{key}"
         if key not in _FILE_KEYS[section]:
             self._ignored.append((name, location))
@@ -131,7 +131,7 @@ class BusbwFile:
         self._entries[name] = BusbwEntry(gibps, location)
 
     def _note_unused(self) -> None:
-        """SimAI takes the bandwidth of a reduce-scatter from `allgather`: said where the two differ."""
+        """Notes reduce-scatters that differ: SimAI takes their bandwidth from `allgather`."""
         for section in ("TP", "DP", "EP"):
             entry = self._entries.get(f"{section}.reducescatter")
             if entry and entry.gibps is not None and entry.gibps != self.get(f"{section}.allgather"):
@@ -178,7 +178,7 @@ class Busbw(SimaiNetwork):
         return BusBandwidth(self._file.require(entry, what), f"{entry} of the file")
 
     def _entry(self, kind: GroupKind, key: str) -> tuple[str | None, str]:
-        """The entry that SimAI takes; None, and why, where it takes none."""
+        """Returns the entry that SimAI takes; None, and why, where it takes none."""
         tp, server = self.layout.tp, self.server
         if kind == "tp":
             return f"TP.{key}", ""
@@ -205,5 +205,5 @@ class Busbw(SimaiNetwork):
 
 
 def opened(parameters: NetworkParameters, layout: Layout, cluster: Cluster) -> Network:
-    """The network of a run: see `NetworkModel`."""
+    """Returns the network of a run: see `NetworkModel`."""
     return Busbw(parameters, layout)

@@ -1,7 +1,8 @@
 """SimAI's own estimate of a step: its closed form over the rows of the file, without a schedule.
 
-SimAI-analytical adds up all cells, takes what communication is not hidden by fixed ratios, and a bubble
-as if each layer of a stage were a virtual stage. It stands beside the step time to show why the two differ.
+SimAI-analytical adds up all cells, takes fixed ratios of communication as exposed, and a bubble
+as if each layer of a stage were a virtual stage. Its lines are next to those of the step time, with the
+reasons of the differences.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ _NOT_IN_BUBBLE = "embedding_layer"
 
 
 def simai_estimate(simulation: Simulation) -> SimaiEstimate | None:
-    """The estimate for a run's file and bandwidths; scales, overrides and the schedule play no part.
+    """Returns the estimate for a run's file and bandwidths; scales, overrides and the schedule play no part.
 
-    It covers the first rows, as many as line 2 states; without `vpp` or `ga` in the header what was
-    found is taken. None unless the network is one of SimAI's, and where it lacks a bandwidth.
+    It covers the first rows, as many as line 2 states; without `vpp` or `ga` in the header it uses what the
+    rows imply. None unless the network is one of SimAI's, and where it lacks a bandwidth.
     """
     if not isinstance(simulation.network, SimaiNetwork):
         return None
@@ -66,7 +67,7 @@ def _estimate(simulation: Simulation, network: SimaiNetwork) -> SimaiEstimate:
         for phase in PHASES:
             cells = workload.cells(phase)
             collective, group, size = cells.collective[row], cells.group[row], cells.bytes[row]
-            # SimAI takes a SENDRECV for nothing, as each type that it does not know.
+            # SimAI prices a SENDRECV at nothing, as each type that it does not know.
             if collective is None or group is None or group == "pp":
                 continue
             kind = estimate_kind(phase, group)
@@ -92,7 +93,7 @@ def _estimate(simulation: Simulation, network: SimaiNetwork) -> SimaiEstimate:
 
 
 def _transfers_us(network: SimaiNetwork, size: int) -> int | None:
-    """Exposed us of `size` bytes each way."""
+    """Returns the exposed us of `size` bytes each way."""
     if network.pp_gibps is None:
         return None
     whole = math.floor(2 * size / 2**30 / network.pp_gibps * 1e9 / 1000)
@@ -100,7 +101,9 @@ def _transfers_us(network: SimaiNetwork, size: int) -> int | None:
 
 
 def _recomputed(workload: Workload) -> dict[int, int]:
-    """How often the forward of each row runs again, from the nearest checkpoint up to an initiator."""
+    """Returns how often the forward of each row runs again, from the nearest checkpoint up to an
+    initiator.
+    """
     times: dict[int, int] = {}
     header = workload.header
     for initiator in header.checkpoint_initiates:
@@ -116,7 +119,7 @@ _KINDS = ("dp", "dp_ep", "tp", "ep")
 
 
 def compare_estimate(results: SimulationFigures) -> tuple[int, list[EstimateLine]]:
-    """(rank class, lines): SimAI's estimate beside the class that is idle least, the first of them.
+    """Returns (rank class, lines): SimAI's estimate next to the class that is idle least, the first of them.
 
     No lines where there is no estimate.
     """
@@ -161,9 +164,9 @@ def _compute(results: SimulationFigures, estimate: SimaiEstimate, ours: int) -> 
 
 
 def _explain_work(results: SimulationFigures, kind: str | None = None) -> list[str]:
-    """Why a rank of this run does other work than SimAI adds up, as far as the run says it.
+    """Returns why a rank of this run does other work than SimAI adds up, where the run gives a reason.
 
-    kind: of the collectives that are asked about (None: compute); only rows that have one are a reason.
+    kind: that of the collectives in question (None: compute); only rows that have one are a reason.
     """
     simulation = results.simulation
     workload, program, parameters = simulation.workload, simulation.program, simulation.parameters
@@ -199,15 +202,15 @@ def _explain_work(results: SimulationFigures, kind: str | None = None) -> list[s
 
 
 def _kinds_of(workload: Workload, row: int) -> set[str | None]:
-    """The kinds of collectives that a row has."""
+    """Returns the kinds of collectives that a row has."""
     columns = [workload.cells(phase) for phase in PHASES]
     return {cells.group[row] for cells in columns if cells.collective[row] and cells.bytes[row]}
 
 
 def _rounding(results: SimulationFigures, kind: str, simai_ns: int) -> float:
-    """How far SimAI's sum for a kind may be from ours by rounding alone, ns.
+    """Returns how far SimAI's sum for a kind may be from ours by rounding alone, ns.
 
-    Each of its collectives is cut to whole ns, and before that has the 24 bits of a single-precision number.
+    Each of its collectives is truncated to whole ns, and before that has the 24 bits of single precision.
     """
     workload = results.simulation.workload
     return sum(kind in _kinds_of(workload, row) for row in range(len(workload))) * len(PHASES) + (
@@ -251,7 +254,7 @@ def _hidden(results: SimulationFigures, kind: str) -> float:
 
 
 def _sums(streams: Sequence[StreamUse], kind: str) -> tuple[int, int, int]:
-    """(busy, beside compute, exposed) of the streams of a kind, ns."""
+    """Returns (busy, overlapping compute, exposed) of the streams of a kind, ns."""
     stream_uses = [stream for stream in streams if stream.kind == kind]
     return (
         sum(stream_use.busy_ns for stream_use in stream_uses),
@@ -313,7 +316,7 @@ def _total(results: SimulationFigures, estimate: SimaiEstimate, lines: list[Esti
             largest_lines, [signed_duration(differences[line]) for line in largest_lines]
         )
         whole, part = step - total, sum(differences[line] for line in largest_lines)
-        # A line that differs by more than the total is made up for by others.
+        # A line that differs by more than the total is compensated by others.
         is_part = whole * part > 0 and abs(whole) < 2 * abs(part) <= 2 * abs(whole)
         of_it = f", {share_word(abs(part), abs(whole))} of it by" if is_part else "; the largest difference:"
         text = f"{signed_duration(whole)} here{of_it} {words}"

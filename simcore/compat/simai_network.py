@@ -4,9 +4,8 @@ SimAI-analytical, versions 2025-03 to 1.7: a collective of S bytes over n ranks 
 floor(S/2^30 / (r*B) * 1e9 * k * (n-1)/n) ns, B a bus bandwidth in GiB/s, r a ratio, r*B a product
 of single precision, k = 2 for all-reduce and 1 for all others. Figures in GiB/s stay in this room.
 
-What SimAI-analytical itself makes of a file: where it crashes, hangs or prints nonsense.
-
-wltui reads all these files. Who holds its figures against SimAI's has to know.
+What SimAI-analytical itself does with a file: where it crashes, hangs or prints nonsense. wltui reads all
+these files, and users who compare its figures with SimAI's need the reason of the difference.
 """
 
 from __future__ import annotations
@@ -37,27 +36,27 @@ _TOO_LONG_NS = 2**31
 
 
 def layers_per_stage(workload: Workload, structure: Structure) -> int:
-    """`vpp` of the header, else the layers that a stage was found to have, at least 1."""
+    """Returns `vpp` of the header, else the layers that a stage has by its rows, at least 1."""
     if workload.header.vpp:
         return workload.header.vpp
     return max((1, *structure.layers_per_block[:1]))
 
 
 def accumulations(workload: Workload, structure: Structure) -> int:
-    """`ga` of the header, else the micro-batches that were found, at least 1."""
+    """Returns `ga` of the header, else the micro-batches of the rows, at least 1."""
     return workload.header.ga or max(1, len(structure.blocks))
 
 
 def estimated_rows(workload: Workload) -> int:
-    """How many rows SimAI's estimate covers: as many as line 2 states, if they are there."""
+    """Returns how many rows SimAI's estimate covers: as many as line 2 states, if they are there."""
     declared = workload.declared_rows
     return len(workload) if declared is None else min(declared, len(workload))
 
 
 def simai_notes(workload: Workload, structure: Structure) -> list[Diagnostic]:
-    """A note for each reason why SimAI itself fails on a file, and what the estimate does instead.
+    """Returns a note for each reason why SimAI itself fails on a file, and what the estimate does instead.
 
-    Of an op table, and of a policy that SimAI does not know, there is no more to say: it reads no further.
+    An op table, or a policy that SimAI does not know, has one note: SimAI reads no further.
     """
     header = workload.header
     notes = []
@@ -103,22 +102,22 @@ def simai_notes(workload: Workload, structure: Structure) -> list[Diagnostic]:
 
 
 def _stops_simai(workload: Workload, diagnostic: Diagnostic) -> bool:
-    """Whether SimAI stops reading at what was found."""
+    """Returns whether SimAI stops reading at a diagnostic's location."""
     return diagnostic.code == "comment" or (
         diagnostic.code == "float-value" and diagnostic.line != workload.header.line
     )
 
 
-# A forward collective of fewer bytes, but not of none, counts as one of so many.
+# A forward collective of 1 to 4095 bytes counts as one of 4096.
 _LEAST_FORWARD_BYTES = 4096
 _LIFTING_POLICY = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"
 _OVERLAPS = {"dp": 0.0, "tp": 0.0, "ep": 0.0, "pp": 1.0}
 
 
 def simai_bandwidths(parameters: NetworkParameters) -> dict[str, float]:
-    """GiB/s of NVLink (`nvlink`) and of one NIC (`nic`): as given, else of the type.
+    """Returns the GiB/s of NVLink (`nvlink`) and of one NIC (`nic`): as stated, else those of the type.
 
-    Raises UsageError for a type that SimAI does not know and a figure that cannot be.
+    Raises UsageError for a type that SimAI does not know and an impossible figure.
     """
     figures = {}
     for field, of_type, types in (("nvlink", "gpu_type", GPU_TYPES), ("nic", "nic_type", NIC_TYPES)):
@@ -135,7 +134,7 @@ def simai_bandwidths(parameters: NetworkParameters) -> dict[str, float]:
 
 
 def overlap_ratios(texts: Sequence[str]) -> dict[str, float]:
-    """`--overlap dp=0.5,tp=0.3`: the share of communication that SimAI's estimate takes as hidden.
+    """Returns the share of communication that SimAI's estimate takes as hidden: `--overlap dp=0.5,tp=0.3`.
 
     By default 0, and 1 for pp. Raises UsageError.
     """
@@ -153,49 +152,48 @@ def overlap_ratios(texts: Sequence[str]) -> dict[str, float]:
 
 
 def least_forward_bytes(workload: Workload) -> int:
-    """What a smaller forward collective counts as, bytes; 0 where SimAI has no such rule."""
+    """Returns the bytes that a smaller forward collective counts as; 0 where SimAI has no such rule."""
     return _LEAST_FORWARD_BYTES if workload.policy.upper() == _LIFTING_POLICY else 0
 
 
 def priced_bytes(workload: Workload, phase: Phase, size: int) -> int:
-    """The bytes that SimAI prices a cell's collective of `size` bytes by."""
+    """Returns the bytes by which SimAI prices a cell's collective of `size` bytes."""
     return max(size, least_forward_bytes(workload)) if phase == "fwd" and size else size
 
 
 class BusBandwidth(NamedTuple):
-    """What a collective gets. gibps: B; 0 where SimAI has none, and the collective costs nothing.
-
-    ratio: r. origin: where B comes from, in words.
-    """
+    """The bandwidth of a collective."""
 
     gibps: float
+    """B; 0 where SimAI has none, and the collective costs nothing."""
     origin: str
+    """Where B comes from, in words."""
     ratio: float = 1.0
+    """r."""
     ratio_origin: str = ""
+    """Where r comes from, in words."""
 
 
 def single(value: float) -> float:
-    """The nearest number of single precision, as SimAI keeps its figures."""
+    """Returns the nearest number of single precision, as SimAI stores its figures."""
     nearest: float = unpack("<f", pack("<f", value))[0]
     return nearest
 
 
 def estimate_kind(phase: Phase, group: GroupKind) -> GroupKind:
-    """The group that SimAI itself prices a cell on: it knows _EP forward and _DP_EP of weights."""
+    """Returns the group by which SimAI itself prices a cell: it knows _EP forward and _DP_EP of weights."""
     if phase == "wg":
         return "dp_ep" if group == "dp_ep" else "dp"
     return "ep" if group == "ep" else "tp"
 
 
 class SimaiNetwork(ABC):
-    """Prices by group kind and size alone; satisfies `Network`. Places play no part.
-
-    name: of the model. pp_gibps: what SimAI's estimate takes for transfers, None where it has
-    nothing. overlap: see `overlap_ratios`.
-    """
+    """Prices by group kind and size alone; satisfies `Network`. Positions play no part."""
 
     name: str
+    """The name of the model."""
     pp_gibps: float | None = None
+    """What SimAI's estimate uses for transfers, None where it has nothing."""
 
     def __init__(self, parameters: NetworkParameters, layout: Layout) -> None:
         self.layout = layout
@@ -206,31 +204,31 @@ class SimaiNetwork(ABC):
 
     @abstractmethod
     def bandwidth(self, kind: GroupKind, collective: str, size: int) -> BusBandwidth:
-        """The bandwidth of a collective of `size` bytes in a group of more than one.
+        """Returns the bandwidth of a collective of `size` bytes in a group of more than one.
 
-        Raises InputError or UsageError where the model needs one that is not there.
+        Raises InputError or UsageError where the model needs a bandwidth that is missing.
         """
 
     @abstractmethod
     def transfer_gibps(self, shape: TransferShape) -> float:
-        """GiB/s of a pipeline transfer. Raises InputError where there is none."""
+        """Returns the GiB/s of a pipeline transfer. Raises InputError where there is none."""
 
     @abstractmethod
     def words(self) -> str:
-        """What the prices rest on, on one line."""
+        """Returns what the prices depend on, on one line."""
 
     def fixed_ns(self, kind: GroupKind, size: int) -> int | None:
-        """The time of a small message where the model has one that no bandwidth gives, ns."""
+        """Returns the time of a small message where the model has one that no bandwidth gives, ns."""
         return None
 
     def assumptions(self) -> list[Diagnostic]:
-        """What the model took for given."""
+        """Returns notes on what the model assumes."""
         return []
 
     def members(self, kind: GroupKind) -> int:
-        """How many ranks SimAI counts in a group: an expert shard has max(1, floor(dp/ep)) replicas.
+        """Returns how many ranks SimAI counts in a group: an expert shard has max(1, floor(dp/ep)) replicas.
 
-        Of a model it has those that the model's layout gives it: SimAI knows no experts that are whole on tp.
+        The groups of a model have the sizes of its layout: SimAI knows no experts that are whole on tp.
         Raises UsageError for a kind that it does not know.
         """
         layout = self.layout
@@ -245,7 +243,7 @@ class SimaiNetwork(ABC):
         return layout.group_size("dp_ep") if layout.whole_experts else max(1, layout.dp // layout.ep)
 
     def ns(self, kind: GroupKind, collective: str, size: int) -> int:
-        """ns of a collective of `size` bytes in all; none and a group of one are free.
+        """Returns the ns of a collective of `size` bytes in all; no bytes and a group of one are free.
 
         Raises InputError or UsageError as `bandwidth` does.
         """
@@ -310,9 +308,9 @@ class SimaiNetwork(ABC):
         )
 
     def diagnostics(self, workload: Workload, structure: Structure) -> tuple[Diagnostic, ...]:
-        """What the model assumes, what costs nothing in it, and what SimAI itself does with the file.
+        """Returns what the model assumes, what costs nothing in it, and what SimAI itself does with the file.
 
-        Prices every cell of the file, so that what is missing is said before anything runs.
+        Prices every cell of the file, so that a missing bandwidth is reported before anything runs.
         Raises as `bandwidth`.
         """
         estimate: list[Diagnostic] = []
@@ -342,7 +340,7 @@ class SimaiNetwork(ABC):
             message = f"{what} {verb} as {least} B, as in SimAI"
             lift = [Diagnostic("note", "simai-forward-size", message, workload.path)]
         free = list(self._free.values())
-        # What SimAI prints of an op table is no question: it reads none.
+        # SimAI reads no op table, so its assumptions do not matter there.
         assumed = [] if workload.format == "op-table" else self.assumptions()
         return (*assumed, *free, *lift, *estimate, *simai_notes(workload, structure))
 
@@ -357,7 +355,7 @@ class SimaiNetwork(ABC):
         self._free.setdefault((group, collective), Diagnostic("warning", "simai-free", message))
 
     def _unpriced(self, kind: GroupKind, collective: str, size: int, path: str) -> list[Diagnostic]:
-        """A note where SimAI would price a cell on another group, for which there is no bandwidth."""
+        """Returns a note where SimAI would price a cell by another group, for which there is no bandwidth."""
         try:
             self.ns(kind, collective, size)
         except (InputError, UsageError) as error:
@@ -367,5 +365,5 @@ class SimaiNetwork(ABC):
 
 
 def transfer_ns(size: int, gibps: float) -> int:
-    """floor(S/2^30 / B * 1e9), ns: a point-to-point transfer of `size` bytes at B GiB/s."""
+    """Returns the ns of a point-to-point transfer of `size` bytes at B GiB/s: floor(S/2^30 / B * 1e9)."""
     return math.floor(size / 2**30 / single(gibps) * 1e9)

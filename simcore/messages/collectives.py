@@ -27,7 +27,7 @@ from simcore.messages.machines import (
 from simcore.messages.network import Matching
 from simcore.records import NamedTuple
 
-# A smaller group's endpoint delay, whatever the system file says (R5.3).
+# A smaller group's endpoint delay, whatever the system file states (R5.3).
 GROUP_DELAY_NS = 10
 # Stream numbers of group g begin at g times this; they match modulo TAGS.
 STREAMS_OF_GROUP = 1_000_000
@@ -35,7 +35,7 @@ _TAGS = 500_000_000
 
 
 class Rules(NamedTuple):
-    """What the system file says of collectives."""
+    """The rules of collectives, as the system file states them."""
 
     sizes: tuple[int, ...]
     """NPUs along each dimension."""

@@ -217,20 +217,19 @@ class Port:
 
 
 class FlowPart:
-    """The bytes of one flow while they move.
-
-    rate: bytes per ns at full speed. ports: (port, part of that rate on it). speed: its present part of
-    full speed, 0 before its first share. left_ns: what is left of it at time
-    `since`, in ns at full speed.
-    """
+    """The bytes of one flow while they move."""
 
     __slots__ = ("left_ns", "order", "ports", "rate", "since", "speed")
 
     def __init__(self, order: Order, rate: float, work_ns: int, ports: list[tuple[Port, float]]) -> None:
         self.order = order
+        # Bytes per ns at full speed.
         self.rate = rate
+        # (port, part of that rate on it).
         self.ports = ports
+        # The present part of full speed, 0 before the first share.
         self.speed = 0.0
+        # What is left at time `since`, in ns at full speed.
         self.left_ns: float = work_ns
         self.since = 0
 
@@ -327,11 +326,7 @@ class _Running:
 
 
 class _Step:
-    """One chunk in one phase: its fixed time, then (part is set) its bytes.
-
-    since: ns from the start of the transmission to its own, had it the ports to itself and no scale.
-    work_ns: time of its bytes at full speed. due: its sort key among the steps that are due.
-    """
+    """One chunk in one phase: its fixed time, then (part is set) its bytes."""
 
     __slots__ = ("chunk", "due", "part", "phase", "running", "since", "step_id", "work_ns")
 
@@ -339,9 +334,12 @@ class _Step:
         self.running = running
         self.chunk = chunk
         self.phase = phase
+        # ns from the start of the transmission to its own, had it the ports to itself and no scale.
         self.since = since
         self.step_id = step_id
+        # The time of its bytes at full speed.
         self.work_ns = 0
+        # Its sort key among the steps that are due.
         self.due = (0, 0, step_id)
         self.part: FlowPart | None = None
 

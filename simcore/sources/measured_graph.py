@@ -43,11 +43,6 @@ class MeasuredGraph:
     """The graph of a measured run, and the rank and segment of each of its nodes.
 
     together: False leaves each rank by itself, as it was measured: no segment waits for another rank's.
-    first_ns, after_ns: for each segment of each rank the time before any waiting and the time behind it.
-    meetings, messages: the node of each collective and message; arrivals: (rank, node) of those that have
-    come to each collective. circles: (rank, segment) that wait for nobody, because they closed a circle.
-    measured_ends: when each node ended in the files; meaningless where ranks that did not run together have
-    common rendezvous.
     """
 
     def __init__(self, rendezvous: Rendezvous, together: bool = True) -> None:
@@ -58,15 +53,21 @@ class MeasuredGraph:
         # The first duration of each column: `first_ns` and `after_ns` by rank, meetings, messages.
         self._offset = list(accumulate(columns, initial=1))
         self.graph = Graph(len(counts), self.ranks_of)
+        # The node of each collective and of each message.
         self.meetings = array("i", (NONE,)) * len(rendezvous.members)
         self.messages = array("i", (NONE,)) * len(rendezvous.transfers)
+        # (rank, node) of those that have come to each collective.
         self.arrivals: list[list[tuple[int, int]]] = [[] for _ in rendezvous.members]
         # For each segment its last node, and the one at which its waiting ends, NONE without any.
         self.end_nodes = [array("i", (NONE,)) * count for count in counts]
         self.wait_nodes = [array("i", (NONE,)) * count for count in counts]
+        # (rank, segment) that wait for nobody, because they closed a circle.
         self.circles: list[tuple[int, int]] = []
+        # When each node ended in the files; meaningless where ranks that did not run together have common
+        # rendezvous.
         self.measured_ends = [0]
         _RankWalk(self).run()
+        # For each segment of each rank the time before any waiting, and the time behind it.
         self.first_ns = tuple(array("q", times) for times in rendezvous.first_ns)
         for rank, segment in self._segments_alone():
             self.first_ns[rank][segment] = (

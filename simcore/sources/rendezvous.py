@@ -7,9 +7,7 @@ What a segment takes is measured; what it waits is not stored, it follows from t
 * a message takes as long as its send, or less where the receive was over before; what a receive lasts
   beyond the message's end is its own;
 * an asynchronous sub-operation lasts as long as the compute that it overlaps, unless the rank was the first
-to end the wait: then the compute is that of the member that needed least. * an asynchronous sub-operation
-lasts as long as the compute beside it, unless the rank was first to be through with the wait: then the
-compute is that of the member that needed least.
+  to end the wait: then the compute is that of the member that needed least.
 
 With every scale at 1 a concurrent run comes out as it was measured, wherever the files' times allow it.
 

@@ -49,11 +49,8 @@ _CHANNEL = 1000
 class StageOrder:
     """The order of the ops of a stage's program: on its stream, and behind which op compute came to each.
 
-    apart: whether runs that wait inside are split into ops; else the columns below hold the ops outside of
-    them. holds: 1 for each op, wherever it is, that holds compute (compute, a blocking collective). free: the
-    ops that do not. sends: the transfers among them. busy: by op the one before it on its stream or channel,
-    where that does not hold compute: what does is over before anything more is issued. behind: the ops that
-    have one. plain: 1 for each op that holds compute and has none.
+    apart: whether runs that wait inside are split into ops; else the columns but `holds` and `plain` leave
+    out the ops inside of them.
     """
 
     def __init__(self, program: Program, stage: int, apart: bool) -> None:
@@ -71,6 +68,7 @@ class StageOrder:
                 ops.blocking, ops.stream.translate(_IS_COLLECTIVE), ops.stream.translate(IS_STREAM[COMPUTE])
             )
         )  # fmt: skip
+        # 1 for each op that holds compute (compute, a blocking collective).
         self.holds = (blocking & collective | compute).to_bytes(count, "little")
         free = self.holds.translate(_NOT)
         lanes = {*compress(ops.stream, free)}
@@ -79,8 +77,11 @@ class StageOrder:
             for run in self.program.packed:
                 if run.inner is not None:
                     outside[run.first : run.last] = bytes(run.last - run.first)
+        # The ops that do not hold it, and the transfers among them.
         self.free = list(compress(range(count), _both(free, outside)))
         self.sends = [op for op in self.free if ops.stream[op] >= TO_NEXT]
+        # By op the one before it on its stream or channel, where that does not hold compute: what does is
+        # over before anything more is issued.
         self.busy = {
             op: before
             for lane in {self._lane_of(op) for op in self.sends}
@@ -91,6 +92,7 @@ class StageOrder:
                 before = self.free_before(op)
                 if before != NONE:
                     self.busy[op] = before
+        # The ops that have one, and 1 for each op that holds compute and has none.
         self.behind = sorted(self.busy)
         plain = bytearray(self.holds)
         for op in self.behind:
@@ -444,37 +446,36 @@ class SimulatedGraph:
 
 
 class _Copied:
-    """The nodes of a run that waits inside, to be copied. Columns are integers, as `as_number` makes them.
-
-    pattern: without node ids of the graph; is_closed: whether it may be a repeat (`Pattern.is_closed`).
-    first, second: relative to the node before the run, 0 for what is not in the run; first_inside,
-    second_inside: 1 for what is. at_entry: the indices that wait for the entry. behind: (index, op of the
-    run) of those whose stream is used before. duration: relative to the first one, and -1 for joins, less
-    the id of their track; ops, joins: 1 for each op, for each join. nodes: of the ops, relative to the node
-    before the run.
-    """
+    """The nodes of a run that waits inside, to be copied. Columns are integers, as `as_number` makes them."""
 
     def __init__(self, built: SimulatedGraph, class_id: int, run: OpRun, before: int, out: int) -> None:
         graph = built.graph
         begin = built.duration_index(class_id, run.first)
         first, second, duration = (column[before:] for column in (graph.first, graph.second, graph.duration))
+        # The nodes of the ops, relative to the node before the run.
         self.nodes = add_to_column(built.nodes(class_id)[run.first : run.last], -before)
         op_at = {node - 1: op for op, node in enumerate(self.nodes)}
+        # The indices that wait for the entry, and (index, op of the run) of those whose stream is used
+        # before.
         self.at_entry = [index for index, node in enumerate(first) if node <= before]
         self.behind = [(index, op_at[index]) for index, node in enumerate(second) if START < node <= before]
         own_first, own_second = (
             array("i", (max(node - before, 0) for node in column)) for column in (first, second)
         )
+        # Relative to the node before the run, 0 for what is not in the run; then 1 for what is.
         self.first, self.second = as_number(own_first), as_number(own_second)
         self.first_inside, self.second_inside = (
             as_number(array("i", (node > 0 for node in column))) for column in (own_first, own_second)
         )
         is_op = array("i", (ns > 0 for ns in duration))
+        # 1 for each op, for each join.
         self.ops, self.joins = as_number(is_op), as_number(array("i", (not one for one in is_op)))
         own = array("I", (ns - begin if ns > 0 else 2**32 - 1 for ns in duration))
+        # Relative to the first one, and -1 for joins, from which a copy takes the id of their track.
         self.duration = as_number(own)
         self.why, self.chained = bytes(graph.why[before:]), bytes(graph.chained[before:])
         offsets = [ns - begin if ns > 0 else NONE for ns in duration]
+        # Without node ids of the graph; and whether it may be a repeat.
         self.pattern = Pattern(own_first, own_second, offsets, out)
         self.is_closed = self.pattern.is_closed
 

@@ -9,10 +9,10 @@ from simcore.collectives.algorithm_scope import AlgorithmScope
 def tree_steps(scope: AlgorithmScope, collective: str, size: int) -> Steps:
     """Returns the chain of one tree of N = 2^k members with S bytes, until its leaves have finished.
 
-    There are k edges up and k down. Every edge carries all S bytes, as an all-reduce, whatever the collective
-    is. A leaf pays the
-    endpoint delay and sends up; an inner member waits for two children, each costing endpoint
-    delay and reduction, and sends up; what comes down costs an inner member a reduction more.
+    There are k edges up and k down. Every edge carries all S bytes, as an all-reduce, whatever the
+    collective is. A leaf pays the endpoint delay and sends up; an inner member waits for two children, each
+    costing endpoint delay and reduction, and sends up; what comes down costs an inner member a reduction
+    more.
     """
     up = _edges(scope, size)
     return Steps([*up, *up[::-1]], [Reductions(2 * len(up) - 1, size)])

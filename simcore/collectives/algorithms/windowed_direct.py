@@ -52,11 +52,11 @@ def windowed_direct_steps(window: int, scope: AlgorithmScope, collective: str, s
 def _slowest_chain(
     window: int, collective: str, message_ns: list[int], delay_ns: int, reduction_ns: int
 ) -> list[tuple[int, bool]]:
-    """Returns (message, is reduced) of the messages that a rank ends after, one after another, last one
-    first.
+    """Returns (message, is reduced) of the chain of messages until a rank has finished, last one first.
 
     All members do the same at the same time, so what a rank sends as its k-th message comes in
     as its k-th one as well. Whether a message is reduced goes by its position among those received:
+    the initial `window` packets and the received ones after them alternate, `window` by `window`,
     between plain and reduced; an all-reduce reduces every other time only. The second round of
     an all-reduce is held until the first has arrived (ASTRA-sim 2.0, AllToAll::run and
     Ring::insert_packet).

@@ -20,7 +20,7 @@ from simcore.units import differences
 
 
 class AccountNames(NamedTuple):
-    """The accounts of one kind of run, in order: compute by phase, exposed communication by kind, the rest."""
+    """The accounts of a kind of run: compute by phase, exposed communication by kind, the rest."""
 
     all: tuple[str, ...]
     """All accounts."""
@@ -181,7 +181,7 @@ def used_accounts(
 
 
 def prefix_sums(starts: Iterable[int], lengths: Iterable[int]) -> tuple[array[int], array[int]]:
-    """Returns the begins of successive spans and the total length before each, as `covered_until` takes them."""
+    """Returns the begins of successive spans and the total length before each: see `covered_until`."""
     # By a list: an array that is made from an iterator grows with each element.
     return array("q", [*starts]), array("q", [*accumulate(lengths, initial=0)])
 
@@ -298,7 +298,7 @@ class Ranges:
         return totals
 
     def longest_segment(self, class_id: int, first_ns: int, last_ns: int) -> tuple[StretchSpans, int]:
-        """Returns the segments of a class in a stretch, and the category of the longest one, 0 without any."""
+        """Returns the segments of a class in a stretch, and the category of the longest, 0 without any."""
         edge, category = self._segments(class_id)
         longest = longest_in(edge, first_ns, last_ns)
         return longest, category[longest.index] if longest.index >= 0 else 0

@@ -127,7 +127,7 @@ class Trials:
         return min([self.base_ns, *map(self.step_ns, over)]) - self.step_ns(change) >= self.least_ns
 
     def make_row(self, change: Change) -> WhatIf:
-        """Returns a change that was run as a row of a table, without parameters; its kind of run adds these."""
+        """Returns a change that was run as a row of a table; its kind of run adds the parameters."""
         outcome = self.outcomes[change.flags]
         assert outcome is not None
         return WhatIf(

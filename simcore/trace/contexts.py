@@ -494,4 +494,4 @@ class Recording(Protocol):
 
     @property
     def base(self) -> Any:
-        """The replay that makes no changes of its own."""
+        """The replay that what-if starts from: the run itself if it is one, else a replay without changes."""

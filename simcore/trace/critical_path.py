@@ -171,7 +171,7 @@ class CriticalPath:
 
 
 def sum_by_part(path: CriticalPath, part_of: Callable[[int, int], Part]) -> dict[Part, int]:
-    """Returns ns by part, the longest first, of equal ones the lesser. part_of: returns it for (track, span)."""
+    """Returns ns by part, the longest first, of equal ones the lesser. part_of: of (track, span)."""
     ns_of: dict[Part, int] = {}
     for track, span, ns in path:
         part = part_of(track, span)

@@ -157,7 +157,7 @@ class Graph:
     # -- passes ----------------------------------------------------------------------
 
     def flatten(self, columns: Iterable[Sequence[int]]) -> array[int]:
-        """Returns durations as the passes take them, ns: columns one after another from 1 on, joins take 0."""
+        """Returns durations as the passes take them, ns: the columns in a row from 1 on, joins take 0."""
         flattened = array("q", (0,))
         for column in columns:
             flattened.extend(column)
@@ -251,7 +251,7 @@ class Graph:
     def latest(
         self, durations: array[int], step_ns: int, cancelled: Callable[[], bool] = never_cancelled
     ) -> list[int] | array[int]:
-        """Returns how late each node may end, ns, so that nothing ends after `step_ns`, with these durations."""
+        """Returns how late each node may end with these durations, so that the step is `step_ns`, ns."""
         column: Callable[[list[int]], Any] = partial(array, "q") if self.repeats else list
         late: list[int] | array[int] = column([step_ns]) * (len(self.first) + 1)
         tails = self._tails()
@@ -310,7 +310,7 @@ class Graph:
         return self._find_ended(pending, self.start(node, ends), ends, own)
 
     def find_blockers(self, node: int, ends: Sequence[int], own: int) -> list[Cause]:
-        """Returns what ended when a track could go on from a node: the node, or what a join had waited for."""
+        """Returns what ended when a track could go on from a node: that, or what a join waited for."""
         return self._find_ended([(node, BEFORE, own)], ends[node], ends, own)
 
     def _find_ended(
@@ -404,7 +404,7 @@ class Graph:
         return next(iter(self.find_causes(node, ends, own)), None)
 
     def track_of(self, cause: Cause) -> int:
-        """Returns the track on which a cause ran: the one that waited, or else (a message) that of the node."""
+        """Returns the track on which a cause ran: the one that waited, or (of a message) its node's."""
         if cause.why == BEFORE:
             # The track of such a cause is one that its node is on.
             return cause.track
@@ -412,7 +412,7 @@ class Graph:
         return cause.track if cause.track in on else on[0]
 
     def find_effects(self, node: int, ends: Sequence[int]) -> list[int]:
-        """Returns the nodes, not joins, that began when a node ended and had waited for it, in their order."""
+        """Returns the nodes, without joins, that waited for a node and began when it ended, in order."""
         edges, nexts = self._successors()
         followers: set[int] = set()
         visited = {node}

@@ -1,4 +1,4 @@
-"""How much each part of a run matters: the step when the part takes no time, and when it takes a tenth less."""
+"""How much each part of a run matters: the step when it takes no time, and when it takes a tenth less."""
 
 from __future__ import annotations
 

@@ -241,7 +241,7 @@ class Lanes(ABC):
 
     @abstractmethod
     def own_track_id(self, rank: int) -> int | None:
-        """Returns the track that has the words for a rank's figures: its own; None for no rank of this run."""
+        """Returns the track with the words for a rank's figures: its own; None for no rank of the run."""
 
     @abstractmethod
     def missing_text(self, rank: int | None, stage: int | None, microbatch: int | None) -> str:
@@ -454,7 +454,7 @@ class Lanes(ABC):
     # -- what one moves by ---------------------------------------------------------------
 
     def waits(self, track_id: int) -> list[Wait]:
-        """Returns the spans of a track's lane in which it waits, the longest wait first, then the idle ones."""
+        """Returns the waits of a track's lane, the longest first, then its idle times."""
         if track_id not in self._waits:
             self._waits[track_id] = self._find_waits(track_id)
         return self._waits[track_id]

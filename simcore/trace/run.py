@@ -53,7 +53,7 @@ class Run(ABC):
 
     @abstractmethod
     def rerun(self: R, setup: Any, cancelled: Callable[[], bool]) -> R:
-        """Returns the run of another setup of the same input. Raises `UsageError`, `InputError`, `Cancelled`."""
+        """Returns the same input run with another setup. Raises `UsageError`, `InputError`, `Cancelled`."""
 
     @property
     @abstractmethod
@@ -223,7 +223,7 @@ Of = TypeVar("Of", bound=Run)
 
 
 class Figures(ABC, Generic[Of]):
-    """The figures of a run; what it does not have is empty, or None; an order without times has only counts."""
+    """The figures of a run; what it lacks is empty, or None; an order without times has only counts."""
 
     resolution_ns = 1
     """The resolution of the times, ns."""
@@ -399,13 +399,13 @@ class Figures(ABC, Generic[Of]):
         return self.path_source.segments(self.run.critical_path, indices)
 
     def path_kind_keys(self) -> Iterator[object]:
-        """Yields a key of what each segment of the critical path runs: segments with equal keys run the same."""
+        """Yields a key for each segment of the critical path: segments with equal keys run the same."""
         source = self.path_source
         for track, span, _ in self.run.critical_path:
             yield source.kind_key(track, span)
 
     def path_words(self, index: int) -> tuple[str, str]:
-        """Returns what a segment does, and its row or operation, "" without one; equal segments share both."""
+        """Returns what a segment does, and its row or operation, "" without one: equal for equal ones."""
         (segment,) = self.path_segments((index,))
         return segment.kind, segment.layer or ""
 
@@ -438,7 +438,7 @@ def mean_ns(run: Run) -> dict[str, int]:
 
 
 def means(of: AccountNames, accounts: Iterable[tuple[Accounts, int]]) -> dict[str, int]:
-    """Returns each account as the mean of some ranks, ns, rounded. accounts: each with its number of ranks."""
+    """Returns each account as the mean of some ranks, ns, rounded. accounts: with their rank counts."""
     sums, count = [0] * len(of.all), 0
     for of_rank, ranks in accounts:
         count += ranks

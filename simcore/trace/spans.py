@@ -116,7 +116,7 @@ class Waits(Struct):
 
 
 def wait_code(wait: int) -> int:
-    """Returns the code in segments of a track of a wait for another track: -2 for 0. It is its own inverse."""
+    """Returns the code that segments have for a wait for another track, -2 for 0: its own inverse."""
     return -2 - wait
 
 
@@ -185,7 +185,7 @@ class Trace(Struct, dict=True):
         return {}
 
     def span_of(self, track: int, code: int) -> tuple[int, int]:
-        """Returns (track, span) of a code in segments of a track: its own span, or by `wait_code` another's."""
+        """Returns (track, span) of a code in segments of a track: its own, or by `wait_code` another's."""
         if code >= NONE:
             return track, code
         waits, wait = self.waits[track], wait_code(code)

@@ -101,7 +101,7 @@ def busy_ns(common_ns: Sequence[int]) -> int:
 
 
 def mean_ns(sums: Sequence[int], count: int) -> list[int]:
-    """Returns each sum over `count`, in whole ns, so that the means add up to the mean of the total exactly."""
+    """Returns each sum over `count` in whole ns, so that the means add up to the mean of the total."""
     means: list[int] = []
     reached = distributed = 0
     for ns in sums:

@@ -145,7 +145,7 @@ def _find_longest_stretch(run: Run, has: Contexts, kind: str, words: str) -> Ite
 
 
 def _most_rows(rows: Sequence[LayerUse], ns_of: Callable[[LayerUse], int]) -> tuple[list[LayerUse], int]:
-    """Returns the rows of the name with the largest sum of a figure, the first of equal ones; and that, ns."""
+    """Returns the rows of the name with most of a figure, the first of equal ones; and that, ns."""
     lines = [(line.title, line) for line in rows]
     sums: dict[str, int] = {}
     for title, line in lines:
@@ -221,7 +221,7 @@ def _find_costliest_layer(run: Run, has: Contexts) -> Iterator[Finding]:
 
 
 def _find_longest_operation(run: Run, has: Contexts) -> Iterator[Finding]:
-    """Yields the operation that computes longest, without communication and waiting; the first of equal ones."""
+    """Yields the operation that computes longest, without communication and waiting."""
     if has.operation is None:
         return
     trace, column = run.trace, run.trace.column("op")
@@ -237,7 +237,7 @@ def _find_longest_operation(run: Run, has: Contexts) -> Iterator[Finding]:
 
 
 def _find_most_exposed(run: Run, has: Contexts) -> Iterator[Finding]:
-    """Yields the layer whose collectives are exposed longest, or the longest communication without a break."""
+    """Yields the layer with the longest exposed collectives, or the longest communication at once."""
     yield from _find_longest_stretch(run, has, "exposed", "{} of {}: {}")
     lines, ns = _most_rows(has.rows, lambda line: line.use.exposed_ns)
     if not ns:

@@ -1,4 +1,4 @@
-"""What the ops of a simulated run are, and the accounts of its stages together."""
+"""The kinds of ops of a simulated run, in words."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ IDLE_OP = -1
 
 
 def op_kind(timeline: Timeline, class_id: int, op: int, with_group: bool = False) -> str:
-    """`compute`, a collective's name, `transfer`, or `idle` for a state change.
+    """Returns `compute`, a collective's name, `transfer`, or `idle` for a state change.
 
-    with_group: with the kind of its group before a collective's name.
+    with_group: whether the kind of its group stands before a collective's name.
     """
     if op == IDLE_OP:
         return "idle"

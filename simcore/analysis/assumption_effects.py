@@ -1,4 +1,4 @@
-"""What is at stake with what was assumed of a file or noticed in it: the step as it would be otherwise."""
+"""The effects of what was assumed of a file or noticed in it: the step as it would be otherwise."""
 
 from __future__ import annotations
 
@@ -19,32 +19,33 @@ from simcore.workload.traffic import OTHER_ROWS, with_backward_sent
 if TYPE_CHECKING:
     from simcore.trace.findings import WhatIf
 
-# The note of a stage layout that nobody gave.
+# The code of the note on a stage layout that was not given.
 LAYOUT_ASSUMED = "stage-layout-default"
-# That of what rows do not send backward.
+# The code of the note on what rows do not send backward.
 BACKWARD_UNSENT = "backward-unsent"
-# By code of a note, the rows with which its step would be another one.
+# By code of a note, a function that gives the file with the other rows.
 OTHER_FILES: dict[str, Callable[[Workload], Workload | None]] = {
     "gather-is-shard": with_gathered_buffer,
     **OTHER_ROWS,
 }
-# Notes with another value of what was assumed, each a run of its own.
+# The codes of notes whose effect takes a separate run with another value of what was assumed.
 WEIGHED_CODES = (BACKWARD_UNSENT, "pp-comm-missing", "cluster-default", "all-gpus-missing")
-# The note of a schedule that nobody gave.
+# The code of the note on a schedule that was not given.
 SCHEDULE_ASSUMED = "schedule-default"
 
 
 class AssumptionEffect(NamedTuple):
-    """The step with another value of what was assumed. ns: None where none could be found. front: what stands
-    before it in a sentence; brief: in a panel with a row for it.
-    """
+    """The step with another value of what was assumed."""
 
     ns: int | None
+    """The step, ns; None where it is not known."""
     lead_in: str
+    """The words before it in a sentence."""
     brief: str
+    """The words before it in a panel with a row for it."""
 
 
-# By code of a note: `Stake.front` and `Stake.brief`.
+# By code of a note: `AssumptionEffect.lead_in` and `AssumptionEffect.brief`.
 _EFFECT_WORDS = {
     LAYOUT_ASSUMED: ("", "megatron"),
     BACKWARD_UNSENT: ("with it ", "with it"),
@@ -58,12 +59,12 @@ _EFFECT_WORDS = {
 
 
 def make_effect(code: str, other_ns: int | None) -> AssumptionEffect:
-    """What is at stake with a note of this code. ns: of the other step."""
+    """Returns the effect for a note of this code. other_ns: the other step."""
     return AssumptionEffect(other_ns, *_EFFECT_WORDS[code])
 
 
 def append_effect(note: Diagnostic, step: int, effect: AssumptionEffect) -> Diagnostic:
-    """A note with what the step would be otherwise: `: with it the step would be 496.2 ms (+15.3 %)`.
+    """Returns a note with what the step would be otherwise: `: with it the step would be 496.2 ms (+15.3 %)`.
 
     step: ns.
     """
@@ -73,14 +74,14 @@ def append_effect(note: Diagnostic, step: int, effect: AssumptionEffect) -> Diag
     if other == step or duration(other) == duration(step):
         return replace(note, message=f"{note.message}: {effect.lead_in}the step takes as long")
     share = change_percent(step, other)
-    # That nobody gave one is what assumed means: the figure has the room.
+    # The word `assumed` implies that none was given: its room goes to the figure.
     brief = f"{note.brief.removesuffix(': none given')}; {effect.brief} {share}" if note.brief else ""
     message = f"{note.message}: {effect.lead_in}the step would be {duration(other)} ({share})"
     return replace(note, message=message, brief=brief, effect=abs(other - step) / step)
 
 
 def find_otherwise_ns(simulation: Simulation, variants: Variants, code: str) -> int | None:
-    """The step with another value of what a note of `WEIGHED` is about, ns; None where none could be found.
+    """Returns the step with another value of what a note of `WEIGHED_CODES` is about, ns; None if not known.
 
     variants: of the run.
     """
@@ -88,7 +89,7 @@ def find_otherwise_ns(simulation: Simulation, variants: Variants, code: str) -> 
         return find_other_file_ns(simulation, variants, with_backward_sent)
     if code == "pp-comm-missing":
         return find_other_file_ns(simulation, variants, _double_stage_bytes(simulation))
-    # Another value of what was assumed, to see how much hangs on it: no better guess.
+    # Another value shows how much depends on the assumption: it is no better guess.
     if code == "cluster-default" and not simulation.parameters.dim and simulation.has_dimensions:
         cluster = simulation.cluster
         halved = (replace(one, bandwidth=one.bandwidth / 2) for one in cluster.dims)
@@ -97,7 +98,7 @@ def find_otherwise_ns(simulation: Simulation, variants: Variants, code: str) -> 
 
 
 def _double_stage_bytes(simulation: Simulation) -> Callable[[Workload], Workload | None]:
-    """What makes of a file one that states twice the bytes between stages that were taken for it."""
+    """Returns a function that gives a file which states twice the bytes between stages that were assumed."""
 
     def double_bytes(workload: Workload) -> Workload | None:
         structure, layout = simulation.program.structure, simulation.layout
@@ -114,10 +115,10 @@ def _double_stage_bytes(simulation: Simulation) -> Callable[[Workload], Workload
 def find_schedule_effect(
     simulation: Simulation, tried_changes: Sequence[WhatIf], variants: Variants
 ) -> AssumptionEffect | None:
-    """What the best other schedule makes of a run for which nobody gave one; of one stage, where the file
-    runs as a loop, 1f1b. None where no other one is shorter.
+    """Returns the best other schedule's effect on a run whose schedule was not given; 1f1b where there is one
+    stage and the file runs as a loop. None where no other schedule is shorter.
 
-    found: the changes that were tried.
+    tried_changes: the changes that were tried.
     """
     if not simulation.program.has_pipeline_schedule:
         return AssumptionEffect(variants.step_ns(schedule="1f1b"), "with 1f1b ", "1f1b")
@@ -140,12 +141,12 @@ def find_schedule_effect(
 def find_other_file_ns(
     simulation: Simulation, variants: Variants, change_rows: Callable[[Workload], Workload | None]
 ) -> int | None:
-    """The step of a file with other rows, ns; dp, which its rows may tell, stays what it is.
+    """Returns the step of a file with other rows, ns; dp, which its rows may decide, stays the same.
 
     variants: of the run. None where there are no such rows.
     """
     rows, kept_fields = simulation.workload, {}
-    # A run begins with the file's cells: what is changed in those that it has made of them would be lost.
+    # A run begins with the cells of the file: changes of cells that it derived from these would be lost.
     if simulation.program.queued:
         rows = rows.as_written
     elif rows.has_other_rows:
@@ -157,7 +158,7 @@ def find_other_file_ns(
 
 
 def sum_assumed_compute(simulation: Simulation) -> int:
-    """Compute of the rows that a model has once and every stage runs, ns in all micro-batches."""
+    """Returns the compute of the rows that a model has once and every stage runs, ns in all micro-batches."""
     workload, structure = simulation.workload, simulation.program.structure
     rows = [row for block in structure.blocks for row in block if not is_layer(workload.name[row])]
     phases = (workload.fwd, workload.ig, workload.wg)

@@ -1,5 +1,5 @@
-"""The micro-batches of a file beside each other: whether they are unequal, and which of them its header does
-not ask for.
+"""The micro-batches of a file in comparison: whether they are unequal, and which of them its header does not
+ask for.
 """
 
 from __future__ import annotations
@@ -14,53 +14,59 @@ from simcore.simulation import Simulation
 from simcore.workload.model import PHASES, Workload, base_name
 from simcore.workload.without_lines import ROW_COUNT, without_rows
 
-# The largest micro-batch computes so many times as long as the smallest, or they count as equal.
+# Blocks count as unequal where the largest computes at least so many times as long as the smallest.
 _UNEVEN = 1.5
 
 
 class UnequalBlocks(NamedTuple):
-    """Micro-batches that are not alike: the one that computes longest, the one that computes shortest, and
-    the factor between the two.
-    """
+    """Micro-batches of unequal compute."""
 
     most: int
+    """The one that computes longest."""
     least: int
+    """The one that computes shortest."""
     factor: float
+    """The ratio of the two."""
 
 
 class SurplusBlocks(NamedTuple):
-    """Blocks behind those that the header asks for, of other lengths. microbatches, layers: of the header.
-
-    more: the rows of the blocks behind those. more_layers: of each of these. copied: the rows of the first
-    block that the layers of each of these repeat, apart from the numbers behind names; none where one of them
-    does not, or is longer than another. between: of one block behind one other, the rows
-    between their layers, where without these there were as many rows as the file declares; else none.
-    """
+    """The blocks of a file behind those that its header asks for, with other numbers of layers."""
 
     microbatches: int
+    """The micro-batches that the header asks for."""
     layers: int
+    """The layers of a block that the header asks for."""
     surplus_rows: tuple[int, ...]
+    """The rows of the surplus blocks."""
     surplus_layers: tuple[int, ...]
+    """The layers of each surplus block."""
     copied_rows: tuple[int, ...]
+    """The rows of the first block that the layers of each surplus block repeat, apart from the numbers in
+    names; empty where one of them does not repeat these, or is longer than another.
+    """
     rows_between: tuple[int, ...]
+    """The rows between the layers of two blocks, if the file has as many rows as it declares without these;
+    else empty.
+    """
 
     def format_lines_between(self, workload: Workload) -> str:
-        """The lines of `between` as `--without-lines` has them, "" where there are none, or a run of the file
-        cannot go without them.
+        """Returns the lines of `rows_between` as `--without-lines` takes them; "" where there are none, or a
+        run of the file cannot go without them.
         """
         return _lines_alone(workload, self.rows_between)
 
     def header_fields(self, workload: Workload) -> dict[str, Any]:
-        """By field of `Parameters`, what makes a run of the file one of the blocks that its header asks for:
-        the others left out, so that more micro-batches of it are of the same ones; else fewer micro-batches.
+        """Returns by field of `Parameters` what makes a run of the file one of the blocks that its header
+        asks for: the other blocks are left out, so that further micro-batches repeat the first ones; else
+        there are fewer micro-batches.
         """
         lines = _lines_alone(workload, self.surplus_rows)
         return {"without_lines": (lines,)} if lines else {"microbatches": self.microbatches}
 
 
 def find_unequal_blocks(simulation: Simulation) -> UnequalBlocks | None:
-    """How unequal the micro-batches of a pipeline are by the compute cells of the file; None where they count
-    as equal, and where there is one alone.
+    """Returns how unequal the micro-batches of a pipeline are by the compute cells of the file; None where
+    they count as equal, and where there is only one.
     """
     program = simulation.program
     if not program.has_pipeline_schedule:
@@ -69,8 +75,10 @@ def find_unequal_blocks(simulation: Simulation) -> UnequalBlocks | None:
 
 
 def count_blocks(simulation: Simulation) -> tuple[int, ...]:
-    """How many micro-batches of a step are of each block of the file, of blocks that count as equal of all:
-    blocks follow one another, and begin again.
+    """Returns how many micro-batches of a step are of each block of the file; of equal blocks one count of
+    all.
+
+    Blocks follow one another, and begin again.
     """
     program = simulation.program
     count, blocks = program.microbatches, program.structure.blocks
@@ -80,7 +88,7 @@ def count_blocks(simulation: Simulation) -> tuple[int, ...]:
 
 
 def find_rows_not_run(simulation: Simulation) -> tuple[int, ...]:
-    """The rows of the file's blocks that no micro-batch of the step is of: it has fewer than the file."""
+    """Returns the rows of the file's blocks for which a step of fewer micro-batches has none."""
     program = simulation.program
     return (
         _join_blocks(program.structure.blocks[program.microbatches :])
@@ -101,8 +109,9 @@ def _find_unequal(workload: Workload, used: Sequence[tuple[int, ...]]) -> Unequa
 
 
 def find_surplus_blocks(simulation: Simulation) -> SurplusBlocks | None:
-    """The blocks that a header does not ask for: it says how many there are and of how many layers, the first
-    ones are so, and none behind them is. None where that is not so, and where the user said how many run.
+    """Returns the blocks that a header does not ask for: it states a number of blocks and of layers, the
+    first blocks are like that, and none behind them is. None where that is not so, and where the user gave
+    the number of micro-batches.
     """
     workload, structure = simulation.workload, simulation.program.structure
     count, size = workload.header.ga, workload.header.vpp
@@ -125,8 +134,9 @@ def find_surplus_blocks(simulation: Simulation) -> SurplusBlocks | None:
 
 
 def add_header_fix(note: Diagnostic, simulation: Simulation) -> Diagnostic:
-    """A warning of a count of rows that is not the file's, with what makes the header fit, and what it:
-    98 rows and 96 stated, and a fix that leaves 87, read like another mistake.
+    """Returns a warning of a wrong count of rows with the two ways to make file and header agree.
+
+    The bare counts are not enough: 98 rows, 96 stated, and a fix that leaves 87 read like another mistake.
     """
     extra = find_surplus_blocks(simulation) if note.code == ROW_COUNT else None
     if extra is None or find_unequal_blocks(simulation) is None:
@@ -141,7 +151,7 @@ def add_header_fix(note: Diagnostic, simulation: Simulation) -> Diagnostic:
     header = workload.header.line
     message = f"{note.message}; line {header} is right without lines {surplus_lines}"
     if lines_between:
-        # Of "if this line is" it was asked what it is, and why just these two rows.
+        # Both readings are named with what the two rows are: `if this line is right` alone explains neither.
         message = (
             f"{note.message}; either line {header} is right (leave out lines {surplus_lines}, the "
             "second micro-batch)"
@@ -151,7 +161,7 @@ def add_header_fix(note: Diagnostic, simulation: Simulation) -> Diagnostic:
 
 
 def format_lines(workload: Workload, rows: Sequence[int]) -> str:
-    """`lines 9-83`: where rows stand in the file, "" where none of it has these rows."""
+    """Returns `lines 9-83`: where rows stand in the file; "" where it does not have these rows."""
     lines = [workload.line[row] for row in rows] if workload.line and not workload.rescaled else []
     if not lines or min(lines) < 1:
         return ""
@@ -159,8 +169,8 @@ def format_lines(workload: Workload, rows: Sequence[int]) -> str:
 
 
 def _lines_alone(workload: Workload, rows: Sequence[int]) -> str:
-    """The lines of rows as `--without-lines` has them; "" where there are none, other rows stand between
-    them, or a run of the file cannot go without them.
+    """Returns the lines of rows as `--without-lines` takes them; "" where there are none, other rows stand
+    between them, or a run of the file cannot go without them.
     """
     words = format_lines(workload, rows)
     is_whole = bool(words) and list(rows) == list(range(rows[0], rows[-1] + 1))
@@ -178,7 +188,7 @@ def _layer_rows(workload: Workload, block: Sequence[int]) -> tuple[int, ...]:
 
 
 def _has_equal_rows(workload: Workload, rows: Sequence[int], others: Sequence[int]) -> bool:
-    """Whether these rows are as many of the first of the others."""
+    """Returns whether some rows equal the first of the others."""
     if len(rows) > len(others):
         return False
     pairs = zip(rows, others[: len(rows)], strict=True)
@@ -186,7 +196,7 @@ def _has_equal_rows(workload: Workload, rows: Sequence[int], others: Sequence[in
 
 
 def _row_key(workload: Workload, row: int) -> tuple[object, ...]:
-    """What a row is apart from the number behind its name."""
+    """Returns a key of a row's cells and its name without the number."""
     columns = [
         (cells.compute_ns[row], cells.collective[row], cells.group[row], cells.bytes[row])
         for cells in map(workload.cells, PHASES)

@@ -1,16 +1,16 @@
-"""What each op had to wait for, and what it holds back in turn: the graph of the run, asked in ops and ranks.
+"""What each op had to wait for, and what it holds back in turn: the graph of the run by ops and ranks.
 
-Public names (all from `Results`):
-  results.dependencies.causes(number, op)           what held an op back: it ends when the op starts
-  results.dependencies.effects(number, op)          what starts when an op ends, because of it
-  results.dependencies.segment_causes(number, segment), segment_effects(...)
+Public names (all of `SimulationFigures`):
+  results.dependencies.causes(class_id, op)         what held an op back: it ends when the op starts
+  results.dependencies.effects(class_id, op)        what starts when an op ends, because of it
+  results.dependencies.segment_causes(class_id, accounts, segment), segment_effects(...)
                                                     the same of a segment of the accounts
   results.critical_path                             `CriticalPath`: segments that cover the step
-  results.slack(number)                             ns by which each op of a class may be longer, or None
+  results.slacks                                    ns by which each op of each class may be longer, or None
   results.what_if(progress, cancelled)              step times with one thing cheaper
 
-An op is (rank class, index into its ops). A class stands for many ranks; `rank` says which of them
-is meant: the one that the rank asked about meets in its group or hands on to.
+An op is (rank class, index into its ops). A class stands for many ranks; `rank` says which of them is meant.
+The ranks of its causes and effects are those that this rank meets in its group or hands on to.
 """
 
 from __future__ import annotations
@@ -44,32 +44,33 @@ NONE = -1
 
 
 class OpCause(NamedTuple):
-    """What ended at the instant at which something else could start.
-
-    why: of simcore.trace.graph. number, op: its rank class and op, IDLE_OP for a state change. start_ns,
-    end_ns: of the part that was waited for. member: the class that came late to a collective because of this,
-    NONE where the waiting op's own class did. passes: whether it is time that passes by itself, until the end
-    of the op is seen where there is one.
-    """
+    """What ended at the instant at which something else could start."""
 
     why: int
+    """How the other waited: a constant of simcore.trace.graph."""
     class_id: int
+    """The rank class of what ended."""
     op: int
+    """The op that ended, IDLE_OP for a state change."""
     start_ns: int
+    """When the part that was waited for begins, ns."""
     end_ns: int
+    """When that part ends, ns."""
     member: int = NONE
+    """The class that came late to a collective because of it, NONE where the waiting op's own class did."""
     is_time_passing: bool = False
+    """Whether time passes by itself, until the end of the op is seen if there is one."""
 
 
-# Of causes that are listed without a path.
+# The facts of causes that are listed without a path.
 _UNKNOWN = Facts(None)
 
 
 class Dependencies:
     """Who waits for whom in a finished run.
 
-    simulation: the run that is asked about. folded: the same run with equal ranks folded, of which the graph
-    is made; its times are equal, at a fraction of the cost where the run itself is not folded.
+    simulation: the run. folded: the same run with equal ranks folded, from which the graph is built; its
+    times are equal, at a fraction of the cost where the run itself is not folded.
     """
 
     def __init__(
@@ -86,33 +87,33 @@ class Dependencies:
     # -- classes of the run and of its folded form -----------------------------------
 
     def _find_folded_class(self, class_id: int, rank: int | None) -> tuple[int, int]:
-        """(class of the folded run, rank) of a class of the run; its first rank by default."""
+        """Returns (class of the folded run, rank) of a class of the run; its first rank by default."""
         rank = self.simulation.timeline.ranks_of(class_id).first if rank is None else rank
         return (self.timeline.folding.class_of(rank) if self._unfolded else class_id), rank
 
     def _find_shown_class(self, class_id: int, rank: int) -> int:
-        """The class of the run that `rank` of class `number` of the folded run is of."""
+        """Returns the class of the run of `rank`, which is of class `class_id` of the folded run."""
         return self.simulation.timeline.folding.class_of(rank) if self._unfolded else class_id
 
     # -- for screens -----------------------------------------------------------------
 
     def causes(self, class_id: int, op: int, rank: int | None = None) -> list[Dependency]:
-        """What ended when `op` of class `number` started and held it back until then.
+        """Returns what ended when `op` of a class started and held it back until then.
 
-        The binding one first: compute before it on its rank, then what its rank waited for, its
-        stream, then other members of its collective. Nothing for what starts with the step.
-        rank: which rank of the class, the first one by default.
+        The binding one comes first: compute before it on its rank, then what its rank waited for, its stream,
+        then other members of its collective. Empty for what starts with the step. rank: of the class, the
+        first one by default.
         """
         class_id, rank = self._find_folded_class(class_id, rank)
         return self._causes(class_id, op, rank)
 
     def effects(self, class_id: int, op: int, rank: int | None = None) -> list[Dependency]:
-        """What started when `op` of class `number` ended and could not start before."""
+        """Returns what started when `op` of a class ended and could not start before."""
         class_id, rank = self._find_folded_class(class_id, rank)
         return self._effects(class_id, op, rank)
 
     def make_facts(self, of: Neighbours, op: int, rank: int) -> Facts:
-        """What is known of `op` of `rank` and what ended when it began; IDLE_OP: time passes by itself."""
+        """Returns what is known of `op` of `rank` and what ended when it began; IDLE_OP: time that passes."""
         graph_known, (_, class_id, cause) = make_graph_facts(self.graph, of), of
         if cause is None:
             return graph_known
@@ -124,10 +125,10 @@ class Dependencies:
     def segment_causes(
         self, class_id: int, accounts: Accounts, segment: int, rank: int | None = None
     ) -> list[Dependency]:
-        """What a rank of class `number` waits for in a segment of its accounts.
+        """Returns what a rank of a class waits for in a segment of its accounts.
 
-        While it computes: what held the op back. While it waits: what it waits for first, then what
-        held that back. Nothing while it is idle.
+        While it computes: what held the op back. While it waits: what it waits for first, then what held that
+        back. Empty while it is idle.
         """
         op, shown_id = accounts.op[segment], class_id
         class_id, rank = self._find_folded_class(class_id, rank)
@@ -151,7 +152,7 @@ class Dependencies:
     def segment_effects(
         self, class_id: int, accounts: Accounts, segment: int, rank: int | None = None
     ) -> list[Dependency]:
-        """What a rank of class `number` does when a segment of its accounts is over."""
+        """Returns what a rank of a class does when a segment of its accounts is over."""
         op, shown_id = accounts.op[segment], class_id
         class_id, rank = self._find_folded_class(class_id, rank)
         if op == IDLE_OP:
@@ -162,8 +163,8 @@ class Dependencies:
         return [effect for effect in self._effects(sender, sent_op, of_sender) if effect.track_id == shown_id]
 
     def _find_sender(self, class_id: int, op: int, rank: int) -> tuple[int, int, int]:
-        """(class, op, rank) that sends what `rank` of class `number` of the run waits for, as its accounts
-        write it.
+        """Returns (class, op, rank) of the sender for which `rank` of a class of the run waits, by the code
+        in its accounts.
         """
         sender, sent_op = self.simulation.trace.span_of(class_id, op)
         of_sender = self.folded.layout.neighbour(rank, self.simulation.timeline.stage_of(sender))
@@ -195,9 +196,9 @@ class Dependencies:
         return Dependency(shown_id, cause.op, other, reason, cause.start_ns, cause.end_ns)
 
     def find_ranks(self, cause: OpCause, class_id: int, op: int, rank: int) -> tuple[int, int]:
-        """Which ranks a cause of `op` is about, when `op` is that of `rank`, of class `number` (folded).
+        """Returns the ranks of a cause, when `op` is that of `rank`, of a class of the folded run.
 
-        (the member that came late to the collective `op`, or `rank` itself; the rank of the cause).
+        They are (the member that came late to the collective `op`, or `rank` itself; the rank of the cause).
         """
         late = rank
         if cause.member != NONE:
@@ -210,18 +211,18 @@ class Dependencies:
         return late, late
 
     def _find_waiting_rank(self, cause: OpCause, class_id: int, op: int, rank: int) -> int:
-        """The rank of class `number` whose `op` waits for a cause that is of `rank`: `ranks_of` backwards."""
+        """Returns the rank of a class whose `op` waits for a cause of `rank`: `find_ranks` backwards."""
         if cause.why == RECEIVED:
-            # The member that received; its group is that of the rank that waits.
+            # The member that received; the waiting rank is in its group.
             receiver = class_id if cause.member == NONE else cause.member
             rank = self.folded.layout.neighbour(rank, self.timeline.stage_of(receiver))
         is_collective = cause.member != NONE or cause.why == QUEUED
         return self._find_group_rank(rank, class_id, op, class_id) if is_collective else rank
 
     def _find_group_rank(self, rank: int, class_id: int, op: int, target_class: int) -> int:
-        """The first rank of class `wanted` in the group of `rank` that runs the collective `op` of `number`.
+        """Returns the first rank of a target class in the group of `rank` that runs the collective `op`.
 
-        A rank of the class itself stands for itself.
+        A rank of the class itself is returned as it is.
         """
         ranks = self.timeline.ranks_of(target_class)
         if rank in ranks:
@@ -232,7 +233,7 @@ class Dependencies:
     # -- the graph, in classes and ops of the folded run -------------------------------
 
     def find_op_causes(self, class_id: int, op: int) -> list[OpCause]:
-        """What ended when an op started and held it back, the binding one first."""
+        """Returns what ended when an op started and held it back, the binding one first."""
         built = self.sim_graph
         causes = built.graph.find_causes(built.node(class_id, op), built.ends, class_id)
         return [self._make_cause(cause, class_id, op) for cause in causes]
@@ -240,14 +241,15 @@ class Dependencies:
     def _make_facts(
         self, cause: OpCause, class_id: int, op: int, late: int, facts: Facts = _UNKNOWN
     ) -> Facts:
-        """What is known of a cause of `op` of class `number`. late: the rank that came late, if the cause is
-        another member's; known: what the graph knows.
+        """Returns what is known of a cause of `op` of a class.
+
+        late: the rank that came late, if the cause is another member's; facts: what the graph knows.
         """
         timeline, why = self.timeline, cause.why
         if cause.member != NONE:
             own = op_kind(timeline, class_id, op, with_group=True)
             return replace(facts, how=why, is_late=True, rank=late, own=own)
-        # Who sends and who serves is told by stages and streams.
+        # The words name senders and queues by stages and streams, not by ranks.
         facts = replace(facts, how=why, is_late=False, rank=NONE)
         if cause.op == IDLE_OP:
             return replace(facts, passes=duration(cause.end_ns - cause.start_ns))
@@ -268,18 +270,18 @@ class Dependencies:
         return replace(facts, what=f"{what}{target}" if why == JOINS else what)
 
     def _find_cause_rank(self, cause: GraphCause, class_id: int, op: int, rank: int) -> int:
-        """The rank that a cause of `op` of `rank` is of; IDLE_OP: the end of the rank waited."""
+        """Returns the rank of a cause of `op` of `rank`; IDLE_OP: the end of the rank waited."""
         return self.find_ranks(self._make_cause(cause, class_id, op), class_id, op, rank)[1]
 
     def _make_cause(self, cause: GraphCause, class_id: int, waiting: int) -> OpCause:
-        """What a node is that op `waiting` of class `number` waited for; IDLE_OP: its end waited."""
+        """Returns a node as a cause of op `waiting` of a class; IDLE_OP: the end of the rank waited."""
         built = self.sim_graph
         node, why, track = cause
         cause_class = built.graph.track_of(cause)
         stream = self.timeline.stage_program(class_id).ops.stream
         if waiting != IDLE_OP and KIND_OF_STREAM.get(stream[waiting]) is not None:
-            # A collective before this one is one node, named by the first of its own members: here it is the
-            # one that is a member of this one, too.
+            # A collective before this one is one node, under the first of its own members: here it is named
+            # by the one that is a member of this one, too.
             met = {member for member, _ in built.members(class_id, waiting)}
             both = [node_class for node_class in built.classes_of(node) if node_class in met]
             track, cause_class = (
@@ -289,7 +291,7 @@ class Dependencies:
         begin, over = built.graph.start(node, built.ends), built.ends[node]
         passes = op == IDLE_OP
         if passes and (joined_node := built.graph.second[node - 1]) != START:
-            # Time passes until the end of what was joined is seen.
+            # Time passes until the end of the joined node is seen.
             op, begin = (
                 self.graph.span_at(joined_node, cause_class),
                 built.graph.start(joined_node, built.ends),
@@ -301,7 +303,7 @@ class Dependencies:
         return OpCause(why, class_id, op, times.start[class_id][op], times.end[class_id][op])
 
     def _find_followers(self, class_id: int, op: int) -> list[tuple[int, int]]:
-        """(class, op) of what comes directly behind an op and starts when it, or a part of it, ends."""
+        """Returns (class, op) of what directly follows an op and starts when it, or a part of it, ends."""
         built = self.sim_graph
         behind: dict[int, None] = {}
         pending = [built.node(class_id, op), *built.parts(class_id, op)]
@@ -311,7 +313,7 @@ class Dependencies:
                 if self.graph.span_at(follower, class_of_node) != IDLE_OP:
                     behind[follower] = None
                 elif built.graph.second[follower - 1] != START:
-                    # What waits for the end of `op` to be seen.
+                    # The follower waits until the end of `op` is seen.
                     pending.append(follower)
         own = sorted(behind, key=lambda node: (class_id not in built.classes_of(node), node))
         return [

@@ -1,9 +1,9 @@
-"""What crosses each dimension of the network, and how long its ports are busy with it.
+"""The traffic of each dimension of the network, and how long its ports are busy with it.
 
-Bytes are those that a rank sends (what it receives is as much: ports are full duplex), by the algorithm of
-each collective; where members differ (trees), those of the busiest. A port is busy as long as its bytes
-take at the bandwidth they move at, scaled like the durations of the run, jitter left out. Under
-`analytical`, which lets transmissions overlap at full speed, that may be more than the step.
+Bytes are those that a rank sends (it receives as many: ports are full duplex), by the algorithm of each
+collective; where members differ (trees), those of the busiest. A port is busy as long as its bytes take at
+the bandwidth they move at, scaled like the durations of the run, without jitter. Under `analytical`, which
+lets transmissions overlap at full speed, that may be more than the step.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from simcore.trace.contexts import DimensionUse, KindUse, PortUse
 from simcore.units import join_names, largest_keys, share_word
 from simcore.workload.model import base_name
 
-# The streams by which bytes are told apart: both pipeline streams are pp.
+# The kinds of streams by which bytes are counted: both pipeline streams are pp.
 KINDS = (*STREAMS[1:TO_NEXT], "pp")
 
 # (dimension, kind) -> what a rank of a class sends over it.
@@ -32,7 +32,7 @@ ClassUse = dict[tuple[int, str], DimensionLoad]
 
 
 def compute_class_use(simulation: Simulation, class_id: int) -> ClassUse:
-    """What a rank of class `number` sends in the step."""
+    """Returns what a rank of a class sends in the step."""
     network = simulation.network
     if not isinstance(network, Analytical):
         return {}
@@ -43,7 +43,7 @@ def compute_class_use(simulation: Simulation, class_id: int) -> ClassUse:
     by_kind: ClassUse = {}
     scale, scales = simulation.parameters.comm_scale, simulation.setup.overrides.time_scales
     if scales:
-        # Only these ask which layer an op is of; a transfer between stages is of none, row -1.
+        # Only time scales depend on the layer of an op; a transfer between stages has none, row -1.
         layers = [*map(base_name, simulation.workload.name), ""]
         counts = Counter(zip(ops.cost, (layers[row] for row in ops.row), strict=True))
     else:
@@ -61,7 +61,7 @@ def compute_class_use(simulation: Simulation, class_id: int) -> ClassUse:
 def _op_loads(
     simulation: Simulation, rank_class: RankClass, cost: Cost, slowed: Callable[[PortFactors], Cluster]
 ) -> tuple[str, dict[int, DimensionLoad]]:
-    """(kind, what one op of a cost puts on each dimension) for a rank of a class."""
+    """Returns (kind, what one op of a cost puts on each dimension) for a rank of a class."""
     if isinstance(cost, CollectiveCost) and cost.group in rank_class.groups and not cost.ns:
         group = simulation.timeline.folding.group_classes[rank_class.groups[cost.group]]
         size = cost.port_bytes(rank_class.expert)
@@ -73,10 +73,10 @@ def _op_loads(
 
 
 def compute_class_uses(simulation: Simulation) -> list[ClassUse]:
-    """What a rank of each class sends in all of the step, by the number of the class."""
+    """Returns what a rank of each class sends in the whole step, by class id."""
     timeline = simulation.timeline
     groups = timeline.folding.group_classes
-    # Unfolded classes that send the same share one.
+    # Unfolded classes that send the same share one entry.
     cached_uses: dict[object, ClassUse] = {}
     uses = []
     for class_id, rank_class in enumerate(timeline.classes):
@@ -96,9 +96,9 @@ def compute_class_uses(simulation: Simulation) -> list[ClassUse]:
 def compute_dimension_use(
     simulation: Simulation, uses: Sequence[ClassUse] | None = None
 ) -> list[DimensionUse]:
-    """Every dimension of the cluster, inner first; none where the network has no dimensions.
+    """Returns every dimension of the cluster, inner first; none where the network has no dimensions.
 
-    uses: `class_uses`, where they are known.
+    uses: of `compute_class_uses`, where they are known.
     """
     if not isinstance(simulation.network, Analytical):
         return []
@@ -129,11 +129,11 @@ def compute_dimension_use(
 
 
 def find_busiest_port(simulation: Simulation, uses: Sequence[ClassUse]) -> PortUse | None:
-    """The port that is busy longest; None where no port carries anything.
+    """Returns the port that is busy longest; None where no port carries anything.
 
-    Of equally busy ones that with the least bandwidth, which makes all of its group as busy: a ring goes
-    at the pace of its slowest port; then the innermost, of the lowest rank class.
-    uses: as `class_uses` has them.
+    Of equally busy ports it is the one with the least bandwidth, which makes all of its group equally busy: a
+    ring goes at the pace of its slowest port; then the innermost, of the lowest rank class. uses: of
+    `compute_class_uses`.
     """
     classes = simulation.timeline.classes
 
@@ -159,9 +159,9 @@ def find_busiest_port(simulation: Simulation, uses: Sequence[ClassUse]) -> PortU
 
 
 def find_longest_op(simulation: Simulation, class_id: int, index: int) -> int | None:
-    """The longest collective or transfer of class `number` that sends over dimension `index`, by its op.
+    """Returns the longest collective or transfer of a class that sends over dimension `index`, by its op.
 
-    The earliest of equal ones; None where none takes any time.
+    It is the earliest of equal ones; None where none takes any time.
     """
     network = simulation.network
     assert isinstance(network, Analytical)

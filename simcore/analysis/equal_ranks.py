@@ -1,8 +1,8 @@
 """Ranks named by their figure, and who waits for whom.
 
-Classes that have the same figure are named together. A class is split wherever an override comes near it,
-also where that changes nothing of the figure that is named; counted and named are the ranks. Members of a
-collective that are early wait for the one that is late.
+Classes with the same figure are named together. An override splits a class even where it does not change the
+figure that is named; counted and named are the ranks. Members of a collective that are early wait for the one
+that is late.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from simcore.workload.model import GroupKind
 
 
 class ClassWaiting(Struct, frozen=True):
-    """Class `early` waits `ns` in a step, on each of its ranks, for class `late`.
-
-    In collectives of their groups of kind `kind`; late is the member class that waits least, the first
-    of those that wait equally little, which are `all_late`.
-    """
+    """A rank class that waits for another one in collectives."""
 
     early: int
+    """The class that waits."""
     late: int
+    """The first of the member classes that wait least, for which it waits."""
     kind: GroupKind
+    """The kind of group of the collectives."""
     ns: int
+    """How long each of its ranks waits in a step, ns."""
     all_late: tuple[int, ...]
+    """All member classes that wait least."""
 
 
 def find_waits(timeline: Timeline, accounts: list[Accounts]) -> list[ClassWaiting]:
-    """Who waits for whom, the longest wait first; ties in the order of the classes."""
+    """Returns who waits for whom, the longest wait first; equal ones in the order of the classes."""
     groups = timeline.folding.group_classes
 
     def group_of(class_id: int, op: int) -> int:
@@ -50,28 +51,33 @@ def find_waits(timeline: Timeline, accounts: list[Accounts]) -> list[ClassWaitin
 
 
 def find_equal(figures: Sequence[int], figure: int) -> list[int]:
-    """The numbers of the classes that have this figure."""
+    """Returns the classes with this figure."""
     return [class_id for class_id, other in enumerate(figures) if other == figure]
 
 
 def ranks_of(classes: Sequence[RankClass], class_ids: Collection[int]) -> RankSet:
-    """The ranks of the classes with these numbers."""
+    """Returns the ranks of some classes."""
     return RankSet.merge_blocks(block for class_id in class_ids for block in classes[class_id].ranks.blocks)
 
 
 class LongestWait(Struct, frozen=True):
-    """The ranks `early` wait `ns` each for the ranks `late` in collectives of groups of kind `kind`."""
+    """Ranks that wait longest for others in collectives of one kind."""
 
     early: RankSet
+    """The ranks that wait."""
     late: RankSet
+    """The ranks that they wait for."""
     kind: GroupKind
+    """The kind of group of the collectives."""
     ns: int
+    """How long each of them waits, ns."""
 
 
 def find_longest_wait(classes: Sequence[RankClass], waits: Sequence[ClassWaiting]) -> LongestWait:
-    """The longest of `waits` (at least one), with all ranks that wait as long alike. Where kinds of
-    collectives are as good as equal the one whose late ranks are fewest: who waits for one rank in tp makes
-    others wait in dp as long as that.
+    """Returns the longest of `waits` (at least one), with all ranks that wait equally long.
+
+    Of kinds of collectives with practically equal waits it is the one whose late ranks are fewest: a wait for
+    one rank in tp makes others wait in dp equally long.
     """
     longest = find_longest_by_kind(classes, waits)
     longest_kinds = largest_keys({kind: wait.ns for kind, wait in longest.items()}) or list(longest)
@@ -81,7 +87,7 @@ def find_longest_wait(classes: Sequence[RankClass], waits: Sequence[ClassWaiting
 def find_longest_by_kind(
     classes: Sequence[RankClass], waits: Sequence[ClassWaiting]
 ) -> dict[GroupKind, LongestWait]:
-    """The longest of each kind of collective of `waits`, the longest first."""
+    """Returns the longest wait of each kind of collective, the longest first."""
     most: dict[GroupKind, int] = {}
     for wait in waits:
         most.setdefault(wait.kind, wait.ns)
@@ -95,10 +101,10 @@ def find_longest_by_kind(
 
 
 def find_late_classes(timeline: Timeline, accounts: list[Accounts], class_id: int, segment: int) -> list[int]:
-    """The classes that a `wait` of class `number` is for: the members of its collective that come last.
+    """Returns the classes that a `wait` of a class is for: the members of its collective that come last.
 
-    Those are the member classes that do not wait for the same collective themselves just before it
-    starts. Empty where all of them do (an earlier collective holds the stream), and for other accounts.
+    Those are the member classes that do not wait for the same collective themselves just before it starts.
+    Empty where all of them do (an earlier collective holds the stream), and for other accounts.
     """
     own = accounts[class_id]
     op = own.op[segment]
@@ -111,7 +117,7 @@ def find_late_classes(timeline: Timeline, accounts: list[Accounts], class_id: in
     for member in timeline.folding.group_classes[group_class].members:
         member_accounts = accounts[member]
         if member == class_id or timeline.stage_of(member) != stage:
-            # Ops of another stage have other numbers.
+            # Ops of another stage have other indices.
             continue
         before = member_accounts.at(start[op] - 1)
         if member_accounts.account[before] != WAIT or member_accounts.op[before] != op:

@@ -1,4 +1,4 @@
-"""Where the figures of a row come from, with the values put in, so that a reader can compute them again."""
+"""The origin of the figures of a row, with the values put in, so that a reader can compute them again."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _CLOSE = 3
 
 
 def explain_rows(results: SimulationFigures, row_name: str) -> list[str]:
-    """Lines of text on the rows that `asked` names, equal rows together.
+    """Returns lines of text on the rows of a name, equal rows together.
 
-    asked: NAME or NAME:PHASE, NAME as in the file, or without its number for all such rows.
-    Raises `UsageError` that names close ones where there is no such row, or nothing in its phase.
+    row_name: NAME or NAME:PHASE, NAME as in the file, or without its number for all such rows. Raises
+    `UsageError` that lists close names where there is no such row, or nothing in its phase.
     """
     rows, phases = _find_rows(results, row_name)
     lines: list[str] = []
@@ -108,7 +108,7 @@ def _explain_cell(simulation: Simulation, row: int, phase: Phase, cell: LayerCel
 
 
 def compute_factors(simulation: Simulation, row: int, phase: str) -> str:
-    """` x compute scale 0.5 x time scale 0.9`: what the run makes of a compute cell of the file."""
+    """Returns ` x compute scale 0.5 x time scale 0.9`: the factors of the run on a compute cell."""
     scale = simulation.parameters.compute_scale
     name = simulation.workload.name[row]
     factor = find_layer_factor(simulation, name, phase)
@@ -118,12 +118,12 @@ def compute_factors(simulation: Simulation, row: int, phase: str) -> str:
 
 
 def collective_factors(simulation: Simulation, row: int, cell: LayerCell) -> str:
-    """` x time scale 0.9`: what the run makes of the price of a collective beside `--comm-scale`."""
+    """Returns ` x time scale 0.9`: the factors on the price of a collective besides `--comm-scale`."""
     return _time_scale_words(simulation, row, f"stream {cell.group}")
 
 
 def _time_scale_words(simulation: Simulation, row: int, part: str) -> str:
-    """The factors of `--time-scale` that are on a part of a row, or on all of its layer."""
+    """Returns the factors of `--time-scale` on a part of a row, or on its whole layer, in words."""
     factors = find_factors(
         simulation.setup.overrides.time_scales, part, base_name(simulation.workload.name[row])
     )
@@ -131,7 +131,7 @@ def _time_scale_words(simulation: Simulation, row: int, part: str) -> str:
 
 
 def _bus_factor(cell: LayerCell) -> str:
-    """What nccl-tests multiplies algbw by: `2 x 7/8` of an all-reduce over 8."""
+    """Returns the factor of nccl-tests from algbw to busbw: `2 x 7/8` of an all-reduce over 8."""
     if cell.collective == "SENDRECV":
         return "1"
     part = Fraction(cell.members - 1, cell.members)

@@ -1,5 +1,5 @@
-"""What a SimAI file alone says of memory: weights, gradients and optimizer states of a rank by its gradient
-collectives, activations about by the size of its tensor-parallel ones (docs/models.md).
+"""The memory that follows from a SimAI file alone: weights, gradients and optimizer states of a rank from its
+gradient collectives, activations approximately from the size of its tensor-parallel ones (docs/models.md).
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from simcore.workload.model import base_name
 if TYPE_CHECKING:
     pass
 
-# Bytes a parameter: of weights, gradients, optimizer states (an fp32 copy and Adam's two moments).
+# Bytes per parameter: of weights, gradients, optimizer states (an fp32 copy and Adam's two moments).
 _WEIGHT, _GRADIENT, _STATES = 2, 4, 12
-# Numbers that a layer holds of each of its b x s x h (arXiv 2205.05198, scores not kept): all of them cut by
-# tp with sequence parallelism, else those outside the linears whole.
+# Numbers that a layer holds for each of its b x s x h (arXiv 2205.05198, scores not stored): all of them are
+# split by tp with sequence parallelism, else those outside the linears are held in full.
 _SHARDED, _UNSHARDED = 24, 10
-# What ends a layer's attention: one row a layer, whatever its attention is made of.
+# The rows that end a layer's attention: one row a layer, whatever its attention consists of.
 _ATTENTION_ENDS = ("attention_row", "attention_o_row", "attention_layer")
 _EXPERTS = "mlp_moelayer"
 
 
 def compare_memory(run_before: Run, run_now: Run) -> list[str]:
-    """What a run needs more than another one, in words, the shortest last: `+3.0 GB: now holds 16
-    micro-batches, 1 before` of the fullest stage; of one that holds more than it did where the fullest does
-    not, with that. Nothing where none needs more, as far as that is known.
+    """Returns what memory a run needs more than another one, in words, the shortest last.
+
+    `+3.0 GB: now holds 16 micro-batches, 1 before` of the fullest stage; where that needs no more, the stage
+    that holds more than before. Empty where no stage needs more, or it is not known.
     """
     bytes_before, bytes_now = peak_bytes(run_before.model), peak_bytes(run_now.model)
     held_before, held_now = run_before.shape.held_microbatches, run_now.shape.held_microbatches
@@ -43,7 +44,7 @@ def compare_memory(run_before: Run, run_now: Run) -> list[str]:
             return [f"{size[1:]} more than before", size]
         return [*_held_forms(peak_now, before, f"{size}: ", f"{size}: "), size]
     if extra_bytes < 0:
-        # What one stage holds more is small beside what the fullest has less.
+        # A stage that holds more does not matter where the fullest needs less.
         return []
     if peak_now > before and (bytes_before is None or bytes_now is None):
         return _held_forms(peak_now, before)
@@ -53,7 +54,7 @@ def compare_memory(run_before: Run, run_now: Run) -> list[str]:
     if not held_now or held_now[stage] <= held_before[stage]:
         return []
     if bytes_now is not None and not extra_bytes:
-        # Said of stage 15 alone, it was taken for what the change costs.
+        # Without `memory as before` the words on one stage read as the effect of the whole change.
         count = plural(held_now[stage], "micro-batch")
         more_words = (f"now holds {count}, {held_before[stage]} before", f"holds {count}", "holds more")
         same = "memory as before"
@@ -62,7 +63,7 @@ def compare_memory(run_before: Run, run_now: Run) -> list[str]:
 
 
 def _held_forms(count_now: int, count_before: int, long: str = "", short: str = "") -> list[str]:
-    """How many micro-batches are held, in three forms, behind what stands before each."""
+    """Returns how many micro-batches are held, in three forms. long, short: the words before them."""
     return [
         f"{long}now holds {plural(count_now, 'micro-batch')}, {count_before} before",
         f"{short}{count_now} micro-batches now held, {count_before} before",
@@ -71,8 +72,9 @@ def _held_forms(count_now: int, count_before: int, long: str = "", short: str = 
 
 
 def peak_bytes(model: ModelUse) -> int | None:
-    """What a rank of the fullest stage needs, about, bytes; None where nobody knows, as of files without
-    activations: these are what a schedule makes more or less of.
+    """Returns about what a rank of the fullest stage needs, bytes.
+
+    None where that is not known, as of files without activations: it is these that a schedule changes.
     """
     figures = model.model_figures
     if figures is not None:
@@ -82,15 +84,18 @@ def peak_bytes(model: ModelUse) -> int | None:
 
 
 class _Parameters(NamedTuple):
-    """Parameters of a rank, those of experts apart. sharded: the replicas share out the optimizer states."""
+    """The parameters of a rank."""
 
     dense: int
+    """All except those of experts."""
     experts: int
+    """Those of experts."""
     is_sharded: bool
+    """Whether the replicas shard the optimizer states."""
 
 
 def estimate_file_memory(simulation: Simulation) -> tuple[FileMemory, ...]:
-    """By stage; nothing of a run whose rows do not say what their gradients are."""
+    """Returns the memory by stage; empty for a run whose rows do not give the size of their gradients."""
     workload, layout, program = simulation.workload, simulation.layout, simulation.program
     if workload.maker is not None and workload.stages:
         return ()
@@ -105,10 +110,10 @@ def estimate_file_memory(simulation: Simulation) -> tuple[FileMemory, ...]:
     chunks = program.virtual_stages
     memory = []
     for stage, stage_program in enumerate(program.stages):
-        # A trainer without a pipeline has one micro-batch at a time, whatever layer-loop does.
+        # A trainer without a pipeline has one micro-batch at a time, unlike layer-loop.
         peak_chunks = stage_program.peak_chunks if program.pipelined else 1
-        # A chunk has its share of the layers; held chunks need not be whole micro-batches. These follow one
-        # another: of unequal ones the most that so many of them have.
+        # A chunk has its share of the layers; resident chunks need not be whole micro-batches. These follow
+        # one another: of unequal ones the most layers that so many successive ones have.
         microbatches = -(-peak_chunks // chunks)
         most = max(
             sum(layers[(first + index) % len(layers)] for index in range(microbatches))
@@ -126,9 +131,9 @@ def estimate_file_memory(simulation: Simulation) -> tuple[FileMemory, ...]:
 
 
 def _count_parameters(simulation: Simulation) -> _Parameters | None:
-    """What the gradients' collectives are of: 4 bytes a parameter, those of experts in a row of their own.
+    """Returns the parameters by the gradients' collectives: 4 bytes a parameter, experts in a separate row.
 
-    AICB's plain files have one row for all.
+    AICB's plain files have one row for all. None where no such row exists.
     """
     workload = simulation.workload
     wg = workload.wg
@@ -139,7 +144,7 @@ def _count_parameters(simulation: Simulation) -> _Parameters | None:
         if wg.collective[row] in ("REDUCESCATTER", "ALLREDUCE"):
             sizes[name] = sizes.get(name, 0) + wg.bytes[row] // _GRADIENT
             sharded |= wg.collective[row] == "REDUCESCATTER"
-    # `moe_grad_norm2`: a name ends with its number.
+    # The number at the end of `moe_grad_norm2` is no part of the name.
     experts = sizes.get("moe_grad_norm", 0)
     if "grad_param_comm" in sizes:
         return _Parameters(sizes["grad_param_comm"], experts, sharded)
@@ -149,7 +154,7 @@ def _count_parameters(simulation: Simulation) -> _Parameters | None:
 
 
 def _count_layers(simulation: Simulation) -> list[int]:
-    """Transformer layers of a stage in each block that a step has; after the last the first comes again."""
+    """Returns the transformer layers of a stage in each block of a step; the blocks repeat from the first."""
     names, structure = simulation.workload.name, simulation.program.structure
     most = max(structure.layers_per_block, default=0)
     of_blocks = [
@@ -159,7 +164,7 @@ def _count_layers(simulation: Simulation) -> list[int]:
 
 
 def _estimate_layer_bytes(simulation: Simulation) -> int | None:
-    """Bytes that a layer holds of one micro-batch, about; None where no collective says b s h."""
+    """Returns about how many bytes a layer holds of one micro-batch; None where no collective gives b s h."""
     workload, tp = simulation.workload, simulation.layout.tp
     blocks = simulation.program.structure.blocks
     cells = workload.fwd
@@ -173,7 +178,7 @@ def _estimate_layer_bytes(simulation: Simulation) -> int | None:
             is_sequence_parallel |= cells.collective[row] != "ALLREDUCE"
     if not sizes:
         return None
-    # Those of attention may count twice where it is run again: the least is b s h, of 2 bytes.
+    # The collectives of attention may count twice where it is recomputed: the least is b s h, of 2 bytes.
     elements = min(sizes) // 2
     return (
         elements * (_SHARDED + _UNSHARDED) // tp
@@ -183,8 +188,8 @@ def _estimate_layer_bytes(simulation: Simulation) -> int | None:
 
 
 def make_memory_note(of_stages: Sequence[FileMemory], path: str) -> Iterator[Diagnostic]:
-    """What the memory that a file tells is made of, and what of it no file tells; nothing where it tells
-    none.
+    """Yields the note on the parts of the memory that a file gives, and on those that it does not; nothing
+    where it gives none.
     """
     if not of_stages:
         return

@@ -1,4 +1,4 @@
-"""With which changes the run of a model needs less memory."""
+"""Changes with which the run of a model needs less memory."""
 
 from __future__ import annotations
 
@@ -17,29 +17,30 @@ from simcore.records import NamedTuple, replace
 from simcore.simulation import Simulation
 from simcore.workload.model import ModelParameters
 
-# So many ways of several changes are enough, of so many at once.
+# How many combinations of changes are found, and how many changes one combines.
 _MOST_SAVINGS, _MOST_COMBINED = 3, 3
-# A change of some parameters and its words, like `recompute full`.
+# A change in words, like `recompute full`, and the parameters that it changes.
 _Change = tuple[str, dict[str, Any]]
 
 
 class MemorySaving(NamedTuple):
-    """A change with which less memory is needed: words like `recompute full`, the fields that it changes.
-
-    most: bytes of the fullest stage with it.
-    """
+    """A change with which less memory is needed."""
 
     words: str
+    """Its words, like `recompute full`."""
     fields: dict[str, Any]
+    """The fields that it changes."""
     peak_bytes: int
+    """What the fullest stage needs with it, bytes."""
     fits: bool
+    """Whether the model then fits into memory."""
 
 
 def find_memory_savings(simulation: Simulation) -> Iterator[MemorySaving]:
-    """Changes with which a run needs less memory, those that can be: each alone, and if none of them is
-    enough two at once, then three, then all of them. The global batch stays what it is.
+    """Yields the possible changes with which a run needs less memory: each alone; if none of them suffices,
+    two at once, then three, then all of them. The global batch stays the same.
 
-    None is run: what a schedule holds is known from its order.
+    Nothing is run: what a schedule holds follows from its order.
     """
     model_rows, figures = find_model_rows(simulation), make_model_figures(simulation)
     assert model_rows is not None, "asked of a model alone"
@@ -73,23 +74,23 @@ def find_memory_savings(simulation: Simulation) -> Iterator[MemorySaving]:
 
 
 class _Search:
-    """What runs with other parameters need. limit: bytes of a GPU."""
+    """The memory of runs with other parameters. limit_bytes: of a GPU."""
 
     def __init__(self, simulation: Simulation, limit: int) -> None:
         self.simulation = simulation
         self.limit_bytes = limit
-        # What a schedule holds of its chunks: whatever they weigh, it is the same.
+        # The chunks that a schedule holds, by its shape: they do not depend on the size of a chunk.
         self._chunk_events: dict[object, list[list[tuple[int, int, int]]]] = {}
 
     def apply_changes(self, changes: Sequence[_Change]) -> MemorySaving | None:
-        """A run with these; None where it cannot be, or some of them change the same."""
+        """Returns the effect of some changes; None for an impossible run, or two of the same field."""
         fields: dict[str, Any] = {}
         names = [change.split()[0] for change, _ in changes]
         if len(set(names)) < len(names) and len(names) <= _MOST_COMBINED:
             return None
         for _, values in changes:
             fields |= values
-        # Where nobody said how many GPUs there are, a longer pipeline has more of them.
+        # Where the number of GPUs was not given, a longer pipeline has more of them.
         parameters = replace(self.simulation.setup.model, **fields)
         try:
             peak = self.find_peak_bytes(parameters)
@@ -99,7 +100,7 @@ class _Search:
         return MemorySaving(" + ".join(change_names.values()), fields, peak, peak <= self.limit_bytes)
 
     def find_peak_bytes(self, parameters: ModelParameters) -> int:
-        """Bytes of the stage that needs most under other parameters."""
+        """Returns what the fullest stage needs with other parameters, bytes."""
         maker = self.simulation.workload.maker
         assert isinstance(maker, ModelMaker)
         assert maker.model is not None
@@ -113,7 +114,7 @@ class _Search:
 
 
 def find_peak_bytes(simulation: Simulation, parameters: ModelParameters) -> int | None:
-    """What the fullest stage of a model needs with other parameters; None where such a run cannot be."""
+    """Returns the bytes of a model's fullest stage with other parameters; None for an impossible run."""
     figures = make_model_figures(simulation)
     assert figures is not None, "asked of a model alone"
     try:
@@ -123,7 +124,7 @@ def find_peak_bytes(simulation: Simulation, parameters: ModelParameters) -> int 
 
 
 def stages_and_microbatches(simulation: Simulation, parameters: ModelParameters) -> tuple[int, int] | None:
-    """(stages, micro-batches) of a model with other parameters; None where such a run cannot be."""
+    """Returns (stages, micro-batches) of a model with other parameters; None where such a run cannot be."""
     maker = simulation.workload.maker
     assert isinstance(maker, ModelMaker)
     assert maker.model is not None
@@ -135,14 +136,15 @@ def stages_and_microbatches(simulation: Simulation, parameters: ModelParameters)
 
 
 def find_training_schedule(training: Training, name: str | None) -> str:
-    """The schedule that a model runs: the one asked for, else Megatron's."""
+    """Returns the schedule that a model runs: the requested one, else Megatron's."""
     return name or ("interleaved" if training.chunks > 1 else "1f1b")
 
 
 def list_chunk_events(training: Training, name: str, is_overlapped: bool) -> list[list[tuple[int, int, int]]]:
-    """When each stage holds and frees a chunk, as `StageProgram` has it, by the order of its actions alone.
+    """Returns when each stage holds and frees a chunk, as in `StageProgram`, by the order of its actions
+    alone.
 
-    overlapped: whether forwards run beside backwards. Raises `UsageError` for a schedule that cannot be.
+    is_overlapped: whether forwards overlap backwards. Raises `UsageError` for an impossible schedule.
     """
     schedule, custom = find_schedule(name)
     shape = Shape(training.pp, training.microbatches, training.chunks, is_overlapped)
@@ -161,7 +163,7 @@ def list_chunk_events(training: Training, name: str, is_overlapped: bool) -> lis
 
 
 def _list_changes(training: Training, same_batch: dict[str, Any]) -> list[_Change]:
-    """What costs little time first. same: what keeps the batch with other degrees."""
+    """Returns the changes, those that cost little time first. same_batch: the fields that keep the batch."""
     changes: list[_Change] = []
     if training.tp > 1 and not training.sequence_parallel:
         changes.append(("sequence-parallel on", {"sequence_parallel": "on"}))
@@ -186,7 +188,7 @@ def _list_last_changes(training: Training, same_batch: dict[str, Any]) -> list[_
 
 
 def _keep_batch(simulation: Simulation, training: Training) -> dict[str, Any]:
-    """Fewer replicas have as many sequences in a step: nothing to change where their number was given."""
+    """Returns the fields that keep the global batch with fewer replicas; empty where it was given."""
     parameters = simulation.parameters
     if parameters.global_batch is not None and parameters.microbatches is None:
         return {}

@@ -1,4 +1,4 @@
-"""The lanes of a simulated run: which rank classes share one, their names, and what a search finds."""
+"""The lanes of a simulated run: which rank classes share one, their names, what a search finds."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from simcore.analysis.simulation_figures import SimulationFigures
 
 PIPELINE = LANE_OF_STREAM[TO_NEXT]
-# Streams of a class in the order in which they are shown.
+# The streams of collectives of a class, in the order in which they are shown.
 _COLLECTIVE_STREAMS = STREAMS[COMPUTE + 1 : TO_NEXT]
 _SPREAD_MEASURES = (("compute", "busy"), *((name, name) for name in ("exposed", "wait", "bubble", "idle")))
 
 
 class SimulatedLanes(Lanes):
-    """Those of a simulated run: one for each set of equal ranks.
+    """The lanes of a simulated run: one for each set of equal ranks.
 
-    These are the rank classes; in a run that simulates every rank (`--no-fold`) the ranks of a stage
-    whose times, and those of whom they receive from, are equal to the byte are one lane too.
+    These are the rank classes. In a run that simulates every rank (`--no-fold`) the ranks of a stage share a
+    lane too, if their times and those of the ranks they receive from are equal to the byte.
 
-    The `op` of a span is its index in the class's ops, or what the accounts write for idle and for
+    The `op` of a span is its index in the class's ops, or the code in the accounts for idle time and for
     transfers from another rank; ops of 0 ns have no span.
     """
 
@@ -51,7 +51,7 @@ class SimulatedLanes(Lanes):
         self._timeline = timeline = results.simulation.timeline
         self._layout = results.simulation.layout
         self._has_class_per_rank = 1 < self._layout.world == len(timeline.classes)
-        # Of each class, the one that stands for its equals; of each of those, all their ranks.
+        # By class the first of its equals; by each of these the ranks of all its equals.
         self._first_equal: list[int] = list(range(len(timeline.classes)))
         self._ranks = {class_id: rank_class.ranks for class_id, rank_class in enumerate(timeline.classes)}
         if self._has_class_per_rank:
@@ -75,7 +75,7 @@ class SimulatedLanes(Lanes):
     @cached_property
     def _cell_kinds(self) -> bytes:
         cell_kinds = bytearray(super()._cell_kinds)
-        # Input and weight gradient are both drawn as backward, unless the schedule takes them apart.
+        # Input and weight gradient are both drawn as backward, unless the schedule runs them separately.
         if self.results.simulation.program.rules.splits_backward:
             cell_kinds[ACCOUNTS.index("compute wg")] = KINDS.index("wg")
         return bytes(cell_kinds)
@@ -100,7 +100,7 @@ class SimulatedLanes(Lanes):
             self._first_equal[track_id],
         )
         ranks = self._ranks[first]
-        # Several lanes in a stage: only their ranks tell them apart.
+        # Where a stage has several lanes, only their ranks distinguish them.
         title = f"stage {stage:>2}" if self._lanes_by_stage[stage] == 1 else f"rank {ranks.text()}"
         seams = timeline.times.pass_ends[track_id][:-1] if timeline.program.steps > 1 else ()
         return LaneTrack(first, ranks, title, self._headings(stage, ranks), stage, seams=seams)
@@ -115,7 +115,7 @@ class SimulatedLanes(Lanes):
     def own_track_id(self, rank: int) -> int | None:
         if not 0 <= rank < self._layout.world:
             return None
-        # Where each rank is a class, a class's number is its rank.
+        # Where each rank is a class, its id is the rank.
         return rank if self._has_class_per_rank else self._timeline.folding.class_of(rank)
 
     def rank_words(self, rank: int) -> str:
@@ -157,7 +157,7 @@ class SimulatedLanes(Lanes):
         if row < 0:
             return "send", ""
         phase = PHASES[ops.phase[op]]
-        # Input and weight gradient have one colour: the name tells them apart.
+        # Input and weight gradient have one colour: the name distinguishes them.
         return self.results.simulation.workload.name[row], f" {phase}" if phase in ("ig", "wg") else ""
 
     def names(self) -> Collection[str]:
@@ -168,7 +168,7 @@ class SimulatedLanes(Lanes):
     def _find_search_columns(self, track_id: int) -> OpSearchColumns:
         names: dict[str, int] = {}
         of_row = [names.setdefault(name, len(names)) for name in self.results.simulation.workload.name]
-        # A row below 0, of a transfer or idle, is the last entry.
+        # Transfers and idle time have row -1: the last entry.
         of_row.append(len(names))
         row, what, microbatch = (
             column.labels_by_code(self.results.trace, track_id)
@@ -181,7 +181,7 @@ class SimulatedLanes(Lanes):
 
     @cached_property
     def _label_columns(self) -> tuple[Column, Column]:
-        """(the words that a search finds ops by, their micro-batches)."""
+        """(labels of the words that a search finds ops by, labels of their micro-batches)."""
         of_class = [
             self._timeline.stage_program(class_id).ops for class_id in range(len(self._timeline.classes))
         ]
@@ -196,7 +196,7 @@ class SimulatedLanes(Lanes):
         }
         sent_words = [self._op_words(*key) for key in label_of]
         received_words = [words - {"send"} | {"receive"} for words in sent_words]
-        # NONE, of what is idle, is the last label.
+        # NONE, the code of idle time, indexes the last label.
         labels = [*sent_words, *received_words, frozenset[str]()]
         words = Column(labels, [label_ids[id(ops)] for ops in of_class], range(len(sent_words), len(labels)))
         return words, Column((), [ops.microbatch for ops in of_class])
@@ -213,7 +213,7 @@ class SimulatedLanes(Lanes):
         kind = KINDS[category]
         if category in COMPUTING or stream is not None or kind == "idle":
             return what | {kind} if kind in (stream, "idle") else what
-        # What a rank stands still for it does not do.
+        # A rank does not do what it waits for.
         wait_words = what - {"send", "receive"}
         if kind == "wait":
             return wait_words.difference(PHASES) | {kind}

@@ -1,5 +1,5 @@
 """What rows of the layer table are sorted by for their cells, and searched by, and where in a step some of
-them are seen best.
+them are best seen.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from simcore.trace.findings import TrackInterval
 from simcore.trace.layers import Column
 from simcore.workload.model import PHASES, Cells, base_name
 
-# Columns that the file has, as its cells are sorted by them; to make a cell takes 2 us.
+# Columns of the file by which cells are sorted as they are: to make a cell takes 2 us.
 _FILE_COLUMNS: dict[str, Callable[[Cells], Sequence[int]]] = {
     "bytes": lambda cells: cells.bytes,
-    # One factor for all: the largest as written is the largest.
+    # One factor applies to all cells: the largest as written stays the largest.
     "cell": lambda cells: [-1 if ns in NOT_MODELLED else ns for ns in cells.compute_ns],
 }
 
 
 def sort_values(lines: LayerLines, column: Column) -> Sequence[Any]:
-    """Returns what lines are sorted by in a column; of one of cells the largest, or all their texts."""
+    """Returns what lines are sorted by in a column; for a column of cells the largest, or all their texts."""
     if column.of == "line":
-        # Of 100,000 names half the time.
+        # For 100,000 names it takes half the time.
         return lines.titles if column.key == "name" else column.sort_values(lines)
     if column.unit == "text":
         return _cell_texts(lines, column.key)
@@ -38,7 +38,7 @@ def sort_values(lines: LayerLines, column: Column) -> Sequence[Any]:
 
 
 def _cell_texts(lines: LayerLines, key: str) -> list[str]:
-    """Names of collectives or groups of each line, or both."""
+    """Returns the names of collectives or groups of each line, or both."""
     workload = lines.table.simulation.workload
     columns = [workload.cells(phase) for phase in PHASES]
     pairs = [(cells.collective, cells.group) for cells in columns]
@@ -58,7 +58,7 @@ def search_texts(lines: LayerLines) -> list[str]:
     texts_of_lines = []
     for index, text in enumerate(texts):
         row_names = dict.fromkeys(names[row] for row in lines.members(index))
-        # A row without a number in its name is called as its group is.
+        # A row without a number in its name has the name of its group.
         words = "\n".join({base_name(next(iter(row_names))): None, **row_names})
         texts_of_lines.append(f"{words}\n{text}".lower())
     return texts_of_lines
@@ -66,8 +66,7 @@ def search_texts(lines: LayerLines) -> list[str]:
 
 def find_row_inside(lines: LayerLines, typed: str, index: int) -> int | None:
     """Returns the first row of a group whose own name has every word that was typed, where the group's name
-    has
-    not; None for a row that stands alone.
+    does not; None for a row that stands alone.
     """
     words = typed.lower().split()
     if lines.each or not words:
@@ -81,7 +80,7 @@ def find_row_inside(lines: LayerLines, typed: str, index: int) -> int | None:
 
 
 def _row_words(row: tuple[str | None, ...], key: str) -> str:
-    """Of the collectives and groups of the three phases the ones that are asked for."""
+    """Returns the requested ones of the collectives and groups of the three phases, in words."""
     collectives = [cell_name(name) for name in row[::2] if name is not None]
     groups = [group for group in row[1::2] if group is not None]
     return " ".join({"collective": collectives, "group": groups}.get(key, [*collectives, *groups]))
@@ -90,9 +89,9 @@ def _row_words(row: tuple[str | None, ...], key: str) -> str:
 def find_longest_span(
     timeline: Timeline, rows: Collection[int], phase: str | None = None
 ) -> TrackInterval | None:
-    """The longest span of some rows on the first class that has any, the earliest of equal ones.
+    """Returns the longest span of some rows on the first class that has any, the earliest of equal ones.
 
-    phase: of this one alone. None where they take no time in the step.
+    phase: only spans of this one. None where they take no time in the step.
     """
     of_phase = None if phase is None else OP_PHASES.index(phase)
     for class_id in range(len(timeline.classes)):

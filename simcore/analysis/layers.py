@@ -1,7 +1,7 @@
 """The layer table: what each row of the file costs in a step.
 
-Its sums are columns. Rows, groups and cells are made, and collectives priced, when they are asked
-for: a file may have 100,000 rows that all differ, and a screen shows forty.
+Its sums are columns. Rows, groups and cells are made, and collectives priced, on demand: a file may have
+100,000 rows that all differ, and a screen shows forty.
 """
 
 from __future__ import annotations
@@ -24,26 +24,30 @@ from simcore.trace.layers import LayerUse
 from simcore.trace.tables import LineTimes, Table
 from simcore.workload.model import PHASES, GroupKind, Phase, base_name
 
-# ns in the place of a compute that is not modelled.
+# ns of a compute cell that is not modelled.
 NOT_MODELLED = (0, 1, 1000)
 Figure = TypeVar("Figure")
 
 
 class LayerCell(Struct, frozen=True):
-    """One phase of a row. compute_ns: one run, scaled. comm_ns: its collective alone, scaled.
-
-    stated_ns: the compute cell as the file has it. members: ranks of the group; bytes: the
-    whole buffer.
-    """
+    """One phase of a row."""
 
     phase: Phase
+    """The phase."""
     stated_ns: int
+    """The compute cell as the file has it, ns."""
     compute_ns: int
+    """One run of the compute, scaled, ns."""
     collective: str | None
+    """The collective, as in the file."""
     group: GroupKind | None
+    """The kind of its group."""
     members: int
+    """The number of ranks in the group."""
     bytes: int
+    """The bytes of its whole buffer."""
     comm_ns: int
+    """The collective alone, scaled, ns."""
 
     @property
     def is_modelled(self) -> bool:
@@ -52,7 +56,7 @@ class LayerCell(Struct, frozen=True):
 
     @property
     def collective_name(self) -> str | None:
-        """What a reader calls its collective."""
+        """The name of its collective in reports."""
         return None if self.collective is None else cell_name(self.collective)
 
     @property
@@ -67,10 +71,10 @@ class LayerCell(Struct, frozen=True):
 
 
 class LayerTable:
-    """The figures of every row of the file, and its cells, each priced when it is asked for.
+    """The figures of every row of the file, and its cells, each priced on demand.
 
-    compute_ns, exposed_ns: of all runs of the row in a step, on the rank where the two together are
-    most, one entry a row. rows: all its figures.
+    compute_ns, exposed_ns: by row, of all its runs in a step, on the rank where the two together are most.
+    rows: the table of all figures.
     """
 
     def __init__(self, simulation: Simulation, rows: Table) -> None:
@@ -78,17 +82,17 @@ class LayerTable:
         self.compute_ns, self.exposed_ns = rows.most_by_label
         self._scales = simulation.setup.overrides.layer_scales
         self._time_scales = simulation.setup.overrides.time_scales
-        # Alone on the idle network, ns: by collective, group and the bytes that it is priced by.
+        # The price on the idle network, ns, by collective, group and priced bytes.
         self._idle_ns: dict[tuple[str, GroupKind, int], int] = {}
 
     @cached_property
     def block_of(self) -> dict[int, int]:
-        """The micro-batch, by number, of each row that is in one."""
+        """The index of the micro-batch of each row that is in one."""
         blocks = self.simulation.program.structure.blocks
         return {row: block_id for block_id, block in enumerate(blocks) for row in block}
 
     def cell(self, index: int, phase: Phase) -> LayerCell:
-        """The cell of row `index` in one phase."""
+        """Returns the cell of row `index` in one phase."""
         simulation, column = self.simulation, self.simulation.workload.cells(phase)
         stated_ns, size = column.compute_ns[index], column.bytes[index]
         collective, group = column.collective[index], column.group[index]
@@ -106,11 +110,11 @@ class LayerTable:
 
     @property
     def has_scales(self) -> bool:
-        """Whether some layers have factors of their own."""
+        """Whether some layers have their own factors."""
         return bool(self._scales or self._time_scales)
 
     def cell_compute_ns(self, index: int, phase: Phase) -> int:
-        """ns of one run of the compute of row `index` in one phase."""
+        """Returns one run of the compute of row `index` in one phase, ns."""
         workload = self.simulation.workload
         name, program = workload.name[index], self.simulation.program
         ns = self._scale_stated(name, phase, workload.cells(phase).compute_ns[index])
@@ -118,7 +122,7 @@ class LayerTable:
 
     @cached_property
     def kind_ids(self) -> list[int]:
-        """For each row a number that it shares with its equals: in name without number, and in cells."""
+        """By row a number that rows with the same base name and the same cells share."""
         workload = self.simulation.workload
         columns: list[array[int]] = []
         for phase in PHASES:
@@ -129,10 +133,10 @@ class LayerTable:
                 cells.bytes,
             ]
             if self._scales:
-                # A factor may be of one name alone.
+                # A factor may apply to one name alone.
                 stated_rows = zip(workload.name, repeat(phase), cells.compute_ns, strict=False)
                 columns.append(_number_values(self._scale_stated(*stated_row) for stated_row in stated_rows))
-        # The columns side by side are a key of bytes a row, which costs a third of a tuple.
+        # The columns side by side are a key of bytes for each row, which costs a third of a tuple.
         width = len(columns)
         cells_of_rows = array("q", bytes(8 * width * len(workload)))
         for index, column in enumerate(columns):
@@ -150,23 +154,23 @@ class LayerTable:
         return [names.setdefault(pair, len(names)) for pair in pairs]
 
     def _scale_stated(self, name: str, phase: str, stated_ns: int) -> int:
-        """ns of one run of a compute cell, before the factors of `--time-scale`."""
+        """Returns one run of a compute cell, ns, before the factors of `--time-scale`."""
         factor = _find_factor(self._scales, name, phase) if self._scales else 1.0
         return scaled(stated_ns, self.simulation.parameters.compute_scale * factor)
 
     def _apply_time_scales(self, ns: int, name: str, part: str) -> int:
-        """`ns` times the factors of `--time-scale` on rows called `name` and on a phase or stream."""
+        """Returns `ns` times the factors of `--time-scale` on rows called `name` and on a phase or stream."""
         for factor in find_factors(self._time_scales, part, base_name(name)):
             ns = scaled(ns, factor)
         return ns
 
 
 class LayerLines(LazySequence[LayerUse]):
-    """Lines of a layer table, each made when it is asked for; who iterates gets all that are made at once.
+    """Lines of a layer table, each made on demand; iterating makes all of them at once.
 
-    each: whether each of these rows of the file has its own, in this order. Else rows with equal cells, whose
-    names are equal without their trailing number, stand together, the most expensive first, ties in file
-    order. first_row: of each line, as an index into the file. compute_ns, exposed_ns: sums of its rows.
+    each: whether each of these rows of the file has its own line, in this order. Else rows with equal cells
+    and equal base names share a line, the costliest first, ties in file order. first_row: by line, as an
+    index into the file. compute_ns, exposed_ns: by line, sums of its rows.
     """
 
     def __init__(self, table: LayerTable, indices: Sequence[int], each: bool) -> None:
@@ -177,7 +181,7 @@ class LayerLines(LazySequence[LayerUse]):
         group_of = [group_ids.setdefault(kind[index], len(group_ids)) for index in indices]
         all_differ = len(group_ids) == len(indices)
         if all_differ:
-            # Each row is a group, and its number is its place.
+            # Each row is a group, and the group has its index.
             compute = [table.compute_ns[index] for index in indices]
             exposed = [table.exposed_ns[index] for index in indices]
         else:
@@ -188,13 +192,13 @@ class LayerLines(LazySequence[LayerUse]):
                 count[group] += 1
         order: Sequence[int] = range(len(compute))
         if not each:
-            # `reverse` keeps groups that cost as much in file order.
+            # A stable sort, also with `reverse`: groups of equal cost keep their file order.
             cost = list(map(add, compute, exposed))
             order = sorted(order, key=cost.__getitem__, reverse=True)
         super().__init__(len(order))
         self._order = order
-        # Rows of one group side by side, the groups by number, and where each begins: 100,000 lists
-        # of one row would keep the garbage collector busy.
+        # The rows of each group side by side, and where each group begins: 100,000 lists of one row would
+        # keep the garbage collector busy.
         if all_differ:
             self._members = array("q", indices)
             self._begin = array("q", range(len(indices) + 1))
@@ -213,7 +217,7 @@ class LayerLines(LazySequence[LayerUse]):
         return self._make_lines(slice(None))
 
     def _make_lines(self, indices: slice) -> Iterator[LayerUse]:
-        """The lines at some places, by columns: 100,000 lines are there in 60 ms."""
+        """Returns an iterator over the lines at some indices, by columns: 100,000 lines take 60 ms."""
         table, names = self.table, self.table.simulation.workload.name
         first, compute, exposed = self.first_row[indices], self.compute_ns[indices], self.exposed_ns[indices]
         of_path = (ns[indices] for ns in self._path_columns) if table.rows.path_known else ()
@@ -228,7 +232,7 @@ class LayerLines(LazySequence[LayerUse]):
 
     @cached_property
     def titles(self) -> list[str]:
-        """What each line is called."""
+        """The name of each line."""
         names = map(self.table.simulation.workload.name.__getitem__, self.first_row)
         return [*names] if self.each else [*map(base_name, names)]
 
@@ -243,21 +247,21 @@ class LayerLines(LazySequence[LayerUse]):
     def _combine_rows(
         self, by_row: Sequence[Figure], combine: Callable[[Sequence[Figure]], Figure]
     ) -> list[Figure]:
-        """A figure of each line: what `take` makes of those of its rows. by_row: of all rows of the file."""
+        """Returns a figure of each line: `combine` of those of its rows. by_row: of all rows of the file."""
         if len(self._members) == len(self):
             return [by_row[row] for row in self.first_row]
         return [combine([by_row[row] for row in self.members(index)]) for index in range(len(self))]
 
     def cell(self, index: int, phase: Phase) -> LayerCell:
-        """The cell of row `index` of the file in one phase."""
+        """Returns the cell of row `index` of the file in one phase."""
         return self.table.cell(index, phase)
 
     def in_file(self, index: int) -> tuple[int, int | None]:
-        """(line of the file, micro-batch) of row `index`; None of one that is in none."""
+        """Returns (line of the file, micro-batch) of row `index`; None as micro-batch outside of them."""
         return self.table.simulation.workload.line[index], self.table.block_of.get(index)
 
     def sum_by_name(self, figures: Sequence[int]) -> dict[str, int]:
-        """A figure of each line, ns, summed by layer: the rows of one name, numbers left out."""
+        """Returns a figure of each line, ns, summed by layer: by the base name of its rows."""
         names = self.table.simulation.workload.name
         ns_of: dict[str, int] = {}
         for row, ns in zip(self.first_row, figures, strict=True):
@@ -266,18 +270,18 @@ class LayerLines(LazySequence[LayerUse]):
         return ns_of
 
     def members(self, index: int) -> Sequence[int]:
-        """The rows of the file in a line."""
+        """Returns the rows of the file in a line."""
         group = self._order[index]
         return self._members[self._begin[group] : self._begin[group + 1]]
 
     @cached_property
     def sizes(self) -> list[int]:
-        """How many rows of the file are in each line."""
+        """The number of rows of the file in each line."""
         begin = self._begin
         return [begin[group + 1] - begin[group] for group in self._order]
 
     def index_of_row(self, row: int) -> int:
-        """The place of the line that row `row` of the file is in."""
+        """Returns the index of the line that has row `row` of the file."""
         return self._order.index(self._group_of_kind[row if self.each else self.table.kind_ids[row]])
 
 
@@ -286,15 +290,17 @@ def _least_slack(slacks: Iterable[int | None]) -> int | None:
 
 
 def name_compute_part(program: Program, row: int, name: str, phase: str) -> str:
-    """Which compute of a run a cell is of: `compute fwd`, `compute opt` of the optimizer's rows in any cell.
-    name: of the row.
+    """Returns the part of a run that a cell's compute belongs to: `compute fwd`, `compute opt` for any cell
+    of the optimizer's rows. name: of the row.
     """
     is_optimizer = not program.queued and program.structure.is_optimizer(row, name)
     return f"compute {'opt' if is_optimizer else phase}"
 
 
 def find_layer_factor(simulation: Simulation, name: str, phase: str) -> float:
-    """The factor of `--layer-scale` on a cell of rows called `name`: their own, else their base name's."""
+    """Returns the factor of `--layer-scale` on a cell of rows called `name`: their own, else their base
+    name's.
+    """
     return _find_factor(simulation.setup.overrides.layer_scales, name, phase)
 
 
@@ -304,6 +310,6 @@ def _find_factor(scales: dict[tuple[str, str], float], name: str, phase: str) ->
 
 
 def _number_values(values: Iterable[object]) -> array[int]:
-    """For each value a number that equal ones share, by first appearance."""
+    """Returns for each value a number that equal values share, by first appearance."""
     ids: dict[object, int] = {}
     return array("q", [ids.setdefault(value, len(ids)) for value in values])

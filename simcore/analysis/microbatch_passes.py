@@ -1,10 +1,10 @@
 """Passes: when a stage does the forward or the backward of each micro-batch, and for how long.
 
-A pass is what a stage does without a break for one micro-batch in one direction: its compute
-and its blocking collectives, from the first start to the last end. Where a schedule splits the
-backward, input and weight gradients are passes of their own. A stage of several chunks does each
-micro-batch once a chunk: these are its parts. The passes of an overlapped pair lie on each other.
-Asynchronous collectives and the transfers between stages run beside it and do not count.
+A pass is what a stage does without a break for one micro-batch in one direction: its compute and its blocking
+collectives, from the first start to the last end. Where a schedule splits the backward, input and weight
+gradients are separate passes. A stage of several chunks does each micro-batch once per chunk: these are its
+parts. The passes of an overlapped pair overlap in time. Asynchronous collectives and the transfers between
+stages run concurrently and do not count.
 """
 
 from __future__ import annotations
@@ -20,28 +20,31 @@ from simcore.records import NamedTuple
 
 
 class Pass(NamedTuple):
-    """One pass of a rank class. microbatch: from 0, as JSON has it. part: from 0, of `parts`.
-
-    direction: `forward`, `backward`, `input grad` or `weight grad`. start_ns, end_ns: of the step.
-    """
+    """One pass of a rank class."""
 
     microbatch: int
+    """The micro-batch, from 0, as in JSON."""
     direction: str
+    """`forward`, `backward`, `input grad` or `weight grad`."""
     part: int
+    """The part, from 0."""
     parts: int
+    """The number of parts."""
     start_ns: int
+    """When it begins, ns of the step."""
     end_ns: int
+    """When it ends, ns of the step."""
 
 
-# Of the actions of a schedule; what is recomputed serves the backward that comes behind it.
+# By kind of action of a schedule; recomputation belongs to the backward that follows it.
 _DIRECTIONS = {"F": "forward", "B": "backward", "I": "input grad", "W": "weight grad"}
 
 
 def find_passes(timeline: Timeline, class_id: int) -> list[Pass]:
-    """The passes of class `number`, in the order in which its compute stream begins them."""
+    """Returns the passes of a class, in the order in which its compute stream begins them."""
     ops, start, end = timeline.columns(class_id)
     stretches = timeline.stage_program(class_id).stretches
-    # By pass: the step that it is of, micro-batch, direction, from when to when.
+    # For each pass (step, micro-batch, direction, start, end).
     spans: list[tuple[int, int, str, int, int]] = []
     if stretches:
         for stretch in stretches:
@@ -74,7 +77,7 @@ def find_passes(timeline: Timeline, class_id: int) -> list[Pass]:
 
 
 def _action_ops(ops: Ops, stretch: ActionOps) -> list[int]:
-    """The ops of an action that count, not those of the one it takes turns with."""
+    """Returns the ops of an action that count, without those of the action that it alternates with."""
     action = stretch.action
     forward = action.kind == "F"
     return [
@@ -87,7 +90,7 @@ def _action_ops(ops: Ops, stretch: ActionOps) -> list[int]:
 
 
 def _op_directions(ops: Ops) -> list[tuple[int, str]]:
-    """(op, direction) of the ops that make up passes of a loop over the rows, in issue order."""
+    """Returns (op, direction) of the ops that make up passes of a loop over the rows, in issue order."""
     direction_of = ["forward" if phase == FWD else "backward" for phase in range(256)]
     return [
         (op, direction_of[ops.phase[op]])
@@ -99,6 +102,6 @@ def _op_directions(ops: Ops) -> list[tuple[int, str]]:
 
 
 def find_pass(passes: Sequence[Pass], starts: array[int], time_ns: int) -> int | None:
-    """The index of the pass that runs at `time_ns`; None between passes. starts: theirs."""
+    """Returns the index of the pass that runs at `time_ns`; None between passes. starts: of the passes."""
     index = bisect_right(starts, time_ns) - 1
     return index if index >= 0 and time_ns < passes[index].end_ns else None

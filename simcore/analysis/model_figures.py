@@ -1,7 +1,7 @@
-"""What is said of the run of a model: tokens a second, FLOPs, memory, and what uneven loads of experts cost.
+"""Figures of the run of a model: tokens per second, FLOPs, memory, and what uneven loads of experts cost.
 
-Memory is that of each stage, and that of a rank as time goes on: it rises with each forward and falls with
-each backward that ends. Of a file that AICB wrote the training behind it is known once `--gpu` says on what.
+Memory is that of each stage, and that of a rank over time: it rises with each forward and falls with each
+backward that ends. For a file that AICB wrote the training behind it is known once `--gpu` names the GPU.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ from simcore.sources.simulated import ACCOUNTS
 from simcore.trace.accounts import Accounts
 from simcore.trace.contexts import Imbalance, MemoryLane, ModelFigures, Throughput
 
-# What a schedule can hide, by kind of group.
+# The kinds of groups whose communication a schedule can hide.
 _HIDEABLE_KINDS = ("dp", "dp_ep", "dp_shard", "dp_replicate", "pp")
-# What the gradient that a stage hands on waits for, and what a schedule can hide from it.
+# The phases that the gradient which a stage hands on waits for, and the communication that can be hidden
+# there.
 _WAY_PHASES = (FWD, RECOMPUTE, IG)
 _OFF_WAY_KINDS = (*_HIDEABLE_KINDS, "offload")
 
 
 def make_model_figures(simulation: Simulation) -> ModelFigures | None:
-    """The figures of a run; None unless it is of a model in Megatron's dialect, or of a file of AICB with
-    a GPU.
+    """Returns the figures of a run; None unless it is of a model in Megatron's dialect, or of a file of AICB
+    with a GPU.
     """
     model_and_gpu = find_training(simulation)
     if model_and_gpu is None:
@@ -57,7 +58,7 @@ def make_model_figures(simulation: Simulation) -> ModelFigures | None:
         model_flops / peak,
         causal / peak,
     )
-    # A trainer without a pipeline has one micro-batch at a time, whatever layer-loop does.
+    # A trainer without a pipeline has one micro-batch at a time, unlike layer-loop.
     one_at_a_time = ((0, 0, 1), (0, 0, -1))
     chunk_events = [
         stage.chunk_changes if simulation.program.pipelined else one_at_a_time
@@ -70,7 +71,7 @@ def make_model_figures(simulation: Simulation) -> ModelFigures | None:
 
 
 def find_training(simulation: Simulation) -> tuple[Training, Gpu] | None:
-    """What a run trains, on which GPU: of a model, or of the model behind a file."""
+    """Returns the training and GPU of a run of a model, or of the model behind a file; None without."""
     model_rows = find_model_rows(simulation)
     if model_rows is not None:
         return model_rows.training, model_rows.gpu
@@ -80,19 +81,19 @@ def find_training(simulation: Simulation) -> tuple[Training, Gpu] | None:
 
 
 class LowerBound(NamedTuple):
-    """What a step takes at least, ns; is_way: whether that is the way of one micro-batch, not the work."""
+    """The least that a step takes, ns. is_one_microbatch: whether one micro-batch decides it."""
 
     ns: int
     is_one_microbatch: bool
 
 
 def find_lower_bound(simulation: Simulation, accounts: Sequence[Accounts]) -> LowerBound | None:
-    """What a step of the same rows takes at least, whatever its schedule, with gradients, weights and
-    transfers hidden: the work of the busiest rank without any bubble, or one micro-batch on its way through
-    all stages, where that is longer. accounts: of each rank class.
+    """Returns the least that a step of the same rows takes under any schedule, with gradients, weights and
+    transfers hidden: the work of the busiest rank without any bubble, or one micro-batch through all stages,
+    where that is longer.
 
-    None where a schedule, virtual stages or overlap were given, on one stage, and where single ranks or links
-    are slow: another schedule may place other layers on them.
+    accounts: of each rank class. None where a schedule, virtual stages or overlap were given, for one stage,
+    and where single ranks or links are slow: another schedule may place other layers on them.
     """
     model_rows, parameters = find_model_rows(simulation), simulation.parameters
     schedule_flags = (parameters.schedule, parameters.virtual_stages)
@@ -112,8 +113,10 @@ def find_lower_bound(simulation: Simulation, accounts: Sequence[Accounts]) -> Lo
 
 
 def _most_work_ns(simulation: Simulation, accounts: Sequence[Accounts]) -> int:
-    """What the busiest rank has to do, without bubbles and what can be hidden, ns. A schedule that goes both
-    ways gives each rank half of the work of two stages, where it fits: the less of the two.
+    """Returns the work of the busiest rank without bubbles and without what can be hidden, ns.
+
+    A schedule that goes both ways gives each rank half of the work of two stages, where it fits: the result
+    is the less of the two.
     """
     work = [
         account.busy_ns + sum(ns for kind, ns in account.exposed_ns().items() if kind not in _HIDEABLE_KINDS)
@@ -132,10 +135,10 @@ def _most_work_ns(simulation: Simulation, accounts: Sequence[Accounts]) -> int:
 
 
 def _one_microbatch_ns(simulation: Simulation, accounts: Sequence[Accounts]) -> int:
-    """What one micro-batch takes forward through all stages and back, and an optimizer behind it, ns.
+    """Returns the time of one micro-batch forward through all stages and back, and of an optimizer, ns.
 
-    Weight gradients are no part of it, as schedules may put them off: the stage before waits for input
-    gradients alone.
+    Weight gradients do not count, as schedules may postpone them: the stage before waits for input gradients
+    alone.
     """
     is_on_way = [
         name.startswith("compute ")
@@ -151,7 +154,7 @@ def _one_microbatch_ns(simulation: Simulation, accounts: Sequence[Accounts]) -> 
             if op >= 0 and is_on_way[name] and ops.microbatch[op] >= 0 and ops.phase[op] in _WAY_PHASES:
                 batch = ops.microbatch[op]
                 of_class[batch] = of_class.get(batch, 0) + account.edge[at + 1] - account.edge[at]
-        # Of the ranks of a stage the fastest one: a way through the others takes no less.
+        # The fastest rank of each stage: the path through the other ranks is no shorter.
         of_stage = ns_by_stage.setdefault(simulation.timeline.stage_of(class_id), of_class)
         for batch, ns in of_class.items():
             of_stage[batch] = min(of_stage.get(batch, ns), ns)
@@ -161,7 +164,7 @@ def _one_microbatch_ns(simulation: Simulation, accounts: Sequence[Accounts]) -> 
 
 
 def find_model_rows(simulation: Simulation) -> ModelRows | None:
-    """What the rows of a model's run were made of; None unless it is in Megatron's dialect."""
+    """Returns the rows of a model's run with what they were made from; None unless in Megatron's dialect."""
     maker = simulation.workload.maker
     if not isinstance(maker, ModelMaker) or simulation.parameters.as_aicb is not None:
         return None
@@ -169,12 +172,12 @@ def find_model_rows(simulation: Simulation) -> ModelRows | None:
 
 
 def figure_words(figures: ModelFigures) -> list[str]:
-    """What the first row of a screen says of these figures, wide or not."""
+    """Returns the facts of these figures for the first row of a screen, wide or not."""
     return [format_memory(figures), format_memory_short(figures), *throughput_facts(figures)]
 
 
 def throughput_facts(figures: ModelFigures) -> list[str]:
-    """Tokens a second, FLOP/s and their share of the peak, a fact each."""
+    """Returns tokens per second, FLOP/s and their share of the peak, one fact each."""
     throughput = figures.throughput
     return [
         f"{format_tokens(throughput.tokens_per_s)} tokens/s",
@@ -186,7 +189,7 @@ def throughput_facts(figures: ModelFigures) -> list[str]:
 
 
 def format_mfu(figures: ModelFigures) -> str:
-    """What MFU counts of attention, and what it is with the other count."""
+    """Returns MFU with the attention that it counts, and with the other count."""
     throughput = figures.throughput
     return (
         f"{100 * throughput.mfu:.1f} % with attention whole (12 L h s, as papers), "
@@ -195,7 +198,7 @@ def format_mfu(figures: ModelFigures) -> str:
 
 
 def format_tokens(tokens: float) -> str:
-    """A number of tokens in four figures: `14.25 k`, `873.2`."""
+    """Returns a number of tokens in four figures: `14.25 k`, `873.2`."""
     for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
         if tokens >= size:
             return f"{tokens / size:.4g}{unit}"
@@ -203,20 +206,20 @@ def format_tokens(tokens: float) -> str:
 
 
 def format_memory(figures: ModelFigures) -> str:
-    """What the fullest stage needs of what a GPU has."""
+    """Returns what the fullest stage needs of the memory of a GPU, in words."""
     fullest = figures.fullest
     fits = "" if figures.fits else ", does not fit"
     return f"{fullest.needed / 1e9:.1f} of {figures.limit / 1e9:.1f} GB on stage {fullest.stage}{fits}"
 
 
 def format_memory_short(figures: ModelFigures) -> str:
-    """`54.3 of 80 GB`, and where it is too much that it does not fit."""
+    """Returns `54.3 of 80 GB`, and that it does not fit where that is too much."""
     fits = "" if figures.fits else "does not fit: "
     return f"{fits}{figures.fullest.needed / 1e9:.1f} of {round(figures.limit / 1e9, 1):g} GB"
 
 
 def format_model(figures: ModelFigures) -> str:
-    """The model's name and size."""
+    """Returns the model's name and size."""
     model = figures.model
     active = f", {model.active_parameters / 1e9:.2f} B active" if model.moe else ""
     return f"{printable(model.name)}, {model.parameters / 1e9:.2f} B parameters{active}"
@@ -225,10 +228,11 @@ def format_model(figures: ModelFigures) -> str:
 def make_memory_lane(
     figures: ModelFigures | None, simulation: Simulation, class_id: int
 ) -> MemoryLane | None:
-    """The lane of class `number` of a run with these figures; None unless of a model in Megatron's dialect.
+    """Returns the memory of a class of a run with these figures; None unless of a model in Megatron's
+    dialect.
 
-    Its maximum is what the stage needs: weights, gradients, optimizer states and contexts are there all the
-    time; logits, what single ops need and fragmentation as long as any activations are.
+    Its maximum is what the stage needs: weights, gradients, optimizer states and contexts are resident all
+    the time; logits, what single ops need and fragmentation as long as any activations are.
     """
     model_and_gpu = None if figures is None else find_training(simulation)
     if figures is None or model_and_gpu is None:
@@ -236,7 +240,7 @@ def make_memory_lane(
     timeline = simulation.timeline
     stage = timeline.stage_of(class_id)
     training = model_and_gpu[0]
-    # The ranks of an expert group may differ; `figures` have the fullest.
+    # The ranks of an expert group may differ; `figures` are those of the fullest.
     expert = timeline.classes[class_id].expert if training.loads is not None else None
     memory: StageMemory = figures.memory[stage]
     if expert is not None:
@@ -248,7 +252,7 @@ def make_memory_lane(
     for op, chunk, change in timeline.stage_program(class_id).chunk_changes:
         count += change
         activations += change * bytes_by_chunk[chunk]
-        # It is there when the first op of the forward begins, and gone when the last of the backward ends.
+        # Activations are resident from the first op of the forward to the end of the last op of the backward.
         time_ns = start[op] if change > 0 and op < len(ops) else end[op - 1] if op else 0
         times.append(max(time_ns, times[-1]))
         others = activations + memory.logits + memory.work + memory.fragmentation
@@ -256,19 +260,19 @@ def make_memory_lane(
     return MemoryLane(stage, times, resident_bytes, figures.limit)
 
 
-# What no row says, in the words of a page.
+# The assumptions about a file whose rows do not state them, in the words of a page.
 ASSUMED_OF_FILE = (
     "ZeRO 1 and fp32 gradients as AICB has them, flash attention; embedding and loss on one stage each"
 )
 
 
 def _find_file_training(simulation: Simulation) -> tuple[Training, Gpu] | None:
-    """What the rows of a run were made for, as a training on a GPU; None where the run is of other degrees.
+    """Returns what the rows of a run were made for, as a training on a GPU; None where its degrees differ.
 
-    The layers are those of the file, so without what pp loses. AICB shares out the optimizer's states (ZeRO
-    1), adds gradients up in fp32 and recomputes attention's core; flash attention is assumed.
+    The layers are those of the file, so without those that pp loses. AICB shards the optimizer's states (ZeRO
+    1), sums gradients in fp32 and recomputes attention's core; flash attention is assumed.
     """
-    # Imported here: models have none.
+    # Imported here: models do not need these modules.
     from simcore.recovery.recovered_model import model_of
     from simcore.recovery.rescale import recover_cached
 
@@ -295,7 +299,7 @@ def _find_file_training(simulation: Simulation) -> tuple[Training, Gpu] | None:
     return training, gpu
 
 
-# What Switch Transformers and GShard give an expert, times the mean (arXiv 2101.03961, section 2.2).
+# The capacity of an expert in Switch Transformers and GShard, times the mean (arXiv 2101.03961, section 2.2).
 USUAL_CAPACITY = 1.25
 BALANCED: dict[str, Any] = {
     "expert_imbalance": None, "expert_capacity": None, "expert_placement": None
@@ -303,7 +307,7 @@ BALANCED: dict[str, Any] = {
 
 
 def find_expert_changes(simulation: Simulation) -> list[tuple[dict[str, Any], float]]:
-    """(fields of `Parameters`, share of the tokens that are dropped) of what would make loads more even."""
+    """Returns (fields of `Parameters`, share of the tokens dropped) of each change that evens loads out."""
     model_rows, parameters = find_model_rows(simulation), simulation.parameters
     if model_rows is None or model_rows.training.loads is None:
         return []
@@ -323,7 +327,7 @@ def find_expert_changes(simulation: Simulation) -> list[tuple[dict[str, Any], fl
 
 
 def _dropped_share(simulation: Simulation, capacity: float | None) -> float:
-    """The share of tokens above a capacity."""
+    """Returns the share of tokens above a capacity."""
     model_rows = find_model_rows(simulation)
     assert model_rows is not None
     training = model_rows.training
@@ -335,9 +339,10 @@ def _dropped_share(simulation: Simulation, capacity: float | None) -> float:
 
 
 def find_imbalance(simulation: Simulation, step_ns: Callable[..., int | None]) -> Imbalance | None:
-    """What there is to say of uneven experts; None of a run without.
+    """Returns the effects of uneven loads of experts; None of a run without them.
 
-    step_ns: of the run with other values of some parameters, None where that would take long.
+    step_ns: returns the step of the run with other values of some parameters, None where that would take
+    long.
     """
     model_rows = find_model_rows(simulation)
     loads = model_rows.training.loads if model_rows is not None else None

@@ -1,4 +1,4 @@
-"""What a simulated run says of the model that it trains: see `ModelUse`."""
+"""The model of a simulated run: see `ModelUse`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 
 class SimulatedModel:
-    """Each figure is found when it is first asked for. step_ns: gives the step of the run with other values
-    of some parameters, None where that would take long.
+    """The figures of the model that a run trains, each computed on first use.
+
+    step_ns: returns the step of the run with other values of some parameters, None where that would take
+    long.
     """
 
     def __init__(self, simulation: Simulation, step_ns: Callable[..., int | None]) -> None:
@@ -27,7 +29,7 @@ class SimulatedModel:
         """Throughput and memory of the run of a model, or of AICB's file on a GPU; None of other files."""
         if self._simulation.workload.maker is None and self._simulation.parameters.gpu is None:
             return None
-        # Imported here: files have none.
+        # Imported here: most files have no such figures.
         from simcore.analysis.model_figures import make_model_figures
 
         return make_model_figures(self._simulation)
@@ -43,24 +45,26 @@ class SimulatedModel:
 
     @cached_property
     def file_memory(self) -> tuple[FileMemory, ...]:
-        """What the rows of a file say of memory, by stage; nothing where they do not."""
+        """The memory by stage that follows from the rows of a file; empty where it does not."""
         return estimate_file_memory(self._simulation)
 
     @property
     def memory_unknown(self) -> str:
-        """Why nobody knows the memory of a run: its rows do not say what their gradients are."""
+        """Why the memory of a run is not known: its rows do not give the size of their gradients."""
         is_model = self._simulation.workload.maker is not None and bool(self._simulation.workload.stages)
         return "" if is_model or self.file_memory else "the file gives no parameter sizes"
 
     def memory_lane(self, track_id: int) -> MemoryLane | None:
-        """The memory of a rank of a class over the step; None unless of a model in Megatron's dialect."""
+        """Returns the memory of a rank of a class over the step; None unless it is a model in Megatron's
+        dialect.
+        """
         from simcore.analysis.model_figures import make_memory_lane
 
         return make_memory_lane(self.model_figures, self._simulation, track_id)
 
     @property
     def other_model(self) -> str:
-        """In what it is not the model of its file: rows are not rescaled."""
+        """How it differs from the model of its file: rows are not rescaled."""
         return describe_model_change(self._simulation)
 
     @property
@@ -70,7 +74,8 @@ class SimulatedModel:
 
 
 def describe_model_change(simulation: Simulation) -> str:
-    """In what a run with other degrees than its file's is not the file's model: rows are not rescaled.
+    """Returns how a run with other degrees than its file's differs from the file's model: rows are not
+    rescaled.
 
     "" where tp, ep and pp are the file's, or it states none.
     """
@@ -87,6 +92,6 @@ def describe_model_change(simulation: Simulation) -> str:
 
 
 def format_rescaling(simulation: Simulation) -> str:
-    """`rows are rescaled from tp 8 to tp 4`; "" where they are the file's."""
+    """Returns `rows are rescaled from tp 8 to tp 4`; "" where they are the file's."""
     words = simulation.workload.rescaled
     return f"rows are rescaled {words}" if words else ""

@@ -1,4 +1,4 @@
-"""What is said of the critical path of a simulated run: its parts and legs, and why each segment began."""
+"""The words for the critical path of a simulated run: its parts, merged segments and reasons."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from simcore.units import add_to_column
 from simcore.workload.model import base_name
 
 IDLE_KIND = "idle"
-# By phase.
+# The kinds of compute, by phase.
 _COMPUTE = tuple(f"compute {phase}" for phase in PHASES)
-# The part of transfers and of what is idle, which are of no row of the file.
+# The part of transfers and idle time, which have no row of the file.
 NO_LAYER = "no layer"
-# Shorter chains of the path are told segment by segment.
+# Shorter chains of the path are described segment by segment.
 _LEAST_CHAIN = 4
-# What the spans of a micro-batch belong to: both gradients are its backward pass.
+# The pass of a span by its phase: both gradients belong to the backward pass.
 _PASS_NAMES = {
     "fwd": "forward",
     "ig": "backward",
@@ -33,24 +33,24 @@ _PASS_NAMES = {
 
 
 class SimulatedPath(PathSource):
-    """Of a simulated run. A layer: the rows of one name without digits, raw text of the file."""
+    """The critical path of a simulated run. A layer: the rows of one base name, raw text of the file."""
 
     def __init__(self, simulation: Simulation, dependencies: Dependencies) -> None:
         self._timeline, self._names = simulation.timeline, simulation.workload.name
         self._layers = [base_name(name) or NO_LAYER for name in self._names]
         self._dependencies = dependencies
-        # Looked up for each segment of the path, 24,000 of seed 002.
+        # A table, as it is read for each segment of the path, 24,000 of seed 002.
         self._ops = [self._timeline.stage_program(class_id).ops for class_id in range(len(simulation.trace))]
 
     def stage(self, track: int) -> int:
         return self._timeline.stage_of(track)
 
     def find_row(self, track: int, span: int) -> int:
-        """The row of the file; -1 of transfers and what is idle."""
+        """Returns the row of the file; -1 for transfers and idle time."""
         return -1 if span == IDLE_OP else self._ops[track].row[span]
 
     def kind(self, track: int, span: int) -> str:
-        """`compute PHASE`, kind of group, `pp` or `idle`."""
+        """Returns `compute PHASE`, kind of group, `pp` or `idle`."""
         if span == IDLE_OP:
             return IDLE_KIND
         ops = self._ops[track]
@@ -58,26 +58,27 @@ class SimulatedPath(PathSource):
         return _COMPUTE[ops.phase[span]] if stream == COMPUTE else LANE_OF_STREAM[stream]
 
     def stage_ops(self, path: CriticalPath) -> set[tuple[int, int]]:
-        """(stage, op) of all that a path is made of."""
+        """Returns (stage, op) of everything on a path."""
         pairs = zip(path.track, path.span, strict=True)
         return {(self.stage(track), span) for track, span in pairs if span != IDLE_OP}
 
     def name(self, track: int, span: int) -> str:
-        """The layer; NO_LAYER of transfers and what is idle."""
+        """Returns the layer; NO_LAYER for transfers and idle time."""
         row = self.find_row(track, span)
         return self._layers[row] if row >= 0 else NO_LAYER
 
     def kind_key(self, track: int, span: int) -> object:
-        """The same cell of rows with the same name."""
+        """Returns a key of the cell: rows with the same name share it."""
         if span == IDLE_OP:
             return None
         ops = self._ops[track]
         return ops.stream[span], ops.phase[span], self.name(track, span)
 
     def merge_facts(self, track: int, span: int) -> MergeFacts:
-        """`forward`, `backward`, `optimizer`, `recompute`, `idle`, or the kind of group of a collective
-        outside micro-batches with its layer, raw text of the file: `dp of grad_gather`; a transfer stands
-        alone as `pp`.
+        """Returns what a span is a part of.
+
+        It is `forward`, `backward`, `optimizer`, `recompute` or `idle`; a collective outside micro-batches is
+        the kind of its group with its layer, raw text of the file: `dp of grad_gather`; a transfer is `pp`.
         """
         if span == IDLE_OP:
             return MergeFacts(IDLE_KIND, -1)
@@ -102,7 +103,7 @@ class SimulatedPath(PathSource):
     # -- segment by segment ------------------------------------------------------------
 
     def segment(self, path: CriticalPath, index: int) -> PathSegment:
-        """Segment `index`, with its words."""
+        """Returns segment `index`, with its words."""
         track, span = path.track[index], path.span[index]
         start, end, rank = path.edge[index], path.edge[index + 1], path.rank[index]
         kind, reason = op_kind(self._timeline, track, span), self.reason(path, index)
@@ -116,13 +117,13 @@ class SimulatedPath(PathSource):
         )  # fmt: skip
 
     def segments(self, path: CriticalPath, indices: Iterable[int] | None = None) -> Iterator[PathSegment]:
-        """Some segments, or all: what runs the same on a way is described once."""
+        """Yields some segments, or all: equal chains of the path are described once."""
         if indices is not None:
             yield from super().segments(path, indices)
             return
         cached_segments: dict[object, list[PathSegment]] = {}
         for begin, over, way in path.chains():
-            # How a chain begins is told by what is before it.
+            # Why a chain begins depends on what is before it.
             yield self.segment(path, begin)
             if over - begin < _LEAST_CHAIN or path.span[begin] < 0:
                 yield from (self.segment(path, index) for index in range(begin + 1, over))

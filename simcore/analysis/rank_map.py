@@ -1,4 +1,4 @@
-"""The ranks by their coordinates: which are alike, and a measure of each, as a map stage by (dp, tp)."""
+"""The ranks by their coordinates: which are equal, and a measure of each, as a map of stage by (dp, tp)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from simcore.ranks import RankSet
 from simcore.trace.accounts import Accounts
 from simcore.trace.contexts import MapRow
 
-# What a map can show, as a share of the step: its name -> ns of a rank class.
+# What a map can show, as a share of the step: name -> function that gives it of a rank class, ns.
 MEASURES: dict[str, Callable[[Accounts], int]] = {
     "bubble": lambda accounts: accounts.bubble_ns,
     "exposed": lambda accounts: accounts.all_exposed_ns,
@@ -22,10 +22,10 @@ MEASURES: dict[str, Callable[[Accounts], int]] = {
 
 
 def make_rank_map(layout: Layout, classes: tuple[RankClass, ...]) -> list[MapRow]:
-    """The rows of the map, by their lowest (dp, tp); every rank of the world is in one cell.
+    """Returns the rows of the map, by their lowest (dp, tp); every rank of the world is in one cell.
 
-    The largest class of a stage is taken for granted and only the ranks of the others are
-    looked at one by one: a slow rank among a million costs its peers, not the million.
+    The largest class of a stage fills every cell that no other class has, and only the ranks of the other
+    classes are visited: a slow rank among a million costs the time of its peers, not of the million.
     """
     largest: dict[int, int] = {}
     for class_id, rank_class in enumerate(classes):
@@ -58,7 +58,7 @@ def _make_row(pairs: list[tuple[int, int]], classes: tuple[int, ...]) -> MapRow:
 def _make_usual_row(
     layout: Layout, others: dict[tuple[int, int], list[int]], pairs: int, classes: tuple[int, ...]
 ) -> MapRow:
-    """The row of all pairs that are not among `others`."""
+    """Returns the row of all pairs that are not among `others`."""
     used_dp, used_tp = [0] * layout.dp, [0] * layout.tp
     for dp, tp in others:
         used_dp[dp] += 1

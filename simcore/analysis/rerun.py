@@ -1,8 +1,8 @@
 """A finished run once more, with some durations changed: same program, same classes.
 
-Under `analytical` and SimAI's networks the order of everything is fixed: one pass over it gives what
-the engine would, and shorter durations never make the step longer. Where ports are shared, and
-in queues that go by priority, the engine itself runs again, and the step may get longer.
+Under `analytical` and SimAI's networks the order is fixed: one pass over the graph gives what the engine
+would, and shorter durations never make the step longer. Where ports are shared, and in queues that go by
+priority, the engine itself runs again, and the step may get longer.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ class Rerun:
         overrides = simulation.setup.overrides
         self._jitter = jitter_of(overrides)
         self._changes = time_changes(overrides.time_scales, self.program, simulation.workload.name)
-        # Then shorter durations never do harm.
+        # With a fixed order shorter durations never make the step longer.
         self.is_fixed = is_fixed(self.program, simulation.network)
 
     @cached_property
     def _run(self) -> RunPricing:
-        """The run as the engine runs it."""
+        """The run with its own prices, for the engine."""
         return self._price_run(self.simulation.cluster, self.simulation.network)
 
     @cached_property
     def _durations(self) -> array[int]:
-        """What the nodes of the graph took."""
+        """The durations of the nodes of the graph."""
         return self._sim_graph.durations()
 
     def step_ns(self, masks: Sequence[bytes], factor: float) -> int:
-        """The step time, ns, with the durations of some ops times `factor`, rounded half to even.
+        """Returns the step time, ns, with the durations of some ops times `factor`, rounded half to even.
 
-        masks: of each stage's program, 1 for each op whose duration is changed.
+        masks: by stage, 1 for each op whose duration is changed.
         """
         if not self.is_fixed:
             return self._run_engine(self._run, DurationChange(masks, factor))
@@ -64,7 +64,7 @@ class Rerun:
         return self._run_pass(scale_durations(self._durations, compress(range(len(mask)), mask), factor))
 
     def step_ns_on(self, cluster: Cluster) -> int:
-        """The step time, ns, with communication priced on another cluster; groups stay where they lie."""
+        """Returns the step time with communication priced on another cluster, ns."""
         run = self._price_run(cluster, self.simulation.setup.open_network(cluster))
         return (
             self._run_pass(self._sim_graph.durations(run.durations()))

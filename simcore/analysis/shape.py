@@ -12,7 +12,7 @@ from simcore.trace.track import Track
 
 
 class SimulatedShape(StepShape):
-    """All of it is known."""
+    """The shape of a simulated step; all of it is known."""
 
     def __init__(self, simulation: Simulation, tracks: Sequence[Track]) -> None:
         layout, program = simulation.layout, simulation.program

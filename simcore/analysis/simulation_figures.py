@@ -1,4 +1,4 @@
-"""A finished simulation, and all that is computed of it, each figure once and when it is first asked for."""
+"""A finished simulation and everything that is computed from it, each figure once and on first use."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ if TYPE_CHECKING:
 
 
 class SimulationFigures(Run):
-    """The figures of a simulation: what runs of other kinds do not have, too."""
+    """The figures of a simulation, including those that runs of other kinds do not have."""
 
     def __init__(self, simulation: Simulation) -> None:
         self.simulation = simulation
 
     @property
     def setup(self) -> Setup:
-        """What it was simulated from."""
+        """The setup that it was simulated from."""
         return self.simulation.setup
 
     @property
@@ -78,9 +78,10 @@ class SimulationFigures(Run):
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Of the file, then of the run; with what is at stake where another run can tell: of the stage layout
-        and of what is not sent backward once `weigh_assumptions` has found it. Last what its rows send unlike
-        a trainer, and what every run takes for granted.
+        """The diagnostics of the file, then of the run, with the effects of what was assumed.
+
+        The effects of the stage layout and of what is not sent backward are there once `weigh_assumptions`
+        has found them. Last are what its rows send unlike a trainer, and what every run assumes.
         """
         return self._weighed if self._weighing.is_cached else self._read_notes
 
@@ -95,7 +96,9 @@ class SimulationFigures(Run):
 
     @property
     def _effects(self) -> dict[str, AssumptionEffect]:
-        """By code of a note, what the step would be otherwise, as far as `weigh_assumptions` has found it."""
+        """By code of a note, what the step would be otherwise, for the codes that `weigh_assumptions`
+        weighed.
+        """
         return self._weighing.cached_value or {}
 
     @cached_method
@@ -138,26 +141,27 @@ class SimulationFigures(Run):
 
     @property
     def is_layout_assumed(self) -> bool:
-        """Whether nobody said which stages run the rows that a model has once."""
+        """Whether it was not given which stages run the rows that a model has once."""
         return any(one.code == LAYOUT_ASSUMED for one in self.simulation.diagnostics)
 
     @cached_property
     def assumed_compute_ns(self) -> int:
-        """Compute of the rows that a model has once and every stage runs, as nobody said which of them do, ns
-        in all micro-batches; 0 where nothing is assumed of them.
+        """The compute of the rows that a model has once and every stage runs by assumption, ns in all
+        micro-batches; 0 where nothing is assumed of them.
         """
         return sum_assumed_compute(self.simulation) if self.is_layout_assumed else 0
 
     @property
     def with_backward_sends_ns(self) -> int | None:
-        """The step with what rows do not send backward; None until `weigh_assumptions` has found it."""
+        """The step with what rows do not send backward, ns; None until `weigh_assumptions` has found it."""
         return self._find_other_ns(BACKWARD_UNSENT)
 
     def weigh_assumptions(
         self, cancelled: Callable[[], bool] = lambda: False, include_all: bool = True
     ) -> None:
-        """Find what the step would be without what is assumed, a run of its own each: with the other stage
-        layout; of `all_of_them` also that of `WEIGHED`. Raises `Cancelled` when `cancelled()` becomes true.
+        """Finds what the step would be without what is assumed, each by a separate run: with the other stage
+        layout; with `include_all` also for `WEIGHED_CODES`. Raises `Cancelled` when `cancelled()` becomes
+        true.
         """
         effects = dict(self._effects)
         for code in dict.fromkeys(one.code for one in self._read_notes):
@@ -189,8 +193,8 @@ class SimulationFigures(Run):
         )
 
     def find_stream(self, class_id: int, op: int, start_ns: int, end_ns: int) -> str | None:
-        """The stream whose lane shows an op of class `number`; None for the lane of the class, where compute
-        does it or stands still for it.
+        """Returns the stream whose lane shows an op of a class; None for the lane of the class, where compute
+        runs it or stands still for it.
         """
         if op == IDLE_OP:
             return None
@@ -203,29 +207,29 @@ class SimulationFigures(Run):
 
     @cached_property
     def layers(self) -> LayerLines:
-        """A line for each row of the file."""
+        """The lines of the layer table, one for each row of the file."""
         table = LayerTable(self.simulation, self.rows)
         return LayerLines(table, range(len(self.simulation.workload)), each=True)
 
     @cached_property
     def rows(self) -> Table:
-        """What each row of the file takes."""
+        """The table of what each row of the file takes."""
         trace, path, slacks = self.simulation.trace, lambda: self.critical_path, lambda: self.slacks
         return Table(trace, self.accounts, trace.column("row"), path, slacks)
 
     @cached_property
     def layer_groups(self) -> LayerLines:
-        """Equal rows together, the most expensive first."""
+        """The lines of the layer table with equal rows together, the costliest first."""
         return LayerLines(self.layers.table, self.layers.indices, each=False)
 
     @cached_property
     def class_waits(self) -> list[ClassWaiting]:
-        """Who waits for whom in collectives, the longest first."""
+        """Who waits for whom in collectives, the longest wait first."""
         return find_waits(self.simulation.timeline, self.accounts)
 
     @cached_property
     def critical_by_layer(self) -> dict[str, int]:
-        """ns of the critical path by name of the rows without digits, the longest first; "" for no row."""
+        """ns of the critical path by base name of the rows, the longest first; "" for no row."""
         from simcore.trace.critical_path import sort_longest_first, sum_by_part
 
         names = self.simulation.workload.name
@@ -243,7 +247,7 @@ class SimulationFigures(Run):
 
     @cached_property
     def lower_bound(self) -> LowerBound | None:
-        """What a model without a given schedule takes at least, ns; None of any other run."""
+        """The least that a model without a given schedule takes; None of any other run."""
         if self.simulation.workload.maker is None:
             return None
         from simcore.analysis.model_figures import find_lower_bound
@@ -262,22 +266,23 @@ class SimulationFigures(Run):
 
     @cached_property
     def dependencies(self) -> Dependencies:
-        """What each op waited for, and what it holds back."""
-        # Imported here and below: the screen opens without them.
+        """The graph of what each op waited for, and what it holds back."""
+        # Imported here and below: the screen opens without these modules.
         return self.compute_dependencies(lambda: False)
 
     @cached_method
     def compute_dependencies(self, cancelled: Callable[[], bool]) -> Dependencies:
-        """The graph of the run, made now unless it is there; `Cancelled` when that becomes true."""
+        """Returns the graph of the run, built now unless it is there. Raises `Cancelled`."""
         from simcore.analysis.dependencies import Dependencies
 
         return Dependencies(self.simulation, self.fold_run(cancelled), cancelled)
 
     @cached_method
     def fold_run(self, cancelled: Callable[[], bool] = lambda: False) -> Simulation:
-        """The run with equal ranks folded: of `--no-fold` simulated anew, with the same times to the ns.
+        """Returns the run with equal ranks folded: of `--no-fold` simulated anew, with the same times to the
+        ns.
 
-        Jitter leaves no ranks equal: that run as it is.
+        Jitter leaves no ranks equal: such a run is returned as it is.
         """
         simulation = self.simulation
         if simulation.parameters.no_fold and not simulation.parameters.jitter:
@@ -290,14 +295,14 @@ class SimulationFigures(Run):
 
     @cached_property
     def path_source(self) -> SimulatedPath:
-        """What is said of it."""
+        """The words for its critical path."""
         from simcore.analysis.path_words import SimulatedPath
 
         return SimulatedPath(self.simulation, self.dependencies)
 
     @property
     def has_slack(self) -> bool:
-        """Whether there is any: in queues (dialect astra-sim-1) what comes first depends on times."""
+        """Whether there is slack: in queues (dialect astra-sim-1) the order depends on times."""
         return not self.simulation.program.queued
 
     @cached_method
@@ -324,14 +329,14 @@ class SimulationFigures(Run):
 
     @cached_property
     def class_uses(self) -> list[ClassUse]:
-        """What a rank of each class sends over the dimensions of the network."""
+        """What a rank of each class sends over the dimensions of the network, by class id."""
         from simcore.analysis.dimensions import compute_class_uses
 
         return compute_class_uses(self.simulation)
 
     @cached_property
     def dimensions(self) -> list[DimensionUse]:
-        """What crosses each dimension of the network; nothing on SimAI's, which have none."""
+        """The traffic of each dimension of the network; empty on SimAI's, which have none."""
         from simcore.analysis.dimensions import compute_dimension_use
 
         return compute_dimension_use(self.simulation, self.class_uses)
@@ -363,7 +368,7 @@ class SimulationFigures(Run):
         return {}
 
     def passes(self, class_id: int) -> list[Pass]:
-        """When class `number` does the forward and backward of each micro-batch: see `Pass`."""
+        """Returns when a class does the forward and backward of each micro-batch: see `Pass`."""
         if class_id not in self._passes:
             self._passes[class_id] = find_passes(self.simulation.timeline, class_id)
         return self._passes[class_id]
@@ -372,9 +377,9 @@ class SimulationFigures(Run):
     def megatron_step_ns(self) -> int | None:
         """The step time with Megatron's stage layout, ns.
 
-        None where it is used, where it cannot be (the rows it leaves out of stages may hold collectives
-        over all ranks), where there is no pipeline, and under jitter, which makes the second run as long
-        as the first.
+        None where it is used, where it cannot be (the rows that it leaves out of stages may hold collectives
+        over all ranks), where there is no pipeline, and under jitter, which makes the second run as long as
+        the first.
         """
         return self._find_megatron_step(lambda: False)
 
@@ -395,7 +400,7 @@ class SimulationFigures(Run):
 
     @property
     def step_end_ns(self) -> list[int]:
-        """When each step of a pipeline was over on its last rank, ns; none where there is one alone."""
+        """When each step of a pipeline was over on its last rank, ns; empty for a single step."""
         timeline = self.simulation.timeline
         if timeline.program.steps == 1 or not timeline.program.has_pipeline_schedule:
             return []
@@ -403,7 +408,7 @@ class SimulationFigures(Run):
 
     @property
     def pass_end_ns(self) -> list[int]:
-        """layer-loop: when each pass's loop was over (asynchronous collectives may still run)."""
+        """When each pass of a layer-loop was over, ns (asynchronous collectives may still run)."""
         timeline = self.simulation.timeline
         if timeline.program.schedule != "layer-loop":
             return []

@@ -1,4 +1,4 @@
-"""Of simulated runs the least slack of each row, and slopes, how the step answers to scales."""
+"""The slopes of simulated runs: how the step responds to scales."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from simcore.workload.model import base_name
 def compute_gradients(
     simulation: Simulation, graph: TraceGraph, cancelled: Callable[[], bool] = never_cancelled
 ) -> list[Gradient]:
-    """The gradient of each scale: the order of the run is frozen, as under slack.
+    """Returns the gradient of each scale: the order of the run is frozen, as for slack.
 
-    simulation: with equal ranks folded; graph: its own. Scales on ranks are on the compute of all ranks of a
-    class, since equal ones tie. Raises `Cancelled`; ValueError where there is none.
+    simulation: with equal ranks folded; graph: of that. Scales on ranks are on the compute of all ranks of a
+    class, since equal ranks are critical together. Raises `Cancelled`; ValueError where there is no slack.
     """
     timeline, names = simulation.timeline, simulation.workload.name
     layers: dict[str, int] = {}
@@ -30,7 +30,7 @@ def compute_gradients(
     # A kind of duration is a class, a stream and a layer.
     width = len(layers) + 1
     kinds_of_stage: dict[int, array[int]] = {}
-    # Wide: classes times streams times names may be billions.
+    # 64 bits: classes times streams times names may be billions.
     kind_of = array("q", (NO_KIND,))
     per_class = len(STREAMS) * width
     for class_id in range(len(timeline.classes)):
@@ -41,7 +41,7 @@ def compute_gradients(
             kinds_of_stage[id(ops)] = array("q", kinds)
         kind_of.extend(add_to_column(kinds_of_stage[id(ops)], class_id * per_class))
     durations = graph.durations
-    # State changes.
+    # State changes have no kind.
     kind_of.extend([NO_KIND] * (len(durations) - len(kind_of)))
     rows = list(layers)
 

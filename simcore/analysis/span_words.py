@@ -1,8 +1,8 @@
-"""What is said of a span of a simulated run: what it is, whose, when, and where its length comes from.
+"""The words for a span of a simulated run: what it is, its ranks, when it runs, and the origin of its length.
 
-In facts that can be redone by hand: what the file or the network gives, the factors of the run on it, and
-what is left when other traffic, queues or jitter make it another duration; what it waited for and what it
-holds back.
+They are facts that can be checked by hand: what the file or the network gives, the factors of the run on it,
+and the remaining difference where other traffic, queues or jitter change the duration; what it waited for and
+what it holds back.
 """
 
 from __future__ import annotations
@@ -51,20 +51,20 @@ if TYPE_CHECKING:
     from simcore.analysis.simulation_figures import SimulationFigures
 
 
-# A factor of a run that is not 1, and what it is called.
+# A factor of a run, and its name.
 _Factor = tuple[float, str]
 
 
-# Of collectives that cost the same in the same group: its class and the number of the cost -> the price.
+# (words, ns, factors) of collectives by the class of the group and the cost: these determine the price.
 _Prices = dict[tuple[int, int], tuple[str, int, list[_Factor]]]
 
 
 def explain_duration(simulation: Simulation, class_id: int, op: int, prices: _Prices | None = None) -> str:
-    """Where the duration of op `op` of class `of` comes from, in one or two lines of text.
+    """Returns the origin of the duration of an op of a class, in one or two lines of text.
 
-    The price as the file or the network has it, the run's factors, and the difference to what the op
-    takes, with its reason: jitter, other traffic at its ports, queues. priced: of collectives that were
-    told before, for those who tell many: pricing one anew is 150 us.
+    It is the price as the file or the network has it, the run's factors, and the difference to what the op
+    takes, with its reason: jitter, other traffic at its ports, queues. prices: a cache of collectives that
+    were explained before, for callers that explain many: pricing one anew takes 150 us.
     """
     timeline = simulation.timeline
     ops, start, end = timeline.columns(class_id)
@@ -80,11 +80,11 @@ def explain_duration(simulation: Simulation, class_id: int, op: int, prices: _Pr
     else:
         words, expected_ns, factors = _explain_transfer(simulation, class_id, op, cost)
     if simulation.setup.overrides.time_scales:
-        # Imported here: few runs have one.
+        # Imported here: few runs have time scales.
         from simcore.engine.time_scales import factors_of
 
         for factor in factors_of(simulation.setup.overrides.time_scales, ops, op, simulation.workload.name):
-            # Each rounds once more, and what the file or the network gives may be kept for other rows.
+            # Each factor rounds once more, and the price may be cached for other rows.
             expected_ns, factors = scaled(expected_ns, factor), [*factors, (factor, "time scale")]
     return words + _factors_text(
         simulation, ops.stream[op] == COMPUTE, end[op] - start[op], expected_ns, factors
@@ -109,7 +109,7 @@ def _explain_compute(
     else:
         words = f"{duration(cost.ns_of(rank_class.expert))}"
         phase = next((cell_phase for cell_phase in CELLS if cell_phase == cell), None)
-        # The ops of a cell are those of the fullest rank of an expert group.
+        # The ops of a cell are known for the fullest rank of an expert group.
         is_fullest = phase is not None and cost.ns_of(rank_class.expert) == cost.ns
         ops = maker.summarize_ops(simulation.setup.model, row, phase) if is_fullest and phase else ""
         words += f": {ops}" if ops else ""
@@ -153,7 +153,7 @@ def _explain_transfer(
 
 
 def _slow_ports_text(simulation: Simulation, ports: PortFactors) -> str:
-    """Which dimensions the formula has at less than their bandwidth."""
+    """Returns which dimensions have less than their bandwidth in the formula, in words."""
     dims = simulation.cluster.dims
     slowed = [
         f"dimension {index} at {format_number(factor)} of {format_number(dims[index].bandwidth)} GB/s "
@@ -167,7 +167,7 @@ def _slow_ports_text(simulation: Simulation, ports: PortFactors) -> str:
 def _factors_text(
     simulation: Simulation, is_compute: bool, ns: int, expected: int, factors: list[_Factor]
 ) -> str:
-    """The factors that are not 1, and what is left between what they make of the price and `ns`."""
+    """Returns the factors that are not 1, and the difference of `ns` to the price times these, in words."""
     changed_factors = [(factor, what) for factor, what in factors if factor != 1]
     words = "".join(f", times {format_number(factor)} ({what})" for factor, what in changed_factors)
     if changed_factors:
@@ -186,10 +186,10 @@ def _factors_text(
 
 
 def _find_cell(simulation: Simulation, class_id: int, op: int) -> str:
-    """Which cell of a row the compute stands in: `opt` and `recompute` name none by themselves.
+    """Returns the cell of a row that the compute belongs to: `opt` and `recompute` are no cells.
 
-    The optimizer runs the cells of a row in their order: of cells with the same ns, the op's place among
-    the row's ops of that ns says which.
+    The optimizer runs the cells of a row in their order: of cells with the same ns, the op's index among the
+    row's ops of that ns decides.
     """
     ops = simulation.timeline.stage_program(class_id).ops
     costs = simulation.timeline.program.costs
@@ -210,34 +210,41 @@ def _find_cell(simulation: Simulation, class_id: int, op: int) -> str:
 
 
 class OpFacts(Struct, frozen=True):
-    """One op of a rank class, or a transfer that it receives.
-
-    name: the row's name, raw text of the file; "" for a transfer. phase: of PHASES. kind:
-    `compute`, a collective's name, `send` or `receive`. row: of the file, -1 for a transfer.
-    other_stage: where a transfer goes or comes from. of, op: whose op it is, for `origin`.
-    collective, group: of a collective, as the file's words; bytes: of its whole buffer, or of the
-    transfer; 0 for compute.
-    """
+    """One op of a rank class, or a transfer that it receives."""
 
     name: str
+    """The row's name, raw text of the file; "" for a transfer."""
     phase: str
+    """One of PHASES."""
     kind: str
+    """`compute`, a collective's name, `send` or `receive`."""
     stream: str
+    """The lane of its stream."""
     start_ns: int
+    """When it begins, ns."""
     end_ns: int
+    """When it ends, ns."""
     row: int
+    """The row of the file, -1 for a transfer."""
     microbatch: int
+    """Its micro-batch, -1 without one."""
     other_stage: int | None
+    """The stage that a transfer goes to or comes from."""
     class_id: int
+    """The class whose op it is, for `explain_duration`."""
     op: int
+    """The op of that class."""
     collective: str | None = None
+    """The collective in the words of the file."""
     group: GroupKind | None = None
+    """The kind of group of a collective."""
     bytes: int = 0
+    """The bytes of its whole buffer, or of the transfer; 0 for compute."""
 
     def bandwidths(self, layout: Layout) -> tuple[float, float] | None:
-        """(algbw, busbw), GB/s, by what the span took in this run, as nccl-tests defines them.
+        """Returns (algbw, busbw), GB/s, by what the span took in this run, as nccl-tests defines them.
 
-        Its doc/PERFORMANCE.md has the factors (`bus_bandwidth`). None for compute, and where no time passes.
+        Its doc/PERFORMANCE.md has the factors (`bus_bandwidth`). None for compute, and for spans of 0 ns.
         """
         ns = self.end_ns - self.start_ns
         if not self.bytes or not ns:
@@ -248,7 +255,7 @@ class OpFacts(Struct, frozen=True):
 
 
 def find_op_facts(simulation: Simulation, class_id: int, op: int) -> OpFacts | None:
-    """The facts of op `op` of class `number`, as the accounts write it; None for idle."""
+    """Returns the facts of an op of a class, as the accounts write it; None for idle."""
     if op == IDLE_OP:
         return None
     owner, own_op = simulation.trace.span_of(class_id, op)
@@ -284,13 +291,13 @@ def _make_op_facts(simulation: Simulation, class_id: int, op: int, received_by: 
 
 
 def pass_words(a_pass: Pass, microbatches: int) -> str:
-    """`forward of micro-batch 2 (3rd of 16), part 1 of 2`."""
+    """Returns `forward of micro-batch 2 (3rd of 16), part 1 of 2`."""
     part = f", part {a_pass.part + 1} of {a_pass.parts}" if a_pass.parts > 1 else ""
     return f"{a_pass.direction} of {microbatch_words(a_pass.microbatch, microbatches)}{part}"
 
 
 class SimulatedSpanWords(SpanWords):
-    """Of a simulated run."""
+    """The words for spans of a simulated run."""
 
     most_dependencies = 3
 
@@ -298,10 +305,10 @@ class SimulatedSpanWords(SpanWords):
         super().__init__(lanes)
         self._results = results
         self._simulation, self._timeline = results.simulation, results.simulation.timeline
-        # Of each class, when its passes begin.
+        # By class when its passes begin.
         self._pass_starts: dict[int, array[int]] = {}
         self._prices: _Prices = {}
-        # Who tells all spans of a lane asks for each three times, and of the same ranks.
+        # Callers that describe all spans of a lane ask for each three times, and for the same ranks.
         self._last: tuple[int, int, OpFacts | None] = (-1, -1, None)
         self._cached_ranks_texts: tuple[RankSet | None, tuple[str, ...]] = (None, ())
 
@@ -335,7 +342,7 @@ class SimulatedSpanWords(SpanWords):
         return explain_duration(self._simulation, facts.class_id, facts.op, self._prices)
 
     def _ranks_texts(self, ranks: RankSet) -> tuple[str, ...]:
-        """The ranks of a lane in words, the most of them first."""
+        """Returns the ranks of a lane in words, in several lengths, the longest first."""
         if self._cached_ranks_texts[0] is not ranks:
             self._cached_ranks_texts = ranks, self._make_ranks_texts(ranks)
         return self._cached_ranks_texts[1]
@@ -376,7 +383,7 @@ class SimulatedSpanWords(SpanWords):
         if facts is None:
             return ""
         if facts.kind != "compute":
-            # How a collective's time comes about fills the lines below: its pass is among the details.
+            # The words for a collective's time fill the lines below: its pass is among the details.
             words = self._awaited_text(track_id, stream, index, rank)
             return words if wide else words.partition(" = ")[0]
         if wide:
@@ -438,7 +445,7 @@ class SimulatedSpanWords(SpanWords):
         return [(label, words) for label, words in rows if words]
 
     def _volume_text(self, facts: OpFacts) -> str:
-        """Bytes and bandwidths of what is sent, by the time it takes in this run."""
+        """Returns bytes and bandwidths of what is sent, by the time that it takes in this run."""
         bandwidths = facts.bandwidths(self._simulation.layout)
         if bandwidths is None:
             return ""
@@ -448,7 +455,7 @@ class SimulatedSpanWords(SpanWords):
         return f"{byte_size(facts.bytes)}, algbw {algbw:.2f} GB/s, busbw {busbw:.2f} GB/s"
 
     def _pass_text(self, track_id: int, stream: str | None, index: int) -> str:
-        """The pass of a span, when it is and how long it takes."""
+        """Returns the pass of a span, when it is and how long it takes, in words."""
         a_pass = self._find_pass(track_id, stream, index)
         if a_pass is None:
             return ""
@@ -457,7 +464,7 @@ class SimulatedSpanWords(SpanWords):
         return f"{words} takes {duration(a_pass.end_ns - a_pass.start_ns)} here: {times}"
 
     def _find_pass(self, track_id: int, stream: str | None, index: int) -> Pass | None:
-        """The pass that a span of the compute stream is a part of; what runs beside it is of none."""
+        """Returns the pass of a span of the compute stream; None for spans that overlap compute."""
         spans = self._lanes.spans(track_id, stream)
         if stream is None:
             if self._results.accounts[track_id].account[index] in (WAIT, BUBBLE, IDLE):
@@ -474,7 +481,7 @@ class SimulatedSpanWords(SpanWords):
         return None if index_of is None else passes[index_of]
 
     def _awaited_text(self, track_id: int, stream: str | None, index: int, rank: int | None) -> str:
-        """The rank that a wait or bubble is for."""
+        """Returns the rank that a wait or bubble is for, in words."""
         if stream is not None:
             return ""
         timeline, layout, lanes = self._timeline, self._simulation.layout, self._lanes
@@ -499,7 +506,7 @@ class SimulatedSpanWords(SpanWords):
         return f"for {lanes.rank_words(ranks[0])}{others}: the last of {len(members)} to come"
 
     def _slack_words(self, track_id: int, stream: str | None, index: int) -> str:
-        """How much longer a span may take, or that it is critical; "" where there is no slack."""
+        """Returns how much longer a span may take, or that it is critical; "" where there is no slack."""
         op = self.op(track_id, stream, index)
         if self._results.slacks is None or op < 0:
             return ""
@@ -508,7 +515,7 @@ class SimulatedSpanWords(SpanWords):
         return slack_words(self._results.slacks[track_id][op])
 
     def _is_op_itself(self, track_id: int, op: int, segment: int) -> bool:
-        """Whether a segment of the accounts is the op itself, and not a wait for it."""
+        """Returns whether a segment of the accounts is the op itself, and not a wait for it."""
         return self._results.accounts[track_id].edge[segment] >= self._timeline.times.start[track_id][op]
 
     # -- what waits for what -----------------------------------------------------------
@@ -526,7 +533,7 @@ class SimulatedSpanWords(SpanWords):
                 track_id,
                 op,
             )
-            # It runs here: what is asked for is what held it back.
+            # The op runs in this segment: its first cause is itself, the others held it back.
             return (
                 segment_causes[1:]
                 if is_itself and self._is_op_itself(track_id, op, index)
@@ -541,11 +548,11 @@ class SimulatedSpanWords(SpanWords):
 
     def stream_showing(self, stream: str | None, of: Dependency) -> str | None:
         own_stream = self._results.find_stream(of.track_id, of.span, of.start_ns, of.end_ns)
-        # Someone who looks at streams stays with streams.
+        # A user on a lane of a stream stays on lanes of streams.
         return COMPUTE_STREAM if own_stream is None and stream == COMPUTE_STREAM else own_stream
 
     def span_name(self, track_id: int, span: int) -> str:
-        """`fwd mlp_row`, `tp all-gather of mlp_row`, `transfer`, `idle`."""
+        """Returns `fwd mlp_row`, `tp all-gather of mlp_row`, `transfer`, `idle`."""
         if span == IDLE_OP:
             return "idle"
         ops = self._timeline.stage_program(track_id).ops

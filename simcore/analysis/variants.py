@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from simcore.cluster import Cluster
     from simcore.workload import Workload
 
-# A sentence is worth a second run while that is short: about a second for so many ops.
+# A second run for a sentence is worthwhile while it is short: about a second for so many ops.
 MOST_OPS = 500_000
 
 
 class Variants:
-    """Runs beside one run, each simulated once and when it is first asked for."""
+    """Other runs of the workload of one run, each simulated once and on first use."""
 
     def __init__(self, simulation: Simulation, dependencies: Callable[[], Dependencies]) -> None:
-        """dependencies: gives those of this run."""
+        """dependencies: returns those of this run."""
         self._simulation = simulation
         self._dependencies = dependencies
         self._cached_runs: dict[tuple[tuple[str, Any], ...], Simulation | None] = {}
 
     def run(self, **changes: Any) -> Simulation | None:
-        """The run with these fields of its `Parameters` changed.
+        """Returns the run with these fields of its `Parameters` changed.
 
-        None where a second run would take long (jitter, which folds nothing, and many ops), and where
-        the changed parameters cannot be.
+        None where a second run would take long (jitter, which folds nothing, and many ops), and where the
+        changed parameters are impossible.
         """
         key = tuple(sorted(changes.items()))
         if key not in self._cached_runs:
@@ -41,34 +41,36 @@ class Variants:
         return self._cached_runs[key]
 
     def step_ns(self, **changes: Any) -> int | None:
-        """The step time of that run, ns."""
+        """Returns the step time of the run with these fields changed, ns; None as in `run`."""
         simulation = self.run(**changes)
         return None if simulation is None else simulation.step_time_ns
 
     def step_ns_of_workload(self, workload: Workload, **changes: Any) -> int | None:
-        """The step time of another workload with these fields of the run's `Parameters` changed, ns; None as
-        `run` has it.
+        """Returns the step time of another workload with these fields of the run's `Parameters` changed, ns;
+        None as in `run`.
         """
         other = self._run(changes, workload) if self._is_short else None
         return None if other is None else other.step_time_ns
 
     def step_ns_on_cluster(self, cluster: Cluster) -> int | None:
-        """The step time with communication priced on a cluster of the same dimensions, ns; None as `run`
-        has it. A pass over the graph where the network lets it: a fifth of the time of another simulation.
+        """Returns the step time with communication priced on a cluster of the same dimensions, ns; None as in
+        `run`.
+
+        It is a pass over the graph where the network allows it: a fifth of the time of another simulation.
         """
         simulation = self._simulation
         flat = any(group.shape.is_flat for group in simulation.timeline.folding.group_classes)
         if not self._is_short or flat or not is_fixed(simulation.program, simulation.network):
-            # A group that is no grid may go over another dimension then.
+            # A group that is no grid may then use another dimension.
             return self.step_ns(**make_cluster_fields(simulation, cluster))
         from simcore.analysis.rerun import Rerun
 
         return Rerun(simulation, self._dependencies()).step_ns_on(cluster)
 
     def step_ns_without_communication(self) -> int | None:
-        """The step time with all communication free, ns; None where it would take long.
+        """Returns the step time with all communication free, ns; None where it would take long.
 
-        A pass over the graph where the network lets it: a third of the time of another simulation.
+        It is a pass over the graph where the network allows it: a third of the time of another simulation.
         """
         if not self._is_short:
             return None
@@ -97,9 +99,9 @@ class Variants:
 
 
 def make_cluster_fields(simulation: Simulation, cluster: Cluster) -> dict[str, Any]:
-    """Returns the fields of `Parameters` that give a run another cluster, to the last digit of its figures.
+    """Returns the fields of `Parameters` that give a run another cluster, exact to the last digit.
 
-    A file that does not tell its world may take it from a cluster that is given: there it is said, too.
+    A file that does not state its world may take it from a given cluster: then the world is among the fields.
     """
     fields: dict[str, Any] = {"dim": tuple(dim.exact_flag() for dim in cluster.dims)}
     if simulation.parameters.world is simulation.workload.header.all_gpus is None:

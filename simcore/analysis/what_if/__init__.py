@@ -1,6 +1,6 @@
-"""What-if: the step time if one thing were cheaper, or the schedule another one.
+"""What-if: the step time if one thing were cheaper, or with another schedule.
 
-`what_if` gives all knobs of a run, those that gain most first; `Results.what_if` keeps them.
+`what_if` returns all changes and knobs of a run, those that gain most first.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from simcore.trace.changes import ChangeOutcome, Trials
 from simcore.trace.findings import WhatIf
 from simcore.trace.knobs import Search, sort_by_gain
 
-# About as many changes as a run of a pipeline has, for the progress: which pairs depends on what each gains.
+# About how many changes a run of a pipeline has, for the progress: the pairs depend on what each change
+# gains.
 _CHANGES = 15
 
 
 class WhatIfCache(Struct):
-    """What a search has found that may be cancelled: by name of a knob, by flags of a change."""
+    """What a search that was cancelled has found: by name of a knob, by flags of a change."""
 
     knobs: dict[str, WhatIf | None] = field(default_factory=dict)
     changes: dict[str, ChangeOutcome | None] = field(default_factory=dict)
@@ -42,21 +43,22 @@ def what_if(
     cancelled: Callable[[], bool] = lambda: False,
     cache: WhatIfCache | None = None,
 ) -> list[WhatIf]:
-    """The changes that a user can make to a run: what the file asks for and does not have, then those that
-    gain most first; of a model that does not fit
-    into memory first those with which it does; then its sensitivity: every knob, by what 10 % less time on it
-    gains, then by what it takes, else in the order of the families.
+    """Returns the changes that a user can make to a run, then its sensitivity.
 
-    simulation: with equal ranks folded; dependencies: its own. on_path: (stage, op) of what its critical path
-    is made of. progress(done, total): called before each knob, before each change, and when all are done.
-    Raises `Cancelled` when `cancelled()` becomes true. found: of
-    this run, by a search before this one; what this one finds is added.
+    First come changes that the file asks for and does not have, then those that gain most; of a model that
+    does not fit into memory first those with which it does. The sensitivity is every knob, by what 10 % less
+    time on it gains, then by what it takes, else in the order of the families.
+
+    simulation: with equal ranks folded; dependencies: of that. on_path: (stage, op) of its critical path.
+    progress(begun_items, total): called before each knob, before each change, and at the end. Raises
+    `Cancelled` when `cancelled()` becomes true. cache: of this run, from an earlier search; results are
+    added.
     """
     rerun = Rerun(simulation, dependencies, cancelled)
     all_knobs = make_knobs(rerun, on_path)
     cache = WhatIfCache() if cache is None else cache
     search = Search(len(all_knobs) + _CHANGES, progress, cancelled)
-    # What a pass of the graph answers comes before what is simulated.
+    # Passes over the graph come before simulations.
     for knob in all_knobs:
         search.begin_next()
         if knob.name not in cache.knobs:

@@ -27,28 +27,28 @@ from simcore.trace.findings import FOR_OVERLAP, NO_MORE_MEMORY, WhatIf
 from simcore.units import change_percent, duration, plural
 from simcore.workload.model import ModelParameters, base_name
 
-# Ranks of a run that somebody made slow: each is asked for, up to so many.
+# Each rank that was made slow is tried, up to so many.
 _MOST_RANKS = 4
 _USUAL_SCHEDULE = "1f1b"
 _DEFAULT_LAYOUT = STAGE_LAYOUTS[0]
 _SHARD_TEXT = "grad_gather is a shard as written"
 _LAYOUT_CAVEAT = "embedding on stage 0, loss on the last"
 _LAYOUT_TEXT = "stage layout: with uniform every stage runs embedding and loss rows too"
-# So many rows that part two micro-batches are named.
+# How many of the rows between two micro-batches are named.
 _MOST_NAMES = 4
 _PAIRS_TEXT = "overlap-fwd-bwd: a forward computes while a backward communicates, and the reverse"
-# Of a change that fixes the file, for those beside it.
+# The meaning of a change that fixes the file, with regard to the other changes.
 _AS_IT_IS_TEXT = "what gains is worked out on the file as it is, and anew once it is fixed"
 
 
 def _schedule_changes(simulation: Simulation) -> Iterator[Change]:
-    """The other pipeline schedules, those in chunks with each number of virtual stages that fits."""
+    """Yields the other pipeline schedules, those in chunks with each number of virtual stages that fits."""
     program = simulation.program
     shape: dict[str, Any] = {}
     if program.has_pipeline_schedule and program.schedule not in SCHEDULES:
-        # The stages and micro-batches of a schedule file are not those of another schedule by themselves.
+        # Another schedule does not have the stages and micro-batches of a schedule file by itself.
         shape = {"pp": simulation.layout.pp, "microbatches": program.microbatches}
-    # Of schedules that take as long the one that everybody knows.
+    # 1f1b first: of schedules with equal steps the best-known one is kept.
     for name in sorted(SCHEDULES, key=lambda name: name != _USUAL_SCHEDULE):
         schedule = SCHEDULES[name]
         if not schedule.is_candidate:
@@ -61,7 +61,7 @@ def _schedule_changes(simulation: Simulation) -> Iterator[Change]:
 
 
 def _too_few_text(schedule: str, pp: int, microbatches: int) -> str:
-    """For how many micro-batches a schedule is made that has fewer here; "" of one that has enough."""
+    """Returns for how many micro-batches a schedule is made that has fewer here; "" where it has enough."""
     return SCHEDULES[schedule].too_few(pp, microbatches) if schedule in SCHEDULES else ""
 
 
@@ -81,13 +81,14 @@ def _overlap_gathers(simulation: Simulation) -> Iterator[Change]:
 
 
 def _states_shard(simulation: Simulation) -> bool:
-    """Whether the file states a shard in place of what is gathered."""
+    """Returns whether the file states a shard in place of what is gathered."""
     return any(one.code == "gather-is-shard" for one in simulation.diagnostics)
 
 
 def _layout_changes(simulation: Simulation) -> Iterator[Change]:
-    """Which rows a stage has, where somebody chose that. Of one stage alone there is nothing to choose; a
-    layout that is assumed is none that somebody could change: a note says what the step is without it.
+    """Yields the other stage layouts, where one was given and there are several stages.
+
+    An assumed layout is no choice that could be changed: a note says what the step is without it.
     """
     current_layout = simulation.parameters.stage_layout
     if simulation.layout.pp > 1 and current_layout is not None:
@@ -97,14 +98,14 @@ def _layout_changes(simulation: Simulation) -> Iterator[Change]:
 
 
 def _microbatch_changes(simulation: Simulation) -> Iterator[Change]:
-    """Twice as many in a step: the pipeline fills and drains as rarely again."""
+    """Yields twice as many micro-batches in a step: the pipeline fills and drains half as often."""
     count = simulation.program.microbatches
     if simulation.layout.pp > 1 and count:
         yield Change({"microbatches": 2 * count})
 
 
 def _speed_up_ranks(simulation: Simulation) -> Iterator[Change]:
-    """Each rank that somebody made slow as fast as its peers."""
+    """Yields each rank that was made slow as fast as its peers."""
     slow = simulation.setup.overrides.slow_ranks
     later = sorted((-factor, rank) for rank, factor in slow.items() if factor > 1)
     for _, rank in later[:_MOST_RANKS]:
@@ -116,7 +117,7 @@ def _speed_up_ranks(simulation: Simulation) -> Iterator[Change]:
 
 
 def _balance_experts(simulation: Simulation) -> Iterator[Change]:
-    """What makes the loads of experts more even."""
+    """Yields what makes the loads of experts more even."""
     if simulation.parameters.expert_imbalance is None:
         return
     from simcore.analysis.model_figures import find_expert_changes
@@ -126,8 +127,8 @@ def _balance_experts(simulation: Simulation) -> Iterator[Change]:
 
 
 def _holds_all_microbatches(simulation: Simulation, needed: int | None) -> bool:
-    """Whether a change needs as much memory as now since no schedule could hold more: nobody expects that of
-    interleaved stages.
+    """Returns whether a change needs as much memory as now because no schedule could hold more: nobody
+    expects that of interleaved stages.
     """
     count = simulation.program.microbatches
     as_now = needed is not None and needed == _peak_bytes(simulation)
@@ -137,18 +138,19 @@ def _holds_all_microbatches(simulation: Simulation, needed: int | None) -> bool:
 def _describe_change(
     simulation: Simulation, change: Change, needed: int | None, schedule_ns: int | None
 ) -> str:
-    """What a change does whose name does not say it, in clauses: a stage layout takes rows away, which looks
-    like a gain; what is assumed of an overlap; a schedule in place of layer-loop is there for its overlap;
-    what a schedule does that not everybody knows.
+    """Returns what a change does whose name does not say it, in clauses.
 
-    needed: memory of a rank with it, bytes. schedule_ns: as `_row` has it.
+    These are: that a stage layout takes rows away, which looks like a gain; what is assumed of an overlap;
+    that a schedule in place of layer-loop serves its overlap; and what a less-known schedule does.
+
+    needed: memory of a rank with it, bytes. schedule_ns: as in `_make_row`.
     """
     fields, phrases = change.fields, []
     if fields.get("stage_layout", _DEFAULT_LAYOUT) != _DEFAULT_LAYOUT:
         phrases.append(_LAYOUT_TEXT)
     reduces, gathers = fields.get("overlap_grad_reduce"), fields.get("overlap_param_gather")
     if reduces or gathers:
-        # What the gain rests on comes first: a small screen has no room for more.
+        # The condition of the gain comes first: a small screen has no room for more.
         phrases.append(_overlap_words(simulation))
     if (reduces or gathers) and not simulation.program.has_pipeline_schedule:
         alone_text = ""
@@ -175,25 +177,29 @@ def _describe_change(
 
 
 def _overlap_words(simulation: Simulation) -> str:
-    """What an overlap assumes: a collective that runs beside others, tp beside dp, takes as long as alone,
-    too. Where they share ports or links, compute does.
+    """Returns what an overlap assumes, in words.
+
+    A collective that overlaps others, tp and dp, takes as long as alone; where they share ports or links,
+    only compute is assumed to.
     """
     shares = isinstance(simulation.network, Sharing)
     if simulation.workload.maker is not None and simulation.workload.format == "model":
-        # Rows of a model count what NCCL takes of compute.
+        # Rows of a model include the share of compute that NCCL takes.
         network = "" if shares else ", collectives at full speed"
         return f"assumed: sent in pieces, compute without NCCL's SMs{network}"
     return f"assumed: sent in pieces, compute {'' if shares else 'and all collectives '}at full speed"
 
 
 def _append_whole_gather(simulation: Simulation, row: WhatIf) -> WhatIf:
-    """A change that gains by gathering ahead what is written as a shard, with what it brings where the
-    whole is gathered: by two runs, so of rows that are shown alone.
+    """Returns a change that gathers ahead what is written as a shard, with its gain where the whole is
+    gathered.
+
+    That takes two runs, so that it is done only for rows that are shown.
     """
     workload = with_gathered_buffer(simulation.workload)
     if not row.meaning.endswith(_SHARD_TEXT) or workload is None or row.parameters is None:
         return row
-    # The shard told dp: it stays what it is.
+    # The shard decided dp: it stays the same.
     both_parameters = [replace(parameters, world=simulation.layout.world)
              for parameters in (simulation.parameters, row.parameters)]  # fmt: skip
     try:
@@ -208,27 +214,27 @@ def _append_whole_gather(simulation: Simulation, row: WhatIf) -> WhatIf:
 def _make_row(
     simulation: Simulation, trials: Trials, change: Change, schedule_ns: int | None = None
 ) -> WhatIf:
-    """A change that was tried, with all that has to be known of it.
+    """Returns a change that was tried as a row with its meaning and parameters.
 
-    schedule_ns: the step with its schedule alone, where it has another change beside it.
+    schedule_ns: the step with its schedule alone, where the change combines it with another one.
     """
     row = trials.make_row(change)
     count, words = change.fields.get("microbatches"), row.name
     if row.same_work_ns is not None:
-        # What the share beside it is of: of the longer step it is none.
+        # The row's share is of the same work, not of the longer step.
         words += f" (twice the batch, the same work in {duration(row.same_work_ns)})"
     return replace(
         row,
         name=words,
         parameters=replace(simulation.parameters, **change.fields),
-        # A schedule in place of a file's states as many as the run has.
+        # A schedule in place of a schedule file states as many micro-batches as the run has: no change.
         microbatches=count if count != simulation.program.microbatches else None,
         meaning=_describe_change(simulation, change, row.memory_bytes, schedule_ns),
     )
 
 
 Family = Callable[[Simulation], Iterator[Change]]
-# Those of a pipeline's schedule, the schedule itself first; then those of any run.
+# The families of a pipeline's schedule, the schedule itself first; then those of any run.
 OF_SCHEDULES: tuple[Family, ...] = (
     _schedule_changes,
     _overlap_passes,
@@ -241,13 +247,14 @@ FAMILIES: tuple[Family, ...] = (*OF_SCHEDULES, _speed_up_ranks, _balance_experts
 
 
 def find_changes(simulation: Simulation, trials: Trials) -> list[WhatIf]:
-    """The changes of a run that shorten its step by 0.1 % or more, those that gain most first; two at a time
-    where the pair gains as much more than either alone. Behind them another stage layout, which takes rows
-    away that a stage runs by default and makes nothing faster: no other change is tried with it. Last more
-    micro-batches.
+    """Returns the changes of a run that shorten its step by 0.1 % or more, those that gain most first; two at
+    a time where the pair gains as much more than either alone.
 
-    Of each family the best is tried with that of each other one, where both gain; and with the best schedule
-    what has no effect without one.
+    Behind them is another stage layout, which takes away rows that a stage runs by default and makes nothing
+    faster: no other change is tried with it. Last are more micro-batches.
+
+    Of each family the best change is tried with that of each other family, where both gain; and changes
+    without effect unless there is a schedule are tried with the best schedule.
     """
     has_schedule = simulation.program.has_pipeline_schedule
     rows: list[WhatIf] = []
@@ -265,7 +272,7 @@ def find_changes(simulation: Simulation, trials: Trials) -> list[WhatIf]:
             continue
         possible = trials.keep_possible(family_changes)
         rows += [_make_row(simulation, trials, change) for change in possible if trials.is_worthwhile(change)]
-        # Another batch is another training, another layout another work: they stand for themselves.
+        # More micro-batches are another training, another layout is other work: they are not combined.
         if possible and family not in (_layout_changes, _microbatch_changes):
             best.append(min(possible, key=trials.step_ns))
     pairs += combinations(filter(trials.is_worthwhile, best), 2)
@@ -282,28 +289,28 @@ def find_changes(simulation: Simulation, trials: Trials) -> list[WhatIf]:
 
 
 def find_fixes(simulation: Simulation, trials: Trials) -> tuple[list[WhatIf], list[WhatIf]]:
-    """What a file is whose rows make more micro-batches than its header asks for, of other lengths: the run
-    that the header asks for; and the one that its count of rows does.
+    """Returns the fixes of a file whose rows make more micro-batches than its header asks for, of other
+    lengths: the run that the header asks for; and the one that its count of rows asks for.
     """
     extra = find_surplus_blocks(simulation)
     if extra is None or find_unequal_blocks(simulation) is None:
         return [], []
-    # Which of the two is meant only the author of the file knows. Beside each other neither was taken.
+    # Only the author of the file knows which of the two is meant, so that they are two lists.
     fix = Change(extra.header_fields(simulation.workload), caveat="as the header asks", fixes=True)
     others = []
     lines = extra.format_lines_between(simulation.workload)
     if lines:
-        # It makes the step longer: not a row less, but a micro-batch in place of two that overlap.
+        # This makes the step longer: it joins two micro-batches, which overlapped, into one.
         caveat = f"as the row count asks: {plural(extra.layers + extra.surplus_layers[0], 'layer')}"
         others.append(Change({"without_lines": (lines,)}, caveat=caveat, fixes=True))
     rows, other_rows = (
         [_make_row(simulation, trials, change) for change in trials.keep_possible(some)]
         for some in ([fix], others)
     )
-    # A newcomer asked whether what gains still holds once the file is fixed.
+    # Whether the gains still hold once the file is fixed is not obvious: the row says it.
     rows = [replace(row, meaning=_AS_IT_IS_TEXT) for row in rows]
-    # The other reading is one beside the first. In a sentence of its own it held up who read it: only the
-    # author of the file knows which is meant.
+    # The other fix stands in the row of its own list and not in a sentence: only the author of the file knows
+    # which one is meant.
     names = [
         printable(base_name(simulation.workload.name[row]), 24) for row in extra.rows_between[:_MOST_NAMES]
     ]
@@ -312,10 +319,10 @@ def find_fixes(simulation: Simulation, trials: Trials) -> tuple[list[WhatIf], li
 
 
 def _fits_memory(simulation: Simulation) -> bool:
-    """Whether a model fits into memory; of what is no model nobody knows, and it does."""
+    """Returns whether a model fits into memory; True where it is not known, as for files without a model."""
     if simulation.workload.maker is None:
         return True
-    # Imported here, as below: files have none.
+    # Imported here and below: files without a model do not need it.
     from simcore.analysis.model_figures import make_model_figures
 
     figures = make_model_figures(simulation)
@@ -323,7 +330,7 @@ def _fits_memory(simulation: Simulation) -> bool:
 
 
 def find_fitting(simulation: Simulation, trials: Trials) -> list[WhatIf]:
-    """The changes with which a model that does not fit into memory does, the fastest first."""
+    """Returns the changes with which a model that does not fit into memory does, the fastest first."""
     if _fits_memory(simulation):
         return []
     from simcore.analysis.fitting import find_memory_savings
@@ -342,8 +349,10 @@ def find_fitting(simulation: Simulation, trials: Trials) -> list[WhatIf]:
 def order_by_memory(
     simulation: Simulation, fits: list[WhatIf], gains: list[WhatIf], trials: Trials
 ) -> list[WhatIf]:
-    """All changes of a run. Of a model that does not fit into memory first those with which it does, the
-    fastest of them also with the change that gains most; what gains and leaves it too large says so.
+    """Returns all changes of a run.
+
+    Of a model that does not fit into memory first come those with which it does, the fastest of them also
+    combined with the change that gains most; changes that gain and leave it too large say so.
     """
     if _fits_memory(simulation):
         return gains
@@ -363,7 +372,7 @@ def order_by_memory(
         if (needed_bytes := bytes_by_flags.get(gain.flags)) is not None and needed_bytes <= figures.limit
     ]
     other = [replace(gain, name=f"{gain.name} (does not fit)") for gain in gains if gain not in fitting_gains]
-    # The batch stays what it is: more micro-batches stand for themselves.
+    # The batch stays the same: more micro-batches are not combined.
     gain = next((gain for gain in gains if not gain.microbatches), None)
     if fits and gain is not None:
         fields = _changed_fields(simulation, fits[0]) | _changed_fields(simulation, gain)
@@ -380,7 +389,7 @@ def order_by_memory(
 
 
 def _list_caveats(simulation: Simulation, gain: WhatIf, model_parameters: ModelParameters) -> list[str]:
-    """What has to be known of a change that gains, in a run of a model with these parameters: it may have
+    """Returns the caveats of a change that gains, for a run of a model with these parameters: it may have
     other stages and micro-batches than the run that the change was tried on.
     """
     from simcore.analysis.fitting import stages_and_microbatches
@@ -393,7 +402,7 @@ def _list_caveats(simulation: Simulation, gain: WhatIf, model_parameters: ModelP
 
 
 def _changed_fields(simulation: Simulation, row: WhatIf) -> dict[str, Any]:
-    """The fields that a change gives other values."""
+    """Returns the fields to which a change gives other values."""
     assert row.parameters is not None
     own = asdict(simulation.parameters)
     return {name: value for name, value in asdict(row.parameters).items() if value != own[name]}
@@ -417,9 +426,11 @@ def _same_work_ns(simulation: Simulation, other: Simulation) -> int | None:
 def make_stepper(
     simulation: Simulation, cancelled: Callable[[], bool]
 ) -> Callable[[Change], ChangeOutcome | None]:
-    """What a change makes of the run; None where a model that fits into memory does not with it, or where
-    nobody knows what as much work takes. Raises `InputError`, `UsageError` where it cannot be: more ops than
-    are simulated, or what it needs is not there.
+    """Returns a function that runs the simulation with a change.
+
+    It returns None where a model that fits into memory does not with the change, or where it is not known
+    what as much work takes. It raises `InputError` or `UsageError` where the change is impossible: there are
+    more ops than are simulated, or what it needs is missing.
     """
     fits_memory = _fits_memory(simulation)
 
@@ -430,7 +441,7 @@ def make_stepper(
         same_work_ns = None
         count = change.fields.get("microbatches")
         if not change.fixes and count not in (None, simulation.program.microbatches):
-            # Half a pair of unequal micro-batches, say, is not half of its work.
+            # Half of two unequal micro-batches, for example, is not half of their work.
             same_work_ns = _same_work_ns(simulation, other)
             if same_work_ns is None:
                 return None

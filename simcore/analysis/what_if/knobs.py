@@ -12,17 +12,17 @@ from simcore.records import replace
 from simcore.simulation import simulate_setup
 from simcore.trace.knobs import BETTER, Knob
 
-# GB/s at which no number of bytes takes a ns.
+# The GB/s at which no number of bytes takes a ns.
 _NO_TIME_GBPS = 1e30
 
 
 def make_knobs(rerun: Rerun, on_path: set[tuple[int, int]]) -> list[Knob]:
-    """All knobs of a run, in the order of their families. on_path: (stage, op) of its critical path."""
+    """Returns all knobs of a run, in the order of families. on_path: (stage, op) of its critical path."""
     return [*_make_part_knobs(rerun, on_path), *_make_dimension_knobs(rerun)]
 
 
 def _make_part_knobs(rerun: Rerun, on_path: set[tuple[int, int]]) -> Iterator[Knob]:
-    """Compute of each phase, all that rows of one name do, names without digits, and each stream."""
+    """Yields a knob for the compute of each phase, for all rows of one base name, and for each stream."""
     setup, step = rerun.simulation.setup, rerun.simulation.step_time_ns
     parts = TimeParts(rerun.program, rerun.simulation.workload.name)
     for part in parts.words:
@@ -30,7 +30,7 @@ def _make_part_knobs(rerun: Rerun, on_path: set[tuple[int, int]]) -> Iterator[Kn
         def step_ns(factor: float, part: str = part) -> int:
             masks = [parts.mask(part, stage) for stage in rerun.program.stages]
             if rerun.is_fixed and not any(masks[stage][op] for stage, op in on_path):
-                # The path takes what it took, and nothing takes longer.
+                # The path keeps its length, and nothing takes longer.
                 return step
             return rerun.step_ns(masks, factor)
 
@@ -39,13 +39,13 @@ def _make_part_knobs(rerun: Rerun, on_path: set[tuple[int, int]]) -> Iterator[Kn
 
 
 def _make_dimension_knobs(rerun: Rerun) -> Iterator[Knob]:
-    """Bandwidth and latency of each dimension of the network; none where a network has no dimensions."""
+    """Yields a knob for bandwidth and latency of each dimension; none where a network has no dimensions."""
     simulation = rerun.simulation
     if not simulation.has_dimensions:
         return
     setup, cluster = simulation.setup, simulation.cluster
-    # A group that is no grid goes over the slowest dimension that it crosses, which may be another one then:
-    # such a run is simulated anew, as its parameters ask for it.
+    # A group that is no grid uses the slowest dimension that it crosses, which may then be another one: such
+    # a run is simulated anew with its parameters.
     may_move = any(group.shape.is_flat for group in rerun.folding.group_classes)
     for index in range(len(cluster.dims)):
         for property_name in ("bandwidth", "latency"):
@@ -65,7 +65,7 @@ def _make_dimension_knobs(rerun: Rerun) -> Iterator[Knob]:
 
 
 def make_cheaper(cluster: Cluster, index: int, property_name: str, factor: float) -> Cluster:
-    """The cluster whose dimension has its latency times `factor`, or its bandwidth over `factor`."""
+    """Returns the cluster with the latency of a dimension times `factor`, or its bandwidth over `factor`."""
     dims = list(cluster.dims)
     dims[index] = dims[index].cheaper(property_name, factor, _NO_TIME_GBPS)
     return replace(cluster, dims=tuple(dims))

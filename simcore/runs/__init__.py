@@ -1,6 +1,6 @@
 """The kinds of runs, and which of them an input makes.
 
-A new kind is a file here: a class below `Run` (`simcore/trace/run.py`). Import from here: `results_of`.
+A new kind is a file here: a subclass of `Run` (`simcore/trace/run.py`). Import from here: `open_run`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def open_run(run_input: RunInput) -> Run:
-    """A workload simulated with its parameters; a trace as measured, or replayed if they change it.
+    """Returns a workload simulated with its parameters; a trace as measured, or replayed if they change it.
 
     Raises `UsageError` for parameters that it does not have.
     """
-    # Loaded here: a run is of one kind.
+    # Imported here: a run is of one kind.
     from simcore.workload import Workload
 
     source, parameters = run_input.opened, run_input.parameters

@@ -1,4 +1,4 @@
-"""Execution traces that have run, as every kind of run is asked; the figures are those of `RanTraces`."""
+"""Executed traces with the interface of every run; their figures are in `ExecutionAnalysis`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from simcore.trace.lanes import Lanes
     from simcore.words.executed import TraceFigures
 
-# Parameters of collectives and messages, which may change nothing.
+# Parameters of collectives and messages, which may have no effect on a set of traces.
 COLLECTIVE_FIELDS = (
     "algorithm", "splits", "active_chunks", "endpoint_delay", "local_mem_bw", "collective_optimization",
     "injection_scale", "rendezvous_protocol", "num_queues_per_dim",
@@ -29,7 +29,7 @@ COLLECTIVE_FIELDS = (
 
 
 class ExecutedRun(ExecutionAnalysis):
-    """What execution traces gave: screen, report and JSON take it from here and nowhere else."""
+    """The run of execution traces: screen, report and JSON take it from here and nowhere else."""
 
     model = NoModel("execution traces give no parameter sizes")
 
@@ -48,11 +48,11 @@ class ExecutedRun(ExecutionAnalysis):
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What was found in reading and running, what lies beside it, and which parameters have no effect."""
+        """The diagnostics of reading and running, of sibling files, and of parameters without effect."""
         return (*note_untaken_files(self.setup), *self.executed.diagnostics, *self._warn_of_ignored())
 
     def _warn_of_ignored(self) -> list[Diagnostic]:
-        """A warning for each parameter of collectives and messages that was given and has no effect."""
+        """Returns a warning for each given parameter of collectives and messages that has no effect."""
         if not any(flag.field in COLLECTIVE_FIELDS for flag in self.parameters.explicit_flags()):
             return []
         from simcore.executing.what_if import warn_of_ignored
@@ -63,7 +63,7 @@ class ExecutedRun(ExecutionAnalysis):
         return self.rerun(setup, lambda: False)
 
     def rerun(self, setup: Execution, cancelled: Callable[[], bool]) -> ExecutedRun:
-        """The same traces with other parameters. Raises `UsageError`, InputError, `Cancelled`."""
+        """Returns the same traces with other parameters. Raises `UsageError`, `InputError`, `Cancelled`."""
         if cancelled():
             raise Cancelled
         return run_execution(setup, cancelled)
@@ -77,17 +77,17 @@ class ExecutedRun(ExecutionAnalysis):
     def _change_results(
         self, progress: Callable[[int, int], None], cancelled: Callable[[], bool]
     ) -> ChangeResults:
-        # Imported here: only who asks runs the set again.
+        # Imported here: only what-if runs the set again.
         from simcore.executing.what_if import what_if
 
         return what_if(self, self._rerun_now, progress, cancelled)
 
 
 def run_execution(setup: Execution, cancelled: Callable[[], bool] = lambda: False) -> ExecutedRun:
-    """A set that has run. Raises `UsageError`, InputError, `Cancelled`."""
+    """Returns a set of traces that has run. Raises `UsageError`, `InputError`, `Cancelled`."""
     try:
         plain = ExecutedRun(execute(setup.with_changes(time_scale=())))
     except InputError as error:
-        # What is wrong may be that they were not taken.
+        # The cause may be files that were not read.
         raise InputError(*error.diagnostics, *note_untaken_files(setup)) from None
     return ExecutedRun(run_at_scales(plain, setup, cancelled)) if setup.parameters.time_scale else plain

@@ -1,4 +1,4 @@
-"""A measured run: what of it the screen and the pages ask, beside the figures of `Timed`."""
+"""A measured run with the interface of every run; its figures are in `ReplayedRun`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class RecordedRun(ReplayedRun):
-    """A timed run, as measured or, with `scales`, replayed."""
+    """A run whose times were measured, as measured or, with `scales`, replayed."""
 
     model = NoModel("a trace gives no parameter sizes")
 
@@ -32,7 +32,7 @@ class RecordedRun(ReplayedRun):
 
     @cached_property
     def lanes(self) -> Lanes:
-        # Asked for by the screen alone.
+        # Imported here: only the screen needs it.
         from simcore.replay.lanes import MeasuredLanes
 
         return MeasuredLanes(self)
@@ -43,16 +43,17 @@ class RecordedRun(ReplayedRun):
         return self if self.scales is None else RecordedRun(self.measured, None, self.durations)
 
     def rerun(self, setup: Replay, cancelled: Callable[[], bool]) -> RecordedRun:
-        """The same trace as measured, or replayed as the parameters ask.
+        """Returns the same trace as measured, or replayed with the parameters.
 
-        Raises `UsageError` for what the trace does not have, and for a replay too long for its times.
+        Raises `UsageError` for parameters that the trace does not have, and for a replay too long for its
+        times.
         """
         scales = setup.scales
         if scales is None:
             return RecordedRun(self.measured, None, get_cached(self, "durations", self._durations))
         measured_results = RecordedRun(self.measured, scales, self.durations, setup)
         try:
-            # Whatever is asked of a replay needs its times.
+            # Every figure of a replay needs its times.
             _ = measured_results.times
         except OverflowError:
             flags = ", ".join(flag.option for flag in setup.parameters.explicit_flags())
@@ -60,7 +61,7 @@ class RecordedRun(ReplayedRun):
         return measured_results
 
     def _accounts(self, cancelled: Callable[[], bool]) -> list[Accounts]:
-        # The timeline draws the run with these times.
+        # The timeline draws the run with these times, so that they are computed first.
         _ = self.run
         return super()._accounts(cancelled)
 
@@ -79,5 +80,5 @@ class RecordedRun(ReplayedRun):
 
 
 def run_recording(run: MeasuredRun, parameters: Parameters) -> RecordedRun:
-    """A trace as it was measured, or replayed if a parameter asks for it. Raises `UsageError`."""
+    """Returns a trace as it was measured, or replayed if a parameter requires it. Raises `UsageError`."""
     return RecordedRun(run).with_parameters(parameters)

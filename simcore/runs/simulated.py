@@ -1,4 +1,4 @@
-"""A simulated run: what of it the screen and the pages ask, beside the figures of `Finished`."""
+"""A simulated run with the interface of every run; its figures are in `SimulationFigures`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class SimulatedRun(SimulationFigures):
-    """What was simulated. It is its own network: see `NetworkUse`."""
+    """A simulated run. It is its own network: see `NetworkUse`."""
 
     @property
     def network(self) -> SimulatedRun:
@@ -33,7 +33,7 @@ class SimulatedRun(SimulationFigures):
 
     @cached_property
     def lanes(self) -> Lanes:
-        # Asked for by the screen alone.
+        # Imported here: only the screen needs it.
         from simcore.analysis.lanes import SimulatedLanes
 
         return SimulatedLanes(self)
@@ -43,7 +43,7 @@ class SimulatedRun(SimulationFigures):
 
     @cached_property
     def ignored_parameters(self) -> dict[str, str]:
-        """The parameters that were given and have no effect on the run, by field: what is said of them."""
+        """By field the given parameters without effect on the run, with the words that say so."""
         messages = [
             diagnostic.message for diagnostic in self.diagnostics if diagnostic.code == "parameter-ignored"
         ]
@@ -54,13 +54,13 @@ class SimulatedRun(SimulationFigures):
 
     @property
     def dims(self) -> Sequence[Dimension]:
-        """The dimensions of its network; none of one without."""
+        """The dimensions of its network; empty for one without."""
         simulation = self.simulation
         return simulation.cluster.dims if simulation.has_dimensions else ()
 
     @cached_property
     def figures(self) -> SimulatedFigures:
-        # Imported here: the screen opens without.
+        # Imported here: the screen opens without this module.
         from simcore.words.simulated import SimulatedFigures
 
         return SimulatedFigures(self, lambda: self.sentences)
@@ -70,7 +70,7 @@ class SimulatedRun(SimulationFigures):
     ) -> list[WhatIf]:
         from simcore.analysis.what_if import what_if
 
-        # Who leaves a screen and comes back does not wait for the same runs again: 1.2 s of seed 002.
+        # A user who leaves a screen and comes back does not wait for the same runs again: 1.2 s of seed 002.
         cache = self._what_if_cache()
         path = self.compute_critical_path(cancelled)
         waits, on_path = self.compute_dependencies(cancelled), self.path_source.stage_ops(path)
@@ -82,7 +82,7 @@ class SimulatedRun(SimulationFigures):
 
     @cached_method
     def _what_if_cache(self) -> WhatIfCache:
-        """What a search for changes that was stopped has found."""
+        """Returns what a cancelled search for changes has found."""
         from simcore.analysis.what_if import WhatIfCache
 
         return WhatIfCache()
@@ -90,7 +90,7 @@ class SimulatedRun(SimulationFigures):
     def weigh_assumptions(
         self, cancelled: Callable[[], bool] = lambda: False, include_all: bool = True
     ) -> None:
-        """Find what assumptions cost, once: notes and sentences say it from then on."""
+        """Finds what assumptions cost, once: notes and sentences say it from then on."""
         known_ns = self.other_layout_ns, self.with_backward_sends_ns
         super().weigh_assumptions(cancelled, include_all)
         if (self.other_layout_ns, self.with_backward_sends_ns) != known_ns:
@@ -98,7 +98,7 @@ class SimulatedRun(SimulationFigures):
             _ = self.sentences
 
     def _weigh_schedule(self, rows: Sequence[WhatIf]) -> None:
-        """Say of a schedule that nobody gave what the best other one of those that were tried is worth."""
+        """Adds to a schedule that was not given the gain of the best other schedule that was tried."""
         if any(one.code == SCHEDULE_ASSUMED for one in self.diagnostics):
             effect = find_schedule_effect(self.simulation, rows, self.variants)
             if effect is not None:
@@ -106,7 +106,7 @@ class SimulatedRun(SimulationFigures):
 
     @cached_property
     def sentences(self) -> list[Weighed]:
-        """The run in words, the main cause first."""
+        """The run in sentences, the main cause first."""
         from simcore.words.simulated_sentences import find_sentences
 
         return find_sentences(self)
@@ -116,13 +116,13 @@ class SimulatedRun(SimulationFigures):
         """SimAI's own estimate of the step; None unless the network is one of SimAI's."""
         if self.simulation.has_dimensions:
             return None
-        # Imported here: the common run has no use for it.
+        # Imported here: most runs have no such network.
         from simcore.compat.simai_estimate import simai_estimate
 
         return simai_estimate(self.simulation)
 
     def compute_layer_path(self, cancelled: Callable[[], bool]) -> SimulatedRun:
-        """Both of them computed unless they are known; `Cancelled` when that becomes true. Gives the run."""
+        """Returns the run with path and slack of its rows computed. Raises `Cancelled`."""
         self.compute_critical_path(cancelled)
         self.compute_slacks(cancelled)
         _ = self.rows.critical_ns, self.rows.slack_ns
@@ -130,5 +130,5 @@ class SimulatedRun(SimulationFigures):
 
 
 def run_simulation(run_input: RunInput) -> SimulatedRun:
-    """A workload as it is simulated. Raises `UsageError`."""
+    """Returns a workload simulated with its parameters. Raises `UsageError`."""
     return SimulatedRun(simulate(run_input.opened, run_input.parameters))

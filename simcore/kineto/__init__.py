@@ -1,6 +1,6 @@
-"""The room of profiler traces: what PyTorch's Kineto and Nsight Systems recorded, as measured runs.
+"""Profiler traces: what PyTorch's Kineto and Nsight Systems recorded, as measured runs.
 
-Knows events and their words. Import from here: `Asked`, `open_profile`, `read_profile`.
+It knows events and their words. Import from here: `OpeningOptions`, `open_profile`, `read_profile`.
 """
 
 from simcore.kineto.opening import open_profile, read_profile

@@ -1,4 +1,4 @@
-"""Kernels that count as compute though their names say a collective, and the option that tells otherwise."""
+"""Kernels that count as compute though their names contain a collective, and the option that changes it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from simcore.diagnostics import Diagnostic, printable
 from simcore.kernel_names import short_name
 from simcore.kineto.libraries import collective_in_name, identifier_of
 
-# So many names are told one by one.
+# At most so many names are listed one by one.
 _MOST_LISTED = 4
-# Characters of a name that are looked for.
+# Characters of a name that the suggested pattern has.
 _MOST_CHARACTERS = 100
 
 
 class AmbiguousKernels:
-    """The names of such kernels, and how many have each."""
+    """The names of such kernels, and how many kernels have each."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
@@ -27,7 +27,9 @@ class AmbiguousKernels:
         self._counts[name] += 1
 
     def make_diagnostics(self, path: str) -> list[Diagnostic]:
-        """The note on them; none where there are none. It has no count: ranks that do alike say the same."""
+        """Returns the note on them; none where there are none. It has no count, so that ranks with the same
+        kernels share one note.
+        """
         counts: Counter[str] = Counter()
         names: dict[str, str] = {}
         for name, count in self._counts.items():
@@ -48,7 +50,9 @@ class AmbiguousKernels:
 
 
 def _pattern_of(name: str) -> str:
-    """A regular expression that finds a kernel by its name, without its namespaces if that says enough."""
+    """Returns a regular expression that finds a kernel by its name, without its namespaces where that is
+    enough.
+    """
     identifier = identifier_of(name).replace("(anonymous namespace)::", "")
     last = identifier.rpartition("::")[2]
     return printable(

@@ -1,19 +1,19 @@
-"""Brackets of JSON, those inside of texts not counted."""
+"""Brackets of JSON, those inside texts not counted."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-# A text without a backslash is one match; of another one its beginning is.
+# A text without a backslash is one match; of any other text its beginning is.
 _BRACKET = re.compile(rb'"[^"\\]*"|["\[\]{}]')
 _TEXT_ENDS = re.compile(rb'\\.|"', re.S)
-# Traces have up to a dozen inside each other; msgspec reads as many as Python calls itself, a thousand.
+# Traces nest up to a dozen deep; msgspec reads as deep as Python calls itself, a thousand.
 _MOST_DEPTH = 500
 
 
 def text_end(data: bytes, at: int, stop: int) -> int:
-    """Where the text that has begun before `at` ends, behind its quote; `stop` where it does not."""
+    """Returns where the text that has begun before `at` ends, behind its quote; `stop` where it does not."""
     for match in _TEXT_ENDS.finditer(data, at, stop):
         if match[0] == b'"':
             return match.end()
@@ -21,7 +21,7 @@ def text_end(data: bytes, at: int, stop: int) -> int:
 
 
 def _depths(data: bytes, at: int, stop: int, depth: int) -> Iterator[tuple[int, int]]:
-    """(byte, brackets that are open behind it) of each bracket."""
+    """Yields (byte, number of brackets open behind it) of each bracket."""
     while at < stop:
         for match in _BRACKET.finditer(data, at, stop):
             bracket = match[0]
@@ -40,12 +40,12 @@ def _depths(data: bytes, at: int, stop: int, depth: int) -> Iterator[tuple[int, 
 
 
 def end_of(data: bytes, at: int, stop: int, depth: int = 0) -> int:
-    """Where the object or list that begins at `at` ends, before `stop`; -1 where it does not. depth: how many
-    brackets are open at `at`.
+    """Returns where the object or list that begins at `at` ends, before `stop`; -1 where it does not. depth:
+    the number of brackets that are open at `at`.
     """
     return next((byte + 1 for byte, open_ in _depths(data, at, stop, depth) if open_ <= 0), -1)
 
 
 def find_too_deep_byte(data: bytes) -> int | None:
-    """The byte at which more than `_DEEP` brackets are open for the first time."""
+    """Returns the byte at which more than `_MOST_DEPTH` brackets are open for the first time."""
     return next((byte for byte, depth in _depths(data, 0, len(data), 0) if depth > _MOST_DEPTH), None)

@@ -1,8 +1,9 @@
-"""What was read of large files, kept beside the sessions, so that the same set opens at once the next time.
+"""A cache of the columns of large files, stored next to the sessions, so that the same set opens at once the
+next time.
 
-A file is known by its place, size, time of change and the bytes of its two ends. What is kept is columns: a
-small part of the file. All that is kept together is bounded, the oldest goes first. Where nothing can be
-written, or what is there cannot be read, the file is read again: a cache is never a reason for an error.
+A file is identified by its path, size, time of change and the bytes of its two ends. Columns are cached: a
+small part of the file. The cache is bounded, the oldest entry goes first. Where nothing can be written, or an
+entry cannot be read, the file is read again: a cache is never a reason for an error.
 """
 
 from __future__ import annotations
@@ -27,21 +28,22 @@ from simcore.measured.columns import (
 )
 from simcore.records import replace
 
-# Of a change in what is kept, or in what the reader makes of a file: what was kept before is not taken.
+# To be raised with each change of the cache's format, or of what the reader makes of a file: older entries
+# are not used.
 _VERSION = 11
 # Smaller files are read as fast as their columns.
 _LEAST_BYTES = 1 << 20
 _MOST_BYTES = 1 << 30
 _ENDS = 1 << 16
 _SUFFIX = ".columns"
-# Behind the name of a file: the same without what the host did beside a device; of it the last step alone.
+# Suffixes of a cached file: without what the host of a device did; with the last step alone.
 _BARE, LAST = ".bare", ".last"
 
 Read = tuple[list[Recording], list[Diagnostic]]
 
 
 class _CachedHost(msgspec.Struct):
-    """What the host did, in the same way."""
+    """What the host did, in the form of `_CachedRecording`."""
 
     texts: list[str]
     threads: list[str]
@@ -60,7 +62,7 @@ class _CachedGaps(msgspec.Struct):
 
 
 class _CachedRecording(msgspec.Struct):
-    """A recording: columns as bytes, texts as places in one list of them, -1 for none."""
+    """A recording: columns as bytes, texts as indices into one list of them, -1 for none."""
 
     rank: int | None
     world: int | None
@@ -106,7 +108,7 @@ _TEXT_COLUMNS = ("name", "group", "shape", "dtype", "operation", "layer", "grid"
 
 
 def directory() -> str:
-    """Where columns are kept: beside the sessions, in $XDG_STATE_HOME, else ~/.local/state."""
+    """Returns where columns are cached: next to the sessions, in $XDG_STATE_HOME, else ~/.local/state."""
     base = os.environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(base):
         base = os.path.expanduser("~/.local/state")
@@ -114,9 +116,9 @@ def directory() -> str:
 
 
 def find_cache_paths(path: str, names: tuple[str | None, ...], host: bool = True) -> tuple[str, ...]:
-    """The files in which columns of the one at `path` that will do may be kept, first the one to keep them
-    in; () of one that is not worth it. names: the expressions that it is read with. host: see `HowRead`;
-    columns with the host's do without it, too.
+    """Returns the paths at which usable columns of the file at `path` may be cached, first the one to write
+    to; () for a file that is not worth it. names: the expressions that it is read with. host: see
+    `ReadOptions`; columns with the host's are usable without it, too.
     """
     import hashlib
 
@@ -137,14 +139,14 @@ def find_cache_paths(path: str, names: tuple[str | None, ...], host: bool = True
 
 
 def load(cache_path: str, path: str) -> Read | None:
-    """What is kept in `cached` of the file at `path`; None where nothing fits."""
+    """Returns what `cache_path` has of the file at `path`; None where nothing fits."""
     try:
         with open(cache_path, "rb") as file:
             content = msgspec.msgpack.decode(file.read(), type=_File)
         if content.version != _VERSION:
             return None
         recordings = [_decode_recording(recording, path) for recording in content.recordings]
-        # The last to be used is the last to go.
+        # The last entry that was used goes last.
         os.utime(cache_path)
     except (OSError, ValueError, IndexError, KeyError, EOFError):
         return None
@@ -152,12 +154,12 @@ def load(cache_path: str, path: str) -> Read | None:
 
 
 def is_kept(path: str, names: tuple[str | None, ...], host: bool = True) -> bool:
-    """Whether there is something of the file at `path`. names, host: see `places_of`."""
+    """Returns whether there is an entry of the file at `path`. names, host: see `find_cache_paths`."""
     return any(map(os.path.exists, find_cache_paths(path, names, host)))
 
 
 def keep(cache_path: str, read: Read) -> None:
-    """Keeps what was read; says nothing where that cannot be."""
+    """Caches what was read; reports nothing where that is impossible."""
     recordings, diagnostics = read
     content = _File(
         _VERSION,
@@ -179,7 +181,7 @@ def keep(cache_path: str, read: Read) -> None:
 
 
 def _make_room(folder: str, size: int) -> None:
-    """Lets the oldest go until `size` more bytes fit."""
+    """Removes the oldest entries until `size` more bytes fit."""
     files = []
     for entry in os.scandir(folder):
         with contextlib.suppress(OSError):
@@ -257,7 +259,7 @@ def _encode_gaps(gaps: GapColumns) -> _CachedGaps:
 
 
 def _decode_gaps(cached: _CachedGaps) -> GapColumns:
-    """Raises ValueError where columns do not fit together."""
+    """Returns cached gaps. Raises ValueError where columns do not fit together."""
     int_columns = {name: array("q", cached.int_columns[name]) for name in _GAP_INT_COLUMNS}
     texts = (len(cached.thread), len(cached.name), len(cached.kind), len(cached.around))
     if len({*texts, *map(len, int_columns.values())}) > 1:
@@ -272,7 +274,9 @@ def _decode_gaps(cached: _CachedGaps) -> GapColumns:
 
 
 def _decode_host(cached: _CachedHost, count: int) -> HostColumns:
-    """Raises ValueError where columns do not fit together. count: operations of the device."""
+    """Returns cached host columns. Raises ValueError where columns do not fit together. count: operations of
+    the device.
+    """
     int_columns = {name: array(kind, cached.int_columns[name]) for name, kind in _HOST_INT_COLUMNS.items()}
     names = [cached.texts[at] for at in array("i", cached.name)]
     lengths = {len(int_columns[name]) for name in ("start", "end", "thread", "line")}
@@ -283,20 +287,20 @@ def _decode_host(cached: _CachedHost, count: int) -> HostColumns:
 
 
 def _utf8(text: str) -> str:
-    """A text of a file may hold what is no text in UTF-8."""
+    """Returns a text of a file as valid UTF-8, which it need not be."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _decode_recording(cached: _CachedRecording, path: str) -> Recording:
-    """Raises ValueError where columns do not fit together."""
+    """Returns a cached recording. Raises ValueError where columns do not fit together."""
     int_columns = {name: array(kind, cached.int_columns[name]) for name, kind in _INT_COLUMNS.items()}
-    # The last one is what -1 leads to.
+    # The last one is for the index -1.
     texts: list[str | None] = [*cached.texts, None]
     text = {
         name: list(map(texts.__getitem__, array("i", cached.text_columns[name]))) for name in _TEXT_COLUMNS
     }
     count = len(int_columns["start"])
-    # Profilers know no micro-batches.
+    # Profilers record no micro-batches.
     batch = int_columns.pop("batch") or array("q", (-1,)) * count
     lengths = {len(batch), *map(len, int_columns.values()), *map(len, text.values())}
     if lengths != {count} or None in text["name"]:

@@ -1,11 +1,11 @@
-"""What was found damaged in a trace that was read all the same: how often, and at which byte first."""
+"""The damage of a trace that was read nevertheless: how often each kind occurs, and at which byte first."""
 
 from __future__ import annotations
 
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.records import NamedTuple
 
-# A trace of which more is lost is none.
+# A file that loses more events is refused.
 MOST_LOST = 1000
 _LISTED = 4
 # Bytes by which a list is found again in its file.
@@ -13,12 +13,16 @@ _LOOKUP_BYTES = 1 << 12
 
 
 class _Kind(NamedTuple):
-    """code: of its warning; one, several: what was found, {} for how many; done: what is done about it."""
+    """A kind of damage."""
 
     code: str
+    """The code of its warning."""
     one: str
+    """What was found, if once."""
     several: str
+    """What was found, {} for how many."""
     remedy: str
+    """What is done about it."""
 
 
 _KINDS = {
@@ -86,10 +90,10 @@ class Damage:
         self._texts_from: int | None = None
 
     def add(self, kind: str, byte: int, count: int = 1) -> None:
-        """Notes a place of a kind of `_KINDS`. Raises InputError where too many events are lost."""
+        """Adds an occurrence of a kind of `_KINDS`. Raises InputError where too many events are lost."""
         self._counts[kind] = self._counts.get(kind, 0) + count
         offsets = self._first_offsets.setdefault(kind, [])
-        # What stands beside the events comes last, and may stand before them.
+        # What is around the events comes last, and may be before them in the file.
         if len(offsets) < _LISTED or byte < offsets[0]:
             offsets.append(byte)
             offsets.sort()
@@ -99,7 +103,7 @@ class Damage:
             raise InputError(Diagnostic("error", "bad-trace", message, self.path))
 
     def add_bytes(self, text: bytes, at: int) -> None:
-        """Notes the bytes of a text that are not UTF-8. at: the byte at which it begins."""
+        """Adds the bytes of a text that are not UTF-8. at: the byte at which it begins."""
         try:
             text.decode()
         except UnicodeDecodeError as error:
@@ -108,16 +112,16 @@ class Damage:
             self.add("not-utf-8", at + error.start, count)
 
     def find_offset(self, view: memoryview) -> int:
-        """The byte at which a list that stands in the file begins."""
+        """Returns the byte of the file at which a list begins."""
         return max(0, self._data.find(bytes(view[:_LOOKUP_BYTES])))
 
     def add_texts(self, event_index: int) -> None:
-        """Notes that event `number` or one of those behind it has numbers written as text."""
+        """Notes that event `event_index` or one of those behind it has numbers written as text."""
         if self._texts_from is None:
             self._texts_from = event_index
 
     def diagnostics(self) -> list[Diagnostic]:
-        """A warning of each kind that was found."""
+        """Returns a warning of each kind that was found."""
         warnings = [self._warning(kind) for kind in _KINDS if kind in self._counts]
         if self._texts_from is not None:
             message = f"found numbers written as text, from event {self._texts_from} on: taken as numbers"

@@ -1,4 +1,4 @@
-"""The events of a Kineto file, decoded: the fields that count, those of devices as columns."""
+"""The events of a Kineto file, decoded: the fields that are used, those of devices as columns."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from simcore.diagnostics import Diagnostic, InputError, printable
 from simcore.kineto.damage import Damage
 from simcore.kineto.values import MOST_NUMBER, count_of, key_of, percent_of, stream_of, whole
 
-# Bytes of JSON that are decoded at once, and in which the end of an event is looked for: what fits into a
-# processor's cache is read in three quarters of the time of 8 MiB.
+# Bytes of JSON that are decoded at once, and in which the end of an event is looked for: batches that fit
+# into a processor's cache are read in three quarters of the time of 8 MiB.
 _BATCH, _HEAD = 1 << 18, 1 << 14
 _BETWEEN = re.compile(rb"\}\s*,\s*\{")
 # A list without events.
 _EMPTY_LIST_BYTES = 2
 _ERROR_PATH = re.compile(r" - at `(.*)`$")
 _EVENT = re.compile(r"\[(\d+)\]")
-# Of a kernel without a launch.
+# Correlation of a kernel without a launch.
 NO_LAUNCH = -1
 
 
 class Event(msgspec.Struct, gc=False):
-    """One event as written. ts, dur: microseconds. args: not decoded yet, most are never looked at."""
+    """One event as written. ts, dur: microseconds. args: not decoded yet, as most are never used."""
 
     ph: str = ""
     cat: str | None = None
@@ -41,7 +41,7 @@ class Event(msgspec.Struct, gc=False):
 
 
 class KernelArgs(msgspec.Struct, gc=False):
-    """What is looked at of the arguments of an operation of a device, in the order in which they are written.
+    """The arguments of an operation of a device that are used, in the order in which they are written.
 
     Those that may be a number or a text are Any.
     """
@@ -58,7 +58,7 @@ class KernelArgs(msgspec.Struct, gc=False):
 
 
 class Args(msgspec.Struct, gc=False):
-    """What is looked at of the arguments of a collective, of its call or its kernel."""
+    """The arguments of a collective that are used, of its call or its kernel."""
 
     external: Any = msgspec.field(default=None, name="External id")
     collective: Any = msgspec.field(default=None, name="Collective name")
@@ -80,13 +80,12 @@ class Args(msgspec.Struct, gc=False):
 
 
 class DeviceRow(msgspec.Struct, gc=False):
-    """An operation of a device, us as written. number: place in the file; said: what the event itself says of
-    a collective.
-    """
+    """An operation of a device, times in us as written."""
 
     ts: float
     dur: float
     event_index: int
+    """Position in the file."""
     pid: Any
     tid: Any
     name: str
@@ -95,11 +94,14 @@ class DeviceRow(msgspec.Struct, gc=False):
     grid: str | None
     block: str | None
     collective_args: Args | None
+    """What the event itself states of a collective."""
 
 
 class DeviceRows:
-    """Operations of devices in the order of the file, columns. start, end: ns; external: by which the call of
-    a collective is found; said: by row what the event itself says of one.
+    """Operations of devices in the order of the file, as columns.
+
+    start, end: ns; external: the key of the call of a collective; collective_args: by row what the event
+    itself states of one.
     """
 
     def __init__(self) -> None:
@@ -166,7 +168,7 @@ def _correlation(value: Any) -> int:
 
 
 class DistributedInfo(msgspec.Struct):
-    """Who wrote the file, among whom."""
+    """The writer of the file, and the ranks it was among."""
 
     backend: Any = None
     rank: Any = None
@@ -189,7 +191,7 @@ class _Correlated(msgspec.Struct, gc=False):
 _FILE = msgspec.json.Decoder(KinetoFile)
 _RAW = msgspec.json.Decoder(msgspec.Raw)
 _LIST = msgspec.json.Decoder(list[Event])
-# The same of numbers that are written as text.
+# The decoder of files whose numbers are written as text.
 _FILE_OF_TEXTS = msgspec.json.Decoder(KinetoFile, strict=False)
 _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 _ONE, _ONE_OF_TEXTS = msgspec.json.Decoder(Event), msgspec.json.Decoder(Event, strict=False)
@@ -200,9 +202,8 @@ _CORRELATED = msgspec.json.Decoder(_Correlated)
 
 
 def decode_file(path: str, data: bytes) -> tuple[KinetoFile, Damage]:
-    """The file's top level, and what was found damaged. A file that was cut has the events before the cut.
-
-    Raises InputError, naming the byte or the field, for what is no trace.
+    """Returns the file's top level, and its damage. A truncated file has the events before its end. Raises
+    InputError, naming the byte or the field, for what is no trace.
     """
     damage = Damage(path, data)
     try:
@@ -222,7 +223,7 @@ def _decode_top_level(data: bytes) -> KinetoFile:
 
 
 def _with_texts(path: str, data: bytes, damage: Damage, refused: Exception) -> KinetoFile:
-    """The top level of a file whose numbers are written as text, or that is several objects."""
+    """Returns the top level of a file whose numbers are written as text, or that is several objects."""
     try:
         return _FILE_OF_TEXTS.decode(data)
     except msgspec.ValidationError as error:
@@ -234,7 +235,7 @@ def _with_texts(path: str, data: bytes, damage: Damage, refused: Exception) -> K
 
 
 def _decode_repaired(path: str, data: bytes, damage: Damage, refused: Exception) -> KinetoFile:
-    """The top level of a file that is no JSON, as far as it can be read."""
+    """Returns the top level of a file that is no JSON, as far as it can be read."""
     from simcore.kineto.repairing import repair_events
 
     repaired = repair_events(data, damage)
@@ -253,19 +254,20 @@ def _decode_repaired(path: str, data: bytes, damage: Damage, refused: Exception)
 def batches(
     path: str, file: KinetoFile, damage: Damage, on_progress: Callable[[float], None] | None = None
 ) -> Iterator[list[Event]]:
-    """The events in their order, a batch at a time, so that few are in memory at once. What is found damaged
-    is noted in `damage`. told: is given the share of the bytes that is read.
+    """Yields the events in their order, a batch at a time, so that few are in memory at once.
 
-    The array is cut where one object seems to end and the next begin. What lies between two cuts is read as
-    an array: it is one only if the cut was between events, since what stands before it was. Raises InputError
-    for an event that is none.
+    What is damaged is added to `damage`. on_progress: gets the share of the bytes that is read.
+
+    The array is split where one object seems to end and the next begin. The bytes between two splits are read
+    as an array: they are one only if the split was between events, since what is before it was. Raises
+    InputError for an event that is none.
     """
     view = memoryview(file.traceEvents)
     text = bytes(view) if len(view) <= _BATCH else None
     if text is not None:
         yield _events(path, text, damage)
         return
-    # Behind the bracket that opens the array.
+    # The byte after the bracket that opens the array.
     at, first_event = 1, 0
     while at < len(view):
         batch_bytes = _BATCH
@@ -281,7 +283,7 @@ def batches(
             except msgspec.DecodeError as error:
                 if next_start == len(view):
                     raise _refusal(path, error, first_event) from None
-                # Twice as much each time: what nests in any way is decoded a few times over at most.
+                # The batch doubles each time: however events nest, bytes are decoded a few times at most.
                 batch_bytes = 2 * (end - at)
         first_event += len(events)
         yield events
@@ -291,8 +293,8 @@ def batches(
 
 
 def _decode_events(text: bytes, damage: Damage, first_event: int, view: memoryview, at: int) -> list[Event]:
-    """An array of events; numbers may be written as text, and bytes that are no UTF-8 become marks of what
-    cannot be shown. done, at: how many events and bytes of the list `view` stand before.
+    """Returns an array of events; numbers may be written as text, and bytes that are not UTF-8 become
+    replacement characters. first_event, at: how many events and bytes of the list `view` come before.
     """
     try:
         return _LIST.decode(text)
@@ -317,8 +319,8 @@ def _decode_events(text: bytes, damage: Damage, first_event: int, view: memoryvi
 def _decode_singly(
     text: bytes, damage: Damage, first_event: int, first_byte: int, error: Exception
 ) -> list[Event]:
-    """An array of events, those that are none as empty ones: the others keep their numbers. first: the byte
-    at which it begins. Raises `error` for what is no array.
+    """Returns an array of events, those that are none as empty ones, so that the others keep their indices.
+    first_byte: the byte at which it begins. Raises `error` for what is no array.
     """
     try:
         parts = _RAWS.decode(text)
@@ -342,7 +344,9 @@ def _decode_singly(
 
 
 def _with_numbers(events: list[Event]) -> list[Event]:
-    """The events, processes and threads written as text as numbers, what is no time as none."""
+    """Returns the events with processes and threads that are texts as numbers, and None for what is no
+    time.
+    """
     for event in events:
         for name in ("pid", "tid"):
             value = getattr(event, name)
@@ -356,7 +360,9 @@ def _with_numbers(events: list[Event]) -> list[Event]:
 
 
 def _find_boundary(view: memoryview, at: int) -> tuple[int, int]:
-    """(end of the event, start of the next) at the first place from `at` on that looks like one."""
+    """Returns (end of the event, start of the next) at the first position from `at` on that looks like
+    one.
+    """
     while at < len(view):
         chunk = bytes(view[at : at + _HEAD])
         between = _BETWEEN.search(chunk)
@@ -376,8 +382,8 @@ def _events(path: str, text: bytes, damage: Damage) -> list[Event]:
 
 
 def kernel_args_of(event: Event) -> KernelArgs:
-    """The arguments of an operation of a device; none where they are no object. Raises nothing: what cannot
-    be read is absent.
+    """Returns the arguments of an operation of a device; none where they are no object. Raises nothing: what
+    cannot be read is absent.
     """
     try:
         return _KERNEL_ARGS.decode(event.args) if event.args else KernelArgs()
@@ -388,7 +394,7 @@ def kernel_args_of(event: Event) -> KernelArgs:
 
 
 def args_of(event: Event) -> Args:
-    """The arguments of a collective; none where they are no object. Raises nothing."""
+    """Returns the arguments of a collective; none where they are no object. Raises nothing."""
     try:
         return _ARGS.decode(event.args) if event.args else Args()
     except UnicodeDecodeError:
@@ -398,12 +404,12 @@ def args_of(event: Event) -> Args:
 
 
 def _utf8(raw: msgspec.Raw) -> bytes:
-    """JSON that was read, marks in the place of its bytes that are not UTF-8."""
+    """Returns JSON that was read, with replacement characters for its bytes that are not UTF-8."""
     return bytes(raw).decode("utf-8", "replace").encode()
 
 
 def correlation_of(event: Event) -> int | None:
-    """The correlation of a launch; None where there is none."""
+    """Returns the correlation of a launch; None where there is none."""
     try:
         correlation = _CORRELATED.decode(event.args).correlation if event.args else None
     except (ValueError, RecursionError):
@@ -421,7 +427,9 @@ def _too_deep(path: str, data: bytes) -> InputError:
 
 
 def _refusal(path: str, error: Exception, first_event: int = 0) -> InputError:
-    """msgspec's message, its `$[12].ts` as words. done: how many events stand before those that it counts."""
+    """Returns msgspec's error with its `$[12].ts` as words. first_event: how many events come before those
+    that it counts.
+    """
     text = str(error)
     path_match = _ERROR_PATH.search(text)
     where = "the file"

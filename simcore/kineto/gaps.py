@@ -1,8 +1,8 @@
 """Why a device ran nothing: what the thread of the host that launched next was doing meanwhile.
 
-A gap is a time in which no stream of a device runs anything. The next operation ends it, so the thread that
-launched that one is asked, up to the end of the call that launched it: of its calls that cover at least a
-third of the gap the deepest, which makes none itself that does so.
+A gap is a time in which no stream of a device runs anything. The next operation ends it, so the calls of the
+thread that launched that one count, up to the end of the launching call: the deepest of those that cover at
+least a third of the gap.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from simcore.kineto.vocabulary import MODULE
 from simcore.measured.columns import CALLS, HOST_CALLS, GapColumns, HostColumns
 from simcore.records import NamedTuple
 
-# A gap matters from this share of a step on; a shorter one than this is the time in which a host launches one
-# operation (42 to 45 us in the middle in real traces).
+# From this share of a step on a gap matters; the least length is the time in which a host launches one
+# operation (a median of 42 to 45 us in real traces).
 SHARE = 0.01
 LEAST_NS = 30_000
-# What covers a part of a gap has at least this one of it.
+# A call counts where it covers at least one third of a gap.
 PART = 3
 # Shorter calls cover no such part: 60 % of the functions of Python, and 83 % of the calls of the runtime.
 LEAST_CALL_NS = LEAST_NS / PART
-# A caller is named beside the call where so much of its time is the gap's: what runs a step is no cause.
+# A caller is named with the call where so much of its time is in the gap: the caller that runs a step is no
+# cause.
 _OF_CALLER = 0.9
-# Of whole us, as old files have them, a call may seem to end behind the one that makes it.
+# In whole us, as old files have them, a call may seem to end after its caller.
 _ROUNDING_NS = 1000
 _EVER = 1 << 63
 _NEAR = 1 - 1e-6
@@ -40,34 +41,35 @@ Times = Callable[[list[Any]], list[int]]
 
 
 class Call(NamedTuple):
-    """What a thread did from start to -minus_end, ns: in order an outer one comes first. kind: index into
-    HOST_CALLS; number: place in the file.
-    """
+    """What a thread did from start to -minus_end, ns: in sorted order a caller comes before its calls."""
 
     start: int
     minus_end: int
     kind: int
+    """Index into HOST_CALLS."""
     event_index: int
+    """Position in the file."""
     name: str
 
     @property
     def length(self) -> int:
-        """How long it lasts, ns."""
+        """Its length, ns."""
         return -self.minus_end - self.start
 
     def inside_ns(self, start: int, end: int) -> int:
-        """How long it lasts between two times."""
+        """Returns how long it is between two times."""
         return min(-self.minus_end, end) - max(self.start, start)
 
     def makes(self, other: Call) -> bool:
-        """Whether one behind it in the order of both lies in it."""
+        """Returns whether a call behind it in sorted order lies in it."""
         return other.start < -self.minus_end and self.minus_end <= other.minus_end + _ROUNDING_NS
 
 
 class HostCalls:
-    """Calls of the host that may cover a part of a gap, columns in the order of the file, times as written.
+    """Calls of the host that may cover a part of a gap, as columns in the order of the file, times as
+    written.
 
-    thread: its number in `threads`, those of whoever reads the file. kind: of an array of such times.
+    thread: index into `threads`, which the reader of the file has. kind: of an array of such times.
     """
 
     def __init__(self, threads: dict[object, int], kind: str = "d") -> None:
@@ -89,25 +91,28 @@ class HostCalls:
 
 
 class Launch(NamedTuple):
-    """The call that launched an operation: when it was over, ns, and whose it is."""
+    """The call that launched an operation: when it ended, ns, and its thread."""
 
     over: int
     thread: object
 
 
 class Gap(NamedTuple):
-    """A time in which a device runs nothing, ns. op: what comes next."""
+    """A time in which a device runs nothing, ns."""
 
     start: int
     end: int
     op: int
+    """The operation that ends it."""
 
 
 class HostActivity:
-    """What the threads of a host did. operations, ranges: of each thread, the latter annotations and modules;
-    lasting: how long the first of the former last, in their order; calls: of the runtime, of Python, and the
-    profiler's own. is_step: whether a name is that of a step. ns:
-    makes ns of times as written, of which `per_ns` make one; most: a time that no axis holds.
+    """What the threads of a host did.
+
+    operations, ranges: by thread, the latter annotations and modules; lasting: how long the first of the
+    former last, in their order; calls: of the runtime, of Python, and the profiler's own. is_step: whether a
+    name is that of a step. ns: converts times as written to ns, of which `per_ns` make one; most: a time too
+    long for any axis.
     """
 
     def __init__(
@@ -125,8 +130,8 @@ class HostActivity:
         self.is_step, self.ns, self.per_ns, self.most = is_step, ns, per_ns, most
 
     def calls_of(self, least_ns: Mapping[object, float]) -> dict[object, list[Call]]:
-        """The calls of each thread that last so long, in order; steps are none. Those of the profiler itself
-        without a thread that is known are under None.
+        """Returns the calls of each thread that last so long, in order, without steps. Those of the profiler
+        itself on an unknown thread are under None.
         """
         calls_by_thread: dict[object, list[tuple[Any, Any, int, int, str]]] = {
             thread: [] for thread in least_ns
@@ -135,8 +140,8 @@ class HostActivity:
         shortest = min(least_ns.values()) * self.per_ns
         for thread, least in least_ns.items():
             least_length = least * self.per_ns
-            # The operations themselves lie all over the memory: of most of them their length is enough, of
-            # 24 bits here. Those that come too near are looked at again.
+            # The operations are scattered in memory: for most of them their length, 24 bits here, decides.
+            # Those close to the limit are compared again.
             threshold, lasting = float(least_length * _NEAR), self.lasting.get(thread, ())
             long = list(compress(self.operations.get(thread, ()), map(threshold.__le__, lasting)))
             self._add(calls_by_thread[thread], OPERATION, long)
@@ -167,8 +172,10 @@ class HostActivity:
                 calls.append((begin, -minus_end, kind, event_index, name))
 
     def _threads_by_index(self, requested: Mapping[object, float]) -> dict[int, object]:
-        """Place among the threads of the calls -> the thread that is wanted. The profiler's own time may
-        stand on a process of its own, with the number of the thread, or with none that is known: None.
+        """Returns index among the threads of the calls -> the requested thread.
+
+        The profiler's own time may be on a process of its own, with the id of the thread, or with an unknown
+        one: None.
         """
         calls = self.calls
         thread_of = {
@@ -201,16 +208,17 @@ class HostActivity:
 
 
 def _thread_id(thread: object) -> object:
-    """The number of a thread without that of its process."""
+    """Returns the id of a thread without that of its process."""
     return thread[1] if isinstance(thread, tuple) else thread
 
 
 def find_relevant_gaps(
     start: Sequence[int], end: Sequence[int], windows: Sequence[tuple[int, int]]
 ) -> list[Gap]:
-    """When a device ran nothing, what each window has of it alone, ascending, if it is worth a word there.
+    """Returns the gaps of a device that matter in a window, clipped to it, ascending.
 
-    start, end: of its operations in order of start. Before the first it ran nothing, from however early.
+    start, end: of its operations in order of start. Before the first one the device ran nothing, from however
+    early.
     """
     least = [max(LEAST_NS, (last - first) * SHARE) for first, last in windows]
     shortest = int(min(least, default=0))
@@ -234,10 +242,10 @@ def find_relevant_gaps(
 def gap_columns(
     gaps: Sequence[Gap], launches: Mapping[int, Launch], host: HostActivity, words: Mapping[object, str]
 ) -> tuple[GapColumns, list[tuple[object, Call]]]:
-    """(why a device ran nothing; the calls that are named, with their threads). Gaps that end with an
-    operation that nothing launched, as far as the file tells, are left out.
+    """Returns (why a device ran nothing; the calls that are named, with their threads).
 
-    launches: by operation, of those that come next; words: of the threads.
+    Gaps that end with an operation of which the file states no launch are left out. launches: by operation,
+    of those that end gaps; words: of the threads.
     """
     columns, named_calls = GapColumns(), list[tuple[object, Call]]()
     thread_gaps = _ThreadGaps([gap for gap in gaps if gap.op in launches], launches)
@@ -270,8 +278,8 @@ class _ThreadGaps:
                 self.rows.setdefault(launches[gap.op].thread, []).append(row)
 
     def find_covering_calls(self, host: HostActivity) -> list[list[Call]]:
-        """Of each gap the calls of its thread that cover PART of it, in order; none where most of it comes
-        behind the launch.
+        """Returns for each gap the calls of its thread that cover PART of it, in order; none where most of it
+        comes after the launch.
         """
         by_gap: list[list[Call]] = [[] for _ in self.gaps]
         if not self.rows:
@@ -320,19 +328,19 @@ class _BeginTimes:
         self.times = sorted(host.ns([time for time in raw_times if -host.most < time < host.most]))
 
     def is_inside(self, call: Call) -> bool:
-        """Whether something lies in a call that is not known to be of this thread: then it is not."""
+        """Returns whether something begins in a call of an unknown thread: then it is not of this one."""
         at = bisect_right(self.times, call.start + _ROUNDING_NS)
         return at < len(self.times) and self.times[at] < -call.minus_end - _ROUNDING_NS
 
 
 def _is_queued(gap: Gap, launch: Launch) -> bool:
-    """Whether what comes next was launched for most of a gap."""
+    """Returns whether the next operation was launched already for most of a gap."""
     return 2 * (gap.end - max(gap.start, launch.over)) > gap.end - gap.start
 
 
 def _find_deepest(gap: Gap, until: int, calls: Sequence[Call]) -> tuple[Call | None, Call | None]:
-    """(the call that makes none of the others, the one that covers most of the gap where there are several;
-    the outermost of its callers that has _OF_CALLER of its time in the gap, or in this call).
+    """Returns (the deepest call, of several the one that covers most of the gap; the outermost of its callers
+    that has _OF_CALLER of its time in the gap, or in this call).
 
     calls: in order, those that cover PART of the gap.
     """
@@ -355,8 +363,10 @@ def _find_deepest(gap: Gap, until: int, calls: Sequence[Call]) -> tuple[Call | N
 def add_calls(
     host: HostColumns, named_calls: Iterable[tuple[object, Call]], thread_indices: Mapping[object, int]
 ) -> None:
-    """Adds calls that are named to what the host did, each once; the outermost operations of a thread are
-    there already, and annotations too, but among others that may hide them. places: of the threads.
+    """Adds named calls to what the host did, each once.
+
+    The outermost operations of a thread are there already, and annotations too, but among others that may
+    hide them. thread_indices: of the threads.
     """
     there = set(zip(host.start, host.end, host.thread, host.name, strict=True))
     for thread, call in named_calls:

@@ -1,9 +1,9 @@
-"""Which process group a collective is of where its event does not say it: the one whose members end together.
+"""The process group of a collective whose event does not state it: the one whose members end together.
 
 A host's annotation (`gloo:all_reduce`) has the operation and the size alone. The file lists the groups of its
-rank. Of those the calls of one operation and size are taken to be of the group whose members leave them
-together: the spread of the differences of their ends is least. Clocks do not matter, a constant difference
-has no spread.
+rank. The calls of one operation and size are assigned to the group whose members leave them together: the
+spread of the differences of their ends is least. Clocks do not matter, as a constant difference has no
+spread.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Signature = tuple[str, int]
 
 
 def stated_groups(config: Any) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """The groups of a rank by name, as `pg_config` has them: (description, members)."""
+    """Returns the groups of a rank by name, as `pg_config` has them: (description, members)."""
     groups: dict[str, tuple[str, tuple[int, ...]]] = {}
     for entry in config if isinstance(config, list) else ():
         if isinstance(entry, dict):
@@ -37,7 +37,9 @@ def stated_groups(config: Any) -> dict[str, tuple[str, tuple[int, ...]]]:
 
 
 def name_groups(path: str, ranks: Sequence[RankTrace], groups: Sequence[Groups]) -> list[Diagnostic]:
-    """Gives collectives without a group the one that fits best. groups: of each rank. Says which."""
+    """Assigns the best fitting group to collectives without one, and returns notes on it. groups: of each
+    rank.
+    """
     diagnostics: list[Diagnostic] = []
     index_of = {rank.rank: index for index, rank in enumerate(ranks)}
     calls: dict[_Signature, dict[int, list[int]]] = {}
@@ -75,7 +77,7 @@ def name_groups(path: str, ranks: Sequence[RankTrace], groups: Sequence[Groups])
 
 
 def _sizes(ranks: Sequence[RankTrace], by_rank: Mapping[int, Sequence[int]]) -> set[int]:
-    """How many members the groups of calls are said to have."""
+    """Returns the numbers of members that the groups of calls are stated to have."""
     devices = [(ranks[index].device, ops) for index, ops in by_rank.items()]
     return {device.collectives[op].size for device, ops in devices if device for op in ops} - {0}
 
@@ -83,7 +85,7 @@ def _sizes(ranks: Sequence[RankTrace], by_rank: Mapping[int, Sequence[int]]) -> 
 def _partitions(
     groups: Sequence[Groups], by_rank: Mapping[int, object]
 ) -> dict[str, dict[int, tuple[int, ...]]]:
-    """Description -> members of the group of that name, by the place of each rank that calls."""
+    """Returns description -> members of the group of that name, by the index of each rank that calls."""
     partitions: dict[str, dict[int, tuple[int, ...]]] = {}
     for index in by_rank:
         for description, members in groups[index].values():
@@ -99,8 +101,8 @@ def _spread(
     members: Mapping[int, tuple[int, ...]],
     operation: str,
 ) -> tuple[int, int] | None:
-    """How far ends of the same call lie from their usual difference, in the middle and at most, ns; None
-    where counts differ.
+    """Returns how far ends of the same call are from their usual difference, the median and the maximum, ns;
+    None where counts differ.
     """
     apart: list[int] = []
     for group in set(members.values()):

@@ -1,8 +1,8 @@
-"""What the host did at a time on a thread: the innermost operation, phase, collective and layer around.
+"""What the host did at a time on a thread: the innermost operation, phase, collective and layer around it.
 
-A range is anything that lasts on a thread of the host: an operation, an annotation, the call of a module.
-What a kernel belongs to is what lies around its launch. The backward pass has no modules: an operation of it
-has the layer of the forward operation that its `fwdbwd` flow comes from.
+A range is anything that lasts on a thread of the host: an operation, an annotation, the call of a module. A
+kernel belongs to what is around its launch. The backward pass has no modules: an operation of it has the
+layer of the forward operation that its `fwdbwd` flow comes from.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from simcore.kineto.vocabulary import COLLECTIVE_ANNOTATION, MODULE, layer_of, m
 from simcore.measured.columns import ANNOTATED, NOT_LAUNCHED, HostColumns
 from simcore.records import replace
 
-# (start, -end, name, place in the file), times in the unit of the file: in order an outer one comes first.
+# (start, -end, name, position in the file), times in the unit of the file: in order an outer one comes first.
 Range = tuple[float, float, str, int]
 Threads = dict[object, list[Range]]
-# When, and on which thread, in the unit of the file.
+# A time in the unit of the file, and its thread.
 ThreadTime = tuple[float, object]
-# Operation, phase, collective, layer: each None where nothing says it.
+# Operation, phase, collective, layer: each None where nothing states it.
 Surroundings = tuple[str | None, str | None, str | None, str | None]
 NOTHING: Surroundings = (None, None, None, None)
-# (phase, collective, layer, whether a layer inside of it has no say) of a name.
+# (phase, collective, layer, whether a layer inside of it is ignored) of a name.
 _NameFacts = tuple[str | None, str | None, str | None, bool]
 
 # Times as written -> ns.
@@ -34,8 +34,9 @@ Times = Callable[[list[float]], list[int]]
 
 
 class Launches:
-    """What launched something: columns. time, over: as written, its start and end. thread: its number in
-    `threads`.
+    """The calls that launched something, as columns.
+
+    time, over: start and end as written. thread: index into `threads`.
     """
 
     def __init__(self) -> None:
@@ -44,8 +45,8 @@ class Launches:
         self.threads: dict[object, int] = {}
 
     def take_starts(self, correlations: set[int]) -> dict[int, ThreadTime]:
-        """Correlation -> start and thread of those that are wanted, once: the memory of these columns is free
-        then.
+        """Returns correlation -> start and thread of the requested launches. It can be called once: it frees
+        the memory of these columns.
         """
         threads = list(self.threads)
         is_wanted = list(map(correlations.__contains__, self.correlation))
@@ -59,14 +60,15 @@ class Launches:
         return launches
 
     def ends(self, correlations: set[int]) -> dict[int, float]:
-        """Correlation -> end of those that are wanted."""
+        """Returns correlation -> end of the requested launches."""
         is_wanted = list(map(correlations.__contains__, self.correlation))
         return dict(zip(compress(self.correlation, is_wanted), compress(self.over, is_wanted), strict=True))
 
 
 class Flows:
-    """From operations of the forward pass to those of the backward pass. forward: number -> (time, thread);
-    backward: (thread, time) -> number.
+    """Flows from operations of the forward pass to those of the backward pass.
+
+    forward: id -> (time, thread); backward: (thread, time) -> id.
     """
 
     def __init__(self) -> None:
@@ -77,7 +79,7 @@ class Flows:
 def find_surroundings(
     threads: Threads, launches: Mapping[int, ThreadTime], flows: Flows | None = None
 ) -> dict[int, Surroundings]:
-    """Of each launch that has a range around it, by correlation."""
+    """Returns the surroundings of each launch that has a range around it, by correlation."""
     words = _Words(threads)
     layers: dict[tuple[object, float], str] = {}
     if flows is not None and words.has_layers:
@@ -90,7 +92,7 @@ def find_surroundings(
 
 
 class _Words:
-    """What names say, each looked at once."""
+    """What names state, each looked at once."""
 
     def __init__(self, threads: Threads) -> None:
         names = {name for ranges in threads.values() for _, _, name, _ in ranges}
@@ -122,7 +124,8 @@ def _sweep(
     for thread, times in by_thread.items():
         ranges = sorted(threads.get(thread, ()))
         times.sort(key=lambda edge: edge[0])
-        # (end, operation, phase, collective, layer, whether that stays) of what is open, the innermost last.
+        # (end, operation, phase, collective, layer, whether that stays) of the open ranges, the innermost
+        # last.
         open_: list[tuple[float, str | None, str | None, str | None, str | None, bool]] = []
         at, count = 0, len(ranges)
         for time, key in times:
@@ -144,7 +147,8 @@ def _sweep(
                     stays = layer is not None
                 if open_:
                     _, outer, outer_phase, outer_call, outer_layer, outer_stays = open_[-1]
-                    # An annotation inside may say another phase; a module says none that is not said yet.
+                    # An annotation inside may state another phase; a module states one only where there is
+                    # none yet.
                     phase = outer_phase or phase if is_module else phase or outer_phase
                     call = call or outer_call
                     if outer_stays or layer is None:
@@ -158,14 +162,14 @@ def _sweep(
                 open_.pop()
             if open_:
                 near = open_[-1][1:5]
-                # Equal ones once: a tuple for each kernel takes 4 % of the bytes of the file.
+                # Equal ones are one object: a tuple for each kernel takes 4 % of the bytes of the file.
                 times_around[key] = same.setdefault(near, near)
     return times_around
 
 
 def outermost(ranges: Iterable[Range], skipped: str | tuple[str, ...] = ()) -> list[Range]:
-    """The ranges of a thread that lie in no other of it, in order; those whose name begins with `skipped`
-    are none.
+    """Returns the ranges of a thread that lie in no other of it, in order; names that begin with `skipped`
+    are left out.
     """
     outer: list[Range] = []
     reached = -float("inf")
@@ -178,13 +182,13 @@ def outermost(ranges: Iterable[Range], skipped: str | tuple[str, ...] = ()) -> l
 
 
 def launchers_of(started: Iterable[ThreadTime]) -> dict[object, int]:
-    """The threads that launched something, with their places. started: when and by whom that was."""
+    """Returns the threads that launched something, with their indices. started: when and by whom."""
     threads = dict.fromkeys(launch[1] for launch in started)
     return {thread: index for index, thread in enumerate(threads)}
 
 
 def thread_words(launchers: Mapping[object, int]) -> list[str]:
-    """The words for each thread: its number, with that of its process where two have the same."""
+    """Returns the words for each thread: its id, with that of its process where two have the same."""
     names = [str(thread[1]) if isinstance(thread, tuple) else str(thread) for thread in launchers]
     counts = Counter(names)
     return [
@@ -196,10 +200,10 @@ def thread_words(launchers: Mapping[object, int]) -> list[str]:
 def host_columns(
     threads: Threads, ranges: Threads, launchers: Mapping[object, int], ns: Times
 ) -> HostColumns:
-    """What the host did beside its devices, without launches.
+    """Returns what the host did, without launches.
 
-    threads: operations; ranges: annotations and modules; launchers: as `launchers_of` has them. ns: makes ns
-    of times as written. What no axis holds is left out.
+    threads: operations; ranges: annotations and modules; launchers: as `launchers_of` returns them. ns:
+    converts times as written to ns. What is too late for any axis is left out.
     """
     columns = HostColumns()
     for thread, thread_index in launchers.items():
@@ -242,8 +246,8 @@ def with_launches(
     launchers: Mapping[object, int],
     ns: Times,
 ) -> HostColumns:
-    """The same with the launches of the operations of one device, None of those that nothing launched. over:
-    when each call was.
+    """Returns the host columns with the launches of the operations of one device, None for those without one.
+    over: when each call ended.
     """
     fitting = [
         launch if launch is not None and -MOST_US < launch[0] <= end < MOST_US else None

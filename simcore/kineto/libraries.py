@@ -1,4 +1,4 @@
-"""The kernels of communication libraries by their names, and which collective each name tells.
+"""The kernels of communication libraries by their names, and the collective that each name implies.
 
 The names are those of the sources of each library: of PyTorch's symmetric memory, NCCL and RCCL, NVSHMEM,
 DeepEP, FlashInfer, TensorRT-LLM, Transformer Engine, vLLM, SGLang and AITER, quickreduce, MSCCL++, oneCCL and
@@ -14,13 +14,15 @@ from simcore.records import NamedTuple
 
 ALLREDUCE, ALLGATHER, REDUCESCATTER, ALLTOALL = "allreduce", "allgather", "reducescatter", "alltoall"
 SENDRECV, BARRIER = "sendrecv", "barrier"
-# Words that tell a collective from all others: sends and receives may be a part of any.
+# Words that distinguish a collective from all others: sends and receives may be a part of any.
 COLLECTIVES = frozenset((ALLREDUCE, ALLGATHER, REDUCESCATTER, ALLTOALL, "broadcast", "reduce"))
 
 
 class _Library(NamedTuple):
-    """names: a regular expression of its kernels. words: (a part of the name, the collective), the first that
-    is found counts; where none is, what the name itself says.
+    """The kernels of one library.
+
+    names: a regular expression of its kernels. words: (a part of the name, the collective), the first match
+    counts; without one the name itself decides.
     """
 
     names: str
@@ -31,7 +33,7 @@ _NCCL = (
     "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "SendRecv", "AllToAll", "Send", "Recv",
     "Gather", "Scatter",
 )  # fmt: skip
-# HTA's expression (`^nccl.*Kernel`) finds none of the 32 of DeepSeek's trace.
+# HTA's expression (`^nccl.*Kernel`) matches none of the 32 of DeepSeek's trace.
 _LIBRARIES = {
     "NCCL and RCCL": _Library(
         r"nccl\w*Kernel|rccl|msccl(?:pp|Kernel)", tuple((rf"nccl\w*?{word}", word.lower()) for word in _NCCL)
@@ -84,19 +86,19 @@ _LIBRARIES = {
     "quickreduce": _Library(r"quickreduce(?:::|\d)|allreduce_prototype"),
     "MSCCL++": _Library(r"allreduce(?:AllPairs|Fullmesh|Nvls|Packet|RsAg)|allgatherFullmesh"),
 }  # fmt: skip
-# Kernels of these libraries that touch the memory of their own device alone.
+# Kernels of these libraries that access the memory of their own device alone.
 _LOCAL = re.compile(
     r"get_dispatch_layout|_epilogue_impl|lamport_init|trtllm_allreduce::rms_|moeA2ASanitize|"
     r"trtllm_alltoall::(?:moe_prepare::)?(?:compute|inplace|move|memset|moeLocal)"
 )
 
-# What names say, of kernels that no library has too; `small_reduce` says nothing.
+# Words of kernels that are in no library; `small_reduce` implies nothing.
 _WORDS = (
     (ALLREDUCE, r"(?:(?<![a-z])all|All|ALL)_?(?:[Rr]educe|REDUCE)|(?<!sm)(?<!c)allreduce"),
     (REDUCESCATTER, r"(?i:reduce_?scatter)"),
     (ALLGATHER, r"(?:(?<![a-z])all|All|ALL)_?(?:[Gg]ather|GATHER)"),
     (ALLTOALL, r"(?:(?<![a-z])all|All|ALL)_?(?:to|To|2|TO)_?(?:all|All|ALL)|(?<![A-Za-z0-9])a2a(?![a-z0-9])"),
-    # By itself it is what an elementwise operation does.
+    # Alone it is the name of an elementwise operation.
     ("broadcast", r"(?i:(?:multimem|nvls|ipc|p2p|peer|rank|cross_device|collective)\w*_?broadcast)"),
 )
 _SAYS = tuple((word, re.compile(pattern)) for word, pattern in _WORDS)
@@ -109,14 +111,14 @@ _OF_LIBRARY = re.compile("|".join(library.names for library in _LIBRARIES.values
 
 
 class KernelNames:
-    """Which kernels communicate by their names. added: a regular expression of further ones."""
+    """Which kernels communicate, by their names. added: a regular expression of further ones."""
 
     def __init__(self, added: str | None = None) -> None:
         self._added = re.compile(added) if added else None
         self._cache: dict[str, bool] = {}
 
     def communicates(self, name: str) -> bool:
-        """Whether a kernel of this name communicates; each name is looked at once."""
+        """Returns whether a kernel of this name communicates; each name is looked at once."""
         result = self._cache.get(name)
         if result is None:
             identifier = identifier_of(name)
@@ -127,7 +129,7 @@ class KernelNames:
 
 
 def identifier_of(name: str) -> str:
-    """A kernel's name without what it returns, its template's arguments and its own.
+    """Returns a kernel's name without its return type, its template's arguments and its own.
 
     >>> identifier_of("void (anonymous namespace)::mine<float>(int)"), identifier_of("a::b<4>::run(int)")
     ('(anonymous namespace)::mine', 'a::b')
@@ -139,7 +141,9 @@ def identifier_of(name: str) -> str:
 
 
 def collective_in_name(name: str) -> str | None:
-    """The collective that the name of any kernel says, None where it says none, or means something else."""
+    """Returns the collective in the name of any kernel, None where there is none, or it means something
+    else.
+    """
     identifier = identifier_of(name)
     collective = next((word for word, says in _SAYS if says.search(identifier) is not None), None)
     if collective is None or _LOCAL.search(identifier) is not None:
@@ -149,9 +153,9 @@ def collective_in_name(name: str) -> str | None:
 
 @lru_cache(1 << 12)
 def kernel_kind(name: str) -> str:
-    """The collective that the name of a kernel that communicates tells, else the name up to its arguments."""
+    """Returns the collective in the name of a kernel that communicates, else the name up to its arguments."""
     identifier = identifier_of(name)
-    # Compiled when a kernel asks for them: all 60 of them at once take 6 ms.
+    # They are compiled at the first use: all 60 of them at once take 6 ms.
     for library in _LIBRARIES.values():
         if re.search(library.names, identifier) is not None:
             collective = next(

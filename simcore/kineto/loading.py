@@ -1,8 +1,8 @@
-"""Reads the files of a set side by side, in as many processes as there are cores and memory for.
+"""Reads the files of a set in parallel, in as many processes as there are cores and memory for.
 
-A file takes at its reading up to `_PEAK` times its bytes out of gzip, and leaves columns that are a small
-part of that. So as many are read at once as fit into what is free, and a file that does not fit alone is
-refused before anything is read.
+Reading a file takes up to `_PEAK` times its uncompressed bytes, and leaves columns that are a small part of
+that. So as many are read at once as fit into free memory, and a file that does not fit alone is refused
+before anything is read.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from simcore.workload.memory import free_bytes
 from simcore.workload.opening import read_beginning, read_file
 from simcore.workload.source import MOST_BYTES
 
-# Bytes at the peak over bytes of JSON: the file, its events and the columns; measured 1.8 of 120 MB,
-# more of small ones (`benchmarks/profiles.py`).
+# Peak bytes over bytes of JSON: the file, its events and the columns; measured 1.8 for 120 MB, more for small
+# ones (`benchmarks/profiles.py`).
 _PEAK = 3
-# JSON of traces over its gzip: 10 to 25 in the corpus. Blanks come to a thousand.
+# JSON of traces over its gzip: 10 to 25 in the corpus. Blanks reach a thousand.
 _PACKED, _MOST_PACKED = 20, 100
 _MOST_FILE = 16 * 2**30
 _MOST_ERRORS = 40
-# What a process of its own takes, the interpreter and what is imported.
+# Bytes of a process of its own: the interpreter and what is imported.
 _PROCESS = 40 * 2**20
 
 OnProgress = Callable[[float], None]
@@ -41,8 +41,8 @@ _One = tuple[list[Recording], list[Diagnostic], tuple[Diagnostic, ...]]
 
 
 def most_bytes(path: str) -> int:
-    """How many bytes a file may have out of gzip: what the memory that is free can read, and no more than
-    traces are packed.
+    """Returns how many uncompressed bytes a file may have: as many as free memory can read, and no more than
+    traces compress to.
     """
     free = free_bytes()
     fitting = _MOST_FILE if free is None else min(_MOST_FILE, max(free // _PEAK, MOST_BYTES // 8))
@@ -50,18 +50,20 @@ def most_bytes(path: str) -> int:
 
 
 class ReadOptions(NamedTuple):
-    """How files are read. names: a pattern of kernels that communicate; step_names: one of annotations that
-    are steps. keep: whether what was read the last time is taken, and what is read now kept. step: the
-    operations of this step alone are held, None of the last one that is whole; whole: all of them. host:
-    whether what the host did beside a device is read.
-    """
+    """How files are read."""
 
     names: str | None = None
+    """A pattern of further kernels that communicate."""
     step_names: str | None = None
+    """A pattern of annotations that are steps."""
     keep: bool = True
+    """Whether the cache is read and written."""
     step: int | None = None
+    """The only step whose operations are read, None for the last whole one."""
     whole: bool = True
+    """Whether the operations of all steps are read."""
     host: bool = True
+    """Whether what the host of a device did is read."""
 
     @property
     def patterns(self) -> tuple[str | None, ...]:
@@ -70,15 +72,17 @@ class ReadOptions(NamedTuple):
 
     @property
     def is_last(self) -> bool:
-        """Whether the last step of each file is all that is held."""
+        """Whether the last step of each file is all that is read."""
         return self.step is None and not self.whole
 
 
 def read_one(path: str, part: ReadOptions, on_progress: OnProgress | None = None) -> Read:
-    """The recordings of a file, and what was found. told: is given the share that is read, now and then."""
+    """Returns the recordings of a file, and diagnostics. on_progress: gets the share that is read, now and
+    then.
+    """
     recordings, diagnostics = _read_or_load(path, part, on_progress)
     if not part.host:
-        # Columns that the screens keep have it: what is said must not depend on who came first.
+        # Columns cached by the screens have the host: the diagnostics must not depend on who came first.
         for recording in recordings:
             recording.columns.host = None
     return recordings, diagnostics
@@ -108,7 +112,7 @@ def _read_or_load(path: str, part: ReadOptions, on_progress: OnProgress | None) 
 
 
 def _load_first(path: str, cache_paths: Sequence[str]) -> Read | None:
-    """What is kept of a file at the first of these places that has it."""
+    """Returns what is cached of a file at the first of these paths that has it."""
     return next(
         (content for cache_path in cache_paths if (content := load(cache_path, path)) is not None), None
     )
@@ -131,7 +135,7 @@ def read_bytes(
     part: ReadOptions,
     on_progress: OnProgress | None = None,
 ) -> Read:
-    """The recordings in the bytes of a file of a format, and what was found; `path` is for messages."""
+    """Returns the recordings in the bytes of a file of a format, and diagnostics; `path` is for messages."""
     if file_format is None or file_format.spans is None:
         return read_file_events(path, data, part.names, part.host, on_progress, part.step_names)
     from simcore.kineto.span_tables import recordings_of
@@ -146,10 +150,9 @@ def read_bytes(
 
 
 def read_all(files: Sequence[ProfilerFile], part: ReadOptions) -> Read:
-    """The recordings of all files in their order, and what was found; what cannot be read is a warning.
+    """Returns the recordings of all files in their order, and diagnostics; what cannot be read is a warning.
 
-    Raises InputError when none can be read, UsageError when the largest does not fit into the memory that is
-    free.
+    Raises InputError when none can be read, UsageError when the largest does not fit into free memory.
     """
     read: list[Recording] = []
     diagnostics: list[Diagnostic] = []
@@ -181,7 +184,7 @@ def read_all(files: Sequence[ProfilerFile], part: ReadOptions) -> Read:
             errors += wrong
     if not read:
         raise InputError(*errors[:_MOST_ERRORS])
-    # One rank that cannot be read hides nothing of the others; that it is missing is said with the reason.
+    # One unreadable rank hides nothing of the others; the warning that it is missing has the reason.
     diagnostics += [
         Diagnostic("warning", error.code, error.message, error.file, error.line, error.column)
         for error in errors
@@ -190,7 +193,7 @@ def read_all(files: Sequence[ProfilerFile], part: ReadOptions) -> Read:
 
 
 def _workers(files: Sequence[ProfilerFile]) -> int:
-    """How many files are read at once. Raises UsageError when one alone does not fit."""
+    """Returns how many files are read at once. Raises UsageError when one alone does not fit."""
     if not files:
         return 1
     sizes = [_unpacked(file) for file in files]
@@ -218,7 +221,7 @@ def _unpacked(file: ProfilerFile) -> int:
 
 
 def _read_guarded(path: str, part: ReadOptions, on_progress: OnProgress | None = None) -> _One:
-    """`read_one`, with what is wrong in the file beside it."""
+    """Returns `read_one`, and what is wrong in the file in place of an exception."""
     try:
         recordings, diagnostics = read_one(path, part, on_progress)
     except InputError as error:
@@ -226,15 +229,15 @@ def _read_guarded(path: str, part: ReadOptions, on_progress: OnProgress | None =
     return recordings, diagnostics, ()
 
 
-# Of a process that reads: what it tells how far it is, if that is shared with it.
+# In a reading process: where it reports its progress, if that is shared with it.
 _shared: ReadingLine | None = None
 
 
 def _begin(progress: ReadingLine | None) -> None:
-    """In a process that reads."""
+    """Prepares a reading process."""
     global _shared
     _shared = progress
-    # Esc and Ctrl+C end it too: by itself a pool passes the interruption on, and reads on.
+    # Esc and Ctrl+C must end it too: a pool alone passes the interruption on, and reads on.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -252,10 +255,10 @@ def _read_in_processes(
     from concurrent.futures.process import BrokenProcessPool
 
     if multiprocessing.current_process().daemon:
-        # A worker of somebody else's pool may have no processes of its own.
+        # A worker of another program's pool may have no processes of its own.
         yield from (_read_guarded(file.path, part) for file in files)
         return
-    # A fork beside other threads can inherit a lock that nobody gives back; the one of ours, which looks for
+    # A fork while other threads run can inherit a lock that nobody releases; our own thread, which waits for
     # keys, holds none that a process takes.
     alone = (
         threading.active_count() == 1 + progress.looks_for_keys
@@ -272,8 +275,9 @@ def _read_in_processes(
                 while futures:
                     yield futures.popleft().result()
             except BaseException:
-                # The pool's own thread cancels: `map` does it beside that thread, which then cannot say to a
-                # cancelled future that its process ended (CPython prints the error of a thread).
+                # The pool's own thread cancels: `map` does it in another thread at the same time, and then a
+                # cancelled future cannot be told that its process ended (CPython prints the error of a
+                # thread).
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
     except BrokenProcessPool:

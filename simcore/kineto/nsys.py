@@ -1,7 +1,7 @@
 """Reads the SQLite export of Nsight Systems into recordings, one a device.
 
-Which tables and columns there are depends on what was traced and on the version of `nsys export`: all are
-asked for before they are read. The file is opened read-only and read in one pass a table.
+Which tables and columns there are depends on what was traced and on the version of `nsys export`: the schema
+is queried first. The file is opened read-only and read in one pass a table.
 """
 
 from __future__ import annotations
@@ -46,24 +46,25 @@ _KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 _COPIES = {"CUPTI_ACTIVITY_KIND_MEMCPY": "Memcpy", "CUPTI_ACTIVITY_KIND_MEMSET": "Memset"}
 _SESSION = "TARGET_INFO_SESSION_START_TIME"
 _RUNTIME, _RANGES = "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"
-# enum of `copyKind`, as the export's own table of it has the names.
+# The enum `copyKind`, with the names of the export's own table of it.
 _COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 10: "PtoP"}
-# What the export adds to the name of a call of the runtime: `cudaLaunchKernel_v7000`.
+# The suffix that the export adds to a call of the runtime: `cudaLaunchKernel_v7000`.
 _VERSION = re.compile(r"_v\d+$")
 _NO_NAME = "(no name)"
 _MOST_ROWS = 50_000_000
-# Bytes of a database's header: the size of a page is in 16-17, how many there are in 28-31.
+# Bytes of a database's header: bytes 16-17 are the size of a page, 28-31 the number of pages.
 _HEADER = 100
-# Start, end, place in its table, device, stream, correlation, name, bytes, grid, block, name in full.
+# Start, end, position in its table, device, stream, correlation, name, bytes, grid, block, name in full.
 _Row = tuple[int, int, int, int, int, int, str, int, "str | None", "str | None", str]
 
 
 def read_nsys(
     path: str, names: str | None = None, step_names: str | None = None
 ) -> tuple[list[Recording], list[Diagnostic]]:
-    """The recordings of an export, by device, and what was found. names: a regular expression of further
-    kernels that communicate; step_names: one of ranges that are steps. Raises InputError for what cannot be
-    read, or has nothing to show.
+    """Returns the recordings of an export, by device, and diagnostics.
+
+    names: a regular expression of further kernels that communicate; step_names: one of ranges that are steps.
+    Raises InputError for what cannot be read, or has nothing to show.
     """
     try:
         connection = sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro&immutable=1", uri=True)
@@ -89,18 +90,18 @@ class _Reader:
         self.connection = connection
         self.diagnostics: list[Diagnostic] = []
         self.names, self.unclear = KernelNames(names), AmbiguousKernels()
-        # Views too could be named so, and what a view does is the file's: tables alone are read.
+        # Views could have these names too, and a view runs code of the file: tables alone are read.
         tables = "select name from sqlite_master where type = 'table'"
         self.tables = {str(name) for (name,) in connection.execute(tables)}
         self.texts: dict[int, str] = {}
         self.left_out = 0
-        # By correlation when what launched was over.
+        # By correlation when the launching call ended.
         self.over: dict[int, int] = {}
         self.host_calls = HostCalls({}, "q")
         self.base = self._session_start()
 
     def recordings(self) -> tuple[list[Recording], list[Diagnostic]]:
-        """One a device."""
+        """Returns the recordings, one a device."""
         if not self.tables & {_KERNELS, *_COPIES}:
             raise _refusal(
                 self.path,
@@ -143,8 +144,8 @@ class _Reader:
     # -- tables ----------------------------------------------------------------------
 
     def _rows(self, table: str, column_names: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
-        """The columns of a table; None for those that it does not have. Raises InputError for a row that
-        cannot be read.
+        """Yields the columns of a table; None for those that it does not have. Raises InputError for a row
+        that cannot be read.
         """
         count = 0
         try:
@@ -157,7 +158,7 @@ class _Reader:
             raise _damage_error(self.path, f"row {count} of {table}", error) from None
 
     def _session_start(self) -> int:
-        """ns of the wall clock at which the times of the file begin; 0 where it does not say."""
+        """Returns the wall clock, ns, at which the times of the file begin; 0 where it is not stated."""
         if _SESSION not in self.tables:
             return 0
         first = next(self._rows(_SESSION, ("utcEpochNs",)), (0,))[0]
@@ -178,7 +179,7 @@ class _Reader:
         return self.base + start, self.base + end
 
     def _kernels(self) -> Iterator[tuple[int, int, int, int, int, str, str | None, str | None, str]]:
-        """(start, end, device, stream, correlation, name, grid, block, name with its namespaces)."""
+        """Yields (start, end, device, stream, correlation, name, grid, block, name with its namespaces)."""
         if _KERNELS not in self.tables:
             return
         column_names = (
@@ -198,7 +199,7 @@ class _Reader:
                 )  # fmt: skip
 
     def _copies(self, table: str, word: str) -> Iterator[tuple[int, int, int, int, int, str, int]]:
-        """(start, end, device, stream, correlation, name, bytes)."""
+        """Yields (start, end, device, stream, correlation, name, bytes)."""
         column_names = ("start", "end", "deviceId", "streamId", "correlationId", "bytes", "copyKind")
         for start, end, device, stream, correlation, size, kind in self._rows(table, column_names):
             times = self._times(start, end)
@@ -210,7 +211,9 @@ class _Reader:
                 )  # fmt: skip
 
     def _launches(self) -> dict[int, ThreadTime]:
-        """Correlation -> (start, thread) of what launched; when it was over and calls that last are kept."""
+        """Returns correlation -> (start, thread) of the launching calls; their ends and long calls are
+        stored.
+        """
         if _RUNTIME not in self.tables:
             return {}
         launches: dict[int, ThreadTime] = {}
@@ -228,7 +231,7 @@ class _Reader:
         return launches
 
     def _ranges(self) -> tuple[list[StepMark], Threads]:
-        """(the steps; all ranges by thread)."""
+        """Returns (the steps; all ranges by thread)."""
         steps: list[tuple[str, StepMark]] = []
         threads: Threads = {}
         if _RANGES not in self.tables:
@@ -329,7 +332,7 @@ def _triple(sizes: list[Any]) -> str | None:
 
 
 def _damage_error(path: str, part: str, error: Exception) -> InputError:
-    """The refusal of a database whose `place` cannot be read; of one that was cut it says where."""
+    """Returns the error for a database whose `part` cannot be read; for a truncated one it says where."""
     message = f"{part}: the database is damaged: {printable(str(error), 120)}"
     with open(path, "rb") as file:
         head = file.read(_HEADER)

@@ -1,6 +1,6 @@
-"""Opens a profiler's traces, a file, or a directory with one a rank, as the run that was asked for.
+"""Opens a profiler's traces, a file, or a directory with one a rank, as the requested run.
 
-The clocks of its ranks are brought together by what they did together.
+The clocks of its ranks are aligned by what they did together.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from simcore.workload.source import HEAD_BYTES
 
 ALL_STEPS = "all"
 _LISTED = 8
-# Of a step: what lies between two beginnings of it is worth a sentence from here on.
+# A host that ran further ahead than this share of a step is worth a sentence.
 _WORTH_SAYING = 0.01
 
 
 def open_profile(path: str, options: OpeningOptions) -> MeasuredRun:
-    """The run at `path`, a file or a directory. Raises InputError for what cannot be read, UsageError for a
-    run, step or rank that is not there.
+    """Returns the run at `path`, a file or a directory. Raises InputError for what cannot be read, UsageError
+    for a run, step or rank that is not there.
     """
     _check(options)
     if not os.path.isdir(path):
@@ -77,7 +77,7 @@ def open_profile(path: str, options: OpeningOptions) -> MeasuredRun:
 
 
 def read_profile(path: str, data: bytes, options: OpeningOptions) -> MeasuredRun:
-    """The run in a file's bytes; `path` is for messages."""
+    """Returns the run in a file's bytes; `path` is for messages."""
     _check(options)
     part = ReadOptions(options.comm_names, options.step_names, options.cache, host=options.host)
     recordings, diagnostics = read_bytes(format_of(data[:HEAD_BYTES]), path, data, part)
@@ -85,8 +85,8 @@ def read_profile(path: str, data: bytes, options: OpeningOptions) -> MeasuredRun
 
 
 def _requested_step(options: OpeningOptions) -> str | None:
-    """The step that is asked for, by itself or as a run among those of its job:
-    `--run 20240923205004#12`.
+    """Returns the requested step, stated alone or with its run among those of its job: `--run
+    20240923205004#12`.
     """
     return options.step or (options.run or "").partition("#")[2] or None
 
@@ -118,7 +118,7 @@ _Item = TypeVar("_Item", ProfilerFile, Recording)
 
 
 def _select_ranks(path: str, some: Sequence[_Item], options: OpeningOptions) -> list[_Item]:
-    """Those of the ranks that are asked for, or of which no rank is known yet."""
+    """Returns the requested ranks, and those whose rank is not known yet."""
     if options.ranks is None:
         return list(some)
     requested = _parse_ranks(options.ranks)
@@ -174,7 +174,7 @@ def _run(
         )
         wanted_step = step if any(step == other.step_number for other in recording.steps) else None
         if not recording.has_step(wanted_step):
-            # It has another last step than the rest of its job.
+            # Its last step is not that of the rest of its job.
             how = ReadOptions(options.comm_names, options.step_names, options.cache, host=options.host)
             again = read_one(recording.path, how)[0]
             recording = next(other for other in again if other.device == recording.device)
@@ -221,7 +221,7 @@ def _run(
 
 
 def _ranks_from(path: str, job: Job) -> list[Diagnostic]:
-    """Where the numbers of ranks come from, if not from the files."""
+    """Returns notes on where the ids of ranks come from, if not from the files."""
     by: dict[str, list[int]] = {}
     windows = []
     for rank, some in sorted(job.ranks.items()):
@@ -250,8 +250,8 @@ def _no_steps(step_names: str | None) -> str:
 def _host_ahead_notes(
     path: str, unit: str, shown_steps: Sequence[tuple[int, Recording, ProfilerStep]]
 ) -> list[Diagnostic]:
-    """Where the step of a device is taken to begin, if the host ran ahead, and how long it would be
-    otherwise. shown: number, recording and step of each rank.
+    """Returns notes on where the step of a device is taken to begin, if the host ran ahead, and how long it
+    would be otherwise. shown_steps: id, recording and step of each rank.
     """
     if not shown_steps:
         return []
@@ -272,7 +272,9 @@ def _host_ahead_notes(
 def _other_step_notes(
     path: str, unit: str, shown_steps: Sequence[tuple[int, Recording, ProfilerStep]]
 ) -> list[Diagnostic]:
-    """What is not shown of operations that run while the device is at another step. shown: as `_ahead`."""
+    """Returns notes on operations left out because the device is at another step then. shown_steps: as in
+    `_host_ahead_notes`.
+    """
     outside = [
         (rank, step.step_number, *recording.count_outside(step.step_number))
         for rank, recording, step in shown_steps
@@ -292,7 +294,7 @@ def _other_step_notes(
 def _one_device_each(
     path: str, recordings: Sequence[Recording], diagnostics: list[Diagnostic]
 ) -> list[Recording]:
-    """Of each file the device with most operations: a set has one a rank."""
+    """Returns the recording with most operations of each file: a set has one a rank."""
     best: dict[tuple[str, int | None], Recording] = {}
     for recording in recordings:
         other = best.get((recording.path, recording.rank))
@@ -307,7 +309,7 @@ def _one_device_each(
 
 
 def _labels(jobs: Sequence[Job]) -> dict[int, str]:
-    """What `--run` finds each job by: its stamp, where two share it also the first file's name."""
+    """Returns the `--run` label of each job: its stamp, where two share it also the first file's name."""
     stamps = [job.stamp for job in jobs]
     return {
         id(job): job.stamp if stamps.count(job.stamp) == 1 else f"{job.stamp}@{_first_name(job)}"
@@ -316,7 +318,7 @@ def _labels(jobs: Sequence[Job]) -> dict[int, str]:
 
 
 def _step_label(label: str, step: int | None) -> str:
-    """What `--run` finds a step of a job by."""
+    """Returns the `--run` label of a step of a job."""
     return f"{label}#{ALL_STEPS if step is None else step}"
 
 
@@ -341,11 +343,11 @@ def _choose_job(jobs: Sequence[Job], label: str | None, path: str) -> Job:
 def _choose_step(
     job: Job, options: OpeningOptions, path: str, diagnostics: list[Diagnostic]
 ) -> tuple[int | None, tuple[RecordedStep, ...]]:
-    """(the step to show, None for all that was recorded; all steps)."""
+    """Returns (the step to show, None for all that was recorded; all steps)."""
     lengths: dict[int, dict[int, int]] = {}
     for rank, some in job.ranks.items():
         for recording in some:
-            # The last step of a file that ends in the middle is not whole.
+            # The last step of a truncated file is not whole.
             whole = (
                 recording.steps[: len(recording.steps) - recording.is_truncated]
                 if recording.is_truncated
@@ -392,7 +394,7 @@ def _choose_step(
 
 
 def _offset_words(ranks: Sequence[RankTrace], clocks: DeviceClocks) -> str:
-    """What collectives make of the clocks."""
+    """Returns the clock offsets that collectives imply, in words."""
     tied = [index for index, root in enumerate(clocks.root) if clocks.match_counts[index] or index == root]
     most = max(tied, key=lambda index: abs(clocks.shifts[index]))
     middle, worst = clocks.residual_ns
@@ -406,7 +408,7 @@ def _offset_words(ranks: Sequence[RankTrace], clocks: DeviceClocks) -> str:
 def _say_loose(
     ranks: Sequence[RankTrace], clocks: DeviceClocks, say: Callable[[Severity, str, str, str], None]
 ) -> None:
-    """Says which clocks no collective ties to that of the first rank."""
+    """Reports the clocks that no collective aligns with that of the first rank."""
     apart = [index for index, root in enumerate(clocks.root) if root]
     by_messages = [index for index in apart if not clocks.message_root[index]]
     loose = [ranks[index].rank for index in apart if clocks.message_root[index]]
@@ -434,10 +436,11 @@ def _on_one_axis(
     unit: str,
     say: Callable[[Severity, str, str, str], None],
 ) -> tuple[list[int], bool]:
-    """(ns by which each rank is moved further, whether the ranks have a common time), which is said.
+    """Returns (ns by which each rank is shifted further, whether the ranks have a common time), and reports
+    it.
 
-    Ranks that did not run at one time by their clocks, tied in several sets, are shown from one start: waits
-    are those inside of the sets.
+    Ranks that did not run at one time by their clocks, connected in several sets, begin at one start: waits
+    are those inside the sets.
     """
     gap, none = largest_gap(ranks), [0] * len(ranks)
     if gap and 1 < len(set(clocks.message_root)) < len(ranks):
@@ -453,7 +456,7 @@ def _on_one_axis(
         )
         say("warning", "loose-clock", message, f"clock of rank {loose} tied to no other")
         return [starts[clocks.message_root[0]] - starts[root] for root in clocks.message_root], True
-    # Devices that nothing ties and that are behind their hosts drift apart: no time is at one step of all.
+    # Devices without common calls that are behind their hosts drift apart: at no time are all at one step.
     drifts = clocks.message_root == tuple(range(len(ranks))) and any(rank.ahead_ns for rank in ranks[1:])
     # Devices of one file are on its clock.
     if unit == "rank" and not drifts:
@@ -489,10 +492,10 @@ def _device_run(
     label: str | None = None,
     others: tuple[str, ...] = (),
 ) -> MeasuredRun:
-    """The run of these ranks, their times still on the clocks of their hosts.
+    """Returns the run of these ranks, whose times are still on the clocks of their hosts.
 
     diagnostics: of the files. form: the key of their format. on_one_clock: whether their clocks are one.
-    step: of all of them, None for all that was recorded. world: how many ranks there are, None if not told.
+    step: of all of them, None for all that was recorded. world: the number of ranks, None if not stated.
     Raises InputError for a step longer than an axis can be.
     """
     notes: list[Diagnostic] = []

@@ -1,7 +1,7 @@
-"""Files of events that look like Kineto's, and are other tools': each is named with what can be done instead.
+"""Event files of other tools that look like Kineto's: each is named with what can be done instead.
 
-The format is Chrome's, in which many tools write. A file is told by what stands in it, and only where it has
-nothing of a device that Kineto knows: so a trace of PyTorch in which such a word stands is read.
+The format is Chrome's, which many tools write. A file is recognized by its content, and only where it has
+nothing of a device that Kineto knows: a trace of PyTorch that contains such a word is read.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from simcore.kineto.vocabulary import ANNOTATIONS, COPIES, HOST_OPS, KERNELS, LA
 from simcore.records import Struct
 from simcore.workload.formats.format import Format
 
-# Tools name their processes first or last.
+# Tools name their processes at the beginning or the end.
 _LOOKED_AT = 1 << 20
 _CATEGORY = re.compile(rb'"cat"\s*:\s*"([^"\\]{1,60})"')
 _TIMED = re.compile(rb'"ph"\s*:\s*"[XBb]"')
-# Categories of Kineto that nothing is shown of.
+# Categories of Kineto that are not displayed.
 _NOT_SHOWN = frozenset(("overhead", "cuda_sync", "Trace", "ac2g", "async_cpu_to_gpu", "fwdbwd",
                         "gpu_user_annotation", "cuda_profiler_range"))  # fmt: skip
 _OF_KINETO = KERNELS | COPIES | LAUNCHES | HOST_OPS | ANNOTATIONS | PYTHON | _NOT_SHOWN
@@ -26,14 +26,16 @@ _RECORD = "record the run with torch.profiler"
 
 
 class OtherTool(Struct, frozen=True):
-    """A tool. name: of its file, with an article; told_by: what stands in it; instead: as `Format` has it;
-    has_host: whether Kineto's own events of the host stand beside those of its devices.
-    """
+    """A tool whose files are refused."""
 
     name: str
+    """Of its file, with an article."""
     pattern: re.Pattern[bytes]
+    """What its files contain."""
     instead: str
+    """As in `Format`."""
     has_host: bool = False
+    """Whether Kineto's own events of the host are in the same file."""
 
 
 OTHER_TOOLS = (
@@ -63,8 +65,8 @@ OTHER_TOOLS = (
 
 
 def refuse_other(path: str, events: memoryview, has_host: bool) -> None:
-    """Raises InputError for events that are another tool's. has_host: whether operations of Kineto's host
-    are among them.
+    """Raises InputError for events of another tool. has_host: whether operations of Kineto's host are among
+    them.
     """
     ends = bytes(events[:_LOOKED_AT]), bytes(events[-_LOOKED_AT:])
     for tool in OTHER_TOOLS:

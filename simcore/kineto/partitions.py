@@ -1,10 +1,11 @@
-"""Which ranks are one group where calls tell how many members it has, but not which: who ends alike.
+"""Which ranks are one group where calls state how many members it has, but not which: those that end
+together.
 
-More ranks call than the group has members, so they are of several groups. Of all ways to part the ranks into
-groups of that size the one is taken in which members leave their calls together and calls take least by
-themselves, from the last member to come on: groups that do alike take alike. Where no way lets them end at
-once on the clocks as they are, of the differences of two ranks' ends the middle one is none. Where several
-ways fit alike and their waits differ, nothing is told.
+More ranks call than the group has members, so they are of several groups. Of all partitions of the ranks into
+groups of that size the one is chosen in which members leave their calls together and calls take least without
+waiting, from the arrival of the last member: equal groups take equal times. Where in no partition they end at
+once on the clocks as they are, the median difference of two ranks' ends is the offset of their clocks. Where
+several partitions fit equally and their waits differ, no ranks are assigned.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from simcore.ranks import RankSet
 from simcore.records import NamedTuple, Struct, field, replace
 from simcore.units import join_names, plural
 
-# All ways are tried where there are no more (8 ranks in pairs: 105); else those of groups at equal distances,
-# of up to so many ranks.
+# All partitions are tried up to this number (8 ranks in pairs: 105); else those of groups at equal distances,
+# for up to so many ranks.
 _MOST_PARTITIONS, _MOST_RANKS = 2_000, 14
 _MOST_DISTANCE = 4_096
 _COMPARED, _MOST_KINDS = 256, 64
-# A way that costs no more than this beside the best fits as well; calls of a kind that cost so much less in
-# another way are of other groups than the rest.
+# A partition that costs no more than this times the best fits as well; calls of a kind that cost so much less
+# in another partition are of other groups than the rest.
 _AS_WELL, _BETTER = 1.05, 0.8
-# Of the calls of a group so many may not have met, as where a window cuts them.
+# So large a share of the calls of a group may not have met, as where a window truncates them.
 _MAY_DIFFER = 0.1
 _LISTED = 4
 
@@ -38,37 +39,41 @@ _Partition = tuple[tuple[int, ...], ...]
 
 
 class _Call(NamedTuple):
-    """A call. kind: (operation, elements), of a send and its receive the same. leads: whether it sends."""
+    """A call of a group."""
 
     start: int
     end: int
     op: int
     kind: tuple[str, int]
+    """(operation, elements), the same for a send and its receive."""
     is_transfer: bool
     leads: bool
+    """Whether it sends."""
 
 
 class _Fit(NamedTuple):
-    """How calls fit a way. cost_ns: what they take by themselves and how far they end apart; waits: of each
-    rank.
-    """
+    """How well calls fit a partition."""
 
     cost_ns: int
+    """What they take without waiting, and how far apart they end."""
     waits: tuple[int, ...]
+    """Of each rank."""
     partition: _Partition
 
 
 class _GroupCalls(Struct):
-    """Calls of groups of one name, of `size` members each, by the index of their rank, in order."""
+    """Calls of groups of one name, of `size` members each."""
 
     group: str | None
     size: int
     by_rank: dict[int, list[_Call]]
+    """By the index of their rank, in order."""
     group_fits: dict[tuple[int, ...], tuple[int, tuple[int, ...]] | None] = field(default_factory=dict)
+    """Members of a group -> its cost and waits, computed so far."""
 
     @property
     def count(self) -> int:
-        """How many calls a rank has."""
+        """The number of calls of the rank that has most."""
         return max(map(len, self.by_rank.values()))
 
     @property
@@ -77,12 +82,14 @@ class _GroupCalls(Struct):
         return list(dict.fromkeys(call.kind for calls in self.by_rank.values() for call in calls))
 
     def of(self, kinds: Sequence[tuple[str, int]]) -> _GroupCalls:
-        """Those of these kinds alone."""
+        """Returns the calls of these kinds alone."""
         some = {rank: [call for call in calls if call.kind in kinds] for rank, calls in self.by_rank.items()}
         return _GroupCalls(self.group, self.size, {rank: calls for rank, calls in some.items() if calls})
 
     def lines(self, members: Sequence[int]) -> list[list[_Call]]:
-        """The calls of the members of a group: those at one place are one collective, or send and receive."""
+        """Returns the calls of the members of a group: those at one index are one collective, or send and
+        receive.
+        """
         lines = [self.by_rank[rank] for rank in members]
         if lines[0][0].is_transfer and len(lines) == 2:
             lines = [
@@ -91,7 +98,7 @@ class _GroupCalls(Struct):
         return [line[:_COMPARED] for line in lines]
 
     def fit(self, partition: _Partition) -> _Fit | None:
-        """How the calls fit; None where the members of a group made other calls or did not meet."""
+        """Returns how the calls fit; None where the members of a group made other calls or did not meet."""
         waits = dict.fromkeys(self.by_rank, 0)
         cost_ns = 0
         for members in partition:
@@ -106,7 +113,7 @@ class _GroupCalls(Struct):
 
 
 def _group_fit(lines: Sequence[Sequence[_Call]]) -> tuple[int, tuple[int, ...]] | None:
-    """(cost, wait of each member) of one group; None where they are none."""
+    """Returns (cost, wait of each member) of one group; None where they are none."""
     if len({tuple(call.kind for call in line) for line in lines}) > 1:
         return None
     if lines[0][0].is_transfer and any(one.leads == two.leads for one, two in zip(*lines, strict=True)):
@@ -125,23 +132,25 @@ def _group_fit(lines: Sequence[Sequence[_Call]]) -> tuple[int, tuple[int, ...]] 
 
 
 def _later(line: Sequence[_Call], other: Sequence[_Call]) -> int:
-    """How much later the other's calls end, the middle one."""
+    """Returns how much later the other's calls end, the median."""
     return median_low(two.end - one.end for one, two in zip(line, other, strict=True))
 
 
 def part_groups(path: str, ranks: Sequence[RankTrace], world: int | None) -> list[Diagnostic]:
-    """Gives calls of groups without ranks those ranks that fit; says which, and of which none do."""
+    """Assigns the ranks that fit to calls of groups without ranks; returns notes on these and on the
+    others.
+    """
     clocks = _Clocks(len(ranks))
     resolved: dict[tuple[str | None, int, _Partition], list[_GroupCalls]] = {}
     unknown: dict[tuple[str | None, int], list[_GroupCalls]] = {}
-    # What most calls tell comes first: it ties clocks for the others.
+    # The group with most calls comes first: it aligns clocks for the others.
     left = sorted(_unnamed(ranks), key=lambda calls: calls.count)
     while left:
         calls = left.pop()
         partitions = _find_partitions(ranks, calls, world)
         fits = _fits(calls, partitions)
         best = min(fits, key=lambda fit: fit.cost_ns, default=None)
-        # Calls of one name may be of groups that part the ranks otherwise: those of one kind are of one.
+        # Calls of one name may be of groups of several partitions; those of one kind are of one.
         others = [
             kind
             for kind in calls.kinds[:_MOST_KINDS]
@@ -166,8 +175,8 @@ def part_groups(path: str, ranks: Sequence[RankTrace], world: int | None) -> lis
 
 
 def _unnamed(ranks: Sequence[RankTrace]) -> Iterator[_GroupCalls]:
-    """Calls of groups that tell no ranks, or more than they have members, and are made by more ranks than
-    that, by name and size; on streams of their own where each rank has as many: a communicator has one.
+    """Yields calls of groups that state no ranks, or more than they have members, and are made by more ranks
+    than that, by name and size; by stream where each rank has as many streams: a communicator has one.
     """
     calls_by_key: dict[tuple[str | None, str | None, int, bool], dict[int, list[_Call]]] = {}
     streams: dict[tuple[str | None, str | None, int, bool], dict[int, list[int]]] = {}
@@ -209,11 +218,11 @@ def _unnamed(ranks: Sequence[RankTrace]) -> Iterator[_GroupCalls]:
             })  # fmt: skip
 
 
-# -- ways to part ranks ----------------------------------------------------------------------------
+# -- partitions of ranks ---------------------------------------------------------------------------
 
 
 def _find_partitions(ranks: Sequence[RankTrace], calls: _GroupCalls, world: int | None) -> list[_Partition]:
-    """The ways to part the ranks that call into groups, those at equal distances first."""
+    """Returns the partitions of the ranks that call, those with groups at equal distances first."""
     there, size = sorted(calls.by_rank), calls.size
     whole = world or max(ranks[index].rank for index in there) + 1
     partitions: dict[_Partition, None] = {}
@@ -233,7 +242,7 @@ def _find_partitions(ranks: Sequence[RankTrace], calls: _GroupCalls, world: int 
 
 
 def _lowest_rank(rank: int, distance: int, size: int) -> int:
-    """The lowest rank of the group of a rank, of groups at a distance."""
+    """Returns the lowest rank of the group of a rank, of groups at a distance."""
     return rank // (distance * size) * distance * size + rank % distance
 
 
@@ -248,8 +257,10 @@ def _all_partitions(there: tuple[int, ...], size: int) -> Iterator[_Partition]:
 
 
 def _fits(calls: _GroupCalls, partitions: Sequence[_Partition]) -> list[_Fit]:
-    """How the calls fit each way that they fit: where there are some in which they end at once on the clocks
-    as written, those alone. Clocks that some groups have brought together would favour these.
+    """Returns how the calls fit each partition that they fit.
+
+    Where there are some in which they end at once on the clocks as written, it returns those alone: clocks
+    aligned by some groups would favour these.
     """
     fits = [fit for fit in map(calls.fit, partitions) if fit is not None]
     noise = TOLERANCE_NS * calls.count
@@ -259,7 +270,9 @@ def _fits(calls: _GroupCalls, partitions: Sequence[_Partition]) -> list[_Fit]:
 
 
 def _is_other(calls: _GroupCalls, best: _Fit, partitions: Sequence[_Partition]) -> bool:
-    """Whether calls of one kind fit another way by so much better that they are of other groups."""
+    """Returns whether calls of one kind fit another partition by so much better that they are of other
+    groups.
+    """
     own = calls.fit(best.partition)
     if own is None:
         return True
@@ -270,8 +283,8 @@ def _is_other(calls: _GroupCalls, best: _Fit, partitions: Sequence[_Partition]) 
 def _choose_partition(
     clocks: _Clocks, calls: _GroupCalls, best: _Fit, fits: Sequence[_Fit]
 ) -> _Partition | None:
-    """The way that fits best, of several that of the clocks as far as they are known, then the first; None
-    where several fit and their waits differ.
+    """Returns the partition that fits best; of several the one that fits the clocks known so far, then the
+    first; None where several fit and their waits differ.
     """
     noise = TOLERANCE_NS * calls.count
     similar = [fit for fit in fits if fit.cost_ns <= _AS_WELL * best.cost_ns + noise]
@@ -287,14 +300,14 @@ def _choose_partition(
 
 
 class _Clocks:
-    """The clocks of ranks, brought together by the groups that are known; as written before."""
+    """The clocks of ranks, aligned by the groups that are known; before that as written."""
 
     def __init__(self, count: int) -> None:
         self.shift = [0] * count
         self.root = list(range(count))
 
     def synchronize(self, calls: _GroupCalls, partition: _Partition) -> None:
-        """Brings the clocks of the members of each group together."""
+        """Aligns the clocks of the members of each group."""
         for members in partition:
             lines = calls.lines(members)
             for rank, line in zip(members[1:], lines[1:], strict=True):
@@ -306,7 +319,7 @@ class _Clocks:
                         self.root[other] = new_root
 
     def apart_ns(self, calls: _GroupCalls, partition: _Partition) -> int:
-        """How far the calls of groups end apart on these clocks."""
+        """Returns how far apart the calls of groups end on these clocks."""
         apart_ns = 0
         for members in partition:
             shifts = [self.shift[rank] for rank in members]
@@ -316,7 +329,7 @@ class _Clocks:
         return apart_ns
 
 
-# -- what is told ----------------------------------------------------------------------------------
+# -- words of the notes ----------------------------------------------------------------------------
 
 
 def _set_members(ranks: Sequence[RankTrace], calls: _GroupCalls, partition: _Partition) -> None:
@@ -331,7 +344,7 @@ def _set_members(ranks: Sequence[RankTrace], calls: _GroupCalls, partition: _Par
 
 
 def _call_words(some: Sequence[_GroupCalls]) -> str:
-    """`20 calls of allreduce in groups of 2 (tp)`."""
+    """Returns `20 calls of allreduce in groups of 2 (tp)`."""
     names = dict.fromkeys(kind[0] for calls in some for kind in calls.kinds)
     operations = join_names([printable(name, 40) for name in names])
     name = "" if some[0].group is None else f" ({printable(some[0].group, 40)})"

@@ -1,6 +1,7 @@
-"""How far the reading of large files is, on a terminal's standard error; the key Esc, which ends it.
+"""The progress of reading large files, on a terminal's standard error; the key Esc, which ends it.
 
-On a terminal alone: nothing is written to a pipe, and no key is looked for without the line that names it.
+On a terminal alone: nothing is written to a pipe, and keys are read only while the line that names Esc is
+displayed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 from simcore.diagnostics import printable
 from simcore.units import byte_size
 
-# Less is read before a line could be.
+# Smaller files are read before a line could appear.
 LEAST_BYTES = 8 * 2**20
 _ESCAPE = b"\x1b"
 _LOOKED_S = 0.1
@@ -27,10 +28,10 @@ _CELLS = 78
 
 
 class ReadingLine:
-    """A line that is written over itself while files are read; nothing stays of it.
+    """A line that is overwritten while files are read; nothing stays of it.
 
-    files: what each is called, and its bytes. Whoever reads tells how far it is, in processes that were
-    forked too; a thread that looks for keys draws the line meanwhile.
+    files: name and bytes of each. Readers report their progress, in forked processes too; a thread that waits
+    for keys draws the line meanwhile.
     """
 
     def __init__(self, files: Sequence[tuple[str, int]]) -> None:
@@ -38,7 +39,7 @@ class ReadingLine:
         self.total = sum(size for _, size in files)
         self.is_shown = self.total >= LEAST_BYTES and sys.stderr is not None and sys.stderr.isatty()
         room = 8 * max(1, len(files))
-        # What is shown is shared with the processes that a fork makes.
+        # The progress is shared with the processes that a fork makes.
         self._read = memoryview(mmap.mmap(-1, room) if self.is_shown else bytearray(room)).cast("q")
         self._terminal_settings: list[Any] | None = None
         self._over = threading.Event()
@@ -70,7 +71,7 @@ class ReadingLine:
         return self._terminal_settings is not None
 
     def tell(self, file_index: int, share: float) -> None:
-        """Notes how much of a file is read, 1 of one that is through."""
+        """Notes the share of a file that is read, 1 for a finished one."""
         self._read[file_index] = int(share * self._files[file_index][1])
 
     def show(self) -> None:
@@ -87,13 +88,13 @@ class ReadingLine:
                 self._write(f"\r{line[:_CELLS]:<{_CELLS}}")
 
     def _write(self, text: str) -> None:
-        """To the terminal itself: a fork beside this thread inherits no lock of a stream."""
+        """Writes to the terminal itself: a fork during this thread inherits no lock of a stream."""
         if self.is_shown:
             with suppress(OSError, ValueError):
                 os.write(sys.stderr.fileno(), text.encode())
 
     def _look_for_keys(self) -> None:
-        """Has a key come without Enter, and a thread look at it."""
+        """Makes keys come without Enter, and starts a thread that reads them."""
         import termios
 
         terminal = sys.stdin.fileno()
@@ -112,7 +113,7 @@ class ReadingLine:
                 there = select([terminal], [], [], _LOOKED_S)[0]
                 # Alone it is the key; with more behind it an arrow or another key that sends several bytes.
                 if there and os.read(terminal, 32) == _ESCAPE:
-                    # What Ctrl+C does: the processes that read end too.
+                    # As Ctrl+C does, it ends the reading processes too.
                     os.kill(0, signal.SIGINT)
                     return
                 self.show()
@@ -121,5 +122,7 @@ class ReadingLine:
 
 
 def _is_in_front(terminal: int) -> bool:
-    """Whether keys come to this process: one in the background is stopped when it changes the terminal."""
+    """Returns whether keys come to this process: one in the background is stopped when it changes the
+    terminal.
+    """
     return os.tcgetpgrp(terminal) == os.getpgrp()

@@ -116,14 +116,14 @@ def read_file_events(
     on_progress: Callable[[float], None] | None = None,
     step_names: str | None = None,
 ) -> tuple[list[Recording], list[Diagnostic]]:
-    """The recordings in a file's bytes, by device, and what was found. names: a regular expression of further
-    kernels that communicate; step_names: one of annotations that are steps. host: whether what the host did
-    beside a device is wanted. told: is given the share of the events that is read, now and then. Raises
-    InputError for what is no trace, or has nothing to show.
+    """Returns the recordings in a file's bytes, by device, and diagnostics.
+
+    names: a regular expression of further kernels that communicate; step_names: one of annotations that are
+    steps. host: whether what the host of a device did is read. on_progress: gets the share of the events that
+    is read, now and then. Raises InputError for what is no trace, or has nothing to show.
     """
     enabled = gc.isenabled()
-    # A million small objects that live until the end: looking for garbage among them takes a third of the
-    # time.
+    # A million small objects live until the end: collecting garbage among them takes a third of the time.
     gc.disable()
     try:
         file, damage = decode_file(path, data)
@@ -131,7 +131,7 @@ def read_file_events(
         try:
             recordings = reader.recordings()
         except InputError as error:
-            # Where nothing is left to show, what was lost is the reason; not so in another tool's file.
+            # Where no events are left, the damage is the reason; not so in another tool's file.
             damage_notes = damage.diagnostics() if error.diagnostics[0].code == "no-events" else ()
             raise InputError(*error.diagnostics, *damage_notes) from None
         if damage.is_cut:
@@ -149,9 +149,11 @@ class _Call(NamedTuple):
     start: float
     end: float
     event_index: int
+    """Position in the file."""
     name: str
     thread: object
     size: CallSize
+    """What it states of the size of the collective."""
 
 
 class _Reader:
@@ -179,20 +181,21 @@ class _Reader:
             raise InputError(Diagnostic("error", "value-too-large", message, path))
         self.base = int(base)
         self.pool = Pool()
-        # Of the host's operations: names as one, and those that may say the size of a collective.
+        # The names of host operations, equal ones as one object; and those that may state the size of a
+        # collective.
         self.plain_names: dict[object, str] = {}
         self.sized_names: set[str] = set()
         self.rows = DeviceRows()
-        # Those of the batch that is read.
+        # The rows of the current batch.
         self.batch_rows: list[DeviceRow] = []
         self.launches = Launches()
         self.launchers: dict[object, int] = {}
-        # Calls of the host that may say why a device ran nothing, beside operations and annotations.
+        # Calls of the host that may explain gaps of a device, besides operations and annotations.
         self.host_calls = HostCalls(self.launches.threads)
         self.flows = Flows()
         # What the host did: operations; annotations and calls of modules.
         self.threads: Threads = {}
-        # How long each of the operations is, us, nearly.
+        # The approximate length of each operation, us.
         self.lasting: dict[object, array[float]] = {}
         self.ranges: Threads = {}
         self.calls: dict[Any, Args] = {}
@@ -201,7 +204,7 @@ class _Reader:
         self.on_devices: dict[int, list[tuple[str, StepMark]]] = {}
         self.step_names = StepNames(step_names)
         self.annotated: list[_Call] = []
-        # What operations and annotations say of the sizes of collectives, by thread.
+        # What operations and annotations state of the sizes of collectives, by thread.
         self.sized: dict[object, list[CallRange]] = {}
         self.unknown = UnknownEvents()
         takers = (
@@ -223,7 +226,7 @@ class _Reader:
     # -- the parts of a file ---------------------------------------------------------
 
     def recordings(self) -> list[Recording]:
-        """One a device, else of the host."""
+        """Returns the recordings, one a device, else one of the host."""
         self._read()
         unknown = self._take_devices()
         if not self.rows:
@@ -329,7 +332,7 @@ class _Reader:
     # -- events ----------------------------------------------------------------------
 
     def _taker(self, category: str | None) -> Callable[[int, Event], None]:
-        """What takes the events of a category that comes for the first time."""
+        """Returns the method that takes the events of a category that comes for the first time."""
         if is_ignored(category):
             self.ignored.add(category)
             return self._ignore
@@ -338,7 +341,7 @@ class _Reader:
         return take
 
     def _ignore(self, event_index: int, event: Event) -> None:
-        """What says nothing that is shown."""
+        """Takes an event that is not displayed."""
 
     def _take_kernel(
         self, event_index: int, event: Event, is_copy: bool = False, rows: list[DeviceRow] | None = None
@@ -351,7 +354,7 @@ class _Reader:
             self.impossible += 1
             return
         grid, block = self.triples[bytes(args.grid)], self.triples[bytes(args.block)]
-        # What is kept of an event must not keep the bytes that it was read from.
+        # What is stored of an event must not keep the bytes alive that it was read from.
         args.grid = args.block = _EMPTY
         name = event.name
         (self.batch_rows if rows is None else rows).append(
@@ -364,7 +367,7 @@ class _Reader:
         self._take_kernel(event_index, event, True)
 
     def _take_unknown(self, event_index: int, event: Event) -> None:
-        """An event of a category that is not known; whether a device ran it is told at the end."""
+        """Takes an event of an unknown category; whether a device ran it is decided at the end."""
         rows = self.unknown.batch_rows
         before = len(rows)
         self.unknown.counts[event.cat] += 1
@@ -374,7 +377,9 @@ class _Reader:
                 self.unknown.keep(event)
 
     def _take_devices(self) -> str:
-        """Takes what devices ran of the unknown categories; says what of them is not shown, "" if nothing."""
+        """Takes the events of unknown categories that devices ran; returns what of them is not displayed, ""
+        if nothing.
+        """
         unknown, rows = self.unknown, self.rows
         if not unknown.counts:
             return ""
@@ -395,11 +400,11 @@ class _Reader:
         return category_counts(unknown.counts - counts, "not shown")
 
     def _take_launch(self, event_index: int, event: Event) -> None:
-        """Taken where events are told apart: there are as many as kernels, twice."""
+        """Does nothing: launches, twice as many as kernels, are taken in `_read`."""
 
     def _take_host_op(self, event_index: int, event: Event) -> None:
-        """An operation whose name is new, or is that of a collective's call; the others are taken where
-        events are told apart.
+        """Takes an operation whose name is new, or is that of a collective's call; `_read` takes the
+        others.
         """
         self._take_range(self.threads, event_index, event)
         self.lasting.setdefault((event.pid, event.tid), array("f")).append(event.dur or 0)
@@ -432,7 +437,7 @@ class _Reader:
         self._take_range(self.ranges, event_index, event)
 
     def _take_python(self, event_index: int, event: Event) -> None:
-        """The calls of modules are ranges, too; those of other functions say nothing of a launch."""
+        """Takes a call of Python: those of modules are ranges, too; other functions explain no launch."""
         self._take_call(PYTHON_CALL, event_index, event)
         name = event.name
         if type(name) is str and name.startswith(MODULE):
@@ -442,7 +447,7 @@ class _Reader:
         self._take_call(OVERHEAD_CALL, event_index, event)
 
     def _take_call(self, kind: int, event_index: int, event: Event) -> None:
-        """A call that is long enough to cover a part of a gap."""
+        """Takes a call that is long enough to cover a part of a gap."""
         start, dur = event.ts, event.dur
         if start is not None and dur is not None and dur >= _LEAST_CALL_US:
             self.host_calls.add(kind, (event.pid, event.tid), start, dur, event_index, self._name(event))
@@ -462,7 +467,7 @@ class _Reader:
                 self.flows.backward[(event.pid, event.tid), time] = flow_id
 
     def _take_on_device(self, event_index: int, event: Event) -> None:
-        """Annotations that stand on a device, of steps alone: all others stand on the host, too."""
+        """Takes annotations on a device, of steps alone: all others are on the host, too."""
         name = event.name
         if type(name) is str and self.step_names.fit(name):
             device, start = whole(event.pid), event.ts or 0
@@ -472,7 +477,7 @@ class _Reader:
                 self.on_devices.setdefault(-1 if device is None else device, []).append((name, mark))
 
     def _step_ranges(self) -> Iterator[tuple[str, StepMark]]:
-        """The annotations and operations of the host whose names are those of steps."""
+        """Yields the annotations and operations of the host whose names are those of steps."""
         names = {name for name in self.pool if self.step_names.fit(name)}
         if names:
             for threads in (self.ranges, self.threads):
@@ -484,18 +489,18 @@ class _Reader:
                             yield name, self._mark(event_index, start, max(-minus_end, start))
 
     def _fits(self, start: float, end: float) -> bool:
-        """Whether an axis holds both; counts what it does not."""
+        """Returns whether an axis holds both times; counts those that it does not."""
         fits = -MOST_US < start < MOST_US and -MOST_US < end < MOST_US
         self.impossible += not fits
         return fits
 
     def _mark(self, event_index: int, start: float, end: float) -> StepMark:
-        """An annotation of a step, its number not known yet."""
+        """Returns an annotation of a step, its number not known yet."""
         start_ns = self._ns(event_index, start)
         return StepMark(-1, start, end, start_ns, start_ns + self._ns(event_index, end - start, 0))
 
     def _ns(self, event_index: int, us: float, base: int | None = None) -> int:
-        """A time as ns, exact where it is written in whole us or is below 2^43 us."""
+        """Returns a time as ns, exact where it is written in whole us or is below 2^43 us."""
         if not -MOST_US < us < MOST_US:
             message = f"event {event_index}: found a time of {us} us, expected at most {MOST_US}"
             raise InputError(Diagnostic("error", "value-too-large", message, self.path))
@@ -504,7 +509,7 @@ class _Reader:
         return ns + (self.base if base is None else base)
 
     def _all_ns(self, times: list[float]) -> list[int]:
-        """Times that are known to fit as ns."""
+        """Returns times that are known to fit as ns."""
         base = self.base
         return [
             round(us * 1000) + base if -_EXACT_US < us < _EXACT_US else self._ns(0, us) for us in times
@@ -546,7 +551,7 @@ class _Reader:
         host = None
         if self.with_host:
             host = host_columns(self.threads, self.ranges, self.launchers, self._all_ns)
-        # Behind the operations of a thread, which keep their places.
+        # They come behind the operations of a thread, which keep their indices.
         for thread, ranges in self.ranges.items():
             self.threads.setdefault(thread, []).extend(ranges)
         inside = find_surroundings(self.threads, started, self.flows)
@@ -689,7 +694,7 @@ class _Reader:
             add_calls(columns.host, named_calls, self.launchers)
 
     def _process(self) -> int | None:
-        """The process that launched, else that ran operations: that of most threads."""
+        """Returns the process that launched, else that ran operations: that of most threads."""
         threads: Iterable[Any] = self.launchers or self.threads
         counts = Counter(process_id for pid, _ in threads if (process_id := whole(pid)) is not None)
         return counts.most_common(1)[0][0] if counts else None
@@ -697,7 +702,7 @@ class _Reader:
     # -- a host without a device -----------------------------------------------------
 
     def _host(self) -> Recording:
-        """The outermost operations of each thread; collectives are its annotations."""
+        """Returns the outermost operations of each thread; collectives are its annotations."""
         rows: list[tuple[int, int, int, float, str, object, _Call | None]] = []
         for thread, ranges in self.threads.items():
             fitting = [one for one in ranges if self._fits(one[0], -one[1])]
@@ -749,8 +754,10 @@ class _Reader:
     def _sizes(
         self, sure: set[int], annotated: set[int], started: dict[int, tuple[float, object]]
     ) -> dict[int, CallSize]:
-        """What the host's calls say of communications, by correlation. sure: launched what surely
-        communicates; annotated: launched what lies in the annotation of a collective.
+        """Returns what the host's calls state of communications, by correlation.
+
+        sure: launches of kernels that surely communicate; annotated: launches in the annotation of a
+        collective.
         """
         launches = {launch: started[launch] for launch in sure | annotated if launch in started}
         return sizes_around(self.sized, launches, sure)
@@ -758,8 +765,10 @@ class _Reader:
     def _collective(
         self, name: str, args: Args | None, call: str | None, size: CallSize | None
     ) -> CollectiveInfo | None:
-        """What a kernel communicates; None of one that computes. said: by its event or its call; call: the
-        collective whose annotation is around its launch; size: what the calls around its launch say.
+        """Returns what a kernel communicates; None for one that computes.
+
+        args: of its event or its call; call: the collective whose annotation is around its launch; size: what
+        the calls around its launch state.
         """
         if args is None or args.collective is None:
             if not self.names.communicates(name) and call is None:
@@ -798,12 +807,12 @@ class _Reader:
 
 
 def _collective_of_calls(name: str, size: CallSize | None) -> CollectiveInfo:
-    """What a kernel without words of its own communicates, by its name and the calls around its launch."""
+    """Returns what a kernel without arguments communicates, by its name and the calls around its launch."""
     kind, dtype = kernel_kind(name), reduced_dtype(name)
     if size is None or not size.name:
         return CollectiveInfo(kind, dtype=dtype)
     if kind != size.name and kind in COLLECTIVES:
-        # A collective made of others: what they are to move together is not what each moves.
+        # The collective is made of others: the bytes of all together are not those of each.
         return CollectiveInfo(kind, dtype=dtype)
     return CollectiveInfo(
         size.name, elements_in=size.elements_in, elements_out=size.elements_out, dtype=size.dtype or dtype

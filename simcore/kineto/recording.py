@@ -1,4 +1,4 @@
-"""What a profiler recorded of one device, or of a host without one: columns, and the steps of the host."""
+"""A profiler's recording of one device, or of a host without one: columns, and the steps of the host."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simcore.measured.columns import MEASURED, DeviceColumns, OpColumns, RankTra
 from simcore.records import Struct, field, replace
 
 _Item = TypeVar("_Item")
-# A step that none of the annotations covers.
+# The step of an operation outside of all annotations.
 NO_STEP = -1
 # Devices of a file: more than any host has, and as many ranks as one file of all could have.
 _MOST_DEVICES = 4096
@@ -25,16 +25,15 @@ def refuse_devices(path: str, count: int) -> None:
 
 
 class ProfilerStep(Struct, frozen=True):
-    """A step of a device or of a host: its number, when it begins and ends, ns. ops: how many operations of
-    the device are of it. annotated: when the host's annotation begins; a device that is not done with the
-    step before begins later.
-    """
+    """A step of a device or of a host, ns."""
 
     step_number: int
     start: int
     end: int
     ops: int
+    """The number of its operations on the device."""
     annotated: int
+    """When the host's annotation begins; a device that is still at the step before begins later."""
 
     @property
     def ahead_ns(self) -> int:
@@ -43,38 +42,42 @@ class ProfilerStep(Struct, frozen=True):
 
 
 class Recording(Struct):
-    """Operations of one device in order of start, ns of an absolute clock.
-
-    rank: None where the file does not say; rank_from: what said it, `file`, `name` (its file's) or `place`
-    (the next free number). world: how many
-    ranks, None if not told. device: None of a host without one. groups: the process groups by name, with
-    description and members. step: of each operation the number of its step, NO_STEP outside of all.
-    cut: whether the file ends in the middle. job: what tells the job from others in the same directory.
-    process: number of the process that launched, None if not told.
-    first_ns, last_ns, count: when the first operation starts and the last one ends, how many there are. held:
-    the only step whose operations are here, None of all. form: the key of its `Format`. on_one_clock: whether
-    the times of its file are on the clock of all other ranks, which none of them is moved to then.
-    """
+    """Operations of one device in order of start, ns of an absolute clock."""
 
     path: str
     rank: int | None
+    """None where the file does not state it."""
     world: int | None
+    """The number of ranks, None if not stated."""
     device: int | None
+    """None for a host without one."""
     ops: OpColumns
     columns: DeviceColumns
     step: array[int]
+    """By operation the number of its step, NO_STEP outside of all."""
     steps: tuple[ProfilerStep, ...]
     groups: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    """The process groups by name, with description and members."""
     is_truncated: bool = False
+    """Whether the file ends in the middle."""
     job: str = ""
+    """What distinguishes the job from others in the same directory."""
     process: int | None = None
+    """The id of the process that launched, None if not stated."""
     first_ns: int = 0
+    """When the first operation starts."""
     last_ns: int = 0
+    """When the last operation ends."""
     count: int = 0
+    """The number of operations."""
     only_step: int | None = None
+    """The only step whose operations are here, None for all."""
     rank_from: Literal["file", "name", "place"] = "file"
+    """Where `rank` is from: the file, its name, or `place` (the next free id)."""
     form: str = "kineto"
+    """The key of its `Format`."""
     on_one_clock: bool = False
+    """Whether the times of its file are on the clock of all other ranks; then none is shifted."""
 
     def __post_init__(self) -> None:
         if not self.count:
@@ -83,12 +86,12 @@ class Recording(Struct):
             self.last_ns = max(self.ops.end, default=0)
 
     def has_step(self, step: int | None) -> bool:
-        """Whether the operations of a step are here, None for all that was recorded."""
+        """Returns whether the operations of a step are here, None for all that was recorded."""
         return self.only_step is None or self.only_step == step
 
     def with_step(self, step_number: int | None) -> Recording:
-        """The same with the operations of one step alone, None for the last one that is whole: a small part
-        of what was recorded. All of them where it has no such step.
+        """Returns the recording with the operations of one step alone, a small part of all; None for the last
+        whole step. It has all operations where there is no such step.
         """
         whole = self.steps[: len(self.steps) - self.is_truncated]
         if step_number is None:
@@ -108,11 +111,11 @@ class Recording(Struct):
         )
 
     def step_of(self, step_number: int) -> ProfilerStep:
-        """The step of a number that the recording has."""
+        """Returns the step of a number that the recording has."""
         return next(step for step in self.steps if step.step_number == step_number)
 
     def count_outside(self, step_number: int) -> tuple[int, int]:
-        """(how many operations of a step run before it begins or after it ends, ns that they do): a device
+        """Returns (how many operations of a step run before it begins or after it ends, their ns): a device
         may be at two steps at once.
         """
         profiled = self.step_of(step_number)
@@ -124,7 +127,7 @@ class Recording(Struct):
         return len(outside), sum(outside)
 
     def trace(self, rank_id: int, step_number: int | None) -> RankTrace:
-        """The step `wanted`, None for all that was recorded, as the trace of rank `number`.
+        """Returns the step `step_number`, None for all that was recorded, as the trace of rank `rank_id`.
 
         Operations that the step did not launch are left out, and what lies outside of its window.
         """
@@ -192,5 +195,5 @@ def _select_ints(column: array[int], rows: range | list[int]) -> array[int]:
 
 
 def _select_items(column: Sequence[_Item], rows: range | list[int]) -> list[_Item]:
-    """kept: all of a column as a range, a copy of it is made in a tenth of the time."""
+    """Returns some rows of a column. A range is all of it, which is copied in a tenth of the time."""
     return list(column) if isinstance(rows, range) else [column[op] for op in rows]

@@ -1,10 +1,9 @@
-"""What can be read of a trace that is no JSON: its events one by one, and what stands beside them.
+"""What can be read of a trace that is no JSON: its events one by one, and what is around them.
 
-Runs only after the file as a whole was refused. Stretches that are JSON are taken as they are; where one is
-not, its events are looked at one by one. A place that is damaged in a known way is written as it was meant;
-an event that stays unreadable is left out, and the next one is looked for. An event is looked through at
-most `_REACH` bytes beyond the start of the next, and `MOST_LOST` may be lost: so the time is a multiple of
-the bytes, whatever they are.
+It runs only after the file as a whole was refused. Ranges of bytes that are JSON are taken as they are; in
+any other the events are looked at one by one. Damage of a known kind is repaired; an event that stays
+unreadable is left out, and the next one is looked for. An event is searched at most `_LOOKAHEAD` bytes beyond
+the start of the next, and `MOST_LOST` may be lost: so the time is a multiple of the bytes, whatever they are.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ from simcore.kineto.brackets import end_of, text_end
 from simcore.kineto.damage import Damage
 from simcore.records import NamedTuple
 
-# Bytes that are asked at once whether they are JSON.
+# Bytes that are decoded at once to see whether they are JSON.
 _STRETCH = 1 << 18
-# What looks like the start of an event may stand inside one, up to so far from where that begins.
+# What looks like the start of an event may be inside one, up to so far from its begin.
 _LOOKAHEAD = 1 << 14
 _BETWEEN = re.compile(rb"\}\s*,\s*\{")
 _BLANKS = re.compile(rb"\s*")
 _GAP = re.compile(rb"[\s,]*")
 # Where an event seems to begin: an object that is no value of a key, and has a key of an event first. Blanks
-# are counted, so that a run of them is looked through once.
+# are counted, so that a run of them is searched once.
 _KEYS = rb"ph|cat|name|pid|tid|ts|dur|id|args|tts|tdur|bp|s|cname|scope|bind_id|flow_in|flow_out|sf|stack"
 _START = re.compile(rb'(?<!:)(?<!: )\{\s{0,64}"(?:' + _KEYS + rb')"\s{0,64}:')
 _LIST = re.compile(rb'"traceEvents"\s*:\s*\[?')
@@ -34,7 +33,7 @@ _LIST_ENDS = re.compile(rb'\](?=\s*(?:\}?\s*\Z|,\s*"\w+"\s*:))')
 _KEY = re.compile(rb'"(?:' + _KEYS + rb')"\s*:')
 _PHASE = re.compile(rb'"ph"\s*:')
 
-# What nothing is wrong with has no name; of another text the beginning is found.
+# Tokens without errors have no name; of a text with errors the beginning matches.
 _TOKEN = re.compile(
     rb'"[^"\\\x00-\x1f]*"|(?P<text>")|(?P<word>[-+]?\b(?:nan|inf(?:inity)?)\b)'
     rb"|(?P<comma>,(?=\s*[,\]}])[\s,]*)",
@@ -50,7 +49,7 @@ _NAME = re.compile(rb'"name"\s*:\s*"(.*?)"\s*,\s*"(?:' + _KEYS + rb')"\s*:', re.
 _WHO = re.compile(rb'"distributedInfo"\s*:\s*(?=\{)')
 _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(-?[1-9]\d{0,29})')
 _AT_BYTE = re.compile(r"\(byte (\d+)\)")
-# What stands for the list in what is beside it.
+# Replaces the list in what is around it.
 _NO_EVENTS = b'"traceEvents":0'
 _BOM = b"\xef\xbb\xbf"
 
@@ -58,7 +57,7 @@ _RAW = msgspec.json.Decoder(msgspec.Raw)
 
 
 class _DamageSites(dict[str, tuple[int, int]]):
-    """Kind -> at which byte it was found first, and how often: a text may be damaged in each of its bytes."""
+    """Kind -> (first byte, count): a text may be damaged in each of its bytes."""
 
     def add(self, kind: str, byte: int) -> None:
         first, count = self.get(kind, (byte, 0))
@@ -66,8 +65,9 @@ class _DamageSites(dict[str, tuple[int, int]]):
 
 
 class RepairedEvents(NamedTuple):
-    """events: JSON of a list, `{}` in the place of what is lost; beside: JSON of an object, what stands
-    around the list.
+    """What was read of a damaged file.
+
+    events: JSON of a list, `{}` for what is lost; metadata: JSON of an object, what is around the list.
     """
 
     events: bytearray
@@ -75,10 +75,10 @@ class RepairedEvents(NamedTuple):
 
 
 def repair_events(data: bytes, damage: Damage) -> RepairedEvents | None:
-    """What can be read of a file's bytes; None where no list of events begins. What was damaged is noted in
-    `damage`.
+    """Returns what can be read of a file's bytes; None where no list of events begins.
 
-    Raises RecursionError for what nests too deep, InputError where too many events are lost.
+    Damage is added to `damage`. Raises RecursionError for what nests too deep, InputError where too many
+    events are lost.
     """
     begin = len(_BOM) if data.startswith(_BOM) else 0
     if begin:
@@ -93,7 +93,7 @@ def repair_events(data: bytes, damage: Damage) -> RepairedEvents | None:
         return _Mender(data, damage, has_metadata=True).of_object(begin, match.start(), match.end())
     if _START.search(data, begin):
         damage.add("lines", begin)
-        # As many bytes as before: places stay what they are.
+        # The number of bytes is the same, so that offsets stay what they are.
         lines = re.sub(rb"(\}[ \t\r]*)\n(?=\s*\{)", rb"\1,", data)
         return _Mender(lines, damage, by_line=True).of_list(begin)
     return None
@@ -105,7 +105,7 @@ def _behind_blanks(data: bytes, at: int) -> int:
 
 
 class _Mender:
-    """Goes through the events. at: the byte that is looked at."""
+    """Goes through the events and repairs them. at: the current byte."""
 
     def __init__(
         self, data: bytes, damage: Damage, has_metadata: bool = False, by_line: bool = False
@@ -117,20 +117,20 @@ class _Mender:
         self.by_line = by_line
         self.events = bytearray(b"[")
         self.at = 0
-        # How many commas belong before the next event.
+        # How many commas come before the next event.
         self.commas = 0
         self.next_start = -1
         self.is_over = False
 
     def of_list(self, at: int) -> RepairedEvents:
-        """The events of a file that is the list, open at `at`."""
+        """Returns the events of a file that is the list, open at `at`."""
         self._read(at)
         if not self.damage.is_cut and self.data[self.at :].strip():
             self.damage.add("behind", self.at)
         return RepairedEvents(self.events, b"{" + _NO_EVENTS + b"}")
 
     def of_object(self, begin: int, key: int, at: int) -> RepairedEvents:
-        """The same of an object from `begin` on, with what is beside the list that `key` names."""
+        """Returns the events of an object from `begin` on, with what is around the list that `key` names."""
         self._read(at)
         end = -1 if self.damage.is_cut else end_of(self.data, self.at, self.size, 1)
         behind = _behind_blanks(self.data, end) if end >= 0 else self.size
@@ -153,7 +153,7 @@ class _Mender:
         self.events += b"]"
 
     def _is_at_event(self) -> bool:
-        """Goes to the next event; False behind the list, or at the end of the file."""
+        """Goes to the next event; returns False behind the list, or at the end of the file."""
         while True:
             before, commas = self.at, self.commas
             self.at = self._behind_gap(before)
@@ -180,8 +180,8 @@ class _Mender:
         return at if match is None else match.end()
 
     def _is_end(self) -> bool:
-        """Whether the bracket that closes a list closes that of the events: what follows ends the file, or is
-        another one.
+        """Returns whether the bracket that closes a list closes that of the events: what follows ends the
+        file, or is another one.
         """
         behind = self.at + 1
         if self.has_metadata:
@@ -193,7 +193,7 @@ class _Mender:
         return self.data[behind : behind + 1] not in (b",", b"]", b"}")
 
     def _is_found(self) -> bool:
-        """Goes from what is no event to the next one; False where there is none."""
+        """Goes from what is no event to the next one; returns False where there is none."""
         start = self._start(self.at)
         if start < self.size:
             self._lose(start)
@@ -223,7 +223,7 @@ class _Mender:
             self.at = self.size
 
     def _start(self, at: int) -> int:
-        """Where the next event seems to begin, from `at` on; the end of the file where none does."""
+        """Returns where the next event seems to begin, from `at` on; the end of the file where none does."""
         while self.next_start < at:
             match = _START.search(self.data, at)
             behind = None if match is None else _START.search(self.data, match.end())
@@ -254,7 +254,7 @@ class _Mender:
             self.is_over = True
 
     def _is_taken(self, end: int) -> bool:
-        """Whether what ends at `end` is one event or several, as it stands or with what is damaged mended."""
+        """Takes what ends at `end`, as it is or repaired; returns whether it is one event or several."""
         text, sites = self.data[self.at : end], _DamageSites()
         if not _is_json(b"[" + text + b"]"):
             text = _repair_json(text, self.at, sites)
@@ -265,7 +265,7 @@ class _Mender:
         return True
 
     def _is_taken_with_name(self, stop: int) -> bool:
-        """Whether the event that begins here is one with the quotes of its name escaped."""
+        """Takes the event that begins here with the quotes of its name escaped; returns whether it is one."""
         match = _NAME.search(self.data, self.at, stop)
         if match is None:
             return False
@@ -296,7 +296,7 @@ class _Mender:
         self.at, self.commas = end, 1
 
     def _lose(self, stop: int) -> None:
-        """Leaves out what stands before `stop`."""
+        """Leaves out what is before `stop`."""
         lost = self.data[self.at : stop]
         if lost.strip(b" \t\r\n,{}[]"):
             self.damage.add("lost", self.at, max(1, len(_PHASE.findall(lost))))
@@ -309,10 +309,10 @@ class _Mender:
         for kind, (byte, count) in sites.items():
             self.damage.add(kind, byte, count)
 
-    # -- beside them -----------------------------------------------------------------
+    # -- around them -----------------------------------------------------------------
 
     def _read_metadata(self, begin: int, key: int, end: int) -> bytes:
-        """What stands around the list as JSON. end: behind the object, -1 where it does not end."""
+        """Returns what is around the list as JSON. end: behind the object, -1 where it does not end."""
         head, tail = self.data[begin:key], self.data[self.at : end if end >= 0 else self.size]
         between = _NO_EVENTS + (b"," if tail.startswith(b'"') else b"")
         sites = _DamageSites()
@@ -336,7 +336,7 @@ class _Mender:
         return self._who_and_when(head + tail)
 
     def _who_and_when(self, text: bytes) -> bytes:
-        """The rank and its groups, and the time that others count from, wherever they stand."""
+        """Returns the rank and its groups, and the base of all times, wherever they are."""
         fields = [_NO_EVENTS]
         base, who = _BASE.search(text), _WHO.search(text)
         if base is not None:
@@ -370,8 +370,8 @@ def _is_utf8(text: bytes) -> bool:
 
 
 def _repair_json(text: bytes, at: int, sites: _DamageSites) -> bytes:
-    """JSON with what is damaged in a known way written as it was meant. at: the byte at which it begins;
-    places: to which each kind and byte is added.
+    """Returns JSON with known kinds of damage repaired. at: the byte at which it begins; sites: each kind and
+    byte is added to it.
     """
 
     output = bytearray()
@@ -399,7 +399,7 @@ def _repair_json(text: bytes, at: int, sites: _DamageSites) -> bytes:
 
 
 def _repair_text(text: bytes, at: int, sites: _DamageSites, has_quotes: bool = True) -> bytes:
-    """A text with what may not stand in one escaped. has_quotes: whether its quotes are in it."""
+    """Returns a text with what must not be in one escaped. has_quotes: whether its quotes are in it."""
     output = bytearray()
     copied_to = 0
     for match in _IN_TEXT.finditer(text):

@@ -17,7 +17,7 @@ from simcore.workload.opening import read_beginning
 
 _HEAD_RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}]*?"rank"\s*:\s*(\d{1,7})')
 _STAMP = re.compile(r"[0-9]{8,}")
-# What the profiler's own writer gives to packed files.
+# The ending that the profiler's own writer gives to compressed files.
 _PACKED = ".json.gz"
 # `HOST_PID.STAMP.pt.trace.json`, as the profiler's handler for TensorBoard names files.
 _NAME_PROCESS = re.compile(r"(.+)_(\d{1,10})\.\d{10,}\.")
@@ -30,19 +30,19 @@ _MOST_FILES = 100_000
 
 
 class ProfilerFile(Struct, frozen=True):
-    """A file of a recording. rank: as its beginning says it, else its name; None where neither does, or
-    each of its spans does. bytes: of the file as it is stored.
-    """
+    """A file of a recording."""
 
     path: str
     rank: int | None
+    """As its beginning states it, else its name; None where neither does, or each of its spans does."""
     bytes: int
+    """Of the file as it is stored."""
 
 
 def profiler_files(path: str, depth: int = _DEPTH) -> tuple[list[ProfilerFile], IgnoredFiles]:
-    """(the files of recordings of a directory, by name; the other files that it has).
+    """Returns (the files of recordings of a directory, by name; its other files).
 
-    Folders are looked into where the directory itself has none. Raises OSError when it cannot be read.
+    Folders are searched where the directory itself has none. Raises OSError when it cannot be read.
     """
     files: list[ProfilerFile] = []
     folders: list[str] = []
@@ -60,7 +60,7 @@ def profiler_files(path: str, depth: int = _DEPTH) -> tuple[list[ProfilerFile], 
             others.add(entry.name, b"")
             continue
         except InputError:
-            # Damaged gzip data: that a rank is missing is said with the reason when it is read.
+            # It is damaged gzip data: that this rank is missing is reported with the reason when it is read.
             head, file_format, is_recording = b"", None, entry.name.endswith(_PACKED)
         if not is_recording:
             others.add(entry.name, head)
@@ -83,7 +83,7 @@ def profiler_files(path: str, depth: int = _DEPTH) -> tuple[list[ProfilerFile], 
 
 
 def _rank_of(name: str, head: bytes) -> int | None:
-    """The rank that a file's beginning says, else its name; None where neither does."""
+    """Returns the rank that a file's beginning states, else its name; None where neither does."""
     head_match, name_match = _HEAD_RANK.search(head), _NAME_RANK.search(name)
     return int(head_match[1]) if head_match else int(name_match[1]) if name_match else None
 
@@ -95,7 +95,7 @@ class Job(Struct, frozen=True):
 
     @property
     def world(self) -> int | None:
-        """How many ranks the files say there are."""
+        """The number of ranks that the files state."""
         return max(
             (recording.world for some in self.ranks.values() for recording in some if recording.world),
             default=None,
@@ -108,7 +108,7 @@ class Job(Struct, frozen=True):
 
     @property
     def stamp(self) -> str:
-        """That, as time stamps are written; by the clock of its hosts."""
+        """That time as a time stamp, on the clock of its hosts."""
         seconds = self.start_ns // 10**9
         try:
             return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y%m%d%H%M%S")
@@ -123,10 +123,10 @@ class Job(Struct, frozen=True):
 
 
 def jobs_of(recordings: Iterable[Recording]) -> list[Job]:
-    """The jobs, the one to open first: complete ones, then those of most ranks, then the newest.
+    """Returns the jobs, the one to open first: complete ones, then those of most ranks, then the newest.
 
-    Metadata says which rank a file is of; else its process, as a process that has other windows is one rank;
-    else the file's name; else it gets the next number that is free, in the order of the names.
+    Metadata state which rank a file is of; else its process, as a process that has other windows is one rank;
+    else the file's name; else it gets the next free id, in the order of the names.
     """
     by_job: dict[str, list[Recording]] = {}
     for recording in recordings:
@@ -137,8 +137,8 @@ def jobs_of(recordings: Iterable[Recording]) -> list[Job]:
 
 
 def _runs(recordings: Sequence[Recording]) -> list[list[Recording]]:
-    """Recordings by run: where nothing tells ranks apart but the order of their files, those of other hours
-    are another run.
+    """Returns recordings by run: where ranks are distinguished only by the order of their files, those of
+    other hours are another run.
     """
     if any(recording.rank is not None or _rank_in_name(recording) is not None for recording in recordings):
         return [list(recordings)]
@@ -154,7 +154,7 @@ def _runs(recordings: Sequence[Recording]) -> list[list[Recording]]:
 
 
 def _number_ranks(recordings: Sequence[Recording]) -> None:
-    """Gives a number to each recording whose file states none."""
+    """Gives an id to each recording whose file states none."""
     used_ranks = {recording.rank for recording in recordings if recording.rank is not None}
     used_ranks |= {rank for recording in recordings if (rank := _rank_in_name(recording)) is not None}
     free = (
@@ -181,7 +181,7 @@ def _rank_in_name(recording: Recording) -> int | None:
 
 
 def _process(recording: Recording) -> tuple[str, int] | None:
-    """(host, process) of a recording, as far as it is known; None where no process is."""
+    """Returns (host, process) of a recording, where they are known; None where no process is."""
     match = _NAME_PROCESS.match(os.path.basename(recording.path))
     if match is not None:
         return match[1], int(match[2])
@@ -189,8 +189,8 @@ def _process(recording: Recording) -> tuple[str, int] | None:
 
 
 def _is_other_window(recording: Recording, window: Recording) -> bool:
-    """Whether one process recorded both: one after the other. Where its host is not known, too, processes of
-    several hosts may have one number: those have a step in common.
+    """Returns whether one process recorded both, one after the other. Where the host is not known either,
+    processes of several hosts may have one id: those have a step in common.
     """
     apart = recording.first_ns >= window.last_ns or recording.last_ns <= window.first_ns
     if _NAME_PROCESS.match(os.path.basename(recording.path)) is not None:
@@ -227,8 +227,8 @@ def _jobs(recordings: Sequence[Recording]) -> list[Job]:
 
 
 def _split(recordings: Sequence[Recording]) -> list[list[Recording]]:
-    """Parts in which each rank is once, in order of time: by the names of the files where those tell them
-    apart.
+    """Returns parts in which each rank is once, in order of time: by the names of the files where those
+    distinguish them.
     """
     if _has_unique_ranks(recordings):
         return [list(recordings)]
@@ -254,7 +254,7 @@ def _split(recordings: Sequence[Recording]) -> list[list[Recording]]:
 
 
 def _name_key(path: str) -> str:
-    """A file's name without its rank and time stamps."""
+    """Returns a file's name without its rank and time stamps."""
     return _STAMP.sub("*", _NAME_RANK.sub("*", os.path.basename(path)))
 
 

@@ -1,8 +1,8 @@
-"""What the calls of the host around a launch say of the size of the collective that was launched.
+"""What the calls of the host around a launch state of the size of the collective that was launched.
 
-An old profiler says nothing of a collective on its kernel. Around the launch lie the operation of torch
+An old profiler states nothing of a collective on its kernel. Around the launch are the operation of torch
 (`c10d::alltoall_base_`), `record_param_comms` and the backend's annotation (`nccl:all_to_all`), and with
-`record_shapes` each has the shapes of its arguments: an outer one tells more, an inner one is better typed.
+`record_shapes` each has the shapes of its arguments: an outer one states more, an inner one has better types.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from simcore.kineto.values import elements_in_all, text_of
 from simcore.kineto.vocabulary import COLLECTIVE_ANNOTATION, dtype_of, operation_word
 from simcore.records import NamedTuple
 
-# The call of a collective, which says what its kernel does.
+# The call of a collective, which states what its kernel does.
 CALL = "record_param_comms"
-# (names, which argument goes in, which one comes out, None where none does), of torch's `Ops.cpp`,
-# `Functional.cpp` and `SymmetricMemory.cpp`.
+# (names, index of the argument that goes in, of the one that comes out, None where none does), of torch's
+# `Ops.cpp`, `Functional.cpp` and `SymmetricMemory.cpp`.
 _OPERATIONS = tuple((re.compile(names), *argument_indices) for names, *argument_indices in (
     (rf"^{CALL}$", 0, None),
     (r"^c10d::_?(?:allgather|reduce_scatter|alltoall|gather|scatter)", 1, 0),
@@ -31,32 +31,35 @@ _OPERATIONS = tuple((re.compile(names), *argument_indices) for names, *argument_
     (r"^symm_mem::multimem_all_gather_out", 0, 2),
     (r"^symm_mem::reduce_scatter_out", 0, 3),
 ))  # fmt: skip
-# Its annotation has the first tensor of a list alone, so that it does not tell how many there are.
+# Its annotation has the first tensor of a list alone, so that it does not state how many there are.
 _LISTED = "c10d::alltoall_"
 
 
 class CallSize(NamedTuple):
-    """Of a call: name, elements that go in and come out, -1 where not told, and their type as written."""
+    """What a call states of its size."""
 
     name: str
     elements_in: int = -1
+    """Elements that go in, -1 if not stated."""
     elements_out: int = -1
+    """Elements that come out, -1 if not stated."""
     dtype: str | None = None
+    """As written."""
 
 
-# (start, -end, place in the file, what it says) of the calls of a thread, times as written.
+# (start, -end, position in the file, size) of the calls of a thread, times as written.
 CallRange = tuple[float, float, int, CallSize]
 
 
 def is_sized(name: str) -> bool:
-    """Whether an operation or annotation of this name may say the size of a collective."""
+    """Returns whether an operation or annotation of this name may state the size of a collective."""
     if COLLECTIVE_ANNOTATION.match(name) is not None:
         return True
     return any(names.search(name) is not None for names, _, _ in _OPERATIONS)
 
 
 def call_size(name: str, args: Args) -> CallSize:
-    """What a call that `is_sized` says by the shapes and types of its arguments."""
+    """Returns what a call that `is_sized` states by the shapes and types of its arguments."""
     dims = args.dims if isinstance(args.dims, list) else []
     types = args.types if isinstance(args.types, list) else []
     if COLLECTIVE_ANNOTATION.match(name) is not None:
@@ -72,7 +75,9 @@ def call_size(name: str, args: Args) -> CallSize:
 
 
 def _elements(dims: list[object], types: list[object], argument: int) -> int:
-    """Elements of an argument, of a list those of all its tensors; -1 of what is none or has no shape."""
+    """Returns the elements of an argument, of a list those of all its tensors; -1 for one that is no tensor
+    or has no shape.
+    """
     kind = types[argument] if argument < len(types) else None
     shape = dims[argument] if argument < len(dims) else None
     # A tensor without dimensions has none; neither has what is no tensor.
@@ -82,7 +87,7 @@ def _elements(dims: list[object], types: list[object], argument: int) -> int:
 
 
 def _type(types: list[object], argument: int) -> str | None:
-    """The type of an argument if it is one of tensors."""
+    """Returns the type of an argument if it is one of tensors."""
     dtype = text_of(types[argument]) if argument < len(types) else None
     return dtype if dtype_of(dtype) is not None else None
 
@@ -90,9 +95,11 @@ def _type(types: list[object], argument: int) -> str | None:
 def sizes_around(
     calls: Mapping[object, list[CallRange]], launches: Mapping[int, tuple[float, object]], sure: set[int]
 ) -> dict[int, CallSize]:
-    """What is said of each launch in a call, by correlation; the name is one word for the collective, ""
-    where none is told. sure: what surely communicates: the size of its call is that of nothing beside it. Of
-    several such launches in a call none has a size. Sorts the calls.
+    """Returns what is stated of each launch in a call, by correlation; the name is one word for the
+    collective, "" where none is stated.
+
+    sure: launches that surely communicate: the size of their call is of nothing else. Of several such
+    launches in a call none has a size. Sorts the calls.
     """
     by_thread: dict[object, list[tuple[float, int]]] = {}
     for correlation, (time, thread) in launches.items():
@@ -105,7 +112,7 @@ def sizes_around(
         times.sort()
         # Outermost call -> its launches.
         of_call: dict[int, list[int]] = {}
-        # Those that are open, the innermost last.
+        # The open calls, the innermost last.
         open_: list[CallRange] = []
         at, count = 0, len(ranges)
         for time, correlation in times:
@@ -128,7 +135,7 @@ def sizes_around(
 
 
 def _merge_sizes(around: list[CallSize]) -> CallSize:
-    """What the calls around one launch say, the outermost first."""
+    """Returns what the calls around one launch state, given the outermost first."""
     if any(size.name == _LISTED and size.elements_in < 0 for size in around):
         around = [size for size in around if COLLECTIVE_ANNOTATION.match(size.name) is None]
     first_sized = next((size for size in around if size.elements_in >= 0), CallSize(""))
@@ -138,7 +145,7 @@ def _merge_sizes(around: list[CallSize]) -> CallSize:
 
 
 def _operation(around: Iterable[CallSize]) -> str:
-    """One word for the collective that these calls are; "" where none names it."""
+    """Returns one word for the collective of these calls; "" where none names it."""
     for size in around:
         annotation = COLLECTIVE_ANNOTATION.match(size.name)
         name = size.name.rpartition("::")[2] if annotation is None else annotation[1]

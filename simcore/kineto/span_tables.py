@@ -1,4 +1,4 @@
-"""Makes recordings of a table of spans, one a rank: every format that is one has this way."""
+"""Makes recordings of a table of spans, one a rank: for every format that is such a table."""
 
 from __future__ import annotations
 
@@ -25,17 +25,20 @@ _TRAILING_NUMBER = re.compile(r"[-_ .#]*\d+$")
 
 
 class _Meaning(NamedTuple):
-    """What a span of a kind in a group is: index into CATEGORIES; label: the lane of its group, None of what
-    does not communicate; told: of its call, without a number.
-    """
+    """What a span of a kind in a group is."""
 
     category: int
+    """Index into CATEGORIES."""
     label: str | None
+    """The lane of its group, None for what does not communicate."""
     collective: CollectiveInfo | None
+    """Its call, without a number."""
 
 
 def recordings_of(path: str, form: str, table: SpanTable) -> tuple[list[Recording], list[Diagnostic]]:
-    """(a recording of each rank of the file at `path`, what was found). form: the key of its `Format`."""
+    """Returns (a recording of each rank of the file at `path`, diagnostics). form: the key of its
+    `Format`.
+    """
     rows: dict[int, list[int]] = {}
     for row, rank in enumerate(table.rank):
         rows.setdefault(rank, []).append(row)
@@ -60,7 +63,7 @@ def _meaning(table: SpanTable, kind: int, group: int) -> _Meaning:
     is_transfer = word in TRANSFERS
     if category == "comm" and is_transfer:
         category = "pp"
-    # A send or receive is of two ranks, whoever they are.
+    # A send or receive has two ranks, whichever they are.
     size = len(span_group.ranks) if span_group.ranks is not None else 2 * is_transfer
     name = span_group.name or (None if span_group.ranks is None else ",".join(map(str, span_group.ranks)))
     collective = CollectiveInfo(_WORDS[word], name, span_group.ranks, size)
@@ -68,7 +71,7 @@ def _meaning(table: SpanTable, kind: int, group: int) -> _Meaning:
 
 
 def _lane(group: SpanGroup, category: str) -> str:
-    """What groups of one shape are called that have no names: `8 ranks`, `4 ranks, every 2nd`."""
+    """Returns the name of groups of one shape that have no names: `8 ranks`, `4 ranks, every 2nd`."""
     if category != "comm" or group.ranks is None:
         return category
     ranks = sorted(group.ranks)
@@ -78,7 +81,9 @@ def _lane(group: SpanGroup, category: str) -> str:
 
 
 class _StepCalls:
-    """Calls of groups that each step begins to count anew: their number is known, not guessed from order."""
+    """Calls of groups that are counted from each step's begin: their number is stated, not guessed from
+    order.
+    """
 
     def __init__(self) -> None:
         self.calls: dict[tuple[int, int, int, int], CollectiveInfo] = {}
@@ -86,7 +91,7 @@ class _StepCalls:
     def find_call(
         self, collective: CollectiveInfo, key: tuple[int, int, int], sequence: int
     ) -> CollectiveInfo:
-        """The call of a number, one for all ranks. key: kind, group and step."""
+        """Returns the call of a number, one for all ranks. key: kind, group and step."""
         call_key = (*key, sequence)
         if call_key not in self.calls:
             communicator = f"{collective.group} {collective.operation} {key[2]}"
@@ -95,8 +100,10 @@ class _StepCalls:
 
 
 class _RankRows:
-    """The spans of one rank in order of start. Of the rows, again: those that are there already; over: those
-    that begin on a stream before the one before on it is over; foreign: calls of groups without the rank.
+    """The spans of one rank in order of start.
+
+    again: duplicate rows; over: rows that begin on a stream before the one before on it ends; foreign: calls
+    of groups without the rank.
     """
 
     def __init__(
@@ -128,7 +135,7 @@ class _RankRows:
                 last_start = time
                 seen_keys.clear()
             else:
-                # Most begin alone: what they are is asked for when another one begins with them.
+                # Most begin alone: keys are computed when another row begins at the same time.
                 seen_keys.add(self._key(unique[-1]))
                 if self._key(row) in seen_keys:
                     self.again.append(row)
@@ -146,7 +153,7 @@ class _RankRows:
                 table.microbatch[row], table.name[row])  # fmt: skip
 
     def recording(self) -> Recording:
-        """The recording of the rank."""
+        """Returns the recording of the rank."""
         table, rows = self.table, self.rows
         row_meanings = [self.meanings[table.kind[row], table.group[row]] for row in rows]
         none: list[str | None] = [None] * len(rows)
@@ -170,7 +177,7 @@ class _RankRows:
         return array("q", map(column.__getitem__, self.rows))
 
     def _calls(self, row_meanings: list[_Meaning]) -> dict[int, CollectiveInfo]:
-        """What is told of each call."""
+        """Returns what is stated of each call."""
         calls: dict[int, CollectiveInfo] = {}
         counts = Counter[tuple[int, int, int]]()
         for op, one in enumerate(row_meanings):
@@ -192,7 +199,7 @@ class _RankRows:
 
 
 def _steps(step: array[int], ops: OpColumns) -> tuple[ProfilerStep, ...]:
-    """The steps of a rank: each from the start of its first span to the end of its last one."""
+    """Returns the steps of a rank: each from the start of its first span to the end of its last one."""
     counts = Counter(step)
     # Of several the first counts, which comes last here.
     first = dict(zip(reversed(step), reversed(ops.start), strict=True))
@@ -210,7 +217,7 @@ def _steps(step: array[int], ops: OpColumns) -> tuple[ProfilerStep, ...]:
 
 
 def _row_diagnostics(path: str, table: SpanTable, rank_rows: list[_RankRows]) -> list[Diagnostic]:
-    """What was found of rows that are there twice, overlap, or are of a group without their rank."""
+    """Returns notes on rows that are duplicate, overlap, or are of a group without their rank."""
     diagnostics: list[Diagnostic] = []
 
     def say(severity: Severity, code: str, rows: list[int], message: str) -> None:

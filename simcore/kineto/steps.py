@@ -2,8 +2,8 @@
 
 A step is an annotation of the host (`ProfilerStep#12`). The host runs ahead: the kernels that it launches in
 an annotation may run much later. So a step of a device has what was launched in its annotation; it begins
-when the annotation does or, if that is later, when the device is done with what was launched before; it ends
-with the last kernel of its own, or with the annotation if that is later.
+when the annotation does or, if that is later, when the device has finished what was launched before; it ends
+with its last kernel, or with the annotation if that is later.
 """
 
 from __future__ import annotations
@@ -23,20 +23,22 @@ from simcore.records import NamedTuple
 _COPY = CATEGORIES.index(COPY)
 _DIGITS = re.compile(r"\d{1,12}")
 _NEVER, _ALWAYS = -(1 << 70), 1 << 70
-# An annotation that has so many others of its kind inside is a window of theirs.
+# An annotation with so many others of its kind inside is a window of those.
 _WINDOW_OF = 2
 
 
 class StepMark(NamedTuple):
-    """An annotation of a step. begin, over: when it starts and ends, in the unit of launches; start, end: the
-    same in ns.
-    """
+    """An annotation of a step."""
 
     step_number: int
     begin: float
+    """When it starts, in the unit of launches."""
     over: float
+    """When it ends, in that unit."""
     start: int
+    """When it starts, ns."""
     end: int
+    """When it ends, ns."""
 
 
 class StepNames:
@@ -47,22 +49,22 @@ class StepNames:
         self._pattern = STEP if names is None else re.compile(names)
 
     def fit(self, name: str) -> bool:
-        """Whether a name is that of a step."""
+        """Returns whether a name is that of a step."""
         return self._pattern.search(name) is not None
 
     def parse_number(self, name: str) -> int:
-        """The number in the name of a step: that of the expression's first group, else the last one in the
-        name; -1 where there is none.
+        """Returns the number in the name of a step: that of the expression's first group, else the last one
+        in the name; -1 where there is none.
         """
         match = self._pattern.search(name)
         text = match[1] if match is not None and match.re.groups else name
         return int(digits[-1]) if (digits := _DIGITS.findall(text or "")) else -1
 
     def marks(self, candidates: Iterable[tuple[str, StepMark]], is_of_device: bool = False) -> list[StepMark]:
-        """The steps among annotations in order of time, each number once, none inside another.
+        """Returns the steps among annotations in order of time, each number once, none inside another.
 
-        named: (name, annotation without its number). is_of_device: whether each stream has an annotation of
-        its own. Steps without numbers, or with one twice, are counted from 0.
+        candidates: (name, annotation without its number). is_of_device: whether each stream has an annotation
+        of its own. Steps without numbers, or with one twice, are counted from 0.
         """
         marks = [mark._replace(step_number=self.parse_number(name)) for name, mark in candidates]
         marks = _merge_marks(marks, is_of_device and not self.has_pattern)
@@ -80,8 +82,8 @@ class StepNames:
 
 
 def _merge_marks(marks: list[StepMark], anywhere: bool) -> list[StepMark]:
-    """Marks of one number that overlap as one, the outer of two that begin together first. anywhere: also
-    those that do not overlap.
+    """Returns overlapping marks of one number as one, the outer of two that begin together first. anywhere:
+    also those that do not overlap.
     """
     last: dict[int, int] = {}
     merged: list[StepMark] = []
@@ -97,7 +99,7 @@ def _merge_marks(marks: list[StepMark], anywhere: bool) -> list[StepMark]:
 
 
 def _count_inside(marks: Sequence[StepMark]) -> list[int]:
-    """How many marks lie inside each, those inside of these not counted."""
+    """Returns how many marks lie inside each, those inside of these not counted."""
     counts = [0] * len(marks)
     open_: list[int] = []
     for index, mark in enumerate(marks):
@@ -110,7 +112,9 @@ def _count_inside(marks: Sequence[StepMark]) -> list[int]:
 
 
 def steps_by_time(marks: Sequence[StepMark], ops: OpColumns) -> tuple[array[int], tuple[ProfilerStep, ...]]:
-    """(the step of each operation, the steps) where operations are of the annotation in which they start."""
+    """Returns (the step of each operation, the steps) where operations are of the annotation in which they
+    start.
+    """
     step = array("q", (NO_STEP,)) * len(ops)
     begins, ends, counts = [mark.start for mark in marks], [mark.end for mark in marks], [0] * len(marks)
     for op, (start, end) in enumerate(zip(ops.start, ops.end, strict=True) if marks else ()):
@@ -128,9 +132,9 @@ def steps_by_time(marks: Sequence[StepMark], ops: OpColumns) -> tuple[array[int]
 def steps_of_device(
     marks: Sequence[StepMark], ops: OpColumns, launch: Sequence[float | None]
 ) -> tuple[array[int], tuple[ProfilerStep, ...]]:
-    """(the step of each operation of a device, the steps on it).
+    """Returns (the step of each operation of a device, the steps on it).
 
-    ops: in order of start. launch: of each when it was launched, None where the file does not tell.
+    ops: in order of start. launch: when each was launched, None where the file does not state it.
     """
     if not marks:
         return array("q", (NO_STEP,)) * len(ops), ()
@@ -139,9 +143,11 @@ def steps_of_device(
 
 
 class _Device:
-    """The steps of one device. kernels, copies: the operations of each step, behind all steps those of none.
-    group: of copies and of kernels of no step the last step that the host had begun when it launched them.
-    first: when each step's first kernel starts, ascending; of a step without one that of the next.
+    """The steps of one device.
+
+    kernels, copies: the operations of each step, behind all steps those of none. group: for copies and for
+    kernels of no step the last step that the host had begun when it launched them. first: when each step's
+    first kernel starts, ascending; for a step without one that of the next.
     """
 
     def __init__(self, marks: Sequence[StepMark], ops: OpColumns, launch: Sequence[float | None]) -> None:
@@ -156,7 +162,7 @@ class _Device:
         self.last = list(map(self._last, self.kernels[:-1]))
 
     def _group(self, launch: Sequence[float | None]) -> list[int]:
-        """Puts operations into the steps that launched them; returns those of which that is not told."""
+        """Puts operations into the steps that launched them; returns those without a stated launch."""
         begins = [*(mark.begin for mark in self.marks), float("inf")]
         left, none = [], self.kernels[-1].append
         index, since, until, over, add = -1, 0.0, 0.0, 0.0, none
@@ -184,7 +190,7 @@ class _Device:
     def _firsts(self) -> list[int]:
         start = self.ops.start
         first = [
-            # Copies run ahead of what needs them: they tell only where a step has nothing else.
+            # Copies run ahead of what needs them: they count only where a step has nothing else.
             start[some[0]] if (some := kernels or copies) else _ALWAYS
             for kernels, copies in zip(self.kernels[:-1], self.copies, strict=False)
         ]
@@ -198,8 +204,8 @@ class _Device:
         return first
 
     def _assign_unlaunched(self, left: Sequence[int]) -> None:
-        """Puts what nothing launched, as far as the file tells, into the step that the device is at: before a
-        step's first kernel it belongs to what was before.
+        """Puts operations without a stated launch into the step that the device is at: before a step's first
+        kernel they belong to the step before.
         """
         over = self._ends() if left else []
         for op in left:
@@ -209,7 +215,7 @@ class _Device:
             column[index if index >= 0 and start < over[index] else -1].append(op)
 
     def _ends(self) -> list[int]:
-        """When each step ends: copies that run beside the next step's kernels hold nobody up."""
+        """Returns when each step ends: copies that overlap the next step's kernels delay nothing."""
         end, ends = self.ops.end, [mark.end for mark in self.marks]
         for index, next_ in enumerate([*self.first[1:], _ALWAYS]):
             copied = [end[op] for op in self.copies[index] if end[op] <= next_]
@@ -220,7 +226,7 @@ class _Device:
         return max(map(self.ops.end.__getitem__, some), default=_NEVER)
 
     def _free_before(self) -> list[int]:
-        """When the device is done with what was launched before each step."""
+        """Returns when the device has finished what was launched before each step."""
         end, free_at = self.ops.end, [_NEVER, *self.last]
         for op in self.kernels[-1]:
             at = self.group[op] + 1
@@ -229,14 +235,14 @@ class _Device:
         for op in (op for copies in self.copies for op in copies):
             at, over = self.group[op] + 1, end[op]
             if over > first[at]:
-                # It runs beside kernels of a later step.
+                # It overlaps kernels of a later step.
                 at = bisect_left(first, over, at)
             if over > free_at[at]:
                 free_at[at] = over
         return list(accumulate(free_at, max))
 
     def steps(self) -> tuple[array[int], tuple[ProfilerStep, ...]]:
-        """The step of each operation, and the steps."""
+        """Returns the step of each operation, and the steps."""
         step, steps = array("q", (NO_STEP,)) * len(self.ops), []
         for index, (mark, free_at, end) in enumerate(
             zip(self.marks, self._free_before(), self._ends(), strict=False)

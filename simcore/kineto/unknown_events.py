@@ -1,9 +1,8 @@
-"""Events of categories that are no profiler's known ones: whether a device ran them, and how many are not
-shown.
+"""Events of unknown categories: whether a device ran them, and how many are not displayed.
 
 Other vendors name the operations of their devices as they like (`aiu`, `hpu_op`). They have in common with
-those of CUDA that they stand on a device and a stream, or have the correlation of a launch, and that no
-thread of the host does. So it is told of each line of events, (category, pid, tid).
+those of CUDA that they are on a device and a stream, or have the correlation of a launch, and that they are
+on no thread of the host. So it is decided for each line of events, (category, pid, tid).
 """
 
 from __future__ import annotations
@@ -18,28 +17,32 @@ from simcore.records import Struct, field
 from simcore.units import plural
 from simcore.workload.formats.cell import quoted
 
-# So many categories are named one by one.
+# At most so many categories are named one by one.
 _MOST_LISTED = 4
 
 Line = tuple[str | None, object, object]
 
 
 class UnknownEvents(Struct):
-    """seen: events by category. lines: (category, pid, tid) -> its number. rows: those that a device may have
-    run, and line: the number of the line of each; taken: those of the batch that is read. places: by line how
-    many name a device or stream, and how many a stream that is their thread.
-    """
+    """Events of unknown categories, and those of them that a device may have run."""
 
     counts: Counter[str | None] = field(default_factory=Counter)
+    """Events by category."""
     lines: dict[Line, int] = field(default_factory=dict)
+    """(category, pid, tid) -> its index."""
     rows: DeviceRows = field(default_factory=DeviceRows)
+    """Those that a device may have run."""
     line: array[int] = field(default_factory=lambda: array("i"))
+    """By row the index of its line."""
     batch_rows: list[DeviceRow] = field(default_factory=list)
+    """The rows of the current batch."""
     device_counts: Counter[int] = field(default_factory=Counter)
+    """By line how many name a device or stream."""
     stream_counts: Counter[int] = field(default_factory=Counter)
+    """By line how many have a stream that is their thread."""
 
     def keep(self, event: Event) -> None:
-        """Keeps the last row of `taken`, made of an event, if a device may have run it."""
+        """Keeps the last row of `batch_rows`, made of an event, if a device may have run it."""
         args = self.batch_rows[-1].args
         if args.stream is None and args.device is None and args.correlation is None:
             self.batch_rows.pop()
@@ -57,8 +60,8 @@ class UnknownEvents(Struct):
         launched: Container[int],
         used: Container[tuple[int, int]],
     ) -> list[int]:
-        """The rows that devices ran. threads, processes: (pid, tid) and pid of the host; launched: the
-        correlations of its launches; used: (device, stream) of known operations, beside which others only
+        """Returns the rows that devices ran. threads, processes: (pid, tid) and pid of the host; launched: the
+        correlations of its launches; used: (device, stream) of known operations, on which unknown ones only
         annotate.
         """  # fmt: skip
         rows, of_line = self.rows, Counter(self.line)
@@ -79,7 +82,7 @@ class UnknownEvents(Struct):
             if 2 * device_count > of_line[line]:
                 device.add(line)
         device_streams = list(zip(rows.device, rows.stream, strict=True))
-        # Beside what was launched on a stream, what was not lies over it; a copy needs no launch.
+        # On a stream with launched operations those without a launch only annotate; a copy needs no launch.
         launched_streams = {
             device_streams[row] for row, line in enumerate(self.line) if line in device & launched_lines
         }
@@ -90,14 +93,15 @@ class UnknownEvents(Struct):
         ]  # fmt: skip
 
     def categories_of(self, some: list[int]) -> Counter[str | None]:
-        """How many of these rows each category has."""
+        """Returns how many of these rows each category has."""
         names = [category for category, _, _ in self.lines]
         return Counter(names[self.line[row]] for row in some)
 
 
 def category_counts(counts: Counter[str | None], statement: str) -> str:
-    """`5 events of category 'x', 1 event without a category are not shown`, with what is said of them: those
-    that have most first, few by name; "" of none.
+    """Returns `5 events of category 'x', 1 event without a category are not shown`; "" for none.
+
+    Those that have most come first, few by name. statement: the end of the sentence.
     """
     most = [(category, count) for category, count in counts.most_common() if count > 0]
     words = [

@@ -1,4 +1,4 @@
-"""Values of an event's arguments, which may be anything: what does not fit is not there."""
+"""Values of an event's arguments, which may be anything: what does not fit is treated as absent."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ MOST_NUMBER = 1 << 62
 MOST_US = LARGEST // 3000
 _MOST_RANKS_LISTED = 1 << 20
 _MOST_ELEMENTS, _MOST_DIMENSIONS = 1 << 60, 64
-# Whole numbers beyond are not told apart as floats.
+# Greater whole numbers are not distinguished as floats.
 _EXACT = 1 << 53
 _WHOLE = re.compile(r"-?\d{1,18}", re.ASCII)
 _RANKS = re.compile(r"\[[\d,\s]*\]", re.ASCII)
 
 
 def whole(value: Any) -> int | None:
-    """A whole number, also one that is written as a text; None for all else."""
+    """Returns a whole number, also one that is written as a text; None for all else."""
     if type(value) is int:
         return value if -MOST_NUMBER < value < MOST_NUMBER else None
     if isinstance(value, str) and _WHOLE.fullmatch(value):
@@ -32,19 +32,19 @@ def whole(value: Any) -> int | None:
 
 
 def count_of(value: Any) -> int:
-    """A whole number that is not negative; -1 for all else."""
+    """Returns a whole number that is not negative; -1 for all else."""
     integer = whole(value)
     return -1 if integer is None or integer < 0 else integer
 
 
 def percent_of(value: Any) -> int:
-    """A whole number up to 100; -1 for all else."""
+    """Returns a whole number up to 100; -1 for all else."""
     percent = -1 if value is None else count_of(value)
     return percent if percent <= 100 else -1
 
 
 def stream_of(value: Any, thread: Any) -> int:
-    """The stream of a kernel, else the thread on which its event stands; -1 where neither is a number."""
+    """Returns the stream of a kernel, else the thread of its event; -1 where neither is a number."""
     stream = whole(value)
     if stream is None:
         stream = whole(thread)
@@ -52,13 +52,13 @@ def stream_of(value: Any, thread: Any) -> int:
 
 
 def text_of(value: Any) -> str | None:
-    """A text that is not empty."""
+    """Returns a text that is not empty; None for all else."""
     return value if isinstance(value, str) and value else None
 
 
 def key_of(value: Any) -> Any:
-    """A value by which events are found, a number also where it is written as a text; None of one that is no
-    number and no text.
+    """Returns a value by which events are found, a number also where it is written as a text; None for one
+    that is no number and no text.
     """
     if type(value) is str:
         integer = whole(value)
@@ -67,7 +67,7 @@ def key_of(value: Any) -> Any:
 
 
 def ranks_of(value: Any) -> tuple[int, ...] | None:
-    """A list of ranks, or its text; None where it was shortened."""
+    """Returns a list of ranks, or its text, as a tuple; None where it was shortened."""
     if isinstance(value, str):
         if len(value) > _MOST_RANKS_LISTED or not _RANKS.fullmatch(value):
             return None
@@ -81,7 +81,7 @@ def ranks_of(value: Any) -> tuple[int, ...] | None:
 
 
 def elements_of(dims: Any) -> int:
-    """Elements of a shape, 1 of one without dimensions; -1 if it is none."""
+    """Returns the elements of a shape, 1 for one without dimensions; -1 if it is none."""
     if not isinstance(dims, list) or len(dims) > _MOST_DIMENSIONS:
         return -1
     if not all(isinstance(dim, int) and 0 <= dim < 1 << 40 for dim in dims):
@@ -91,7 +91,7 @@ def elements_of(dims: Any) -> int:
 
 
 def elements_in_all(dims: Any, is_list: bool) -> int:
-    """Elements of a tensor by its shape, of a list of tensors those of all; -1 if not known."""
+    """Returns the elements of a tensor by its shape, of a list of tensors their sum; -1 if not known."""
     if not is_list:
         return elements_of(dims)
     # An older profiler writes every list as an empty one.
@@ -102,14 +102,14 @@ def elements_in_all(dims: Any, is_list: bool) -> int:
 
 
 def are_uneven(splits: Any) -> bool:
-    """Whether the parts of a buffer, a list or its text, are told and differ."""
+    """Returns whether the parts of a buffer, a list or its text, are stated and differ."""
     # Hardly any has splits.
     parts = None if splits in (None, "[]") else ranks_of(splits)
     return parts is not None and len(set(parts)) > 1
 
 
 def triple_of(raw: bytes) -> str | None:
-    """A grid or block as words; None of what is no list of up to three numbers."""
+    """Returns a grid or block as words; None for what is no list of up to three numbers."""
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError):
@@ -130,7 +130,7 @@ class Triples(dict[bytes, "str | None"]):
 
 
 class Pool(dict[str, str]):
-    """Equal names as one."""
+    """Equal names as one object."""
 
     def __missing__(self, name: str) -> str:
         self[name] = name

@@ -137,7 +137,7 @@ def phases(cluster: Cluster, shape: GroupShape, collective: str, size: int) -> l
 
 
 def _order_parts(cluster: Cluster, collective: str, scope_count: int) -> list[tuple[str, int]]:
-    """Returns (collective, index of the dimension in the group's) of each phase.
+    """Returns (collective, index among the group's dimensions) of each phase.
 
     An all-reduce is a reduce-scatter on each dimension but the last, which alone sees an all-reduce,
     of what they leave; all-gathers then go back down. Under `baseline` it is a whole all-reduce

@@ -120,9 +120,9 @@ def require_measured_run(opened: Workload | MeasuredRun | ExecutionSet, requeste
 
 
 def open_model(name: str | None) -> Workload:
-    """Returns the model that `--model` names as a workload without rows; None where AICB's arguments state
-    all.
+    """Returns the model that `--model` names as a workload without rows.
 
+    name: None where AICB's arguments state the whole model.
     Raises `UsageError` where it is neither a file nor a known model, InputError for a file that is none.
     """
     from simcore.model.maker import ModelMaker

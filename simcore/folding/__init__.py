@@ -1,4 +1,4 @@
-"""Folding: which ranks have equal timelines for a proven reason, so that one of each is simulated.
+"""Folding: finds ranks whose timelines are provably equal, so that one of each class is simulated.
 
 Classes are colours refined on the bipartite graph of ranks and groups until nothing splits:
 the first colour holds the stage and the rank's overrides; a group's colour its price

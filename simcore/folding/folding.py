@@ -26,7 +26,7 @@ from simcore.units import plural
 from simcore.workload.memory import check_memory, run_bytes
 from simcore.workload.model import GroupKind
 
-# Refinement then lists every rank: about 20 us each.
+# Refinement that lists every rank takes about 20 us each.
 MOST_LISTED_RANKS = 2**20
 
 
@@ -37,10 +37,10 @@ def fold(
     overrides: Overrides = Overrides(),  # noqa: B008 - frozen, and no override is the plain case
     every_rank: bool = False,
 ) -> Folding:
-    """The rank classes of a run; with `every_rank` each rank is a class of its own.
+    """Returns the rank classes of a run; with `every_rank` each rank is a class of its own.
 
-    Jitter makes every rank one of its own too: each has its own hash. Raises `UsageError`
-    for more ranks than can be listed where they have to be.
+    With jitter every rank is one too: each has its own hash. Raises `UsageError` for more ranks than can be
+    listed where they have to be.
     """
     every_rank = every_rank or overrides.jitter > 0
     kinds: list[GroupKind] = []
@@ -50,7 +50,7 @@ def fold(
         if isinstance(cost, CollectiveCost) and cost.group not in kinds:
             kinds.append(cost.group)
         elif isinstance(cost, TransferCost) and cost.step not in steps:
-            # Who receives has to know who sends, so the way back is a link too.
+            # A receiver needs to know its sender, so the reverse direction is a link too.
             steps += [cost.step, -cost.step]
     if not every_rank and "all" not in kinds and is_aligned(layout, cluster):
         graph = boxed_graph(layout, cluster, kinds, steps, overrides, experts)
@@ -66,7 +66,9 @@ def fold(
 
 
 def _equal_experts(program: Program) -> tuple[int, ...]:
-    """By place in an expert group the first place of the same loads; () where ranks of one do not differ."""
+    """Returns by index in an expert group the first index with the same loads; () where its ranks do not
+    differ.
+    """
     loads = [
         load
         for cost in program.costs
@@ -85,7 +87,9 @@ def _equal_experts(program: Program) -> tuple[int, ...]:
 
 
 def _check_memory(layout: Layout, program: Program, overrides: Overrides, every_rank: bool) -> None:
-    """Raises `UsageError` where there is not the memory for ranks that are listed, and timed one by one."""
+    """Raises `UsageError` where there is not enough memory for ranks that are listed, and timed one
+    by one.
+    """
     stages = [len(stage.ops) for stage in program.stages]
     own_classes = layout.world if every_rank else 0
     class_ops = own_classes // len(stages) * sum(stages)
@@ -110,7 +114,7 @@ def _check_memory(layout: Layout, program: Program, overrides: Overrides, every_
 
 
 def _refine(graph: CellGraph, every_rank: bool) -> list[int]:
-    """The colour of each cell when nothing splits any more."""
+    """Returns the colour of each cell when nothing splits any more."""
     if every_rank:
         return list(range(len(graph.cells)))
     colours = _number_keys([(cell.stage, cell.slowdown, cell.expert, cell.ports) for cell in graph.cells])
@@ -145,13 +149,15 @@ def _group_colours(groups: list[CellGroup], colours: list[int]) -> list[int]:
 
 
 def _number_keys(keys: Sequence[Hashable]) -> list[int]:
-    """Each key's number by first appearance: rank order decides, never a hash."""
+    """Returns each key's number by first appearance: the order of ranks decides, never a hash."""
     number_of: dict[Hashable, int] = {}
     return [number_of.setdefault(key, len(number_of)) for key in keys]
 
 
 def _classes(graph: CellGraph, colours: list[int]) -> Folding:
-    """Classes in the order of their lowest rank, so that a class's number says where it lies."""
+    """Returns the classes in the order of their lowest rank, so that the number of a class tells its
+    position.
+    """
     members: dict[int, list[int]] = {}
     for cell_index, colour in enumerate(colours):
         members.setdefault(colour, []).append(cell_index)
@@ -179,7 +185,7 @@ def _classes(graph: CellGraph, colours: list[int]) -> Folding:
 
 
 def _union(sets: list[RankSet]) -> RankSet:
-    """The ranks of disjoint sets together."""
+    """Returns the ranks of disjoint sets together."""
     if len(sets) == 1:
         return sets[0]
     if all(len(rank_set) == 1 for rank_set in sets):

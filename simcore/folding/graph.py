@@ -1,7 +1,7 @@
-"""The graph that is refined: cells of ranks known to be alike, and the groups they form.
+"""The graph that is refined: cells of ranks that are known to be equal, and the groups they form.
 
-Where layout and cluster cut rank numbers at the same places, a cell is a box of coordinates
-that no override tells apart; else each rank is a cell of its own.
+Where layout and cluster divide rank numbers at the same boundaries, a cell is a box of coordinates
+that no override distinguishes; else each rank is a cell of its own.
 """
 
 from __future__ import annotations
@@ -16,49 +16,53 @@ from simcore.ranks import Block, RankSet
 from simcore.records import NamedTuple, Struct, field
 from simcore.workload.model import GroupKind
 
-# The kinds whose groups cut the ranks of a stage.
+# The kinds whose groups divide the ranks of a stage.
 _STAGE_KINDS: tuple[GroupKind, ...] = ("tp", "cp", "ep", "dp", "dp_ep", "dp_shard", "dp_replicate")
-# Per dimension of the cluster, the factor on the bandwidth of a port; () when all are whole.
+# Per dimension of the cluster, the factor on the bandwidth of a port; () when all are 1.
 PortFactors = tuple[float, ...]
 
 
 class GroupClass(Struct, frozen=True):
-    """Groups of one kind with equal price signature and equal member classes.
-
-    shape and ports are the signature: where the group lies, and the slowest port that it
-    has on each dimension. members: the classes that take part, each once.
-    """
+    """Groups of one kind with equal price signature (shape and ports) and equal member classes."""
 
     kind: GroupKind
+    """The kind of group."""
     shape: GroupShape
+    """How the groups are placed on the cluster."""
     ports: PortFactors
+    """The slowest port of a group on each dimension."""
     members: tuple[int, ...]
+    """The classes that take part, each once."""
 
 
 class Link(Struct, frozen=True):
-    """The way to a pipeline neighbour: its class, and the price signature of the link."""
+    """The link to a pipeline neighbour: its class, and the price signature of the link."""
 
     neighbour: int
+    """The class of the neighbour."""
     shape: TransferShape
+    """How the link is placed on the cluster."""
     ports: PortFactors
+    """The slowest port on each dimension."""
 
 
 class RankClass(Struct, frozen=True):
-    """Ranks with equal timelines.
-
-    slowdown: factor on their compute durations. expert: their place in an expert group, where its ranks
-    differ, or one with the same loads. ports: factors on their own ports. groups:
-    number of the group class per group kind. links: per step (stages on, negative for back) the
-    link to the neighbour there.
-    """
+    """Ranks with equal timelines."""
 
     ranks: RankSet
+    """The ranks."""
     stage: int
+    """Their stage."""
     slowdown: float
+    """The factor on their compute durations."""
     ports: PortFactors
+    """The factors on their own ports."""
     groups: dict[GroupKind, int]
+    """The index of the group class per kind of group."""
     links: dict[int, Link]
+    """Per step (stages forward, negative for backward) the link to the neighbour there."""
     expert: int = 0
+    """Their index in an expert group, where its ranks differ, or the first index with the same loads."""
 
 
 class Folding(Struct, frozen=True):
@@ -68,8 +72,8 @@ class Folding(Struct, frozen=True):
     group_classes: tuple[GroupClass, ...]
 
     def class_of(self, rank: int) -> int:
-        """The number of the class that a rank belongs to. Raises ValueError for no rank."""
-        # Where ranks are not folded, a class has the number of its rank.
+        """Returns the index of the class that a rank belongs to. Raises ValueError for an unknown rank."""
+        # Where ranks are not folded, a class has the index of its rank.
         if 0 <= rank < len(self.classes) and rank in self.classes[rank].ranks:
             return rank
         for class_id, rank_class in enumerate(self.classes):
@@ -79,30 +83,37 @@ class Folding(Struct, frozen=True):
 
 
 class Cell(Struct):
-    """Ranks that are alike. first: the lowest. slowdown, ports: their overrides. expert: their place in an
-    expert group, where its ranks differ, or the first one with the same loads.
-
-    groups: of each kind, the group's number.
-    links: per step the neighbour's cell, the link's shape and its port factors.
-    """
+    """Ranks that are known to be equal."""
 
     ranks: RankSet
+    """The ranks."""
     first: int
+    """The lowest of them."""
     stage: int
+    """Their stage."""
     slowdown: float
+    """The factor on their compute durations."""
     ports: PortFactors
+    """The factors on their own ports."""
     expert: int = 0
+    """Their index in an expert group, where its ranks differ, or the first index with the same loads."""
     groups: dict[GroupKind, int] = field(default_factory=dict)
+    """The index of the group per kind of group."""
     links: dict[int, tuple[int, TransferShape, PortFactors]] = field(default_factory=dict)
+    """Per step the neighbour's cell, the link's shape and its port factors."""
 
 
 class CellGroup(Struct):
-    """A group, or equal ones: its signature, and how many members each cell has in it."""
+    """A group, or equal ones."""
 
     kind: GroupKind
+    """The kind of group."""
     shape: GroupShape
+    """How it is placed on the cluster."""
     ports: PortFactors
+    """The slowest port on each dimension."""
     members: dict[int, int]
+    """Cell -> how many members of the group it has."""
 
 
 class CellGraph(Struct):
@@ -120,7 +131,7 @@ def listed_graph(
     overrides: Overrides,
     experts: tuple[int, ...] = (),
 ) -> CellGraph:
-    """The graph whose cells are single ranks."""
+    """Returns the graph whose cells are single ranks."""
     cells = []
     for rank in range(layout.world):
         stage = layout.position(rank)[2]
@@ -145,7 +156,7 @@ def listed_graph(
 
 
 def ports_of(overrides: Overrides, cluster: Cluster, ranks: tuple[int, ...] | list[int]) -> PortFactors:
-    """Per dimension the slowest port among `ranks`; () when none is slowed."""
+    """Returns per dimension the slowest port among `ranks`; () when none is slowed."""
     if not overrides.slow_links:
         return ()
     factors = [1.0] * len(cluster.dims)
@@ -158,11 +169,10 @@ def ports_of(overrides: Overrides, cluster: Cluster, ranks: tuple[int, ...] | li
 
 
 def is_aligned(layout: Layout, cluster: Cluster) -> bool:
-    """Whether layout and cluster cut rank numbers at boundaries that divide each other.
+    """Returns whether layout and cluster divide rank numbers at boundaries that divide each other.
 
-    Then a rank number is a row of digits, every group varies some digits and keeps the
-    others, and so all groups of a kind and all links between two stages are translates of
-    each other: equal price signatures.
+    Then a rank number is a row of digits, every group varies some digits and keeps the others, and so all
+    groups of a kind and all links between two stages are translates of each other: equal price signatures.
     """
     if layout.rank_order == DATA_FASTEST:
         return False
@@ -171,7 +181,7 @@ def is_aligned(layout: Layout, cluster: Cluster) -> bool:
     axes = find_axes(layout)
     if axes is None:
         return False
-    # Where dp is cut, as ranks are numbered.
+    # The distance of neighbours on dp, as ranks are numbered.
     step = tp * pp if layout.rank_order == "tp-pp-dp" else tp
     boundaries = {tp, order[0] * order[1], layout.world}
     boundaries |= {boundary if boundary < tp else step * (boundary // tp) for boundary in axes.cuts}
@@ -179,26 +189,25 @@ def is_aligned(layout: Layout, cluster: Cluster) -> bool:
     for dimension in cluster.dims[:-1]:
         extent *= dimension.size
         boundaries.add(min(extent, layout.world))
-    # The last dimension may be larger than the world uses; only what lies below cuts ranks.
+    # The last dimension may be larger than the world; only the boundaries below divide ranks.
     ascending = sorted(boundaries)
     return all(high % low == 0 for low, high in itertools.pairwise(ascending))
 
 
 class Axes(NamedTuple):
-    """The number q = tp + TP * dp of a rank in its stage as digits, which every group varies or keeps.
-
-    cuts: what a digit counts, 1 of the innermost, ascending. sizes: of the digits; their product is TP * DP.
-    varied: per kind of group the digits that its members differ in. of_tp: how many digits make up tp; the
-    others make up dp.
-    """
+    """The index q = tp + TP * dp of a rank in its stage as digits, which every group varies or keeps."""
 
     cuts: tuple[int, ...]
+    """The value of each digit, 1 of the innermost, ascending."""
     sizes: tuple[int, ...]
+    """The size of each digit; their product is TP * DP."""
     varied: dict[GroupKind, tuple[int, ...]]
+    """Per kind of group the digits that its members differ in."""
     of_tp: int
+    """How many digits make up tp; the others make up dp."""
 
     def digits(self, position: int) -> tuple[int, ...]:
-        """Those of a q."""
+        """Returns the digits of an index q."""
         reversed_digits = []
         for size in self.sizes:
             position, digit = divmod(position, size)
@@ -207,7 +216,7 @@ class Axes(NamedTuple):
 
 
 def find_axes(layout: Layout) -> Axes | None:
-    """The digits of a layout; None where groups of two kinds overlap in part."""
+    """Returns the digits of a layout; None where groups of two kinds overlap in part."""
     ends: dict[GroupKind, tuple[int, int]] = {}
     whole = layout.tp * layout.dp
     for kind in _STAGE_KINDS:
@@ -232,10 +241,10 @@ def boxed_graph(
     overrides: Overrides,
     experts: tuple[int, ...] = (),
 ) -> CellGraph:
-    """The graph of an aligned layout: as many cells as the overrides need, however many ranks.
+    """Returns the graph of an aligned layout: as many cells as the overrides need, however many ranks.
 
-    Along each axis a value that an override names is a part of its own, all others together are
-    one: swapping two of the others changes nothing.
+    Along each axis a value that an override names is a part of its own, all others together are one: swapping
+    two of the others changes nothing.
     """
     axes = find_axes(layout)
     assert axes is not None, "the layout is not aligned"
@@ -263,7 +272,7 @@ def boxed_graph(
             expert = experts[layout.expert_group_index(ranks.first)] if experts else 0
             cells.append(Cell(ranks, ranks.first, stage, slowdown, ports, expert))
         for kind in kinds:
-            # Copies to the host are of one rank.
+            # A copy to the host has one rank.
             varied = axes.varied[kind] if kind != "offload" else ()
             group_of: dict[tuple[int, ...], int] = {}
             for box in boxes:
@@ -289,7 +298,9 @@ def boxed_graph(
 
 
 def _split_axis(size: int, distinct: set[int]) -> list[tuple[int, ...]]:
-    """The values 0..size-1 of an axis: each named one alone, the others together (if there are any)."""
+    """Returns the values 0..size-1 of an axis in parts: each distinct one alone, the others together (if
+    any).
+    """
     alone = [(value,) for value in sorted(distinct)]
     others = tuple(value for value in range(size) if value not in distinct)
     return [others, *alone] if others else list(alone)
@@ -298,7 +309,8 @@ def _split_axis(size: int, distinct: set[int]) -> list[tuple[int, ...]]:
 def _split_expert_axis(
     size: int, distinct: set[int], axis: int, axes: Axes, experts: tuple[int, ...]
 ) -> list[tuple[int, ...]]:
-    """`_parts`, with the values of an axis of the expert groups apart where their loads differ.
+    """Returns the parts of `_split_axis`, with the values of an axis of the expert groups apart where their
+    loads differ.
 
     Where expert groups have several axes, each value of them is a part.
     """
@@ -314,12 +326,12 @@ def _split_expert_axis(
 
 
 def _group_key(varied: tuple[int, ...], box: tuple[int, ...]) -> tuple[int, ...]:
-    """The parts of a box that a group keeps which varies these axes."""
+    """Returns the parts of a box that a group keeps which varies these axes."""
     return tuple(part for axis, part in enumerate(box) if axis not in varied)
 
 
 def _ports_of_cells(cells: list[Cell], members: dict[int, int], dimensions: int) -> PortFactors:
-    """Per dimension the slowest port among the members' cells."""
+    """Returns per dimension the slowest port among the members' cells."""
     factors = [1.0] * dimensions
     for cell_index in members:
         for dimension, factor in enumerate(cells[cell_index].ports):
@@ -328,7 +340,7 @@ def _ports_of_cells(cells: list[Cell], members: dict[int, int], dimensions: int)
 
 
 def _ranks_of_box(layout: Layout, axes: Axes, stage: int, values: list[tuple[int, ...]]) -> RankSet:
-    """The ranks of a stage whose digits are among these, without listing all of them."""
+    """Returns the ranks of a stage whose digits are among these, without listing all of them."""
     tps = _compose_digits(axes.sizes[: axes.of_tp], values[: axes.of_tp])
     dps = _compose_digits(axes.sizes[axes.of_tp :], values[axes.of_tp :])
     stride = layout.rank(0, 1, stage) - layout.rank(0, 0, stage) if layout.dp > 1 else layout.tp
@@ -348,7 +360,7 @@ def _ranks_of_box(layout: Layout, axes: Axes, stage: int, values: list[tuple[int
 
 
 def _compose_digits(sizes: tuple[int, ...], values: list[tuple[int, ...]]) -> RankSet:
-    """The numbers whose digits, the innermost first, are among these."""
+    """Returns the numbers whose digits, the innermost first, are among these."""
     values_so_far, extent = [0], 1
     for size, digit in zip(sizes, values, strict=True):
         values_so_far = [low + extent * high for high in digit for low in values_so_far]

@@ -1,4 +1,4 @@
-"""Files of a directory that are left aside: how many, and what those are that a format knows by name."""
+"""Files of a directory that are ignored: how many, and which of them are of a known format."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ from simcore.units import plural
 from simcore.workload.formats import format_of
 from simcore.workload.formats.format import Format
 
-# Of more the kind is not asked, of fewer kinds it is said.
+# The format is found of the first files only, and so many formats are listed.
 _MOST_SNIFFED, _MOST_LISTED = 256, 5
 
 
 class IgnoredFiles:
-    """count: how many files; known: those of a format that is known and not opened, by its name."""
+    """The ignored files of a directory.
+
+    count: how many there are. by_format: those of a format that is known and not opened, by its name.
+    """
 
     def __init__(self) -> None:
         self.count = 0
         self.by_format: dict[str, tuple[Format, list[str]]] = {}
 
     def add(self, name: str, head: bytes) -> None:
-        """Leaves a file aside that begins with `head`."""
+        """Counts a file that begins with `head`."""
         self.count += 1
         if head and self.count <= _MOST_SNIFFED:
             file_format = format_of(head)
@@ -29,13 +32,13 @@ class IgnoredFiles:
                 self.by_format.setdefault(file_format.name, (file_format, []))[1].append(name)
 
     def add_all(self, other: IgnoredFiles) -> None:
-        """Leaves aside what `other` does."""
+        """Counts the files of `other`."""
         self.count += other.count
         for kind, (file_format, names) in other.by_format.items():
             self.by_format.setdefault(kind, (file_format, []))[1].extend(names)
 
     def message(self, why: str) -> str:
-        """Says of how many files of the directory what they are not, and what some of them are."""
+        """Returns how many files of the directory were ignored and why, and the format of some of them."""
         parts = [f"{plural(self.count, 'other file')} of the directory left aside{why}"]
         parts += [
             _describe_files(names, file_format)
@@ -47,8 +50,9 @@ class IgnoredFiles:
         return "; ".join(parts)
 
     def suggestions(self, reported: Container[str] = ()) -> list[str]:
-        """What can be done with those that are known, a line each of some kinds. told: files of which it is
-        said already.
+        """Returns what can be done with files of known formats, a line for each of some formats.
+
+        reported: names of files that were reported already.
         """
         lines = []
         for file_format, names in self.by_format.values():
@@ -59,7 +63,7 @@ class IgnoredFiles:
 
 
 def _describe_files(names: list[str], file_format: Format) -> str:
-    """What one or more files are."""
+    """Returns what one or more files are, in words."""
     first, more = printable(names[0], 40), len(names) - 1
     if not more:
         return f"{first} is {file_format.name}"

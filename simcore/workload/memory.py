@@ -1,4 +1,4 @@
-"""How much memory a run takes, how much there is, and the refusal where the first is more."""
+"""The memory of runs: how much a run takes, how much is free, and the error where that is too little."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from simcore.diagnostics import UsageError
 from simcore.units import byte_size
 
 # Bytes, measured on CPython 3.11 as the growth of whole `wltui report` processes; a test measures
-# them again. Of a stage's op: its columns, runs and messages; where collectives queue by priority
-# (dialect astra-sim-1) its place in the queues too. Of a class's op: its times, and the accounts,
-# critical path and slack that are made of them; its times alone where the class is like another one. Of a
-# class: its actor, groups and links. Of a rank that is looked at by itself: its cell in the graph that is
-# folded.
+# them again. An op of a stage: its columns, runs and messages; where collectives queue by priority
+# (dialect astra-sim-1) its position in the queues too. An op of a class: its times, and the accounts,
+# critical path and slack made from them; only its times where another class has equal ones. A class: its
+# actor, groups and links. A rank that is listed: its cell in the graph that is folded.
 _STAGE_OP, _QUEUED_STAGE_OP, _CLASS_OP, _EQUAL_CLASS_OP = 40, 700, 150, 22
 _CLASS, _LISTED_RANK = 2_900, 1_100
-# Less is not looked for: it is there, or nothing else goes on either.
+# Smaller needs are not checked: without so much memory nothing else would run either.
 _ALWAYS_THERE = 32 * 10**6
 
 
@@ -30,12 +29,12 @@ def run_bytes(
     queued: bool = False,
     has_equal_ranks: bool = False,
 ) -> int:
-    """Bytes that a run and its report take at their peak, beside the program itself and the file.
+    """Returns the peak memory of a run and its report, bytes, without the program itself and the file.
 
-    stage_ops: ops of all stages, each stage once. class_ops: ops that are timed, those of all rank
-    classes. listed_ranks: ranks that are looked at one by one before they are folded. queued:
-    collectives wait in one queue a dimension (`Program.queued`). alike: most classes are equal ranks that are
-    not folded, so that what is made of times is made once of them.
+    stage_ops: ops of all stages, each stage once. class_ops: ops that are timed, those of all rank classes.
+    listed_ranks: ranks that are listed one by one before they are folded. queued: collectives wait in one
+    queue for each dimension (`Program.queued`). has_equal_ranks: most classes are equal ranks that are not
+    folded, so that what is made from times is made once for all of them.
     """
     of_stages = stage_ops * (_QUEUED_STAGE_OP if queued else _STAGE_OP)
     of_ops = class_ops * (_EQUAL_CLASS_OP if has_equal_ranks else _CLASS_OP)
@@ -45,7 +44,7 @@ def run_bytes(
 def check_memory(needed: int, what: str, hint: str) -> None:
     """Raises `UsageError` where `needed` bytes are not free.
 
-    what: what needs them. hint: what would need less.
+    what: what needs them, for the message. hint: what would need less.
     """
     if needed <= _ALWAYS_THERE:
         return
@@ -58,24 +57,24 @@ def check_memory(needed: int, what: str, hint: str) -> None:
 
 
 def free_bytes(root: str = "/") -> int | None:
-    """Bytes that this process may still take: of the machine, of its own limit, of its control groups.
+    """Returns the bytes that this process may still take: of the machine, its own limit, its control groups.
 
-    Linux tells; None where nothing does. root: where the system's files are.
+    Only Linux states them; None elsewhere. root: where the system's files are.
     """
     free = [*_of_machine(root), *_of_limit(root), *_of_groups(root)]
     return max(min(free), 0) if free else None
 
 
 def _of_machine(root: str) -> Iterator[int]:
-    """What the kernel says can be taken without swapping."""
+    """Yields what the kernel says can be taken without swapping."""
     kilobytes = _field(os.path.join(root, "proc/meminfo"), "MemAvailable:")
     if kilobytes is not None:
         yield kilobytes * 1024
 
 
 def _of_limit(root: str) -> Iterator[int]:
-    """What the limit on the address space (RLIMIT_AS, `ulimit -v`) leaves."""
-    # Imported here: only a large run comes here.
+    """Yields what the limit on the address space (RLIMIT_AS, `ulimit -v`) leaves."""
+    # Imported here: only a large run needs it.
     import resource
 
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
@@ -84,13 +83,13 @@ def _of_limit(root: str) -> Iterator[int]:
         yield limit - kilobytes * 1024
 
 
-# Files of a control group's memory: limit, use, and the word for files that can be dropped.
+# Files of a control group's memory: limit, use, and the word for cached files that can be dropped.
 _VERSION_2 = ("memory.max", "memory.current", "inactive_file")
 _VERSION_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 
 
 def _of_groups(root: str) -> Iterator[int]:
-    """What the limits of the control groups leave: of this process's and of all around it."""
+    """Yields what the limits of the control groups leave: that of this process and all around it."""
     for line in _lines(os.path.join(root, "proc/self/cgroup")):
         _, controllers, path = line.split(":", 2)
         if controllers == "":
@@ -114,7 +113,7 @@ def _of_group(folder: str, limit_name: str, use_name: str, file_name: str) -> It
 
 
 def _field(path: str, name: str) -> int | None:
-    """The number behind a word at the beginning of a line."""
+    """Returns the number behind a word at the beginning of a line; None where it is missing."""
     for line in _lines(path):
         columns = line.split()
         if len(columns) > 1 and columns[0] == name and columns[1].isdigit():
@@ -123,7 +122,7 @@ def _field(path: str, name: str) -> int | None:
 
 
 def _lines(path: str) -> list[str]:
-    """The lines of a file of the system; none where it is not there or not for us."""
+    """Returns the lines of a file of the system; none where it is missing or must not be read."""
     with suppress(OSError), open(path, encoding="ascii", errors="replace") as file:
         return file.read().splitlines()
     return []

@@ -1,4 +1,4 @@
-"""What a workload file says, before any layout, schedule or cluster is chosen."""
+"""The content of a workload file, before any layout, schedule or cluster is chosen."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _TRAILING_NUMBER = re.compile(r"_?\d+$")
 
 
 def base_name(name: str) -> str:
-    """A row's name without its trailing number: `attention_row_12` -> `attention_row`."""
+    """Returns a row's name without its trailing number: `attention_row_12` -> `attention_row`."""
     if name.isascii():
-        # As the pattern has it, faster: a file may have 100,000 names.
+        # The same as the pattern, and faster: a file may have 100,000 names.
         rest = name.rstrip("0123456789")
         if rest != name:
             return (rest[:-1] if rest.endswith("_") else rest) or name
@@ -34,103 +34,115 @@ def base_name(name: str) -> str:
 class Cells(Struct, frozen=True):
     """One of the three (compute, collective) cell triples of all rows, as columns.
 
-    compute_ns: compute time of each row, ns, as written. collective: `ALLREDUCE`,
-    `ALLGATHER`, `REDUCESCATTER`, `ALLTOALL`, or None where the row has none; in an op table
-    also `SENDRECV`, a transfer to the neighbouring stage. group: the kind of group that takes
-    part (`pp` for SENDRECV alone), None where there is no collective, or one that the policy
-    lets nobody take part in. bytes: the whole buffer (gathered result, input of a
-    reduce-scatter, one rank's buffer otherwise). As a reader leaves them, groups are by suffix
-    and an ALLGATHER has the size of the file: a shard in dialect astra-sim-1
-    (`simcore.program.policies` makes a run's cells of them). asynchronous: rows whose collective
-    compute does not wait for, whatever its phase.
+    A reader makes groups from suffixes, and an ALLGATHER has the size that the file states: a shard in
+    dialect astra-sim-1 (`simcore.program.policies` makes a run's cells from them).
     """
 
     compute_ns: array[int] = field(default_factory=lambda: array("q"))
+    """The compute time of each row as the file states it, ns."""
     collective: list[str | None] = field(default_factory=list)
+    """`ALLREDUCE`, `ALLGATHER`, `REDUCESCATTER`, `ALLTOALL`, or None where the row has none; in an op table
+    also `SENDRECV`, a transfer to the neighbouring stage.
+    """
     group: list[GroupKind | None] = field(default_factory=list)
+    """The kind of group that takes part (`pp` for SENDRECV alone); None where there is no collective, or one
+    that the policy gives no ranks.
+    """
     bytes: array[int] = field(default_factory=lambda: array("q"))
+    """The whole buffer: the gathered result, the input of a reduce-scatter, else one rank's buffer."""
     asynchronous: set[int] = field(default_factory=set)
+    """The rows whose collective compute does not wait for, whatever its phase."""
 
 
 class Header(Struct, frozen=True):
-    """The keys of a header that were present; None where the key is missing.
-
-    tp, ep, pp, cp: degrees of parallelism. Of models alone, no file has them: cp; shard, ranks that share out
-    weights, 0 for all; whole_experts, as `Layout` has it. vpp: transformer layers that one stage
-    holds (not Megatron's virtual-pipeline size). ga: micro-batches a step. all_gpus:
-    world size. pp_comm: bytes of one activation between neighbouring stages. checkpoints and
-    checkpoint_initiates: row indices, from 0. last_bottom_layer: index of the last row of the
-    bottom MLP (HYBRID_DLRM). rescaled_from: of rows that were rescaled the layout and times before, as
-    `simcore.recovery` states them. line: where the header begins, from 1; column: where each key stands.
+    """The keys of a header; None where a key is missing. `cp`, `shard` and `whole_experts` are of models
+    alone.
     """
 
     tp: int | None = None
+    """The tensor-parallel degree."""
     ep: int | None = None
+    """The expert-parallel degree."""
     pp: int | None = None
+    """Pipeline stages."""
     vpp: int | None = None
+    """Transformer layers of one stage (not Megatron's virtual-pipeline size)."""
     ga: int | None = None
+    """Micro-batches of a step."""
     all_gpus: int | None = None
+    """The world size."""
     pp_comm: int | None = None
+    """Bytes of one activation between neighbouring stages."""
     cp: int = 1
+    """Ranks that share a sequence."""
     shard: int = 0
+    """Ranks that share out weights; 0 for all."""
     whole_experts: bool = False
+    """As `Layout` has it."""
     checkpoints: tuple[int, ...] = ()
+    """Row indices, from 0."""
     checkpoint_initiates: tuple[int, ...] = ()
+    """Row indices, from 0."""
     last_bottom_layer: int | None = None
+    """The index of the last row of the bottom MLP (HYBRID_DLRM)."""
     rescaled_from: tuple[int, ...] = ()
+    """The layout and times before rescaling, as `simcore.recovery` states them."""
     line: int = 1
+    """The line at which the header begins, from 1."""
     column: Mapping[str, int] = field(default_factory=dict)
+    """The column of each key."""
 
 
 class SplitCell(NamedTuple):
-    """A cell whose collective and whose matrix products run in pieces beside each other.
+    """A cell whose collective and matrix products are split and overlap with each other.
 
-    cut_in: into how many the products are cut; one is of the rank's own share, so that the collective has one
-    less. before_ns, product_ns: what the cell computes before the products, and in them; the rest follows.
-    An all-gather runs ahead of the products' pieces, each of which waits for its own; of a reduce-scatter
-    each piece follows a product's, and what follows the products waits for the last.
+    An all-gather runs ahead of the splits of the products, each of which waits for its own; of a
+    reduce-scatter each split follows that of a product, and what follows the products waits for the last.
     """
 
     split_count: int
+    """How many splits the products have; one is of the rank's own share, so that the collective has
+    one less.
+    """
     before_ns: int
+    """The compute before the products, ns."""
     product_ns: int
+    """The compute of the products, ns; the rest of the cell follows them."""
 
 
 class UnevenCell(NamedTuple):
-    """A cell in which the ranks of an expert group differ; () where they do not.
-
-    compute_ns: what each computes. port_bytes: what goes through the port of each in its collective.
-    """
+    """A cell in which the ranks of an expert group differ; () where they do not."""
 
     compute_ns: tuple[int, ...]
+    """The compute of each rank, ns."""
     port_bytes: tuple[int, ...]
+    """The bytes through the port of each rank in the cell's collective."""
 
 
 class StageRows(Struct, frozen=True):
-    """The rows of one pipeline stage, where stages differ: indices into the columns of the workload.
-
-    prologue: of the start and end of the step. chunks: of a micro-batch on each virtual stage, ascending.
-    loss: what follows the last of them, on the last stage alone.
-    """
+    """The rows of one pipeline stage, where stages differ: indices into the columns of the workload."""
 
     prologue: tuple[int, ...]
+    """Rows of the start and end of the step."""
     chunks: tuple[tuple[int, ...], ...]
+    """Rows of a micro-batch on each virtual stage, ascending."""
     loss: tuple[int, ...] = ()
+    """What follows the last of them, on the last stage alone."""
 
 
 class InputNetwork(NamedTuple):
-    """A network that comes with what is run.
-
-    dims, algorithms: as `--dim` and `--algorithm` have them. memory: GB/s.
-    """
+    """A network that comes with the input."""
 
     dims: tuple[str, ...]
+    """As `--dim` has them."""
     memory: float
+    """The memory bandwidth, GB/s."""
     algorithms: tuple[str, ...] = ()
+    """As `--algorithm` has them."""
 
 
 class DegreeParameters(Struct, frozen=True):
-    """What parameters say of ranks; None: as the file says."""
+    """The parameters of ranks, as in `Parameters`; None: as the file says."""
 
     world: int | None = None
     tp: int | None = None
@@ -140,8 +152,9 @@ class DegreeParameters(Struct, frozen=True):
 
 
 class ModelParameters(Struct, frozen=True):
-    """What parameters say of a model and of how it is trained; None: as usual. passes, layers, dialect: of
-    files alone.
+    """The parameters of a model and of its training, as in `Parameters`; None: the default.
+
+    passes, layers and dialect apply to files alone.
     """
 
     world: int | None = None
@@ -190,98 +203,126 @@ class ModelParameters(Struct, frozen=True):
 
 
 class Maker(Protocol):
-    """What makes a workload of parameters: a model, whose rows are those of a layout (`simcore.model`)."""
+    """Makes a workload from parameters: a model, whose rows are those of a layout (`simcore.model`)."""
 
     def workload(self, parameters: ModelParameters) -> Workload:
-        """The rows under these parameters. Raises `UsageError` for what cannot be, with what would fit."""
+        """Returns the rows under these parameters. Raises `UsageError` where they do not fit, with what
+        would.
+        """
 
     def text(self, parameters: ModelParameters) -> tuple[str, tuple[Diagnostic, ...]] | None:
-        """The file that another program writes of it, as it stands; None where these are rows of our own."""
+        """Returns the file that another program would write, with its diagnostics; None where the rows are
+        wltui's own.
+        """
 
     def values(self, parameters: ModelParameters) -> dict[str, Any]:
-        """By field, what a run takes for the parameters of a model that were not given."""
+        """Returns {field: value} that a run takes for the parameters of a model that were not given."""
 
     def explain_ops(self, parameters: ModelParameters, row: int, phase: Phase) -> list[str]:
-        """The ops of a cell, a line each with what it is made of; none where they are not known."""
+        """Returns the ops of a cell, a line each with how it is computed; none where they are not known."""
 
     def summarize_ops(self, parameters: ModelParameters, row: int, phase: Phase) -> str:
-        """The ops of a cell in one line: `up 4.181 ms (compute) + norm 86.3 us (memory)`, "" without ops."""
+        """Returns the ops of a cell in one line: `up 4.181 ms (compute) + norm 86.3 us (memory)`, "" without
+        ops.
+        """
 
     def network(self, parameters: ModelParameters) -> InputNetwork | None:
-        """The network that comes with it; None if none does."""
+        """Returns the network that comes with the model; None without one."""
 
 
 class Workload(Struct, frozen=True):
-    """A workload file: rows of one rank of one stage, as columns of equal length.
-
-    path: as the user gave it. name: each row's name, raw text of the file (escape it with
-    `printable` before it is shown). line: each row's line, from 1. process_ns: the last
-    cell, ns. declared_rows: the count of line 2, None when there is none. row_policy: each
-    row's own policy (HYBRID_CUSTOMIZED), "" where it has none. as_read: the file's own, where
-    these are the cells of a run in dialect astra-sim-1. is_table: the ops of one layer in one table,
-    without a header (`simcore.program.op_table`): degrees and layers are the user's, the dialect is not.
-    maker: what made the rows, and makes others of other parameters. stages: the rows of each stage, where
-    they differ; else every stage has all. recomputed: row -> the rows that run forward again before its
-    input gradient, beside those of the header's checkpoints. waits: (phase, row) -> the rows whose
-    collectives of that phase, which compute does not wait for where they are issued, are over before this one
-    begins. buckets: row -> bytes of its weight-gradient collective that are sent at once at least, where it
-    is sent piece by piece beside compute. pieces: cells whose collectives run beside their own products.
-    uneven: cells in which ranks of an expert group differ, whose columns are those of the fullest.
-    host_link: GB/s of what goes to the host's memory and back (group `offload`).
-    rescaled: of rows made anew for other degrees, from which to which; left_out: of a file without some
-    of its lines, which (`lines 82-83`). as_read is the file's then.
-    """
+    """A workload file: rows of one rank of one stage, as columns of equal length."""
 
     path: str
+    """As the user gave it."""
     format: str
+    """The name of the file format."""
     policy: str
+    """The policy of the file."""
     dialect: Dialect
+    """Whose rules the file follows."""
     header: Header
+    """The keys of the header."""
     name: list[str]
+    """Each row's name, raw text of the file (escape it with `printable` before it is printed)."""
     line: array[int]
+    """Each row's line, from 1."""
     fwd: Cells
+    """The forward cells."""
     ig: Cells
+    """The input-gradient cells."""
     wg: Cells
+    """The weight-gradient cells."""
     process_ns: array[int]
+    """The last cell of each row, ns."""
     declared_rows: int | None
+    """The count of line 2; None where there is none."""
     diagnostics: tuple[Diagnostic, ...] = ()
+    """What was found in reading."""
     row_policy: tuple[str, ...] = ()
+    """Each row's own policy (HYBRID_CUSTOMIZED), "" where it has none."""
     as_read: Workload | None = None
+    """The file's own workload, where these cells are not those of the file: of a run in dialect astra-sim-1,
+    rescaled, or without some lines.
+    """
     is_table: bool = False
+    """Whether it is the ops of one layer in one table, without a header (`simcore.program.op_table`): degrees
+    and layers are parameters, the dialect is not.
+    """
     maker: Maker | None = None
+    """What made the rows, and makes others from other parameters."""
     stages: tuple[StageRows, ...] = ()
+    """The rows of each stage, where they differ; else every stage has all."""
     recomputed: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """Row -> the rows that run forward again before its input gradient, in addition to those of the header's
+    checkpoints.
+    """
     waits: Mapping[tuple[Phase, int], tuple[int, ...]] = field(default_factory=dict)
+    """(phase, row) -> the rows whose collectives of that phase, which compute does not wait for where they
+    are issued, have ended before this one begins.
+    """
     buckets: Mapping[int, int] = field(default_factory=dict)
+    """Row -> the least bytes of its weight-gradient collective that are sent at once, where it is sent in
+    parts that overlap with compute.
+    """
     split_cells: Mapping[tuple[Phase, int], SplitCell] = field(default_factory=dict)
+    """The cells whose collectives overlap with their own products."""
     uneven: Mapping[tuple[Phase, int], UnevenCell] = field(default_factory=dict)
+    """The cells in which ranks of an expert group differ; the columns have those of the fullest rank."""
     host_link: float = 0.0
+    """The bandwidth of the link to the host's memory (group `offload`), GB/s."""
     rescaled: str = ""
+    """From which degrees to which the rows were rescaled; "" where they were not."""
     left_out: str = ""
+    """Which lines of the file were left out (`lines 82-83`); "" for none."""
 
     def __len__(self) -> int:
         return len(self.name)
 
     @property
     def noun(self) -> str:
-        """What it is, for messages."""
+        """What it is called in messages."""
         return "a workload"
 
     @property
     def as_written(self) -> Workload:
-        """The cells as the file has them: another run begins with these, whatever the dialect of this one."""
+        """The workload with the cells of the file: another run begins with these, whatever the dialect of
+        this one.
+        """
         return self.as_read or self
 
     @property
     def has_other_rows(self) -> bool:
-        """Whether its rows are not those of its file, as the user asked for."""
+        """Whether its rows differ from those of its file by request of the user."""
         return bool(self.rescaled or self.left_out)
 
     @property
     def has_compute(self) -> bool:
-        """Whether its compute cells are durations; else they are placeholders, as its reader has warned."""
+        """Whether its compute cells are durations; else they are placeholders, as a warning of its reader
+        says.
+        """
         return all(diagnostic.code != "compute-placeholder" for diagnostic in self.diagnostics)
 
     def cells(self, phase: Phase) -> Cells:
-        """The cells of one phase: `fwd`, `ig` (input gradient) or `wg` (weight gradient)."""
+        """Returns the cells of one phase: `fwd`, `ig` (input gradient) or `wg` (weight gradient)."""
         return self.fwd if phase == "fwd" else self.ig if phase == "ig" else self.wg

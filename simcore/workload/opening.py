@@ -1,4 +1,4 @@
-"""Opens a workload file: refuses what is none, and gives the rest to the reader of its format."""
+"""Opens workload files: finds the format of a file and passes it to the reader of that format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simcore.workload.formats.recordings import is_text
 from simcore.workload.model import Workload
 from simcore.workload.source import GZIP, MOST_BYTES, Source, too_large
 
-# Of what no format knows.
+# Bytes of an unknown file that a message quotes.
 _BYTES_SHOWN = 8
 _SPECIAL_FILES = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -25,7 +25,7 @@ _SPECIAL_FILES = (
 
 
 def open_workload(path: str) -> Workload:
-    """The workload in the file at `path`; its format is found from the content, never from the name.
+    """Returns the workload in the file at `path`; the content tells its format, never the name.
 
     Raises: InputError when there is no such file, it cannot be read, or it is of another format.
     """
@@ -37,7 +37,7 @@ def open_workload(path: str) -> Workload:
 
 
 def stream_source(stream: BinaryIO | None, name: str = "standard input") -> Source:
-    """The bytes of an open stream, None for one that is closed. Raises: InputError, now or later."""
+    """Returns the bytes of an open stream, None for one that is closed. Raises: InputError, now or later."""
     if stream is None:
         raise _refusal(name, "unreadable-file", "it is closed")
 
@@ -51,18 +51,20 @@ def stream_source(stream: BinaryIO | None, name: str = "standard input") -> Sour
 
 
 def read_source(path: str, source: Source) -> Workload:
-    """The workload in these bytes; `path` is for messages. Raises: InputError for another format."""
+    """Returns the workload in these bytes; `path` is for messages. Raises: InputError for another format."""
     try:
         reader = _choose_reader(path, source.head)
     except InputError:
-        # Of gzip data that ends early no format can be told.
+        # The format of gzip data that ends early is unknown.
         source.refuse_cut()
         raise
     return reader(path, source.all())
 
 
 def read_beginning(path: str) -> bytes:
-    """As much of the file at `path` as tells its format. Raises InputError as `open_workload` does."""
+    """Returns as much of the file at `path` as tells its format. Raises InputError as `open_workload`
+    does.
+    """
     try:
         with _open_regular(path) as file:
             return Source(path, file.read).head
@@ -71,10 +73,10 @@ def read_beginning(path: str) -> bytes:
 
 
 def read_file(path: str, most: int = 0, is_part_enough: bool = False) -> bytes:
-    """All bytes of the file at `path`, out of gzip. Raises InputError as `open_workload` does.
+    """Returns all bytes of the file at `path`, unpacked from gzip. Raises InputError as `open_workload` does.
 
-    most: how many they may be, where that is not what a workload may have. is_part_enough: whether gzip data
-    that ends early gives what it has.
+    most: the most bytes that it may have; 0 for the limit of workloads. is_part_enough: whether gzip data
+    that ends early is returned as far as it goes.
     """
     try:
         with _open_regular(path) as file:
@@ -82,7 +84,7 @@ def read_file(path: str, most: int = 0, is_part_enough: bool = False) -> bytes:
                 file.seek(0)
                 return Source(path, file.read).all(most, is_part_enough)
             file.seek(0)
-            # At once: of pieces there would be two copies when they are put together.
+            # Read at once: joining chunks would need two copies.
             data = file.read((most or MOST_BYTES) + 1)
     except OSError as error:
         raise _unreadable(path, error) from None
@@ -92,7 +94,7 @@ def read_file(path: str, most: int = 0, is_part_enough: bool = False) -> bytes:
 
 
 def _open_regular(path: str) -> BinaryIO:
-    """The open file. A named pipe would wait for a writer for ever, so the kind is asked before."""
+    """Returns the open file. A named pipe would wait for a writer for ever, so the kind is checked before."""
     try:
         mode = os.stat(path).st_mode
     except (FileNotFoundError, ValueError):  # ValueError: a NUL character in the path

@@ -7,11 +7,11 @@ DLRM = ("HYBRID_DLRM", "HYBRID_DLRM_ENHANCED")
 CUSTOMIZED = "HYBRID_CUSTOMIZED"
 MICRO = "MICRO"
 INFERENCE = "DISTRIBUTED_INFERENCE"
-# A text without a header states none (LIBRA's are so).
+# The policy of a text without a header, which states none (LIBRA's have no header).
 NO_POLICY = "LIBRA"
 
-# Who takes part in a row's collectives goes by the row's own policy under HYBRID_CUSTOMIZED.
+# Policies of single rows, under HYBRID_CUSTOMIZED: they decide which ranks take part in a row's collectives.
 ROW_POLICIES = ("DATA", "MODEL", "HYBRID_DATA_MODEL", "HYBRID_MODEL_DATA", MICRO, INFERENCE)
 POLICIES = (*TRANSFORMER, *DLRM, CUSTOMIZED, *ROW_POLICIES)
-# Policies that SimAI's generator writes too: whether a file is for SimAI is found from its content.
+# Policies that SimAI's generator writes too: the content of a file tells whether it is for SimAI.
 OF_BOTH_DIALECTS = (*TRANSFORMER, MICRO)

@@ -1,7 +1,7 @@
-"""The bytes of a workload: of a file, of a stream such as standard input, out of gzip.
+"""The bytes of a workload: from a file or a stream such as standard input, unpacked from gzip.
 
-They come a piece at a time, so that the format is known before all is read, and nothing grows
-without a limit: neither a pipe without an end nor a gzip file that unpacks to terabytes.
+They are read in chunks, so that the format is known before all is read, and memory is limited
+for a pipe without an end and for a gzip file that unpacks to terabytes.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ MOST_BYTES = 512 * 2**20
 # Enough to tell a format: a trace of gigabytes is refused without reading it all.
 HEAD_BYTES = 1 << 20
 _CHUNK = 1 << 20
-# Fed to zlib at a time: it copies what a member leaves over, and a file may have a million members.
+# Bytes fed to zlib at a time: it copies what remains behind a member, and a file may have a million members.
 _FED = 1 << 12
 GZIP = b"\x1f\x8b"
-# A gzip file can hold itself: somewhere it has to end.
+# A gzip file can contain itself, without end.
 _MOST_LAYERS = 3
 _GZIP_WINDOW = 31  # zlib's word for a gzip header with the largest window
 
@@ -31,10 +31,10 @@ Read = Callable[[int], bytes]
 
 
 class Source:
-    """Bytes that are read once. head: the first of them, out of gzip.
+    """Bytes that are read once.
 
-    read: gives at most as many bytes as asked for, none at the end. Raises: InputError for gzip
-    data that cannot be unpacked; what `read` raises.
+    head: the first of them, unpacked from gzip. read: returns at most the requested number of bytes, none at
+    the end. Raises: InputError for gzip data that cannot be unpacked; what `read` raises.
     """
 
     def __init__(self, path: str, read: Read) -> None:
@@ -52,11 +52,13 @@ class Source:
                 self.refuse_cut()
 
     def all(self, most: int = 0, is_part_enough: bool = False) -> bytes:
-        """The head and all that follows. Raises: InputError for more than `most` bytes (MOST_BYTES), and
-        where gzip data ends early, unless what is there of it is enough.
+        """Returns the head and all that follows.
+
+        Raises: InputError for more than `most` bytes (MOST_BYTES), and where gzip data ends early, unless a
+        part of it is enough.
         """
         most = most or MOST_BYTES
-        # Grows in place, where pieces that are put together would be there twice.
+        # The buffer grows in place; joining chunks would need two copies.
         buffer = io.BytesIO()
         size = buffer.write(self.head)
         while chunk := self._read(_CHUNK):
@@ -79,15 +81,16 @@ class Source:
 
 
 def too_large(path: str, most: int) -> InputError:
-    """The refusal of a file of more than `most` bytes out of gzip."""
+    """Returns the error for a file of more than `most` bytes, unpacked."""
     limit = f"{most // 2**20} MiB"
     message = f"found more than {limit}, expected at most {limit}"
     return InputError(Diagnostic("error", "too-large", message, path, 1, 1))
 
 
 class _Gunzip:
-    """What is inside gzip data, member after member, as the gzip program gives it. taken: bytes of the data
-    that were read; ends_early: whether it ended inside a member.
+    """Unpacks gzip data, member after member, as the gzip program does.
+
+    bytes_read: how many packed bytes were unpacked. ends_early: whether the data ended inside a member.
     """
 
     def __init__(self, path: str, start: bytes, read: Read) -> None:
@@ -100,7 +103,7 @@ class _Gunzip:
         self.ends_early = False
 
     def read(self, size: int) -> bytes:
-        """At most `size` unpacked bytes, none at the end."""
+        """Returns at most `size` unpacked bytes, none at the end."""
         import zlib
 
         while True:
@@ -135,7 +138,7 @@ class _Gunzip:
 
 
 def _read_exactly(read: Read, size: int) -> bytes:
-    """The first `size` bytes, fewer only at the end: a pipe gives what has come so far."""
+    """Returns the first `size` bytes, fewer only at the end: a pipe gives only what has arrived so far."""
     chunks: list[bytes] = []
     while size and (chunk := read(size)):
         chunks.append(chunk)

@@ -1,4 +1,4 @@
-"""What a reader of a recording fills where the file is a list of spans: one table, whoever wrote it."""
+"""The table that a reader of a recording fills where the file is a list of spans."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from array import array
 
 from simcore.records import Struct, field
 
-# What a span may be: compute by phase, or of none; collectives and transfers; a copy of memory; the host.
+# Kinds of spans: compute by phase, or of none; collectives and transfers; a copy of memory; the host.
 COMPUTES = ("forward", "backward", "optimizer", "compute")
 COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
 TRANSFERS = ("send", "receive")
 KINDS = (*COMPUTES, *COLLECTIVES, *TRANSFERS, "copy", "host")
-# Of a step, micro-batch, stream or group that the file does not state.
+# The step, micro-batch, stream or group of a span where the file does not state it.
 UNSTATED = -1
 
 
 class SpanGroup(Struct, frozen=True):
-    """A group of ranks as a file states it. name: "" for ranks alone. ranks: None where the file does not
-    list them; those that use the name are its members then.
+    """A group of ranks as a file states it.
+
+    name: "" where only ranks are stated. ranks: None where the file does not list them; the ranks that use
+    the name are its members then.
     """
 
     name: str
@@ -25,26 +27,34 @@ class SpanGroup(Struct, frozen=True):
 
 
 class SpanTable(Struct):
-    """Spans of any ranks in the order of the file, columns of equal length, ns of one clock.
-
-    kind: index into KINDS. stream: index into `streams`, group: into `groups`. step: its number;
-    microbatch: from 0. line: of the file, from 1. has_steps: whether the file states steps: then the calls
-    of a group are counted in each.
-    """
+    """Spans of any ranks in the order of the file, as columns of equal length; ns of one clock."""
 
     rank: array[int] = field(default_factory=lambda: array("q"))
+    """The rank of each span."""
     start: array[int] = field(default_factory=lambda: array("q"))
+    """The start, ns."""
     end: array[int] = field(default_factory=lambda: array("q"))
+    """The end, ns."""
     name: list[str] = field(default_factory=list)
+    """The name."""
     kind: bytearray = field(default_factory=bytearray)
+    """An index into KINDS."""
     stream: array[int] = field(default_factory=lambda: array("i"))
+    """An index into `streams`."""
     group: array[int] = field(default_factory=lambda: array("i"))
+    """An index into `groups`."""
     step: array[int] = field(default_factory=lambda: array("q"))
+    """The number of the step."""
     microbatch: array[int] = field(default_factory=lambda: array("q"))
+    """From 0."""
     line: array[int] = field(default_factory=lambda: array("q"))
+    """The line of the file, from 1."""
     streams: list[str] = field(default_factory=list)
+    """The names of streams."""
     groups: list[SpanGroup] = field(default_factory=list)
+    """The groups of ranks."""
     has_steps: bool = False
+    """Whether the file states steps: the calls of a group are then counted in each."""
 
     def __len__(self) -> int:
         return len(self.name)

@@ -1,6 +1,4 @@
-"""What the rows of a file send that a trainer would not, or do not send that it would: told from the rows
-alone, whatever made them.
-"""
+"""Traffic that a trainer would not send, or would send in addition, found from the rows of a file alone."""
 
 from __future__ import annotations
 
@@ -12,23 +10,25 @@ from simcore.units import group_digits, plural
 from simcore.workload.model import Workload
 
 _GRADIENTS = ("grad_gather", "grad_param_comm", "grad_norm")
-# The counts of the experts are sent forward alone.
+# The row that sends the counts of the experts, only in forward.
 _FORWARD_ALONE = "mlp_moelayer"
-# Rows of layers, and the head: its input is gathered as that of a layer is.
+# Rows of layers, and the head, whose input is gathered as that of a layer is.
 _SENDERS = ("attention", "mlp", "final_column")
-# What backward sends where forward sends this.
+# Collective of forward -> that of backward.
 _OTHER_WAY = {"ALLGATHER": "REDUCESCATTER", "REDUCESCATTER": "ALLGATHER"}
 
 
 def is_like_aicb(workload: Workload) -> bool:
-    """Whether a file states its gradients as AICB does."""
+    """Returns whether a file states its gradients as AICB does."""
     of_file = workload.dialect == "simai" and workload.maker is None
     return of_file and any(name in workload.name for name in _GRADIENTS)
 
 
 def forward_senders(workload: Workload) -> list[int]:
-    """Rows of attention, mlp and head that send over tp forward, of which a trainer sends as much backward;
-    none of a file that is not like AICB's.
+    """Returns the rows of attention, mlp and head that send over tp in forward; a trainer sends as much in
+    backward.
+
+    None of a file that is not like AICB's.
     """
     if (workload.header.tp or 1) < 2 or not is_like_aicb(workload):
         return []
@@ -41,13 +41,15 @@ def forward_senders(workload: Workload) -> list[int]:
 
 
 def backward_unsent(workload: Workload) -> list[int]:
-    """Those of `forward_senders` that send nothing backward."""
+    """Returns those of `forward_senders` that send nothing in backward."""
     return [row for row in forward_senders(workload) if not workload.ig.bytes[row]]
 
 
 def traffic_warnings(workload: Workload) -> Iterator[Diagnostic]:
-    """A warning for what is missing backward, for an all-reduce of 2 bytes of each parameter over tp, and for
-    transfers between stages that are no activation by what tp sends of it.
+    """Yields warnings on traffic that a trainer would not send.
+
+    They are on what is missing in backward, on an all-reduce of 2 bytes of each parameter over tp, and on
+    transfers between stages that do not have the size of the activation that tp sends.
     """
     if not is_like_aicb(workload):
         return
@@ -75,8 +77,9 @@ def traffic_warnings(workload: Workload) -> Iterator[Diagnostic]:
 
 
 def _activation_warnings(workload: Workload) -> Iterator[Diagnostic]:
-    """A warning for a `pp_comm` that is neither the activation that the first row of attention sends over tp
-    nor a rank's share of it: either is what files of AICB have.
+    """Yields a warning for an unusual `pp_comm`.
+
+    Files of AICB have the activation that the first row of attention sends over tp, or a rank's share of it.
     """
     header, fwd = workload.header, workload.fwd
     tp, stated_bytes = header.tp or 1, header.pp_comm or 0
@@ -91,7 +94,7 @@ def _activation_warnings(workload: Workload) -> Iterator[Diagnostic]:
     if not expected:
         return
     times = f"{stated_bytes / expected:.3g}"
-    # One figure, which the step without `pp_comm` has, too: of two it was asked which is meant.
+    # Only the figure that the step without `pp_comm` has: with two it is not clear which one is meant.
     share = f"a rank's share, {group_digits(expected)} B, of " if expected != tp_bytes else ""
     message = (
         f"pp_comm is {group_digits(stated_bytes)} B, {times} times what the rows tell: {share}the "
@@ -104,20 +107,20 @@ def _activation_warnings(workload: Workload) -> Iterator[Diagnostic]:
 
 
 def activation_between_stages(tp_bytes: int, collective: str | None, tp: int) -> int:
-    """Bytes of the activation that a rank sends to the next stage, by what its tp collective sends of it: a
-    rank's share of what is gathered or scattered, all of what is reduced.
+    """Returns the bytes of the activation that a rank sends to the next stage, from those of its tp
+    collective: a rank's share of what is gathered or scattered, all of what is reduced.
     """
     return tp_bytes // tp if collective in ("ALLGATHER", "REDUCESCATTER") else tp_bytes
 
 
 def _is_sharded(workload: Workload) -> bool:
-    """Whether activations are cut along the sequence: layers gather and scatter them over tp."""
+    """Returns whether activations are split along the sequence: layers gather and scatter them over tp."""
     return any(workload.fwd.collective[row] != "ALLREDUCE" for row in forward_senders(workload))
 
 
 def parameters_sent(workload: Workload) -> str:
-    """What Megatron sends over tp of the gradients of all parameters, in words; "" of a file that does not
-    say that all are sent.
+    """Returns what Megatron sends over tp of the gradients of all parameters, in words; "" for a file that
+    does not state that all are sent.
     """
     if not is_like_aicb(workload) or _reduces_parameters(workload) is None:
         return ""
@@ -125,14 +128,16 @@ def parameters_sent(workload: Workload) -> str:
 
 
 def without_stated_transfers(workload: Workload) -> Workload | None:
-    """A file that leaves to its rows what stages send each other; None of one whose rows say the same."""
+    """Returns a file whose rows decide what stages send each other; None where they state the same."""
     if next(_activation_warnings(workload), None) is None:
         return None
     return replace(workload, header=replace(workload.header, pp_comm=None))
 
 
 def with_backward_sent(workload: Workload) -> Workload | None:
-    """A file whose rows send backward what they send forward, as a trainer does; None where they do."""
+    """Returns a file whose rows send in backward what they send in forward, as a trainer does; None where
+    they do.
+    """
     rows = backward_unsent(workload)
     if not rows:
         return None
@@ -145,7 +150,7 @@ def with_backward_sent(workload: Workload) -> Workload | None:
 
 
 def without_reduced_parameters(workload: Workload) -> Workload | None:
-    """A file without the all-reduce of all parameters over tp; None where it has none."""
+    """Returns a file without the all-reduce of all parameters over tp; None where it has none."""
     reduced = _reduces_parameters(workload) if is_like_aicb(workload) else None
     if reduced is None:
         return None
@@ -155,7 +160,9 @@ def without_reduced_parameters(workload: Workload) -> Workload | None:
 
 
 def _reduces_parameters(workload: Workload) -> tuple[int, int] | None:
-    """(the row whose input gradient does it, the parameters of a rank)."""
+    """Returns (the row whose input gradient reduces all parameters, the parameters of a rank); None without
+    one.
+    """
     ig, wg, fwd, names = workload.ig, workload.wg, workload.fwd, workload.name
     row = next((row for row, name in enumerate(names) if name == "layernorm"), None)
     reduced = next((row for row, name in enumerate(names) if name in ("grad_param_comm", "grad_norm")), None)
@@ -168,5 +175,5 @@ def _reduces_parameters(workload: Workload) -> tuple[int, int] | None:
     return (row, parameters) if parameters and ig.bytes[row] == 2 * parameters else None
 
 
-# By code of a warning, the file with which its step would be another one.
+# Code of a warning -> the changed file with which the effect of what it warns of is computed.
 OTHER_ROWS = {"all-parameters": without_reduced_parameters, "pp-comm-differs": without_stated_transfers}

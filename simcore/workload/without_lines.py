@@ -1,6 +1,4 @@
-"""A workload without some lines of its file, as `--without-lines` asks for it: what a file would be that is
-mended.
-"""
+"""A workload without some lines of its file (`--without-lines`), to try how a file could be repaired."""
 
 from __future__ import annotations
 
@@ -13,15 +11,15 @@ from simcore.units import plural
 from simcore.workload.model import PHASES, Cells, Workload
 
 _FLAG = "--without-lines"
-# The code of a count of rows that is not the file's.
+# The code for a stated count of rows that the file does not have.
 ROW_COUNT = "row-count"
 
 
 def line_range(text: str) -> tuple[int, int]:
-    """The first and the last of the lines that `82-83` or `82` names. Raises `UsageError`."""
+    """Returns the first and the last of the lines that `82-83` or `82` names. Raises `UsageError`."""
     first, dash, last = text.partition("-")
     texts = (first, last if dash else first)
-    # 2^40 is far beyond the lines of any file that is read.
+    # 12 digits are far beyond the lines of any file that is read.
     if all(word.isascii() and word.isdigit() and len(word) < 13 for word in texts):
         begin, end = map(int, texts)
         if 1 <= begin <= end:
@@ -30,10 +28,10 @@ def line_range(text: str) -> tuple[int, int]:
 
 
 def without_lines(workload: Workload, texts: Sequence[str]) -> Workload:
-    """The workload of a file without these lines; what its reader said of them is left out, too.
+    """Returns the workload of a file without these lines, and without the diagnostics on them.
 
-    Raises `UsageError` where no row stands on one of the ranges, where none is left, and for a file in which
-    something else names rows by their places.
+    Raises `UsageError` where no row is on one of the ranges, where none remains, and for a file in which
+    something else refers to rows by index.
     """
     ranges = [line_range(text) for text in texts]
     lines = workload.line
@@ -65,11 +63,11 @@ def without_lines(workload: Workload, texts: Sequence[str]) -> Workload:
 
 
 def _with_remaining_count(one: Diagnostic, workload: Workload, remaining: Workload, words: str) -> Diagnostic:
-    """What a reader said of a file; of its count of rows how many are left, which is what was asked for."""
+    """Returns a diagnostic of the file; one on its count of rows becomes a note of how many remain."""
     if one.code != ROW_COUNT:
         return one
     count, declared = len(remaining), remaining.declared_rows
-    # A warning here was read as if the fix had not helped: 98 rows of 96 were too many, and 87 are too few.
+    # A note, no warning: that would look as if the repair had failed (98 rows for 96, then 87).
     message = f"states {declared} rows; of the {len(workload)} that are there {count} are left "
     message += f"without {words}"
     brief = f"{plural(count, 'row')} left, {declared} stated"
@@ -77,7 +75,9 @@ def _with_remaining_count(one: Diagnostic, workload: Workload, remaining: Worklo
 
 
 def without_rows(workload: Workload, rows: Sequence[int]) -> Workload | None:
-    """A file without some of its rows; None of one in which something else names rows by their places."""
+    """Returns a file without some of its rows; None for one in which something else refers to rows by
+    index.
+    """
     header, phases = workload.header, map(workload.cells, PHASES)
     if header.checkpoints or header.checkpoint_initiates or header.last_bottom_layer is not None:
         return None

@@ -88,7 +88,7 @@ def count_blocks(simulation: Simulation) -> tuple[int, ...]:
 
 
 def find_rows_not_run(simulation: Simulation) -> tuple[int, ...]:
-    """Returns the rows of the file's blocks for which a step of fewer micro-batches has none."""
+    """Returns the rows of the file's blocks that a step with fewer micro-batches leaves out."""
     program = simulation.program
     return (
         _join_blocks(program.structure.blocks[program.microbatches :])

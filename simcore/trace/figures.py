@@ -151,11 +151,14 @@ class PathSegment(NamedTuple):
 
 
 class RankEnd(NamedTuple):
-    """The end of a rank, and its exposed time as ASTRA-sim has it: the end less its GPU compute."""
+    """The end of a rank."""
 
     rank: int
+    """The rank."""
     end_ns: int
+    """When it ends, ns."""
     exposed_ns: int
+    """Its exposed time as ASTRA-sim has it: the end less its GPU compute, ns."""
 
 
 class GroupUse(NamedTuple):

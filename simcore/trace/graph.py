@@ -251,7 +251,7 @@ class Graph:
     def latest(
         self, durations: array[int], step_ns: int, cancelled: Callable[[], bool] = never_cancelled
     ) -> list[int] | array[int]:
-        """Returns how late each node may end with these durations, so that the step is `step_ns`, ns."""
+        """Returns how late each node may end with these durations, ns, so that none ends after `step_ns`."""
         column: Callable[[list[int]], Any] = partial(array, "q") if self.repeats else list
         late: list[int] | array[int] = column([step_ns]) * (len(self.first) + 1)
         tails = self._tails()

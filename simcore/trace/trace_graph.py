@@ -24,11 +24,14 @@ FindMemberSpan = Callable[[int, int, int], int]
 
 
 class Neighbours(NamedTuple):
-    """A node of `track`, and what ended when it began; None where the step begins."""
+    """A node, and what ended when it began."""
 
     node: int
+    """The node."""
     track: int
+    """The track on which it is looked at."""
     cause: Cause | None
+    """What ended when it began; None where the step begins."""
 
 
 class TraceGraph(Struct, dict=True):

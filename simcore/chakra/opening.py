@@ -215,7 +215,7 @@ class ExecutionSet(Struct, frozen=True, dict=True):
         return diagnostics
 
     def nodes_by_rank(self) -> list[Nodes]:
-        """The nodes of each rank by id."""
+        """Returns the nodes of each rank by id."""
         by_shape: dict[int, Nodes] = {}
         return [sort_nodes_once(file.columns, by_shape) for file in self.files]
 

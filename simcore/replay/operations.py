@@ -175,7 +175,7 @@ class Operations:
         return max(uses, key=lambda use: use.compute_ns + use.exposed_ns, default=LineTimes(0, 0))
 
     def _waits_with_subs(self) -> dict[tuple[int, int], int]:
-        """(rank, label of an operation) -> how long it waits, its sub-operations included, ns."""
+        """Returns (rank, label of an operation) -> how long it waits, its sub-operations included, ns."""
         table = self.results.operations
         ns_of: dict[tuple[int, int], int] = {}
         for rank, of_rank in enumerate(table.spent):

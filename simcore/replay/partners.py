@@ -83,8 +83,8 @@ class Partners(Struct, frozen=True, dict=True):
         return self._collective_words(kind or "", position)
 
     def waiting(self) -> tuple[int, int, int]:
-        """The communication without a partner: how many receives and collectives, the id of the rank where
-        they last longest, and their ns there, as measured.
+        """Returns the communication without a partner: how many receives and collectives, the id of the rank
+        where they last longest, and their ns there, as measured.
         """
         count, longest = 0, (0, 0)
         lasting: dict[int, int] = {}

@@ -53,7 +53,7 @@ def what_if(
     All are replays, to be compared with `results.base`. Only `balanced stages` moves work; all others reduce
     it or leave it.
 
-    progress(done, total): called before each change and at the end. Raises `UsageError` for an order without
+    progress(count, total): called before each change and at the end. Raises `UsageError` for an order without
     times, `Cancelled` when `cancelled()` becomes true.
     """
     if not results.timed:

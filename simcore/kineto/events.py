@@ -27,17 +27,20 @@ NO_LAUNCH = -1
 
 
 class Event(msgspec.Struct, gc=False):
-    """One event as written. ts, dur: microseconds. args: not decoded yet, as most are never used."""
+    """One event as written."""
 
     ph: str = ""
     cat: str | None = None
     name: str | int | float | None = ""
     ts: int | float | None = None
+    """Microseconds."""
     dur: int | float | None = None
+    """Microseconds."""
     pid: int | float | str | None = None
     tid: int | float | str | None = None
     id: Any = None
     args: msgspec.Raw = msgspec.Raw(b"")
+    """Not decoded yet, as most are never used."""
 
 
 class KernelArgs(msgspec.Struct, gc=False):

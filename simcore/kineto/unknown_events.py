@@ -60,7 +60,7 @@ class UnknownEvents(Struct):
         launched: Container[int],
         used: Container[tuple[int, int]],
     ) -> list[int]:
-        """Returns the rows that devices ran. threads, processes: (pid, tid) and pid of the host; launched: the
+        """Returns the rows that devices ran. threads, processes: (pid, tid), pid of the host; launched: the
         correlations of its launches; used: (device, stream) of known operations, on which unknown ones only
         annotate.
         """  # fmt: skip

@@ -379,7 +379,7 @@ class _Pricing:
         groups: Mapping[str, tuple[int, ...]],
         units: Units,
     ) -> tuple[list[array[int]], list[tuple[str, tuple[int, ...]]], array[int], array[int], array[int]]:
-        """Matches collectives: the i-th of a group is the i-th of each member, in the order of `topological`.
+        """Matches collectives: the i-th of a group is the i-th of each member, in `topological_order`.
 
         Of ranks of one class one comes for all: a group of a class is that of its lowest rank, and the other
         classes in it come to that one.

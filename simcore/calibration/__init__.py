@@ -1,7 +1,7 @@
 """Fits the parameters of a workload's run to a measured step: compute scale, bandwidths of the cluster.
 
-The calls of both runs are put under the same kinds (`kinds`), measured ones without the waiting that is in
-them. Import from here: `calibrate`, `calibrate_run`, `Calibration`.
+The calls of both runs are counted by the same kinds (`kinds`), measured ones without their waiting.
+Import from here: `calibrate`, `calibrate_run`, `Calibration`.
 """
 
 from simcore.calibration.calibrate import (

@@ -1,4 +1,4 @@
-"""Bandwidths of a cluster's dimensions that make communication take as long as it was measured.
+"""Fits bandwidths of a cluster's dimensions so that communication takes as long as measured.
 
 Each search is over one number: the kinds that cross one dimension alone decide its bandwidth, so that what
 they take together equals what was measured; with that known, kinds that cross it and one other
@@ -14,38 +14,42 @@ from simcore.cluster import Cluster
 from simcore.cluster.parsing import BANDWIDTHS
 from simcore.records import Struct, replace
 
-# A search ends when it knows the factor this well; six figures of it are kept.
+# A search ends when it knows the factor to this share; six figures of it are kept.
 _EXACT = 1e-9
-# 2^-30 to 2^30 times as slow: beyond any slip of a unit.
+# 2^-30 to 2^30 times as slow: beyond any mistaken unit.
 _MOST_DOUBLINGS = 30
 
 
 class Target(Struct, frozen=True):
-    """A kind to fit by. dimensions: that it crosses. measured_ns: of all its calls. ns_on: what these take
-    on a cluster, which never grows with a bandwidth.
-    """
+    """A kind of communication to fit by."""
 
     name: str
+    """The name of the kind."""
     dimensions: frozenset[int]
+    """The dimensions that it crosses."""
     measured_ns: int
+    """The time of all its calls, ns."""
     ns_on: Callable[[Cluster], int]
+    """Returns their time on a cluster, which never grows with a bandwidth."""
 
 
 class DimensionFit(Struct, frozen=True):
-    """What became of a dimension. gbps: its bandwidth, the old one where it could not be fitted. by: names
-    of the kinds that decided. together: the dimensions that got one factor, if it is not this one alone.
-    why: it was not fitted, "" if it was.
-    """
+    """The fit of a dimension."""
 
     dimension: int
+    """The index of the dimension."""
     gbps: float
+    """Its bandwidth, GB/s; the old one where it could not be fitted."""
     by: tuple[str, ...] = ()
+    """The names of the kinds that decided."""
     together: tuple[int, ...] = ()
+    """The dimensions that got one common factor, if it is not this one alone."""
     why: str = ""
+    """Why it was not fitted; "" if it was."""
 
 
 def fit_bandwidths(cluster: Cluster, targets: Sequence[Target]) -> list[DimensionFit]:
-    """One entry for each dimension, inner first."""
+    """Returns one fit for each dimension, inner first."""
     fitted: dict[int, DimensionFit] = {}
     left = list(targets)
     while left:
@@ -64,7 +68,7 @@ def fit_bandwidths(cluster: Cluster, targets: Sequence[Target]) -> list[Dimensio
 
 
 def _next(left: list[Target], fitted: Mapping[int, DimensionFit]) -> tuple[tuple[int, ...], list[Target]]:
-    """The fewest dimensions that a kind depends on beyond those found, and all kinds that need no others."""
+    """Returns the fewest further dimensions that a kind depends on, and all kinds that need no others."""
     open_sets = [target.dimensions - fitted.keys() for target in left]
     fewest = min(open_sets, key=lambda open_set: (len(open_set), sorted(open_set)))
     return tuple(sorted(fewest)), [
@@ -96,10 +100,10 @@ def _fitted(
 
 
 def _slowness(ns: Callable[[float], int], goal: int) -> float | None:
-    """The factor on the time of a byte at which `ns`, which never falls with it, is `goal`.
+    """Returns the factor on the time of a byte at which `ns`, which never falls with it, is `goal`.
 
-    Times are whole ns, so a stretch of factors gives the same: its middle is taken. None where it is out
-    of reach.
+    Times are whole ns, so a range of factors gives the same: its middle is taken. None where no factor in the
+    range of the search gives it.
     """
     high = 1.0
     for _ in range(_MOST_DOUBLINGS):
@@ -117,7 +121,7 @@ def _slowness(ns: Callable[[float], int], goal: int) -> float | None:
 
 
 def _edge(low: float, high: float, is_above: Callable[[float], bool]) -> float:
-    """Where `is_above`, False at `low` and True at `high`, changes."""
+    """Returns where `is_above`, False at `low` and True at `high`, changes."""
     while high - low > _EXACT * high:
         middle = (low + high) / 2
         if is_above(middle):
@@ -128,7 +132,7 @@ def _edge(low: float, high: float, is_above: Callable[[float], bool]) -> float:
 
 
 def _within(gbps: float) -> float:
-    """Six figures of a bandwidth that `--dim` takes."""
+    """Returns six figures of a bandwidth, within the range that `--dim` takes."""
     least, most = BANDWIDTHS
     return float(f"{min(max(gbps, least), most):.6g}")
 

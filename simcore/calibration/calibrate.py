@@ -1,12 +1,12 @@
-"""The calibration: which ranks and kinds are compared, what is minimised, and what was found.
+"""The calibration: which ranks and kinds are compared, what is minimised, and the results.
 
-* Which rank of a simulation a rank of a trace is; steps that cannot be compared are refused here.
+* Ranks of a trace are matched to ranks of a simulation; steps that cannot be compared are refused here.
 * Compute: of a model one factor for each of its kinds, forward, backward and optimizer (`--layer-scale
   *:fwd=X` ...); of a file one compute scale. A factor is the X that makes the sum over ranks of |measured -
   X simulated| compute least, of the kinds that both steps have. That is a weighted median of the ranks'
   ratios: a single slow rank moves it little.
 * Bandwidths: see `bandwidths`.
-* What is found: the fitted parameters, what decided each, and what is left per kind.
+* Results: the fitted parameters, what decided each, and the remaining difference per kind.
 """
 
 from __future__ import annotations
@@ -39,95 +39,120 @@ from simcore.units import format_number, plural
 
 
 class ComputeFit(Struct, frozen=True):
-    """compute_scale before and after. by: the kinds that decided. why: it was not fitted, "" if it was.
-
-    factors: of a model, by kind, over the scale, which stays as it was.
-    """
+    """The fit of compute."""
 
     before: float
+    """The compute scale before the fit."""
     after: float
+    """The compute scale after it."""
     by: tuple[str, ...]
+    """The kinds that decided."""
     why: str = ""
+    """Why it was not fitted; "" if it was."""
     factors: dict[str, float] = field(default_factory=dict)
+    """Factors of a model, by kind, in addition to the scale, which stays as it was."""
 
 
 class BandwidthFit(Struct, frozen=True):
-    """A dimension of the cluster: in words as it was; GB/s before and after. by, together, why: `Found`."""
+    """The fit of a dimension of the cluster; by, together and why are those of `DimensionFit`."""
 
     dimension: int
+    """The index of the dimension."""
     text: str
+    """The dimension before the fit, in words."""
     before: float
+    """Its bandwidth before the fit, GB/s."""
     after: float
+    """Its bandwidth after it, GB/s."""
     by: tuple[str, ...]
+    """The names of the kinds that decided."""
     together: tuple[int, ...]
+    """The dimensions that got one common factor, if it is not this one alone."""
     why: str
+    """Why it was not fitted; "" if it was."""
 
 
 class KindFit(Struct, frozen=True):
-    """One kind of work on the measured ranks. Calls and ns are of all of them together, waiting left out;
-    None where the step has nothing of the kind, or (measured_ns) no time is known.
-
-    fitted: whether it decided a parameter. why: it did not, "" if it did.
-    """
+    """One kind of work on the measured ranks. Calls and ns are totals of these ranks, without waiting."""
 
     name: str
+    """The name of the kind."""
     measured_calls: int | None
+    """Calls of the trace; None where it has none of the kind."""
     simulated_calls: int | None
+    """Calls of the simulation; None where it has none of the kind."""
     measured_ns: int | None
+    """The time in the trace; None where no time is known."""
     before_ns: int | None
+    """The simulated time before the fit."""
     after_ns: int | None
+    """The simulated time after it."""
     fitted: bool
+    """Whether the kind decided a parameter."""
     why: str
+    """Why it did not; "" if it did."""
 
 
 class RankFit(Struct, frozen=True):
-    """A rank that computes for longer or shorter than the fit says. rank: of the simulation. measured_rank:
-    of the trace. factor: measured over simulated; slow_rank: the factor that `--slow-rank` needs for it.
-    """
+    """A rank whose compute is longer or shorter than the fit predicts."""
 
     rank: int
+    """The rank of the simulation."""
     measured_rank: int
+    """The rank of the trace."""
     factor: float
+    """Measured over simulated compute."""
     slow_rank: float
+    """The factor that `--slow-rank` needs for it."""
 
 
 def with_slow_ranks(texts: Sequence[str], off: Sequence[RankFit]) -> tuple[str, ...]:
-    """`--slow-rank` as it was given with the ranks that are off as far off: `37=1.3`, each rank once."""
+    """Returns `--slow-rank` as it was given, with the factors of ranks that are off: `37=1.3`, each rank
+    once.
+    """
     ranks = {fit.rank for fit in off}
     others = [text for text in texts if int(text.partition("=")[0]) not in ranks]
     return (*others, *(f"{fit.rank}={format_number(fit.slow_rank)}" for fit in off))
 
 
 class Calibration(Struct, frozen=True):
-    """before, after: the runs with the parameters that were given and with the fitted ones.
-
-    ranks: how many were compared. kinds: in the order of `kinds.ORDER`. off: ranks whose compute is far
-    from the fit, the farthest first; slowed_step_ns: the step time if they are as far off (`--slow-rank`),
-    None without any. host_ns, gaps_ns: what the trace has of all ranks and a workload never. notes:
-    sentences on what a comparison of the steps has to mind.
-    """
+    """A calibration and its results."""
 
     measured: RecordedRun
+    """The measured run."""
     before: Simulation
+    """The run with the given parameters."""
     after: Simulation
+    """The run with the fitted parameters."""
     ranks: int
+    """How many ranks were compared."""
     compute: ComputeFit
+    """The fit of compute."""
     bandwidths: tuple[BandwidthFit, ...]
+    """The fits of the dimensions."""
     kinds: tuple[KindFit, ...]
+    """The kinds of work, in the order of `kinds.ORDER`."""
     off: tuple[RankFit, ...]
+    """Ranks whose compute is far from the fit, the farthest first."""
     slowed_step_ns: int | None
+    """The step time with the factors of these ranks (`--slow-rank`); None without any."""
     host_ns: int
+    """Operations of the host in the trace, of all ranks; a workload has none."""
     gaps_ns: int
+    """Host gaps in the trace, of all ranks; a workload has none."""
     notes: tuple[str, ...]
+    """Sentences on what limits a comparison of the steps."""
 
     @property
     def measured_step_ns(self) -> int:
-        """From the first operation to the end of the last; of the longest rank where they ran apart."""
+        """The time from the first operation to the end of the last; of the longest rank where their clocks
+        differ.
+        """
         return self.measured.measured.step_time_ns
 
     @property
     def slow_ranks(self) -> tuple[str, ...]:
-        """What `--slow-rank` takes for `slowed_step_ns`, those that were given included."""
+        """What `--slow-rank` takes for `slowed_step_ns`, the given factors included."""
         return with_slow_ranks(self.after.parameters.slow_rank, self.off)
 
     @property
@@ -137,8 +162,10 @@ class Calibration(Struct, frozen=True):
 
 
 class RankMatch(NamedTuple):
-    """ranks: (index in the trace, rank of the simulation) of every rank of the trace. is_assumed: the trace
-    does not say how its ranks are laid out, so they are taken to be as those of the workload.
+    """The ranks of a trace and of a simulation that belong to each other.
+
+    ranks: (index in the trace, rank of the simulation) of every rank of the trace. is_assumed: whether the
+    layout of the workload was assumed for the trace, which does not state one.
     """
 
     ranks: list[tuple[int, int]]
@@ -146,7 +173,7 @@ class RankMatch(NamedTuple):
 
 
 def match_ranks(simulation: Simulation, results: RecordedRun) -> RankMatch:
-    """The ranks of the trace, found by tp, dp and stage.
+    """Returns the ranks of the trace, found by tp, dp and stage.
 
     Raises `UsageError` where the two steps are not the same work on the same layout.
     """
@@ -162,7 +189,7 @@ def match_ranks(simulation: Simulation, results: RecordedRun) -> RankMatch:
             "--dialect simai takes the rows as SimAI does"
         )
     layout = simulation.layout
-    # One rank alone says nothing of how many there are, unless its name does.
+    # A single rank does not tell how many there are, unless its name does.
     degrees = results.rendezvous.matches.positions.degrees if len(run.ranks) > 1 else run.degrees
     is_assumed = degrees.tp is None or degrees.dp is None or degrees.pp is None
     if is_assumed:
@@ -170,7 +197,7 @@ def match_ranks(simulation: Simulation, results: RecordedRun) -> RankMatch:
     _check_layout(layout, degrees)
     ranks = _ranks(layout, degrees, run, path)
     microbatches = program.microbatches * simulation.parameters.passes
-    # A profiler knows of none.
+    # A profiler states no micro-batches.
     if run.microbatches and microbatches != run.microbatches:
         count_texts = [plural(count, "micro-batch") for count in (run.microbatches, microbatches)]
         hint = f" (--microbatches {run.microbatches})" if program.pipelined else ""
@@ -213,11 +240,11 @@ def _check_layout(layout: Layout, degrees: Degrees) -> None:
     )
 
 
-# A rank is off the fit from this on.
+# From this share of difference on a rank is off the fit.
 _OFF = 0.1
-# That with what was fitted, and that with the ranks that are off it.
+# The runs that a calibration takes: with the fitted parameters, and with factors on the ranks that are off.
 _RUNS = 2
-# A factor that is this near to what was measured stays; so often it is sought again.
+# A factor within this share of the measured compute is final; it is fitted again at most so often.
 _CLOSE, _REFITS = 1e-4, 6
 _KIND_OF_PHASE = {"fwd": "forward", "ig": "backward", "wg": "backward"}
 # The row of a model whose input-gradient cell is the optimizer.
@@ -225,7 +252,7 @@ _OPTIMIZER = "grad_param_compute"
 
 
 def calibrate(setup: Setup, measured: MeasuredRun) -> Calibration:
-    """Fit the parameters of a run to a measured step.
+    """Fits the parameters of a run to a measured step.
 
     Raises `UsageError` for steps that cannot be compared (layouts or micro-batches that differ, a trace
     without times, dialect astra-sim-1), and what `simulate` raises.
@@ -239,7 +266,7 @@ def calibrate_run(
     progress: Callable[[int, int], None] = lambda finished, total: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Calibration:
-    """As `calibrate`, of a run that is there. progress: gets how many of the runs that it takes are done.
+    """Fits the parameters of a finished run as `calibrate` does. progress: gets (finished, total) runs.
 
     Raises `Cancelled` when `cancelled()` becomes true.
     """
@@ -260,7 +287,7 @@ def calibrate_run(
     after = _fitted_run(before, compute, bandwidths, cancelled)
     attempts: dict[str, tuple[float, float]] = {}
     for _ in range(_REFITS if compute.factors else 0):
-        # What backward runs forward again goes by the factor of forward.
+        # Rows that backward runs forward again have the factor of forward.
         left = _kind_ratios(compute.by, measured_compute, compute_of_ranks(after, simulated_ranks))
         if all(abs(ratio - 1) < _CLOSE for ratio in left.values()):
             break
@@ -290,7 +317,7 @@ def calibrate_run(
 def _kind_ratios(
     kinds: Sequence[str], measured: Sequence[dict[str, int]], simulated: Sequence[dict[str, int]]
 ) -> dict[str, float]:
-    """Measured over simulated compute of each kind, the weighted median of the ranks."""
+    """Returns measured over simulated compute of each kind, the weighted median of the ranks."""
     kind_ratios = {}
     for kind in kinds:
         ranks = zip(measured, simulated, strict=True)
@@ -302,9 +329,10 @@ def _kind_ratios(
 
 
 def _next_factor(factor: float, ratio: float, kind: str, attempts: dict[str, tuple[float, float]]) -> float:
-    """A factor with which a kind takes what was measured. ratio: measured over simulated with the last one.
+    """Returns a factor with which a kind takes as long as measured.
 
-    tried: (factor, simulated over measured) of the one before: what a kind takes is a line in its factor.
+    ratio: measured over simulated with the last factor. attempts: (factor, simulated over measured) of the
+    attempt before: the time of a kind is linear in its factor.
     """
     share = 1 / ratio
     before = attempts.get(kind)
@@ -317,7 +345,7 @@ def _next_factor(factor: float, ratio: float, kind: str, attempts: dict[str, tup
 
 
 def _layer_scales(texts: Sequence[str], factors: Mapping[str, float]) -> tuple[str, ...]:
-    """`--layer-scale` with the factor of each kind on all rows, over what was given."""
+    """Returns `--layer-scale` with the factor of each kind on all rows, on top of the given ones."""
     scales = layer_scales(texts)
     for phase, kind in _KIND_OF_PHASE.items():
         if kind in factors:
@@ -356,7 +384,9 @@ def _fit_compute(
 
 
 def _weighted_median(pairs: list[tuple[float, int]]) -> float:
-    """Of (value, weight): half of the weight on either side; the mean of two values where it lies between."""
+    """Returns the median of (value, weight): half of the weight on either side; the mean of two values where
+    it lies between.
+    """
     pairs = sorted(pairs)
     whole = sum(weight for _, weight in pairs)
     below = 0
@@ -370,7 +400,7 @@ def _weighted_median(pairs: list[tuple[float, int]]) -> float:
 
 
 def _unfitted_kinds(times: MeasuredTimes, simulated: dict[str, SimulatedKind]) -> dict[str, str]:
-    """Kinds of communication that decide nothing, and why."""
+    """Returns {kind of communication that decides nothing: why}."""
     refused = {}
     for kind in {*times.kinds, *simulated}.difference(COMPUTE_KINDS):
         if kind not in simulated:
@@ -392,7 +422,7 @@ def _fit_bandwidths(
     refused: dict[str, str],
     cancelled: Callable[[], bool],
 ) -> tuple[BandwidthFit, ...]:
-    """One for each dimension; none on a network without dimensions."""
+    """Returns one fit for each dimension; none on a network without dimensions."""
     if not before.has_dimensions:
         return ()
 
@@ -430,7 +460,7 @@ def _fitted_run(
     bandwidths: Sequence[BandwidthFit],
     cancelled: Callable[[], bool],
 ) -> Simulation:
-    """The run with what was fitted, its parameters in it."""
+    """Returns the run with the fitted parameters."""
     fitted = replace(before.parameters, compute_scale=compute.after)
     if compute.factors:
         fitted = replace(fitted, layer_scale=_layer_scales(before.parameters.layer_scale, compute.factors))
@@ -440,7 +470,7 @@ def _fitted_run(
         fitted = replace(fitted, dim=flags)
     after = simulate(before.workload, fitted, cancelled)
     if after.layout != before.layout:
-        # Where nothing else tells the number of ranks, stated dimensions do.
+        # Explicit dimensions would decide the number of ranks where nothing else does.
         after = simulate(before.workload, replace(fitted, world=before.layout.world), cancelled)
     return after
 
@@ -452,7 +482,10 @@ def _kinds(
     fits: tuple[ComputeFit, Sequence[BandwidthFit]],
     refused: dict[str, str],
 ) -> tuple[KindFit, ...]:
-    """A line for each kind that either step has; simulated: before and after."""
+    """Returns a line for each kind that either step has.
+
+    simulated: before and after.
+    """
     before, after = simulated
     compute, bandwidths = fits
     deciding = {kind for bandwidth in bandwidths if not bandwidth.why for kind in bandwidth.by}
@@ -484,7 +517,10 @@ def _ranks_off(
     measured: Sequence[dict[str, int]],
     after: Sequence[dict[str, int]],
 ) -> tuple[RankFit, ...]:
-    """Ranks whose compute is far from the fit. ranks: (rank, its number in the trace, its slowdown)."""
+    """Returns the ranks whose compute is far from the fit.
+
+    ranks: (rank, its rank in the trace, its slowdown).
+    """
     fits = []
     for (rank, measured_rank, slowdown), own, model in zip(ranks, measured, after, strict=True):
         both = [kind for kind in COMPUTE_KINDS if own[kind] and model[kind]]
@@ -498,7 +534,7 @@ def _ranks_off(
 
 
 def _slowed_step_ns(after: Simulation, off: Sequence[RankFit], cancelled: Callable[[], bool]) -> int | None:
-    """The step time with the ranks that are off as far off."""
+    """Returns the step time with the factors of the ranks that are off; None without any."""
     if not off:
         return None
     slow_rank = with_slow_ranks(after.parameters.slow_rank, off)

@@ -1,4 +1,4 @@
-"""The kinds of work that a simulated and a measured step are compared by, in the words of the workload.
+"""The kinds of work by which a simulated and a measured step are compared, in the words of the workload.
 
     kind                    simulated                                measured
     forward                 compute of phase fwd                     compute inside forward_step, loss_func
@@ -10,15 +10,16 @@
     dp, dp_ep               all of that group                        dp, exp_dp
     pp forward, pp backward transfers of activations, of gradients   send_forward, send_backward
 
-What else a trace has (`embedding`, `position`) no workload has, and the groups `all` no trace.
+Other groups of traces (`embedding`, `position`) are in no workload, and the group `all` is in no trace.
 
-What a measured step says of each kind: how often it came, and how long it took without any waiting.
+A measured step has, for each kind, its number of calls and its time without waiting.
 
-* Compute is what a rank's pieces are when nothing waits and nothing communicates (`replay.accounts`).
-* A collective takes the time from its last arrival to its first departure. It is not known of one beside
-  compute (it lasts until somebody waits for it), nor of a call whose partners are not in the trace.
-* A transfer takes its send, as far as the receive was not over before. A send may wait for its receiver, so
-  only those count whose receiver was there first.
+* Compute is the segments of a rank in which nothing waits and nothing communicates (`replay.accounts`).
+* A collective takes the time from its last arrival to its first departure. That is unknown for one that
+  overlaps with compute (it lasts until the rank waits for it), and for a call whose partners are not in the
+  trace.
+* A transfer takes the time of its send up to the end of the receive. A send may wait for its receiver, so
+  only those count whose receiver was ready first.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from simcore.sources.segments import GAP
 
 COMPUTE_KINDS = ("forward", "backward", "optimizer")
 OTHER = "other"
-# Groups whose collectives belong to what computes; gradients of a group are reduced as a whole.
+# Groups whose collectives are counted by phase; those of other groups, which reduce gradients, as a whole.
 _SPLIT = ("tp", "ep")
 _OF_CATEGORY = {"tp": "tp", "expert": "ep", "dp": "dp", "expert dp": "dp_ep"}
 _TRANSFERS = {"send_forward": "pp forward", "send_backward": "pp backward"}
@@ -55,7 +56,10 @@ ORDER = (
 
 
 def simulated_kind(stream: int, phase: int, in_microbatch: bool) -> str:
-    """The kind of an op by its stream and phase (`simcore.program.ops`); whether it is of a micro-batch."""
+    """Returns the kind of an op by its stream and phase (`simcore.program.ops`).
+
+    in_microbatch: whether the op is of a micro-batch.
+    """
     where = "forward" if phase == FWD else OTHER if phase == OPT else "backward"
     if stream == COMPUTE:
         return "optimizer" if phase == OPT else where
@@ -68,7 +72,9 @@ def simulated_kind(stream: int, phase: int, in_microbatch: bool) -> str:
 
 
 def measured_collective_kind(group: str | None, op: str, op_group: str | None, is_sub: bool) -> str:
-    """The kind of a call of the trace's `group`, of or inside the operation `op` of group `op_group`."""
+    """Returns the kind of a call of the trace's `group`, of or inside the operation `op` of group
+    `op_group`.
+    """
     category = category_of_group(group)
     name = _OF_CATEGORY.get(category, category)
     if name not in _SPLIT:
@@ -78,28 +84,30 @@ def measured_collective_kind(group: str | None, op: str, op_group: str | None, i
 
 
 def measured_transfer_kind(op: str) -> str:
-    """The kind of a send."""
+    """Returns the kind of a send."""
     return _TRANSFERS[op]
 
 
 def in_order(kinds: set[str]) -> list[str]:
-    """Kinds in the order of reports: those of `ORDER`, then others by name."""
+    """Returns the kinds in the order of reports: those of `ORDER`, then others by name."""
     return [kind for kind in ORDER if kind in kinds] + sorted(kinds.difference(ORDER))
 
 
 class SimulatedKind(Struct):
-    """One kind on the measured ranks together. calls, total_ns: as they ran. dimensions: of the cluster,
-    that its groups or links cross. costs: (rank class, cost) -> how many calls.
-    """
+    """One kind of work, the total of the measured ranks."""
 
     calls: int = 0
+    """How many calls it has."""
     total_ns: int = 0
+    """Their time in the run, ns."""
     dimensions: set[int] = field(default_factory=set)
+    """Dimensions of the cluster that its groups or links cross."""
     costs: Counter[tuple[int, int]] = field(default_factory=Counter)
+    """(rank class, cost) -> how many calls."""
 
 
 def simulated_kinds(simulation: Simulation, ranks: Sequence[int]) -> dict[str, SimulatedKind]:
-    """Kinds of the work of `ranks`, numbered as the simulation does, without those that never come.
+    """Returns the kinds of the work of `ranks`, ranks of the simulation, without kinds that have no calls.
 
     A collective counts once for each of its ranks, a transfer for the rank that sends it.
     """
@@ -118,7 +126,7 @@ def simulated_kinds(simulation: Simulation, ranks: Sequence[int]) -> dict[str, S
 
 
 def compute_of_ranks(simulation: Simulation, ranks: Sequence[int]) -> list[dict[str, int]]:
-    """Compute of each of `ranks` by kind, ns; 0 for a kind that it does not have."""
+    """Returns the compute of each of `ranks` by kind, ns; 0 for a kind that it does not have."""
     of_class: dict[int, dict[str, int]] = {}
     for class_id in _count_by_class(simulation, ranks):
         kinds = _kinds_of_class(simulation, class_id)
@@ -128,7 +136,9 @@ def compute_of_ranks(simulation: Simulation, ranks: Sequence[int]) -> list[dict[
 
 
 def kind_ns(simulation: Simulation, kind: SimulatedKind, cluster: Cluster) -> int:
-    """What the calls of a kind of communication take on an idle network of another cluster, ns together."""
+    """Returns the total time of the calls of a kind of communication on an idle network of another cluster,
+    ns.
+    """
     network = simulation.setup.open_network(cluster)
     scale = simulation.parameters.comm_scale
     return sum(
@@ -138,19 +148,19 @@ def kind_ns(simulation: Simulation, kind: SimulatedKind, cluster: Cluster) -> in
 
 
 def _count_by_class(simulation: Simulation, ranks: Sequence[int]) -> Counter[int]:
-    """How many of `ranks` each class has."""
+    """Returns how many of `ranks` each class has."""
     folding = simulation.timeline.folding
     return Counter(folding.class_of(rank) for rank in ranks)
 
 
 def _kinds_of_class(simulation: Simulation, class_id: int) -> dict[str, tuple[int, int, Counter[int]]]:
-    """(calls, ns, calls by cost) of each kind of one rank of a class."""
+    """Returns (calls, ns, calls by cost) of each kind of one rank of a class."""
     program = simulation.program
     ops, start, end = simulation.timeline.columns(class_id)
     totals: dict[tuple[int, int, bool], tuple[int, int, Counter[int]]] = {}
     columns = zip(ops.stream, ops.phase, ops.microbatch, ops.cost, start, end, strict=True)
     for stream, phase, microbatch, cost, begin, over in columns:
-        # Under layer-loop no op is of a micro-batch; its rows are nothing else.
+        # Under layer-loop no op states a micro-batch, and all its rows are of one.
         key = (stream, phase, microbatch >= 0 or not program.pipelined)
         calls, total, costs = totals.get(key) or (0, 0, Counter())
         costs[cost] += 1
@@ -164,7 +174,7 @@ def _kinds_of_class(simulation: Simulation, class_id: int) -> dict[str, tuple[in
 
 
 def _crossed_dimensions(simulation: Simulation, class_id: int, cost: int) -> set[int]:
-    """The dimensions that the group or link of a cost crosses for a class."""
+    """Returns the dimensions that the group or link of a cost crosses for a class."""
     folding = simulation.timeline.folding
     rank_class, what = folding.classes[class_id], simulation.program.costs[cost]
     if isinstance(what, CollectiveCost):
@@ -175,7 +185,7 @@ def _crossed_dimensions(simulation: Simulation, class_id: int, cost: int) -> set
 
 
 def _alone_ns(simulation: Simulation, network: Network, class_id: int, cost: int, scale: float) -> int:
-    """ns of one call on the idle network, with the scale of communication."""
+    """Returns the time of one call on the idle network, with the scale of communication, ns."""
     folding = simulation.timeline.folding
     rank_class, what = folding.classes[class_id], simulation.program.costs[cost]
     if isinstance(what, CollectiveCost):
@@ -188,7 +198,7 @@ def _alone_ns(simulation: Simulation, network: Network, class_id: int, cost: int
     return scaled(network.transfer_ns(link.shape, link.ports, what.bytes), scale)
 
 
-# Why the time of a call is not known.
+# Reasons why the time of a call is unknown.
 OVERLAPPING = "beside compute"
 NO_PARTNER = "without a partner in the trace"
 NO_TIME = "without a time of their own"
@@ -197,26 +207,31 @@ APART = "of ranks that did not run together"
 
 
 class _ShapeCalls(Struct):
-    """Calls of one operation and shape. times_ns: of those whose time is known."""
+    """Calls of one operation and shape. times_ns: the times of those whose time is known."""
 
     count: int = 0
     times_ns: list[int] = field(default_factory=list)
 
 
 class MeasuredKind(Struct):
-    """Calls of one kind of communication, of all ranks. unknown: how many have no known time, by why."""
+    """Calls of one kind of communication, of all ranks.
+
+    unknown: how many have no known time, by reason.
+    """
 
     classes: dict[tuple[object, ...], _ShapeCalls] = field(default_factory=dict)
     unknown: Counter[str] = field(default_factory=Counter)
 
     @property
     def calls(self) -> int:
-        """How many calls there are, a collective counting once for each of its ranks."""
+        """The number of calls; a collective counts once for each of its ranks."""
         return sum(rank_class.count for rank_class in self.classes.values())
 
     @property
     def total_ns(self) -> int:
-        """The median of each operation and shape, times its calls; those without any known time left out."""
+        """The sum of the median of each operation and shape times its calls; without those that have no known
+        time.
+        """
         return sum(
             _median(rank_class.times_ns) * rank_class.count
             for rank_class in self.classes.values()
@@ -225,11 +240,14 @@ class MeasuredKind(Struct):
 
     @property
     def is_whole(self) -> bool:
-        """Whether there is a time for every operation and shape."""
+        """Whether every operation and shape has a known time."""
         return bool(self.classes) and all(rank_class.times_ns for rank_class in self.classes.values())
 
     def add(self, key: tuple[object, ...], ns: int | None, why: str = "") -> None:
-        """A call; ns: None where its time is not known, `why` says so."""
+        """Adds a call.
+
+        ns: None where its time is unknown; `why` is the reason.
+        """
         calls = self.classes.setdefault(key, _ShapeCalls())
         calls.count += 1
         if ns is None:
@@ -239,18 +257,20 @@ class MeasuredKind(Struct):
 
 
 class MeasuredTimes(Struct, frozen=True):
-    """compute_ns: of each rank (its index in the run) by kind. kinds: communication by kind. gaps_ns,
-    host_ns: of all ranks, what no workload has: the host between operations, and its own operations.
-    """
+    """The times of a measured run."""
 
     compute_ns: list[dict[str, int]]
+    """The compute of each rank (its index in the run) by kind."""
     kinds: dict[str, MeasuredKind]
+    """Communication by kind."""
     gaps_ns: int
+    """The host between operations, of all ranks; a workload has none."""
     host_ns: int
+    """Operations of the host, of all ranks; a workload has none."""
 
 
 def measured_times(results: RecordedRun) -> MeasuredTimes:
-    """Of a run with the times of its files."""
+    """Returns the measured times of a run that has the times of its files."""
     compute = [accounts.compute_ns() for accounts in results.accounts]
     kinds: dict[str, MeasuredKind] = {}
     for kind, key, ns, why in (*_collectives(results), *_transfers(results), *_unmatched(results)):
@@ -259,13 +279,13 @@ def measured_times(results: RecordedRun) -> MeasuredTimes:
         segments.end[segment] - segments.start[segment]
         for segments in results.rendezvous.segments
         for segment, of in enumerate(segments.kind)
-        # Before its first operation a rank has not begun.
+        # The gap before the first operation of a rank does not count.
         if of == GAP and segment
     )
     return MeasuredTimes(compute, kinds, gaps, sum(accounts.ns("host") for accounts in results.accounts))
 
 
-# Kind, what calls have in common that should take as long, ns or None, and why it is None.
+# (kind, key that is equal for calls that should take equally long, ns or None, why it is None).
 _KindCall = tuple[str, tuple[object, ...], "int | None", str]
 
 
@@ -289,7 +309,7 @@ def _transfers(results: RecordedRun) -> Iterator[_KindCall]:
     ):
         (sender, sending), (receiver, receiving) = send, receive
         there = rendezvous.segments[receiver].start[receiving] <= rendezvous.segments[sender].start[sending]
-        # A send and a receive in one waits for both.
+        # A call that sends and receives waits for both.
         alone = rendezvous.segments[sender].received[sending] < 0
         why = "" if there and alone else SENT_FIRST
         ops = run.ranks[message.send.rank].ops
@@ -300,7 +320,7 @@ def _transfers(results: RecordedRun) -> Iterator[_KindCall]:
 
 
 def _unmatched(results: RecordedRun) -> Iterator[_KindCall]:
-    """Calls without partners, and those without a duration, which nothing could be matched with."""
+    """Yields calls without partners, and those without a duration, which could not be matched."""
     run = results.measured
     for call in results.rendezvous.matches.unmatched:
         name = run.ranks[call.rank].ops.name[call.op]
@@ -313,7 +333,7 @@ def _unmatched(results: RecordedRun) -> Iterator[_KindCall]:
         ops, subs = rank.ops, rank.subs
         for op, name in enumerate(ops.name):
             is_call = ops.category(op) not in (*COMPUTE_CATEGORIES, "host", "pp")
-            # Profiles of one device have calls without a time: nobody communicated.
+            # Profiles of one device have calls without a time: no rank communicated.
             if is_call and ops.timing[op] != UNTIMED and (ops.timing[op] != MEASURED or name == LAUNCH):
                 yield *_collective_kind_key(results, Call(rank_index, op)), None, NO_TIME
         for sub, status in enumerate(subs.timing):
@@ -323,7 +343,7 @@ def _unmatched(results: RecordedRun) -> Iterator[_KindCall]:
 
 
 def _collective_kind_key(results: RecordedRun, call: Call) -> tuple[str, tuple[object, ...]]:
-    """(kind, what calls have in common that should take the same time) of a collective's call."""
+    """Returns (kind, key that is equal for calls that should take the same time) of a collective's call."""
     ops, subs = results.measured.ranks[call.rank].ops, results.measured.ranks[call.rank].subs
     name, group = ops.name[call.op], ops.group[call.op]
     if call.sub < 0:
@@ -333,7 +353,7 @@ def _collective_kind_key(results: RecordedRun, call: Call) -> tuple[str, tuple[o
 
 
 def _median(times: list[int]) -> int:
-    """The middle one; of an even number the mean of the middle two, floored."""
+    """Returns the middle value; of an even number the mean of the middle two, floored."""
     ordered = sorted(times)
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) // 2

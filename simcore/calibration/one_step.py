@@ -1,4 +1,4 @@
-"""One factor on all compute that makes a simulated step as long as a measured one."""
+"""Fits one factor on all compute so that a simulated step is as long as a measured one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from simcore.setup import Setup
 from simcore.simulation import Simulation, simulate, simulate_setup
 from simcore.units import duration
 
-# As a share of the step: nobody measures a step more exactly.
+# A share of the step: measurements of a step are no more exact.
 _CLOSE = 1e-4
 _ATTEMPTS = 24
 _LARGEST = 1000.0
@@ -18,24 +18,25 @@ _DIGITS = 4
 
 
 class StepFit(Struct, frozen=True):
-    """before, after: the runs without and with the factor. scale: of compute, over that which was given.
-
-    measured_ns: what was wanted.
-    """
+    """The fit of one step time."""
 
     before: Simulation
+    """The run without the factor."""
     after: Simulation
+    """The run with the factor."""
     scale: float
+    """The compute scale of that run, in place of the given one."""
     measured_ns: int
+    """The measured step time, ns."""
 
     @property
     def left_ns(self) -> int:
-        """Simulated less measured, after the fit."""
+        """Simulated less measured step time after the fit, ns."""
         return self.after.step_time_ns - self.measured_ns
 
 
 def fit_step(setup: Setup, measured_ns: int) -> StepFit:
-    """The factor on compute that makes the step `measured_ns` long.
+    """Returns the factor on compute that makes the step `measured_ns` long.
 
     A step never gets shorter with more compute, so the factor is found between two that enclose it. Raises
     `UsageError` where no factor gives such a step, and what `simulate` raises.
@@ -74,7 +75,7 @@ def _find_scale(run: Callable[[float], Simulation], first: float, measured_ns: i
         if above - measured_ns <= _CLOSE * measured_ns or round(high - low, _DIGITS) <= 10**-_DIGITS:
             break
         middle = low + (high - low) * (measured_ns - below) / max(above - below, 1)
-        # A step is nearly a line in the factor: a little beyond, so that both ends close in.
+        # The step is nearly linear in the factor: a point a little beyond the line lets both ends close in.
         middle = min(max(middle, low + (high - low) / 64), high - (high - low) / 64)
         if run(middle).step_time_ns < measured_ns:
             low = middle

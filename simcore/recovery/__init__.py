@@ -1,6 +1,6 @@
 """The model behind a file: which config of AICB makes the rows of a workload, if any does.
 
-Import from here: `recover`, `Recovered`, `Difference`.
+Import from here: `recover`, `RecoveredModel`, `Difference`.
 """
 
 from simcore.recovery.difference import Difference

@@ -1,4 +1,4 @@
-"""Where a file and the rows that AICB would write differ: the first place, and how many rows."""
+"""Differences between a file and the rows that AICB would write: the first one, and how many rows differ."""
 
 from __future__ import annotations
 
@@ -16,20 +16,25 @@ _PHASES = (("fwd", "forward"), ("ig", "input-gradient"), ("wg", "weight-gradient
 
 
 class Difference(Struct, frozen=True):
-    """The first place. row: from 0, None in the header. line: of the file, from 1. field: what differs.
-
-    expected: what AICB writes there, "" where it writes no row.
-    """
+    """The first difference of a file from what AICB writes."""
 
     row: int | None
+    """The index of the row, from 0; None in the header."""
     line: int
+    """The line of the file, from 1."""
     name: str
+    """The name of the row."""
     field: str
+    """What differs."""
     found: str
+    """What the file has."""
     expected: str
+    """What AICB writes there; "" where it writes no row."""
 
     def text(self) -> str:
-        """`row 0 (line 3), grad_gather: weight-gradient bytes 202 424 320, AICB writes 6 477 578 240`."""
+        """Returns `row 0 (line 3), grad_gather: weight-gradient bytes 202 424 320, AICB writes 6 477 578
+        240`.
+        """
         name = printable(self.name, 40)
         where = "header" if self.row is None else f"row {self.row} (line {self.line}), {name}"
         writes = f"AICB writes {_format_value(self.expected)}" if self.expected else "AICB writes no such row"
@@ -44,21 +49,25 @@ def _format_value(text: str) -> str:
 
 
 class RowDifferences(NamedTuple):
-    """first: None where all is equal. rows: how many differ in names, types or bytes; cells: how many in
-    times alone; header: how many of its numbers.
-    """
+    """How much a file differs from what AICB writes."""
 
     first: Difference | None
+    """The first difference; None where all is equal."""
     rows: int
+    """How many rows differ in names, types or bytes."""
     cells: int
+    """How many differ only in times."""
     header: int
+    """How many numbers of the header differ."""
 
 
 def compare_rows(
     workload: Workload, config: AicbConfig, rows: list[AicbRow], data: bytes | None
 ) -> RowDifferences:
-    """The workload beside the rows that AICB would write. data: the file, for what no column has: sizes of
-    what is not sent, dependencies.
+    """Returns the differences of a workload from the rows that AICB would write.
+
+    data: the file, for what no column has: sizes of what is not sent, dependencies; None compares the columns
+    alone.
     """
     first_row: Difference | None = None
     differing = cells = 0
@@ -110,7 +119,7 @@ def compare_rows(
 
 
 def _cell_collective(cells: Cells, row: int, expected: tuple[str, int]) -> tuple[str, int]:
-    """(type, bytes) of a cell as AICB writes them; what is not sent has no size here, but that of AICB."""
+    """Returns (type, bytes) of a cell as AICB writes them; what is not sent has AICB's size."""
     kind = cells.collective[row]
     if kind is None:
         return "NONE", expected[1] if expected[0] == "NONE" else 0

@@ -1,4 +1,4 @@
-"""What is odd in a file of AICB: cells that no GPU reaches, lost layers, collectives missing or too large."""
+"""Oddities of a file of AICB: cells that no GPU reaches, lost layers, missing or too large collectives."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from simcore.units import group_digits
 from simcore.workload import Workload
 from simcore.workload.traffic import traffic_warnings
 
-# ns of AICB's workload/aiob_inputs/Example.txt: embedding, attention (also with flash run twice), mlp, Adam's
-# mean.
+# The times of AICB's workload/aiob_inputs/Example.txt, ns: embedding, attention (also with flash run twice),
+# mlp, Adam's mean.
 _EXAMPLE = (799_000, (1_820_000, 2_332_000), 2_478_000, 17_374_000)
 
 
 def oddities(workload: Workload, recovered: RecoveredModel) -> list[Diagnostic]:
-    """What is odd, with the first row of each and how many there are."""
+    """Returns a diagnostic on each oddity, with its first row and how many rows have it."""
     return _Odd(workload, recovered).all()
 
 
@@ -74,7 +74,7 @@ class _Odd:
         self._add("warning", "example-cells", message, self._rows("embedding_layer")[:1])
 
     def _above_peak(self, config: AicbConfig) -> None:
-        """The products of a layer's parts alone, over what their cells take."""
+        """Checks the FLOPs of the products of a layer's parts against the time of their cells."""
         gpu = gpu_of(self.workload.path)
         if gpu:
             peak, whose = find_gpu(_full_gpu_name(gpu)).peak, f"{gpu.upper()}'s peak"
@@ -104,7 +104,7 @@ class _Odd:
 
 
 def gpu_of(path: str) -> str:
-    """The GPU in a file's name: `h100` of `H100-gpt_22B-...`; "" where there is none."""
+    """Returns the GPU in a file's name: `h100` of `H100-gpt_22B-...`; "" where there is none."""
     parts = os.path.basename(path).lower().replace("_", "-").replace(".", "-").split("-")
     names = {name.partition("-")[0] for name in GPU_NAMES}
     return next((word for word in parts if word in names), "")

@@ -1,4 +1,6 @@
-"""Sizes that are common, for choosing where rows leave several: AICB's own scripts, published models."""
+"""Common sizes, for choosing where rows leave several open: those of AICB's scripts and of published
+models.
+"""
 
 from __future__ import annotations
 
@@ -8,27 +10,37 @@ from simcore.records import NamedTuple
 
 
 class PublishedModel(NamedTuple):
-    """A model by its sizes. experts, experts_per_token: 0 without any."""
+    """The sizes of a published model."""
 
     name: str
+    """What messages call it."""
     layers: int
+    """Layers of the model."""
     hidden: int
+    """The hidden size."""
     heads: int
+    """Attention heads."""
     ffn: int
+    """The inner size of the feed-forward part."""
     vocab: int
+    """The vocabulary."""
     experts: int = 0
+    """Experts of a layer; 0 without any."""
     experts_per_token: int = 0
+    """Experts that a token is sent to; 0 without any."""
     dense_layers: int = 3
+    """Layers without experts, of a model with experts."""
     shared_experts: int = 2
+    """Experts that every token takes, of a model with experts."""
 
     def fits(self, config: AicbConfig) -> bool:
-        """Whether a config has its sizes, the vocabulary aside."""
+        """Returns whether a config has its sizes, the vocabulary aside."""
         return (self.hidden, self.ffn) == (config.hidden, config.ffn) and self.experts in (
             0 if config.experts is None else config.experts,
         )
 
 
-# What AICB's scripts and SimAI's tutorial set for --model_size; then those of `wltui models`.
+# The models that AICB's scripts and SimAI's tutorial set for --model_size; then those of `wltui models`.
 PUBLISHED_MODELS: tuple[PublishedModel, ...] = (
     PublishedModel("GPT 7B", 36, 4096, 32, 16384, 50257),
     PublishedModel("GPT 13B", 40, 5120, 40, 20480, 50257),
@@ -40,7 +52,7 @@ PUBLISHED_MODELS: tuple[PublishedModel, ...] = (
     PublishedModel("Mixtral 8x7B", 32, 4096, 32, 14336, 32000, 8, 2),
     PublishedModel("DeepSeek 236B", 60, 5120, 128, 1536, 102400, 160, 6, 1, 2),
     PublishedModel("DeepSeek 671B", 61, 7168, 128, 2048, 129280, 256, 8, 3, 1),
-    # The scripts' own presets take the dense inner size for the hidden one.
+    # The scripts' presets have the dense inner size in place of the hidden size.
     PublishedModel("DeepSeek 236B preset", 60, 12288, 128, 1536, 102400, 160, 6, 1, 2),
     PublishedModel("DeepSeek 671B preset", 61, 18432, 128, 2048, 129280, 256, 8, 3, 1),
     *(
@@ -54,7 +66,7 @@ PUBLISHED_MODELS: tuple[PublishedModel, ...] = (
     ),
 )  # fmt: skip
 
-# In the order in which they are tried: GPT-2's (AICB's scripts have it), then by how many models have it.
+# In the order in which they are tried: GPT-2's (AICB's scripts have it), then those of most models.
 VOCABULARIES = (
     50257, 32000, 128256, 51200, 129280, 102400, 151936, 152064, 32768, 50304, 64000, 100256, 65536, 250880,
     256000, 49152, 200064,
@@ -65,19 +77,19 @@ _SIZES = {1: 0.0, 2: 0.5, 4: 1.0, 8: 1.5}
 
 
 def pad_to_multiple(vocab: int, step: int) -> int:
-    """The next multiple of `step`."""
+    """Returns the next multiple of `step`."""
     return -(-vocab // step) * step
 
 
 def swiglu_ffn(hidden: int) -> int:
-    """The inner size that AICB takes with --swiglu alone."""
+    """Returns the inner size that AICB takes with --swiglu alone."""
     return int((4 * hidden * 2 / 3) / 64) * 64
 
 
 def common_ffns(hidden: int) -> list[int]:
-    """Inner sizes to be tried first."""
+    """Returns the inner sizes to try first."""
     published = [model.ffn for model in PUBLISHED_MODELS if model.hidden == hidden]
-    # Of models with experts the dense layers' too.
+    # These include the dense layers of models with experts.
     published += [model.ffn for model in MODELS.values() if model.hidden == hidden and model.ffn]
     others = [
         4 * hidden,
@@ -92,19 +104,19 @@ def common_ffns(hidden: int) -> list[int]:
 
 
 def guess_vocabulary(vocab: int, step: int) -> int:
-    """A common vocabulary that is padded to `vocab`, else this itself."""
+    """Returns a common vocabulary that is padded to `vocab`; `vocab` if there is none."""
     return next((common for common in VOCABULARIES if pad_to_multiple(common, step) == vocab), vocab)
 
 
 def find_published_model(config: AicbConfig) -> PublishedModel | None:
-    """The model of these sizes whose layers the stages can be of."""
+    """Returns the model of these sizes whose layers fit the stages; None without one."""
     layers = config.stage_layers
     fitting = [model for model in PUBLISHED_MODELS if model.fits(config)]
     return next((model for model in fitting if model.layers // config.pp == layers), None)
 
 
 def rarity(config: AicbConfig) -> float:
-    """How uncommon a config is: 0 for one that everybody has."""
+    """Returns how uncommon a config is: 0 for a very common one."""
     weight = _SEQUENCES.get(config.seq, 4.0 if config.seq & (config.seq - 1) == 0 else 8.0)
     weight += _SIZES.get(config.microbatch_size, 3.0)
     ffn = config.ffn
@@ -124,7 +136,7 @@ def rarity(config: AicbConfig) -> float:
     if config.bias:
         weight += 2.0
     if config.hidden % config.heads:
-        # As many as layers is what AICB takes where nobody says.
+        # By default AICB takes as many as layers.
         weight += 2.0 if config.heads == config.layers else 5.0
     if config.hidden % 256:
         weight += 3.0

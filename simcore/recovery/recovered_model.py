@@ -1,4 +1,4 @@
-"""The config of AICB that makes the rows of a file: found by what they state, proven by making them again."""
+"""The config of AICB that makes the rows of a file: found from their figures, proven by making them again."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from simcore.workload import Workload
 
 # Candidates whose rows are compared with the file's, and alternatives that are named.
 _MOST_COMPARED, _MOST_LISTED = 12, 12
-# With more rows that differ it is another file, and not this one with some rows that AICB does not write.
+# If a greater share of rows differs the file is not of this config at all.
 _MOST_DIFFERENT = 0.1
-# What configs with the same rows differ in, and its word.
+# Field in which configs with the same rows may differ -> its word.
 _FIELD_WORDS = {
     "layers": "layers", "hidden": "hidden", "heads": "heads", "ffn": "ffn", "vocab": "vocabulary",
     "seq": "sequence", "microbatch_size": "micro-batch", "bias": "biases",
@@ -31,25 +31,30 @@ _NO_AICB = "AICB states gradients as grad_norm or grad_gather, which no row here
 
 
 class RecoveredModel(Struct, frozen=True, dict=True):
-    """What a file was made of. config: None where nothing was found.
-
-    exact: its rows are those of `config`, the cells and the header too. fits: in names, types and bytes.
-    times: ns of its cells, None in plain files. others: other configs with the same rows, the most common
-    first; found: how many there are, with `config`. difference: the first place that AICB writes otherwise.
-    differing: rows that differ. reference: what the rows were rescaled from, as the header states it.
-    """
+    """What a file was made from."""
 
     path: str
+    """The path of the file."""
     config: AicbConfig | None
+    """The config; None where none was found."""
     times: AicbTimes | None
+    """The times of its cells; None in plain files."""
     exact: bool
+    """Whether its rows are those of `config`, the cells and the header included."""
     fits: bool
+    """Whether its rows are those of `config` in names, types and bytes."""
     others: tuple[AicbConfig, ...] = ()
+    """Other configs with the same rows, the most common first."""
     config_count: int = 0
+    """How many configs have these rows, `config` included."""
     difference: Difference | None = None
+    """The first difference from what AICB writes; None without one."""
     differing: int = 0
+    """How many rows differ."""
     why: str = ""
+    """Why no config was found; "" where one was."""
     reference: Reference | None = None
+    """What the rows were rescaled from, as the header states it."""
 
     @property
     def mode(self) -> str:
@@ -57,18 +62,18 @@ class RecoveredModel(Struct, frozen=True, dict=True):
 
     @property
     def model(self) -> Model | None:
-        """The model as AICB counts it: every linear alike, and no gate."""
+        """The model as AICB counts it: all linears are equal, and there is no gate."""
         return None if self.config is None else model_of(self.config)
 
     def command(self) -> str:
-        """The command that makes the same rows, without `-o`; "" where nothing was found."""
+        """Returns the command that makes the same rows, without `-o`; "" where no config was found."""
         if self.config is None:
             return ""
         arguments = aicb_arguments(self.config, self.times is not None, self.path)
         return f"wltui export --as-aicb {self.mode} --aicb-args {shlex.quote(arguments)} --format simai"
 
     def line(self) -> str:
-        """All of it in one line."""
+        """Returns a summary in one line."""
         config = self.config
         if config is None:
             return f"not AICB's: {self.why}"
@@ -82,7 +87,7 @@ class RecoveredModel(Struct, frozen=True, dict=True):
         return f"{text}; {self._but()}{self.difference.text()}"
 
     def paragraph(self) -> str:
-        """All of it, and what follows from it for a run, in sentences."""
+        """Returns a summary, and what follows from it for a run, in sentences."""
         line = self.line()
         follows = "These rows are run as they are, with other degrees (--tp, --pp, --ep) too."
         if self.exact:
@@ -90,7 +95,9 @@ class RecoveredModel(Struct, frozen=True, dict=True):
         return f"{line[0].upper()}{line[1:]}. {follows}"
 
     def title(self) -> str:
-        """The shortest that names it: `AICB: Llama 405B, 128 layers`, and where it is something else."""
+        """Returns the shortest name, `AICB: Llama 405B, 128 layers`, with a mark where the file differs from
+        it.
+        """
         config, difference = self.config, self.difference
         line = difference.line if difference is not None and difference.row is not None else None
         if config is None:
@@ -115,7 +122,7 @@ class RecoveredModel(Struct, frozen=True, dict=True):
         return "" if self.differing else "its header or cells differ, first "
 
     def ambiguities(self) -> list[str]:
-        """What rows do not tell apart, a line each."""
+        """Returns what the rows leave open, a line each."""
         config = self.config
         if config is None:
             return []
@@ -150,7 +157,7 @@ class RecoveredModel(Struct, frozen=True, dict=True):
         return lines
 
     def other_words(self) -> list[str]:
-        """The other configs with the same rows, by what differs."""
+        """Returns the other configs with the same rows, by what differs."""
         config = self.config
         if config is None:
             return []
@@ -163,7 +170,7 @@ class RecoveredModel(Struct, frozen=True, dict=True):
         return [*words_of, plural(left, "other config")] if left > 0 else words_of
 
     def values(self) -> dict[str, Any]:
-        """For JSON."""
+        """Returns the plain values for JSON."""
         config = self.config
         model = self.model
         return {
@@ -191,7 +198,10 @@ class RecoveredModel(Struct, frozen=True, dict=True):
 
 
 def recover(workload: Workload, data: bytes | None = None) -> RecoveredModel:
-    """What made the rows of a workload. data: its file, where what no column has is to be compared, too."""
+    """Returns what made the rows of a workload.
+
+    data: its file, for comparing also what no column has.
+    """
     statement = statement_of(workload)
     foreign = first_foreign(workload)
     none = RecoveredModel(workload.path, None, None, False, False)
@@ -204,7 +214,7 @@ def recover(workload: Workload, data: bytes | None = None) -> RecoveredModel:
         why = f"{where} is {printable(row.name, 40)}, a name that AICB does not write"
         return replace(none, why=why, difference=row)
     reference = reference_of(workload, statement)
-    # It knows what is lost where layers do not divide, and sizes that no row of this layout has.
+    # It states layers that are lost where they do not divide, and sizes that no row of this layout has.
     from_reference = [] if reference is None else [on_layout(reference, statement)]
     configs = _valid_configs([*from_reference, *find_configs(statement)])
     if not configs:
@@ -245,7 +255,7 @@ def _measure(compared_rows: RowDifferences) -> tuple[int, int]:
 
 
 def _foreign_share(workload: Workload) -> float:
-    """The share of rows whose names AICB does not write."""
+    """Returns the share of rows whose names AICB does not write."""
     return sum(name not in NAMES for name in workload.name) / max(len(workload), 1)
 
 
@@ -256,7 +266,7 @@ def _name_difference(workload: Workload, row: int) -> Difference:
 
 
 def _valid_configs(configs: list[AicbConfig]) -> list[AicbConfig]:
-    """Those that AICB takes."""
+    """Returns the configs that AICB accepts."""
     from simcore.model.aicb_arguments import check_config
 
     possible = []
@@ -270,7 +280,7 @@ def _valid_configs(configs: list[AicbConfig]) -> list[AicbConfig]:
 
 
 def _rows(config: AicbConfig, times: AicbTimes | None) -> list[AicbRow] | None:
-    """The rows that AICB writes; None where it stops."""
+    """Returns the rows that AICB writes; None where it stops."""
     try:
         return aicb_rows(config, times)
     except UsageError:
@@ -280,7 +290,7 @@ def _rows(config: AicbConfig, times: AicbTimes | None) -> list[AicbRow] | None:
 def _equivalent_configs(
     config: AicbConfig, configs: list[AicbConfig], times: AicbTimes | None
 ) -> list[AicbConfig]:
-    """The other configs that make the same rows: two micro-batches tell."""
+    """Returns the other configs that make the same rows, which two micro-batches show."""
     rows = _first_rows(config, times)
     return [other for other in configs if other != config and _first_rows(other, times) == rows]
 
@@ -308,7 +318,9 @@ def _model_name(config: AicbConfig) -> str:
 
 
 def model_of(config: AicbConfig) -> Model:
-    """The sizes as a model of ours; AICB counts two matrices of the feed-forward part, and no gate."""
+    """Returns the sizes as a model of wltui; AICB counts two matrices of the feed-forward part, and
+    no gate.
+    """
     heads = config.heads if config.mla or config.hidden % config.heads == 0 else 1
     moe = None
     if config.experts is not None:
@@ -330,7 +342,7 @@ def model_values(model: Model) -> dict[str, Any]:
 
 
 def layout_values(config: AicbConfig) -> dict[str, Any]:
-    """Degrees, batches and switches."""
+    """Returns degrees, batches and switches."""
     return {
         "world": config.world, "tp": config.tp, "pp": config.pp, "ep": config.ep, "dp": config.dp,
         "microbatches": config.microbatches, "microbatch_size": config.microbatch_size,
@@ -341,7 +353,7 @@ def layout_values(config: AicbConfig) -> dict[str, Any]:
 
 
 def sizes_words(config: AicbConfig) -> str:
-    """`96 layers, hidden 12288, ffn 49152, vocabulary 50 257 (padded 51 200)`."""
+    """Returns `96 layers, hidden 12288, ffn 49152, vocabulary 50 257 (padded 51 200)`."""
     words = f"{config.layers} layers, hidden {config.hidden}, ffn {config.ffn}"
     words += f", vocabulary {group_digits(config.vocab)}"
     if config.padded_vocab != config.vocab:
@@ -354,7 +366,7 @@ def sizes_words(config: AicbConfig) -> str:
 
 
 def layout_words(config: AicbConfig) -> str:
-    """`tp 8, pp 8, ep 1, world 1024, 16 micro-batches of 1 x 2048`."""
+    """Returns `tp 8, pp 8, ep 1, world 1024, 16 micro-batches of 1 x 2048`."""
     extra = ", sequence-parallel" if config.sequence_parallel else ""
     extra += ", recompute_activations" if config.recompute else ""
     return (
@@ -364,7 +376,7 @@ def layout_words(config: AicbConfig) -> str:
 
 
 def aicb_arguments(config: AicbConfig, aiob: bool, path: str = "") -> str:
-    """AICB's arguments for a config. path: the file whose cells are taken."""
+    """Returns AICB's arguments for a config. path: the file whose cells are taken."""
     pairs: list[tuple[str, object]] = [
         ("frame", "DeepSeek" if config.mla else "Megatron"), ("world_size", config.world),
         ("tensor_model_parallel_size", config.tp), ("pipeline_model_parallel", config.pp),

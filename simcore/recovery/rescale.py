@@ -1,8 +1,8 @@
-"""The rows of an AICB file made anew for other degrees: what `--rescale on` runs.
+"""Rescaling: makes the rows of an AICB file anew for other degrees (`--rescale on`).
 
 Names, types and bytes are AICB's own for that layout. Each compute cell is the file's times the ratio of the
-cost model between the two layouts, so that the file's cells stay the reference: a file that is written of
-them has the reference in its header (`rescaled_from`), and comes back to it.
+cost model between the two layouts, so that the file's cells stay the reference: a file that is written from
+rescaled rows states the reference in its header (`rescaled_from`), and is rescaled from that again.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from simcore.units import group_digits
 from simcore.workload import Workload
 from simcore.workload.model import DegreeParameters
 
-# Whose constants the ratios are made with: cells of public files are of A100s or say of none.
+# The GPU whose constants the ratios are made with: public files are of A100s or state no GPU.
 _GPU = "a100-80"
 _CHANGED = ("world", "tp", "ep", "pp")
-# A form asks for the rows of the draft, of the run on the screen and of another one, in turn.
+# A form needs the rows of the draft, of the run on the screen and of another one, in turn.
 _MOST_CACHED = 6
 _recovered: list[tuple[Workload, RecoveredModel]] = []
 _rescaled_rows: dict[tuple[int, DegreeParameters, int | None], tuple[Workload, RescaledRows]] = {}
 
 
 class RescaledRows(Struct, frozen=True):
-    """Rows for another layout. text: the file of them. workload: as it is read, with what is said of it."""
+    """Rows for another layout. text: their file. workload: as its reader returns it, with diagnostics."""
 
     workload: Workload
     text: str
 
 
 def recover_cached(workload: Workload) -> RecoveredModel:
-    """What made the rows of a file; of the files asked for last it is kept."""
+    """Returns what made the rows of a file; the results for the last files are cached."""
     for recent, recovered in _recovered:
         if recent is workload:
             return recovered
@@ -47,7 +47,7 @@ def recover_cached(workload: Workload) -> RecoveredModel:
 
 
 def can_rescale(workload: Workload) -> bool:
-    """Whether rows can be made for other degrees than the file's."""
+    """Returns whether rows can be made for other degrees than the file's."""
     from simcore.workload.traffic import is_like_aicb
 
     return is_like_aicb(workload) and recover_cached(workload).exact
@@ -56,9 +56,9 @@ def can_rescale(workload: Workload) -> bool:
 def rescale_rows(
     workload: Workload, degree_parameters: DegreeParameters, microbatches: int | None
 ) -> RescaledRows | None:
-    """The rows for these degrees and micro-batches; None where they are the file's.
+    """Returns the rows for these degrees and micro-batches; None where they are the file's.
 
-    Raises `UsageError` for a file that is not AICB's as it stands, and for degrees that do not fit.
+    Raises `UsageError` for a file that differs from what AICB writes, and for degrees that do not fit.
     """
     recovered = recover_cached(workload)
     if not recovered.exact or recovered.config is None:
@@ -87,7 +87,7 @@ def _why(recovered: RecoveredModel) -> str:
 def _rescaled_config(
     config: AicbConfig, degree_parameters: DegreeParameters, microbatches: int | None
 ) -> AicbConfig:
-    """The config on another layout: the global batch stays, micro-batches follow."""
+    """Returns the config on another layout: the global batch stays, micro-batches follow."""
     degrees = {name: getattr(degree_parameters, name) or getattr(config, name) for name in _CHANGED}
     scaled = replace(config, **degrees)
     if (scaled.tp, scaled.pp, scaled.ep, scaled.world) == (config.tp, config.pp, config.ep, config.world):
@@ -167,7 +167,7 @@ def _make_rows(workload: Workload, recovered: RecoveredModel, config: AicbConfig
 
 
 def _describe_change(before: AicbConfig, after: AicbConfig) -> str:
-    """`from tp 8 to tp 4`: what of a layout differs."""
+    """Returns what differs in the layout: `from tp 8 to tp 4`."""
     names = [name for name in ("tp", "pp", "ep", "world") if getattr(before, name) != getattr(after, name)]
     if not names:
         return f"from {before.microbatches} to {after.microbatches} micro-batches"
@@ -176,12 +176,12 @@ def _describe_change(before: AicbConfig, after: AicbConfig) -> str:
 
 
 def _scale_times(reference: AicbConfig, times: AicbTimes, config: AicbConfig) -> tuple[AicbTimes, str]:
-    """The times on the other layout, each times the ratio of what it costs there and here."""
+    """Returns the times on the other layout, each times the ratio of its costs there and here, and a note."""
     gpu = find_gpu(_GPU)
     before, after = estimate_aicb_times(reference, gpu), estimate_aicb_times(config, gpu)
 
     def scale(ns: int, old: int, new: int) -> int:
-        # A cell of 1 stands for none.
+        # A cell of 1 is a placeholder.
         return ns if ns <= 1 or not old else (2 * ns * new + old) // (2 * old)
 
     adam = sum(before.optimizer), sum(after.optimizer)

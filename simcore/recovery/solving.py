@@ -1,8 +1,8 @@
-"""Which sizes have the parameters that a file states.
+"""Solves for the sizes that give the parameters that a file states.
 
 A rank's parameters are a sum in which the vocabulary, the length of a sequence (a table of positions) and
-the inner size each have a factor that is known once the hidden size is: what rows leave open is tried, the
-common sizes first.
+the inner size each have a factor that is known once the hidden size is. Sizes that rows leave open are tried,
+the common ones first.
 """
 
 from __future__ import annotations
@@ -24,21 +24,25 @@ from simcore.recovery.statement import Statement
 
 _MOST_HIDDEN = 1 << 17
 _MOST_WORDS = 1 << 22
-# So many are looked at: of some files every inner size has a vocabulary.
+# The most configs that are collected: for some files every inner size has a vocabulary.
 _MOST_FOUND = 400
 _EXPERTS = (8, 16, 32, 64, 128, 160, 256)
 _LATENT_RANKS = (1536, 512, 768, 1024, 2048)
 _LATENT_HEADS = (128, 64, 32, 16, 20, 40, 96, 48, 56, 24)
-# Counts of heads that may not divide the hidden size, whose projections are smaller then.
+# Numbers of heads that may not divide the hidden size; the projections are smaller then.
 _HEADS = (12, 14, 18, 20, 24, 28, 36, 40, 44, 48, 52, 56, 60, 72, 80, 88, 96, 112, 120)
 
 
-# Below this a config is common enough to look no further.
+# With a config below this rarity the search ends.
 _COMMON = 4.0
 
 
 class _SearchLimits(NamedTuple):
-    """How far is looked: inner sizes that are not common; heads that do not divide, and latent attention."""
+    """How far the search goes.
+
+    inner: whether uncommon inner sizes are tried. heads: whether heads that do not divide the hidden size,
+    and latent attention, are tried.
+    """
 
     inner: bool
     heads: bool
@@ -49,26 +53,29 @@ _WIDER_LIMITS = (_SearchLimits(True, False), _SearchLimits(False, True), _Search
 
 
 def find_configs(statement: Statement) -> list[AicbConfig]:
-    """Configs with the parameters stated, the most common first; none where there are none."""
+    """Returns the configs with the parameters stated, the most common first; none if none has them."""
     rarity_of: dict[AicbConfig, float] = {}
     readings = (statement.dense if statement.aiob else statement.total) or [0]
     for reading in readings[:3]:
         for version in statement.versions:
             for config in _configs_of_reading(statement, version, reading):
-                # What fewer rows say is less likely.
+                # A reading of fewer rows is less likely.
                 rarity_of.setdefault(config, rarity(config) + (0.0 if reading == readings[0] else 0.25))
     return sorted(rarity_of, key=lambda config: rarity_of[config])
 
 
 def _configs_of_reading(statement: Statement, version: str, parameters: int) -> list[AicbConfig]:
-    """wanted: parameters of a rank, in aiob files without those of experts."""
+    """Returns the configs of one reading.
+
+    parameters: of a rank, in aiob files without those of experts.
+    """
     configs = list(islice(_solve_reading(statement, version, parameters, _COMMON_LIMITS), _MOST_FOUND))
     if (statement.microbatches or statement.activations) and (
         not configs or min(map(rarity, configs)) > _COMMON
     ):
         for limits in _WIDER_LIMITS:
             if limits.inner and not statement.activations:
-                # Any hidden size with any inner one: whatever is found there says nothing.
+                # Any hidden size with any inner size: such a result would prove nothing.
                 continue
             configs += islice(_solve_reading(statement, version, parameters, limits), _MOST_FOUND)
             if configs:
@@ -86,7 +93,7 @@ def _solve_reading(
 
 
 def _hidden_sizes(statement: Statement, parameters: int, wide: bool) -> Iterator[tuple[int, int]]:
-    """(hidden size, experts a token)."""
+    """Yields (hidden size, experts of a token)."""
     tokens = statement.tokens
     if not tokens:
         return
@@ -99,7 +106,7 @@ def _hidden_sizes(statement: Statement, parameters: int, wide: bool) -> Iterator
     published = [each.hidden for each in PUBLISHED_MODELS]
     # A layer has at least the projections of its attention.
     most = min(_MOST_HIDDEN, int((parameters * statement.tp / max(4 * statement.layers, 1)) ** 0.5) + 64)
-    # With each of the kinds of attention: the few that are common.
+    # With several kinds of attention only the few common sizes are tried.
     step = 512 if statement.mla or wide else 64
     for hidden in dict.fromkeys([*published, *range(step, most, step)]):
         if statement.routed:
@@ -113,10 +120,12 @@ def _hidden_sizes(statement: Statement, parameters: int, wide: bool) -> Iterator
 def _attention_configs(
     statement: Statement, version: str, hidden: int, topk: int, wide: bool
 ) -> Iterator[AicbConfig]:
-    """Configs of that hidden size, one for each kind of attention; all else in them is a first guess."""
+    """Yields configs of that hidden size, one for each kind of attention; all else in them is a first
+    guess.
+    """
     published = next((model for model in PUBLISHED_MODELS if model.hidden == hidden), None)
     if statement.experts == 0:
-        # No row says how many.
+        # No row states how many.
         here = [model.experts for model in PUBLISHED_MODELS if model.hidden == hidden and model.experts]
         for count in dict.fromkeys([*here, *_EXPERTS]):
             if count % statement.ep == 0:
@@ -164,7 +173,7 @@ def _attention_configs(
 def _layer_configs(
     statement: Statement, first: AicbConfig, parameters: int, wide: bool
 ) -> Iterator[AicbConfig]:
-    """Configs that differ from `first` in the inner size, the sequence and the vocabulary."""
+    """Yields configs that differ from `first` in the inner size, the sequence and the vocabulary."""
     if statement.words is not None:
         vocab, rest = divmod(statement.words, first.hidden)
         if rest or not 0 < vocab <= _MOST_WORDS:
@@ -183,7 +192,7 @@ def _layer_configs(
 
 
 def _count_parameters(config: AicbConfig, statement: Statement) -> int:
-    """Parameters of a rank, in aiob files without those of experts."""
+    """Returns the parameters of a rank, in aiob files without those of experts."""
     return sum(n for name, n in modules(config) if not statement.aiob or "moe" not in name)
 
 
@@ -192,13 +201,13 @@ def _count_expert_parameters(config: AicbConfig) -> int:
 
 
 def _sequences(statement: Statement) -> list[tuple[int, int]]:
-    """(sequence, sequences of a micro-batch): the ways to make a micro-batch's tokens."""
+    """Returns (tokens of a sequence, sequences of a micro-batch): the ways to make a micro-batch's tokens."""
     tokens = statement.tokens or 1
     return [(tokens // size, size) for size in range(1, min(tokens, 4096) + 1) if tokens % size == 0]
 
 
 def _inner_sizes(statement: Statement, config: AicbConfig, parameters: int) -> list[int]:
-    """The inner sizes with which the parameters of experts, or else all of them, are those stated."""
+    """Returns the inner sizes with which the parameters of experts, or else all of them, are those stated."""
     if statement.moe and config.experts is not None:
         return _solve_ffn(config, statement.moe[0], experts=True, statement=statement)
     solved = _solve_ffn(config, parameters, experts=False, statement=statement)
@@ -217,7 +226,7 @@ def _solve_ffn(config: AicbConfig, parameters: int, experts: bool, statement: St
     near = (parameters - none) / slope
     low, high = max(1, int(near) - config.tp), int(near) + config.tp + 1
     fitting = [ffn for ffn in range(low, high + 1) if count(ffn) == parameters]
-    # tp cuts off what does not divide: the roundest of those that are the same.
+    # tp drops what does not divide, so that several give the same: the roundest of them is taken.
     return sorted(fitting, key=lambda ffn: -(ffn & -ffn))[:1]
 
 
@@ -229,7 +238,7 @@ def _candidate_ffns(statement: Statement, first: AicbConfig, wide: bool) -> list
         replace(first, ffn=0), statement
     )
     if not of_rows:
-        # No row says it: experts whose gradients go where everybody else's go.
+        # No row states it for experts whose gradients are reduced with all others.
         similar = [
             model.ffn
             for model in PUBLISHED_MODELS
@@ -246,7 +255,7 @@ def _candidate_ffns(statement: Statement, first: AicbConfig, wide: bool) -> list
 def _vocabulary_configs(
     first: AicbConfig, ffns: list[int], statement: Statement, parameters: int, wide: bool
 ) -> Iterator[AicbConfig]:
-    """Configs whose vocabulary makes up the parameters that are left, for each inner size and sequence."""
+    """Yields configs whose vocabulary makes up the remaining parameters, for each inner size and sequence."""
     tp, hidden = first.tp, first.hidden
     slope = VERSIONS[first.version].embedding * hidden
     if first.sequence_parallel:
@@ -254,7 +263,7 @@ def _vocabulary_configs(
     step = 128 * tp
     least = replace(first, vocab=step, seq=0, ffn=0)
     none = _count_parameters(least, statement) - 128 * slope
-    # An inner size counts as what each rank of tp has of it.
+    # Of an inner size each rank of tp has a share.
     each_inner = _count_parameters(replace(least, ffn=tp), statement) - 128 * slope - none
     sequences = _sequences(statement)
     most = _MOST_WORDS // tp
@@ -267,7 +276,7 @@ def _vocabulary_configs(
             if each % 128 == 0:
                 vocab, divisor = guess_vocabulary(each * tp, step), 128
             elif wide and each >= 64:
-                # Padded to something else (--make_vocab_size_divisible_by).
+                # It is padded to another multiple (--make_vocab_size_divisible_by).
                 vocab, divisor = each * tp, each & -each
             else:
                 continue
@@ -276,7 +285,9 @@ def _vocabulary_configs(
 
 
 def _complete_config(config: AicbConfig, statement: Statement) -> AicbConfig:
-    """The config with the batch that has the micro-batches found, and what a known model of its sizes has."""
+    """Returns the config with the batch that has the micro-batches found, and what a known model of its sizes
+    has.
+    """
     each = config.microbatch_size * statement.dp
     batch = statement.microbatches * each if statement.microbatches else max(1, each // 2)
     config = replace(config, global_batch=batch)

@@ -1,5 +1,7 @@
-"""What an AICB file states: its rows, each figure as most of them have it (one row may be wrong), and of
-rescaled rows the header's word of numbers, from which the way back is exact where rows do not show all.
+"""What an AICB file states, read from its rows.
+
+Each figure is the one that most rows have (one row may be wrong). The header of rescaled rows has a word of
+numbers, from which the reference is exact where rows do not show all.
 """
 
 from __future__ import annotations
@@ -30,40 +32,58 @@ NAMES = PROLOGUE | TAIL | {
     _EXPERTS,
 }  # fmt: skip
 _KEYS = ("ep", "pp", "vpp", "ga", "all_gpus", "pp_comm")
-# Of five rows of experts and of seven: which gathers the routed tokens, and which sends them.
+# Number of rows of experts -> the index of the row that gathers the routed tokens, and that sends them.
 _GATHERS, _SENDS = {5: 2, 7: 3}, {5: 4, 7: 2}
 
 
 class Statement(Struct, frozen=True):
-    """What a file states. Lists: readings that should agree, the one that most rows have first.
+    """What a file states.
 
-    layers: of a stage. activations: bytes of one micro-batch's. tokens: sequence x micro-batch. dense, moe:
-    parameters of a rank, those of experts apart; total: of both, in plain files. words: hidden x vocabulary,
-    as it is before it is padded. experts: None without any, 0 where no row says how many. routed: bytes of
-    the tokens that experts get. dense_layers: of a stage, without experts. None: no row says it.
+    Lists are readings that should agree, with that of most rows first. None: no row states it.
     """
 
     aiob: bool
+    """Whether its cells are measured times."""
     versions: tuple[str, ...]
+    """The versions of AICB that may have written it."""
     sequence_parallel: bool
+    """Whether activations between linears are divided among tp ranks."""
     recompute: bool
+    """Whether activations are recomputed."""
     tp: int
+    """The tensor-parallel degree."""
     ep: int
+    """The expert-parallel degree."""
     pp: int
+    """Pipeline stages."""
     world: int
+    """Ranks."""
     microbatches: int
+    """Micro-batches of a step."""
     layers: int
+    """Layers of a stage."""
     activations: list[int]
+    """Bytes of the activations of one micro-batch."""
     tokens: int | None
+    """Sequence x micro-batch."""
     dense: list[int]
+    """Parameters of a rank without those of experts."""
     total: list[int]
+    """All parameters of a rank, in plain files."""
     moe: list[int]
+    """Parameters of a rank's experts."""
     words: int | None
+    """Hidden x vocabulary, before the vocabulary is padded."""
     experts: int | None
+    """Experts of a layer; None without any, 0 where no row states how many."""
     routed: int | None
+    """Bytes of the tokens that experts get."""
     mla: bool
+    """Whether attention is latent."""
     dense_layers: int
+    """Layers of a stage without experts."""
     shared: bool
+    """Whether there is a shared expert."""
 
     @property
     def dp(self) -> int:
@@ -71,22 +91,22 @@ class Statement(Struct, frozen=True):
 
 
 def statement_of(workload: Workload) -> Statement | None:
-    """What the file states; None where no gradients are stated as AICB states them."""
+    """Returns what the file states; None where it does not state gradients as AICB does."""
     return _Reader(workload).statement() if workload.dialect == "simai" else None
 
 
 def first_foreign(workload: Workload) -> int | None:
-    """The first row whose name AICB does not write, from 0."""
+    """Returns the first row whose name AICB does not write, from 0; None without one."""
     return next((row for row, name in enumerate(workload.name) if name not in NAMES), None)
 
 
 def rank_by_count(values: Iterable[int | None]) -> list[int]:
-    """Values above 0, the most frequent first; of equally frequent ones the first."""
+    """Returns the values above 0, the most frequent first; of equally frequent ones the first."""
     return [value for value, _ in Counter(value for value in values if value).most_common()]
 
 
 def most_common(values: Iterable[int | None]) -> int | None:
-    """The most frequent value above 0."""
+    """Returns the most frequent value above 0; None without one."""
     return next(iter(rank_by_count(values)), None)
 
 
@@ -127,7 +147,7 @@ class _Reader:
         dense = [] if plain else [reduced, gather]
         world = header.all_gpus or tp * pp
         if header.all_gpus is None and not plain and gather and reduced and reduced % gather == 0:
-            # An editor's share of a gather says of how many.
+            # In an edited file the gather is a share, which tells of how many ranks.
             world = tp * pp * (reduced // gather)
         moe = rank_by_count([self._bytes("moe_grad_norm2", "wg", 4), self._bytes("moe_grad_norm1", "wg", 2)])
         whole = self._bytes("layernorm", "ig", 2)
@@ -166,7 +186,7 @@ class _Reader:
         return cells
 
     def _bytes(self, name: str, phase: str, divisor: int) -> int | None:
-        """Bytes of the first row of that name, in numbers of that many."""
+        """Returns the bytes of the first row of that name over `divisor`; None without such a row."""
         rows = self.of_name.get(name)
         return self._cells(phase).bytes[rows[0]] // divisor if rows else None
 
@@ -175,7 +195,7 @@ class _Reader:
         return [sizes[row] for name in names for row in self.of_name.get(name, ())]
 
     def _microbatches(self) -> int:
-        """How often the usual block fits between prologue and loss; as marked where it does not."""
+        """Returns how often the usual block fits between prologue and loss; else as the markers show."""
         if not self.blocks:
             return 0
         rows = self.blocks[-1].stop - self.blocks[0].start
@@ -197,7 +217,7 @@ class _Reader:
             most_common(self._all("fwd", ["mlp_column", "mlp_row", "mlp_layer", "mlp_norm", "final_column"])),
             most_common(self._all("ig", ["embedding_grads"])),
             between * tp if between and parallel else between,
-            # What attention sends forward may count twice.
+            # The sizes that attention sends in forward may be doubled.
             most_common(self._all("ig", [*ATTENTION_ENDS])),
             most_common(self._all("fwd", [*ATTENTION_ENDS])),
         ]
@@ -220,7 +240,7 @@ class _Reader:
         return forward != backward and forward // 2 == backward
 
     def _expert_rows(self) -> list[list[int]]:
-        """The rows of the experts of each layer."""
+        """Returns the rows of the experts of each layer."""
         expert_rows = []
         for block in self.blocks:
             for name, rows in groupby(block, key=self.names.__getitem__):
@@ -234,7 +254,7 @@ class _Reader:
         size = most_common(self._cells("fwd").bytes[run[0]] for run in runs)
         each = 2 * ranks
         if fold == 7:
-            # Of tokens at first, then of the router's weights.
+            # The hidden size follows from the tokens first, then from the router's weights.
             hidden = (activations[0] if activations else 0) // max(2 * (tokens or 0), 1)
             each = 2 * hidden if self.workload.header.pp_comm is not None else 2 * (tokens or 0)
         return size // each if size and each else 0
@@ -261,19 +281,22 @@ _FIELDS = (
     "microbatch_size", "experts_per_token", "shared_experts", "dense_layers", "vocab_step",
 )  # fmt: skip
 _MLA = Mla.__struct_fields__
-# Biases, experts and one more (0: none); then what latent attention has (0: none); then the times of aiob.
+# Behind the fields: biases, experts and one more (0: none); latent attention (0: none); the times of aiob.
 _PLAIN = len(_FIELDS) + 2 + len(_MLA)
 _AIOB = _PLAIN + 6
 
 
 class Reference(NamedTuple):
-    """config: as it was before. times: ns, None of plain files."""
+    """What rows were rescaled from.
+
+    config: as it was before. times: None of plain files.
+    """
 
     config: AicbConfig
     times: AicbTimes | None
 
     def word(self) -> str:
-        """The numbers, between commas."""
+        """Returns its numbers, between commas."""
         config, times = self
         values = [int(getattr(config, name)) for name in _FIELDS]
         values += [int(config.bias), 0 if config.experts is None else config.experts + 1]
@@ -284,7 +307,7 @@ class Reference(NamedTuple):
 
 
 def reference_of(workload: Workload, statement: Statement) -> Reference | None:
-    """What the header says; None where it says nothing that can be."""
+    """Returns the reference in the header; None where the header has none that is valid."""
     values = workload.header.rescaled_from
     if len(values) != (_AIOB if statement.aiob else _PLAIN) or not all(
         0 < value < 2**40 for value in values[:12]
@@ -310,7 +333,7 @@ def reference_of(workload: Workload, statement: Statement) -> Reference | None:
 
 
 def on_layout(reference: Reference, statement: Statement) -> AicbConfig:
-    """The config on the layout of the rows, which have it or not."""
+    """Returns the config on the layout of the rows, which may be its own or another one."""
     config = replace(
         reference.config, tp=statement.tp, pp=statement.pp, ep=statement.ep, world=statement.world
     )  # fmt: skip
